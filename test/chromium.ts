@@ -11,15 +11,15 @@ import { timeoutMs } from "./until.ts";
 
 const executablePath = "/usr/bin/chromium";
 
-/** Why tests cannot run here, for `skip`. In CI they never skip: without a browser they fail. */
+/** The reason to `skip` if Chromium is missing. In CI tests fail without it instead. */
 export const withoutChromium: string | false =
   process.env.CI || existsSync(executablePath) ? false : "needs chromium: apt-get install chromium";
 
-/** One for all tests of this process, from the first that needs it until the last is over. */
+/** One browser for all tests of this process, launched by the first test that needs it. */
 let launched: Promise<Browser> | undefined;
 after(async () => (await launched)?.close());
 
-/** A context of its own, which whoever asks for it closes. */
+/** Opens a new browser context. The caller closes it. */
 export async function newContext(options: BrowserContextOptions = {}): Promise<BrowserContext> {
   launched ??= launch();
   const context = await (await launched).newContext(options);
@@ -27,7 +27,7 @@ export async function newContext(options: BrowserContextOptions = {}): Promise<B
   return context;
 }
 
-/** A page in a context of its own, until the test is over. */
+/** Opens a page in a new browser context, which is closed after the test. */
 export async function newPage(t: TestContext, options: BrowserContextOptions = {}): Promise<Page> {
   const context = await newContext(options);
   t.after(() => context.close());
@@ -35,9 +35,9 @@ export async function newPage(t: TestContext, options: BrowserContextOptions = {
 }
 
 /**
- * What pages under test need nothing of. The browser's own pages behind the address bar, loaded anew for
- * each context, take more processor time than the pages under test, and a process kept in reserve is
- * started for nothing. The others are those that Playwright names, since the last such switch wins.
+ * Features that tests do not need. The browser's own pages behind the address bar are loaded for
+ * each context and take more processor time than the pages under test; a spare renderer process is
+ * never used. The other names are Playwright's: the last switch wins, so it has to repeat them.
  */
 const disabledFeatures = [
   "PreloadTopChromeWebUI",
@@ -62,7 +62,7 @@ const disabledFeatures = [
   "Translate",
 ];
 
-/** Debian's Chromium without a window, which asks nobody but the pages under test. */
+/** Launches Debian's Chromium, headless and without network traffic of its own. */
 function launch(): Promise<Browser> {
   return chromium.launch({
     executablePath,

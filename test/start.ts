@@ -23,7 +23,7 @@ export function startTestGateway(
       ADMIN_ADDR: free,
       SANDBOX_ADDR: free,
       SHUTDOWN_TIMEOUT: "5s",
-      // A busy machine is no reason to refuse a test's calls.
+      // Calls of a test must not be refused because the machine is busy.
       MAX_CONCURRENT_CALLS: "0",
       ALLOW_VOLATILE: "true",
       ...env,
@@ -34,8 +34,8 @@ export function startTestGateway(
 }
 
 /**
- * The whole gateway before a payments service that a test answers for: it listens from now until the
- * gateway stops.
+ * The whole gateway in front of `service`, a payments service that the test provides. The service
+ * listens on a free port until the gateway stops.
  */
 export async function startBefore(
   service: Server,

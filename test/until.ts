@@ -4,21 +4,24 @@ import { setTimeout as delay } from "node:timers/promises";
 /** Deadline of a call or a process that a test waits for, in milliseconds. */
 export const timeoutMs = 20_000;
 
-/** Options of a call that ends in time. A client's own deadline timer would outlive a stream left early. */
+/**
+ * Options of a call that is aborted after `timeoutMs`. A client's own deadline timer would outlive
+ * a stream that is left early.
+ */
 export function inTime(): { signal: AbortSignal } {
   return { signal: AbortSignal.timeout(timeoutMs) };
 }
 
 /**
- * How long `until` asks, in milliseconds: a Sentinel that stood still for 2 s, as on a busy machine,
- * fails nobody over for 30 s, and votes that were split are cast again after 6 s.
+ * How long `until` polls, in milliseconds. A Sentinel that was suspended for 2 s, as on a busy
+ * machine, starts no failover for 30 s, and a split vote is repeated after 6 s.
  */
 const untilMs = 80_000;
 
 /**
- * Asks until the answer is neither undefined nor false, and resolves with it. A question that throws
- * is asked again as well, and its last error is the cause of the failure. Rejects when it takes too
- * long, with what was waited for, or when the signal aborts, with its reason.
+ * Calls `ask` until it returns neither undefined nor false, and resolves with that value. If `ask`
+ * throws, it is called again too; its last error becomes the cause of a failure. Rejects after
+ * `untilMs` with an error that names `what`, or with the signal's reason when the signal aborts.
  */
 export async function until<T>(
   ask: () => T | Promise<T>,

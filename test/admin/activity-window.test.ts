@@ -6,7 +6,7 @@ import { Ring } from "../../src/admin/ring.ts";
 
 const start = 1_700_000_000_000;
 
-test("a ring has the last steps, and forgets what is older", () => {
+test("a ring keeps the last steps and drops older ones", () => {
   let now = start;
   const create = () => ({ count: 0 });
   const ring = new Ring({ stepMs: 1_000, length: 3, create, now: () => now });
@@ -24,7 +24,7 @@ test("a ring has the last steps, and forgets what is older", () => {
   assert.deepEqual(counts(3), [undefined, undefined, undefined]);
 });
 
-test("quantiles are right to about a third", () => {
+test("quantiles are accurate to about a third", () => {
   const durations = new Durations();
   assert.equal(durations.quantile(0.5), undefined);
   for (let ms = 1; ms <= 1_000; ms++) durations.add(ms);
@@ -36,7 +36,7 @@ test("quantiles are right to about a third", () => {
   assert.equal(durations.quantile(1), 60_000, "longer than the longest class");
 });
 
-test("calls are counted by how they ended, of the last minute and by endpoint", () => {
+test("calls are counted by outcome in the last minute, and by endpoint in five minutes", () => {
   let now = start;
   const recent = createActivityWindow(() => now);
   assert.equal(recent.upstream.health, "idle");
@@ -69,7 +69,7 @@ test("calls are counted by how they ended, of the last minute and by endpoint", 
   assert.deepEqual(recent.upstream.endpoints, []);
 });
 
-test("breakers and refused credentials go before figures", () => {
+test("an open breaker and refused credentials decide the health, whatever the figures", () => {
   const recent = createActivityWindow();
   recent.call({ endpoint: "POST /new", outcome: "200", durationMs: 1 });
   recent.breaker("other", "open");
@@ -80,7 +80,7 @@ test("breakers and refused credentials go before figures", () => {
   assert.equal(recent.upstream.health, "refused");
 });
 
-test("callbacks are counted lately and since the start, the budget by the second", () => {
+test("callbacks are counted over five minutes and since the start, the budget by the second", () => {
   let now = start;
   const recent = createActivityWindow(() => now);
   recent.callback("stored");
@@ -95,7 +95,7 @@ test("callbacks are counted lately and since the start, the budget by the second
   assert.deepEqual(recent.budgetHistory.at(-2), { remaining: null, sent: 0 });
 });
 
-test("callers are listed with their waits, the ten busiest first", () => {
+test("the ten busiest callers are listed with their waits", () => {
   let now = start;
   const recent = createActivityWindow(() => now);
   for (const waitedMs of [3, 4, 500]) recent.waited({ caller: "shop", waitedMs });
@@ -112,7 +112,7 @@ test("callers are listed with their waits, the ten busiest first", () => {
   assert.deepEqual(recent.callers, []);
 });
 
-test("what it remembers is bounded, whatever names come", () => {
+test("the number of names that are kept is bounded", () => {
   const recent = createActivityWindow(() => start);
   for (let n = 0; n < 10_000; n++) {
     recent.callback(`verdict-${n}`);

@@ -21,7 +21,7 @@ function rig(t: TestContext) {
   return { letters, find, textOf };
 }
 
-test("a letter is one view: what a list shows of it, its body, and that masked", async (t) => {
+test("find returns what list shows of a letter, its body and the masked text", async (t) => {
   const { letters, find } = rig(t);
   const view = {
     account: "shop",
@@ -37,7 +37,7 @@ test("a letter is one view: what a list shows of it, its body, and that masked",
   assert.equal("text" in ((await find(Uint8Array.of(0xff, 0xfe))) ?? {}), false, "it is no text");
 });
 
-test("hides what the contract marks as secret, wherever it stands", async (t) => {
+test("redacts fields that the contract marks as secret, at any depth", async (t) => {
   const { textOf } = rig(t);
   const canaries = { cvv: "941", pan: "4000000000003014", token: "tok-canary", full_number: "77" };
   const text = await textOf(
@@ -49,7 +49,7 @@ test("hides what the contract marks as secret, wherever it stands", async (t) =>
   assert.equal(text.match(/\[redacted\]/g)?.length, 6);
 });
 
-test("masks card numbers in texts and numbers, and keeps the digits of others", async (t) => {
+test("masks card numbers in texts and numbers, and keeps the digits of other numbers", async (t) => {
   const { textOf } = rig(t);
   assert.equal(
     await textOf(
@@ -60,7 +60,7 @@ test("masks card numbers in texts and numbers, and keeps the digits of others", 
   assert.equal(await textOf('{"fc_id":9007199254740993}'), '{\n  "fc_id": 9007199254740993\n}');
 });
 
-test("hides them in what is no JSON too, also where it was cut off", async (t) => {
+test("redacts secrets in bodies that are not JSON, also where they are cut off", async (t) => {
   const { textOf } = rig(t);
   assert.equal(await textOf('{"id":1,"cvv":"94'), '{"id":1,"cvv":[redacted]');
   assert.equal(await textOf('{"id":1,"cvv": 941, "x":2'), '{"id":1,"cvv": [redacted], "x":2');

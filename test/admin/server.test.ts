@@ -32,7 +32,7 @@ async function serve(t: TestContext, about: Partial<Console> = {}): Promise<stri
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("a page that was not built is said to be so, and all else goes on", async (t) => {
+test("a console page that was not built is 404 with a hint, and other paths work", async (t) => {
   const page = loadPage(new URL("./no-such-page.html", import.meta.url));
   assert.equal(page, undefined);
   const url = await serve(t, { page });
@@ -44,7 +44,7 @@ test("a page that was not built is said to be so, and all else goes on", async (
   assert.equal((await fetch(`${url}/dead-letters`)).status, 200);
 });
 
-test("a failure that nobody expected is told to the log, not to the operator", async (t) => {
+test("an unexpected failure is reported to the log, not to the operator", async (t) => {
   const failures: unknown[] = [];
   const url = await serve(t, {
     operatorOf: () => Promise.reject(new Error("the password is swordfish")),
@@ -56,7 +56,7 @@ test("a failure that nobody expected is told to the log, not to the operator", a
   assert.equal(failures.length, 1);
 });
 
-test("a store out of reach is 503, a path that is none 404", async (t) => {
+test("an unreachable store is 503, an unknown path 404", async (t) => {
   const away = new GatewayError("UNAVAILABLE", "the store is out of reach");
   const url = await serve(t, { operatorOf: () => Promise.reject(away) });
   const answer = await fetch(`${url}/dead-letters`);

@@ -69,12 +69,12 @@ for (const [origin, allowed] of origins) {
   });
 }
 
-test("what says where it goes to and nothing of a page comes in", () => {
+test("a request without Origin is allowed, also without Host", () => {
   assert.equal(guard?.({ host: "localhost:4000" }), undefined);
   assert.equal(guard?.({}), undefined, "no browser leaves Host out");
 });
 
-test("there is nothing to guard with credentials, or off loopback", () => {
+test("a listener that needs credentials or is not on loopback has no guard", () => {
   assert.ok(guardOf());
   assert.ok(guardOf({}, { host: "::1", port: 0 }));
   assert.ok(guardOf({ ALLOW_UNAUTHENTICATED: "true" }));

@@ -12,7 +12,7 @@ import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 
-/** A logger, and what it was told. */
+/** A logger and its records. */
 function logger() {
   const records: Record<string, unknown>[] = [];
   const write = (line: string) => void records.push(JSON.parse(line));
@@ -26,7 +26,7 @@ async function open(t: TestContext, env: Record<string, string>) {
   return { records, stores };
 }
 
-test("says at start that a failover of Redis may lose what no replica has to hold", async (t) => {
+test("warns at start that a Redis failover may lose writes that no replica has to hold", async (t) => {
   const warned = async (url: string, minReplicas = "0") => {
     const { records } = await open(t, { REDIS_URL: url, REDIS_MIN_REPLICAS: minReplicas });
     return records.some(({ msg }) => /REDIS_MIN_REPLICAS is 0: a failover/.test(String(msg)));
@@ -41,7 +41,7 @@ test("says at start that a failover of Redis may lose what no replica has to hol
   assert.equal(await warned("redis://127.0.0.1:1"), false);
 });
 
-test("says at start and on /readyz that fewer replicas have to hold a write than there are", {
+test("warns at start and on /readyz that not all replicas have to hold a write", {
   skip: withoutRedis,
 }, async (t) => {
   const redis = await startRedis([["repl-diskless-sync-delay", "0"]]);
@@ -73,7 +73,7 @@ test("says at start and on /readyz that fewer replicas have to hold a write than
   }
 });
 
-test("tells why the store is out of reach", { skip: withoutRedis }, async (t) => {
+test("logs why the store is out of reach", { skip: withoutRedis }, async (t) => {
   const redis = await startRedis();
   t.after(() => redis.close());
   const { records, stores } = await open(t, { REDIS_URL: redis.url });
@@ -90,7 +90,7 @@ test("tells why the store is out of reach", { skip: withoutRedis }, async (t) =>
   assert.match(String(told?.reason), /^the store is out of reach: .*OOM/);
 });
 
-test("a gateway that stops takes leave of the shared budget before Redis is closed", {
+test("a gateway that stops leaves the shared budget before it closes Redis", {
   skip: withoutRedis,
 }, async (t) => {
   const redis = await startRedis();
@@ -114,7 +114,7 @@ test("a gateway that stops takes leave of the shared budget before Redis is clos
   await until(async () => farewells.length === 1);
 });
 
-/** A way to a port on which what is held up is lost when its sender goes away. */
+/** A proxy to a port that delays a client's data, and drops what is delayed when it disconnects. */
 async function slowWayTo(t: TestContext, port: number) {
   const sockets = new Set<Socket>();
   const way = { port: 0, delayMs: 0 };

@@ -81,7 +81,7 @@ for (const [why, text, message] of refusals) {
   });
 }
 
-test("a changed file is in force soon: keys come, go and change, others keep their streams", async (t) => {
+test("a changed file revokes removed and changed keys, adds new ones and keeps the others", async (t) => {
   const [stays, goes, changes, comes] = [newKey(), newKey(), newKey(), newKey()];
   const scopes = ["payments:read"];
   const first = [
@@ -122,7 +122,7 @@ test("a changed file is in force soon: keys come, go and change, others keep the
   assert.equal(keys.find(changes)?.revoked?.aborted, false);
 });
 
-test("a new version that is wrong, or a file that is gone, changes nothing and is told once", async (t) => {
+test("an invalid or missing file changes nothing and is reported once", async (t) => {
   const key = newKey();
   const text = keysText([{ name: "shop", key, scopes: [] }]);
   const path = files.write("broken", text);

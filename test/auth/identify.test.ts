@@ -83,7 +83,7 @@ const watchTokenFor = (account: string, expiresInMs = 60_000) =>
     expiresAtMs: Date.now() + expiresInMs,
   });
 
-test("keys and tokens stand in the same header, and each mode takes its own alone", async () => {
+test("keys and tokens share one header, and each mode accepts only its own kind", async () => {
   const jwt = await signToken(key);
   assert.equal((await who({ bearer: "all-accounts" })).name, "key:all");
   assert.equal((await who({ bearer: "key.with.dots" })).name, "key:dots");
@@ -94,7 +94,7 @@ test("keys and tokens stand in the same header, and each mode takes its own alon
   assert.equal(await refusal({ bearer: "all-accounts" }, { apiKeys: undefined }), invalid);
 });
 
-test("whoever shows nothing, or nothing of use, is refused", async () => {
+test("missing and unusable credentials are refused", async () => {
   assert.equal(await refusal({}), "UNAUTHENTICATED CREDENTIALS_MISSING");
   assert.equal(await refusal({ authorization: "" }), "UNAUTHENTICATED CREDENTIALS_MISSING");
   for (const authorization of [
@@ -120,7 +120,7 @@ test("whoever shows nothing, or nothing of use, is refused", async () => {
   );
 });
 
-test("without authentication everybody has all scopes but wallet:pan", async () => {
+test("without authentication every caller has all scopes but wallet:pan", async () => {
   const { name, scopes, account } = await who({ bearer: "wrong" }, { open: true });
   assert.deepEqual(
     [name, account, scopes.size, scopes.has("wallet:pan")],
@@ -128,7 +128,7 @@ test("without authentication everybody has all scopes but wallet:pan", async () 
   );
 });
 
-test("a watch token narrows its holder to one payment, in the header as in the address", async () => {
+test("a watch token limits its caller to one payment, both in the header and in the URL", async () => {
   const token = await watchTokenFor("shop");
   for (const open of [true, false]) {
     for (const shown of [{ bearer: token }, { watchToken: token }]) {
@@ -147,14 +147,14 @@ test("a watch token narrows its holder to one payment, in the header as in the a
   );
 });
 
-test("watch tokens are told apart, so that each has streams of its own", async () => {
+test("each watch token has its own caller name, so that streams are counted per token", async () => {
   const tokens = await Promise.all([watchTokenFor("shop"), watchTokenFor("shop")]);
   const names = await Promise.all(tokens.map(async (t) => (await who({ watchToken: t })).name));
   assert.notEqual(names[0], names[1]);
   assert.match(names[0] ?? "", /^watch:./);
 });
 
-test("a watch token that is expired, too long-lived, or signed by somebody else is refused", async () => {
+test("a watch token with a wrong expiry, lifetime, secret or audience is refused", async () => {
   assert.equal(
     await refusal({ watchToken: await watchTokenFor("shop", -5_000) }),
     "UNAUTHENTICATED WATCH_TOKEN_EXPIRED",
@@ -175,7 +175,7 @@ test("a watch token that is expired, too long-lived, or signed by somebody else 
   assert.equal((await who({ watchToken: await forge(watchSecret, ours) })).name, "watch:1");
 });
 
-test("the account is the one asked for, else default, else the only one of the caller's", async () => {
+test("the account is the requested one, else default, else the caller's only one", async () => {
   const accountOf = async (bearer: string, account?: string) =>
     (await who({ bearer, ...(account === undefined ? {} : { account }) })).account;
   assert.equal(await accountOf("all-accounts"), "default");
@@ -188,7 +188,7 @@ test("the account is the one asked for, else default, else the only one of the c
   assert.equal(await refusal({ bearer: "gone-account" }), refused);
 });
 
-test("an account that is unknown and one that is not the caller's are refused in the same words", async () => {
+test("unknown accounts and accounts of other callers are refused with the same message", async () => {
   const messages = await Promise.all(
     ["default", "nowhere", "gone", "__proto__"].map((account) =>
       who({ bearer: "shop-only", account }).then(
@@ -201,7 +201,7 @@ test("an account that is unknown and one that is not the caller's are refused in
   assert.match(messages[0] ?? "", /PERMISSION_DENIED/);
 });
 
-test("a customer cannot pick a merchant in whose platform the id is somebody else's", async () => {
+test("a customer token gets only default or an account it names: ids differ between merchants", async () => {
   const customer = await signToken(key, { customer_external_id: "17" });
   assert.equal((await who({ bearer: customer })).account, "default");
   assert.equal((await who({ bearer: customer, account: "default" })).account, "default");
@@ -214,7 +214,7 @@ test("a customer cannot pick a merchant in whose platform the id is somebody els
   assert.equal((await who({ bearer: ofShop })).account, "shop");
 });
 
-test("a customer's own token is read from its header alone", async () => {
+test("the customer token is read from X-CUSTOMER-AUTH alone", async () => {
   const caller = await who({ bearer: "all-accounts", customerToken: "token-of-customer" });
   assert.equal(caller.customerToken, "token-of-customer");
   assert.equal((await who({ bearer: "all-accounts" })).customerToken, undefined);

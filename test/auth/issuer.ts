@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after } from "node:test";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 
-/** What tests sign tokens as, and what they are for. */
+/** The issuer and the audience of the tokens that tests sign. */
 export const issuer = "https://login.shop.example/";
 export const audience = "payments-gateway";
 
@@ -23,7 +23,7 @@ export async function signingKey(kid: string, alg = "ES256"): Promise<SigningKey
   return { kid, alg, privateKey, publicKey, jwk };
 }
 
-/** A good token, less what the test changes: claims that are undefined are left out. */
+/** A valid token with the test's changes. Claims that are undefined are left out. */
 export function signToken(
   key: SigningKey,
   claims: Record<string, unknown> = {},
@@ -50,7 +50,7 @@ export interface KeyEntry {
   readonly merchants?: readonly string[];
 }
 
-/** A key as a service would hold it. */
+/** A random API key, as a calling service would have it. */
 export const newKey = () => randomBytes(24).toString("base64url");
 
 /** The text of an API_KEYS_FILE. */
@@ -64,11 +64,11 @@ export function keysText(entries: readonly KeyEntry[]): string {
 }
 
 export interface Scratch {
-  /** Writes a file as a deployment does: whole, by a rename. */
+  /** Writes a file as a deployment does, whole by a rename, and returns its path. */
   write(name: string, text: string): string;
 }
 
-/** A directory that goes away after the tests of the file. */
+/** A temporary directory, which is removed after the tests of the file. */
 export function scratch(): Scratch {
   const dir = mkdtempSync(join(tmpdir(), "auth-"));
   after(() => rmSync(dir, { recursive: true }));

@@ -37,7 +37,7 @@ for (const key of [es, rsa, ed]) {
   });
 }
 
-/** Signed with HS256, the secret being what everybody knows: the public key. */
+/** A token signed with HS256 whose secret is the public key, which everybody knows. */
 async function confused(secret: Uint8Array, kid: string): Promise<string> {
   return new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid }).sign(secret);
 }
@@ -101,7 +101,7 @@ for (const [attack, make] of Object.entries(attacks)) {
   });
 }
 
-test("a symmetric algorithm is refused even where a key set would give its secret", async () => {
+test("a symmetric algorithm is refused even if the key set returns its secret", async () => {
   const secret = text.encode("s".repeat(32));
   const careless = createReadJwt({
     keys: { keyOf: async () => secret as never, version: () => 1 },
@@ -116,7 +116,7 @@ test("an issuer's clock may be a little ahead", async () => {
   assert.equal((await read(await signToken(es, { nbf: now() + 3 }))).name, "jwt:backend");
 });
 
-test("a customer-bound token has the customer's scopes alone, whatever it was given", async () => {
+test("a customer-bound token has only customer scopes, whatever its scope claim", async () => {
   const scopesOf = async (scope: unknown) => {
     const { customer, scopes } = await read(
       await signToken(es, { customer_external_id: "customer-1", scope }),
@@ -131,7 +131,7 @@ test("a customer-bound token has the customer's scopes alone, whatever it was gi
   assert.deepEqual(await scopesOf("payments:write wallet:pan wallet:read"), ["wallet:read"]);
 });
 
-test("a customer's name in logs tells customers apart and not who they are", async () => {
+test("a customer's name in logs distinguishes customers but does not identify them", async () => {
   const nameOf = async (id: string | number) =>
     (await read(await signToken(es, { customer_external_id: id }))).name;
   assert.equal(await nameOf("anna@shop.example"), await nameOf("anna@shop.example"));
@@ -140,7 +140,7 @@ test("a customer's name in logs tells customers apart and not who they are", asy
   assert.equal(await nameOf(17), await nameOf("17"));
 });
 
-test("a token may say which merchant accounts it is for", async () => {
+test("a token may name its merchant accounts", async () => {
   const { merchants } = await read(await signToken(es, { merchants: ["shop", "market"] }));
   assert.deepEqual([...(merchants ?? [])], ["shop", "market"]);
 });
@@ -164,7 +164,7 @@ test("a good token's signature is checked once, until the keys change", async ()
   for (let nth = 0; nth < 3; nth++) assert.equal((await remembering(token)).name, "jwt:backend");
   assert.equal(checks, 1);
 
-  // As when a key is withdrawn: the new set lacks it.
+  // The new set lacks the key, as when an issuer withdraws it.
   [version, known] = [2, [ed.jwk]];
   await assert.rejects(remembering(token), { code: "UNAUTHENTICATED" });
   [version, known] = [undefined, [es.jwk]];

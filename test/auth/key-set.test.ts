@@ -15,7 +15,7 @@ const [first, second] = await Promise.all([signingKey("first"), signingKey("seco
 const readWith = (keys: KeySet) =>
   createReadJwt({ keys, issuer, audience, customerClaim: "customer" });
 
-/** An issuer's key set by HTTP, as the test wants it. */
+/** An issuer that serves a key set over HTTP. The test may change the keys or take it down. */
 async function startIssuer(t: TestContext, keys: JWK[]) {
   const state = { keys, down: false, fetches: 0 };
   const server = createServer((_, response) => {
@@ -38,7 +38,7 @@ const fails = (error: unknown) => assert.fail(String(error));
 const codeOf = (code: string) => (error: unknown) =>
   error instanceof GatewayError && error.code === code;
 
-test("a set is fetched once for many tokens, and a stranger's kid does not fetch it again", async (t) => {
+test("a key set is fetched once for many tokens, and an unknown kid does not fetch it again", async (t) => {
   const jwks = await startIssuer(t, [first.jwk]);
   const read = readWith(remoteKeySet({ url: jwks.url, onProblem: fails }));
   const tokens = await Promise.all(Array.from({ length: 20 }, () => signToken(first)));
@@ -49,7 +49,7 @@ test("a set is fetched once for many tokens, and a stranger's kid does not fetch
   assert.equal(jwks.fetches, 1);
 });
 
-test("a key that is new at the issuer is accepted, one that is gone there no longer", async (t) => {
+test("a key that the issuer adds is accepted, and one that it removes is refused", async (t) => {
   const jwks = await startIssuer(t, [first.jwk]);
   const read = readWith(remoteKeySet({ url: jwks.url, onProblem: fails, cooldownMs: 0 }));
   const used = await signToken(first);
@@ -59,7 +59,7 @@ test("a key that is new at the issuer is accepted, one that is gone there no lon
   await assert.rejects(read(used), codeOf("UNAUTHENTICATED"));
 });
 
-test("an issuer that is out of reach makes no token bad, and the last set goes on", async (t) => {
+test("if the issuer is unreachable, the last key set stays in use, and no token is invalid", async (t) => {
   const jwks = await startIssuer(t, [first.jwk]);
   jwks.down = true;
   const problems: unknown[] = [];
@@ -100,7 +100,7 @@ test("a file of keys is read again when it changes", async (t) => {
   await assert.rejects(read(used), codeOf("UNAUTHENTICATED"));
 });
 
-test("a file that is no key set, or holds a secret key, is refused without showing it", async () => {
+test("a file that is not a key set or holds a secret key is refused without quoting it", async () => {
   const secret = { ...(await exportJWK(first.privateKey)), kid: "first" };
   const open = (name: string, text: string) => () =>
     fileKeySet({ path: files.write(name, text), onReload() {}, onProblem() {} });

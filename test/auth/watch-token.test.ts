@@ -28,13 +28,13 @@ async function refusal(tokens: WatchTokens, token: string): Promise<string | und
   }
 }
 
-/** Who verifies tokens of whom, in the steps of SECURITY.md. */
+/** The replicas that run at the same time in each step of the rotation in SECURITY.md. */
 const steps: [what: string, replicas: readonly WatchTokens[]][] = [
   ["the new secret is known beforehand", [createWatchTokens(old), createWatchTokens(old, [next])]],
   ["the new secret is in use", [createWatchTokens(old, [next]), createWatchTokens(next, [old])]],
 ];
 for (const [what, replicas] of steps) {
-  test(`replicas take each other's tokens while ${what}`, async () => {
+  test(`replicas accept each other's tokens while ${what}`, async () => {
     for (const signer of replicas) {
       const token = await signer.issue(grant());
       for (const verifier of replicas) assert.equal(await refusal(verifier, token), undefined);
@@ -42,7 +42,7 @@ for (const [what, replicas] of steps) {
   });
 }
 
-test("a previous secret verifies, and never signs", async () => {
+test("a previous secret verifies tokens but never signs them", async () => {
   const tokens = createWatchTokens(next, [old]);
   const { account, kind, externalId } = await tokens.verify(
     await createWatchTokens(old).issue(grant()),
@@ -53,14 +53,14 @@ test("a previous secret verifies, and never signs", async () => {
   assert.equal(await refusal(createWatchTokens(next), issued), undefined);
 });
 
-test("once it is dropped, its tokens are refused; so are those of any other secret", async () => {
+test("tokens of a dropped secret and of an unknown secret are refused", async () => {
   const token = await createWatchTokens(old).issue(grant());
   assert.equal(await refusal(createWatchTokens(next), token), "WATCH_TOKEN_INVALID");
   const foreign = await createWatchTokens(strange).issue(grant());
   assert.equal(await refusal(createWatchTokens(next, [old]), foreign), "WATCH_TOKEN_INVALID");
 });
 
-test("a previous secret takes nothing that the present one would not", async () => {
+test("tokens of a previous secret pass the same checks as those of the present one", async () => {
   const tokens = createWatchTokens(next, [strange, old]);
   const expired = await createWatchTokens(old).issue(grant(-60_000));
   assert.equal(await refusal(tokens, expired), "WATCH_TOKEN_EXPIRED");

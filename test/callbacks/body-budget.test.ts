@@ -6,7 +6,7 @@ import { createBodyBudget } from "../../src/callbacks/body-budget.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { type Receiver, startReceiver } from "./harness.ts";
 
-test("beyond the budget the largest and slowest give way, and no more than need be", () => {
+test("beyond the budget the largest and oldest bodies are dropped, and no more than needed", () => {
   let nowMs = 0;
   const budget = createBodyBudget(800, () => nowMs);
   const cut: string[] = [];
@@ -34,7 +34,7 @@ test("beyond the budget the largest and slowest give way, and no more than need 
   assert.equal(budget.bytes, 170);
 });
 
-test("a body that alone is too large gives way itself", () => {
+test("a body that exceeds the budget alone is dropped itself", () => {
   const budget = createBodyBudget(800);
   let cuts = 0;
   budget.open(() => cuts++).grow(801);
@@ -87,7 +87,7 @@ test("callbacks keep arriving while unsigned bodies fill the budget", {
   try {
     assert.equal((await next).verdict, "overloaded");
     assert.deepEqual(new Set(await sendGenuine(receiver, 20)), new Set([200]));
-    // 64 KiB each: 16 have their place, the others were told to come again.
+    // At 64 KiB each, 16 bodies fit; the others are answered 503.
     while (overloaded(receiver) < 48) await receiver.nextVerdict();
     const [answer] = await Promise.race(answers);
     assert.match(`${answer}`, /^HTTP\/1\.1 503 /);
@@ -97,7 +97,7 @@ test("callbacks keep arriving while unsigned bodies fill the budget", {
   }
 });
 
-test("control: within the budget nobody is cut", { timeout: 60_000 }, async () => {
+test("control: within the budget no body is dropped", { timeout: 60_000 }, async () => {
   await using receiver = await startReceiver({ bodyTimeoutMs: 1_000 });
   const sockets = await stall(receiver, 64);
   try {

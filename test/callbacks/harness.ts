@@ -16,21 +16,21 @@ export interface Answer {
   readonly text: string;
 }
 
-/** A verdict; what each of them has besides, another test looks at. */
+/** A verdict without the id and duration of its request, which `Receiver.requests` has. */
 export type Received = Omit<
   Parameters<CallbackObserver["onVerdict"]>[0],
   "requestId" | "durationMs"
 >;
 
-/** A receiver on a port of its own. */
+/** A receiver on its own port. */
 export interface Receiver extends AsyncDisposable {
   readonly log: EventLog;
   readonly verdicts: Received[];
-  /** Of each verdict: the request's id, and how long it took. */
+  /** For each verdict: the id and the duration of its request. */
   readonly requests: { readonly requestId: string; readonly durationMs: number }[];
   readonly faults: string[];
   readonly port: number;
-  /** Resolves with the next verdict that is told. */
+  /** Resolves with the next verdict. */
   nextVerdict(): Promise<Received>;
   send(options: {
     path?: string;
@@ -38,7 +38,7 @@ export interface Receiver extends AsyncDisposable {
     headers?: Record<string, string | string[]>;
     body?: Uint8Array | string;
   }): Promise<Answer>;
-  /** Writes bytes on a socket as they are. @returns all that comes back until it is closed. */
+  /** Writes the text to a socket as it is. @returns all that it receives until it is closed. */
   sendRaw(text: string): Promise<string>;
 }
 

@@ -62,7 +62,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     assert.ok((receiver.requests[0]?.durationMs ?? 0) > 0);
   });
 
-  it("names each request by its own id, or by the sender's if that is well-formed", async () => {
+  it("uses the sender's request id if that is well-formed, else a new one", async () => {
     await using receiver = await startReceiver();
     for (const id of ["hook-1", "4111111111111111"]) {
       const { headers, body } = signed(success);
@@ -105,7 +105,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     assert.deepEqual(steps(await history(receiver.log)), ["payment:success", "refund:success"]);
   });
 
-  it("tells of a second, different final state", async () => {
+  it("reports a second, different final state as a conflict", async () => {
     await using receiver = await startReceiver();
     await receiver.send(signed(success));
     await receiver.send(signed(success.replace('"success"', '"failure"')));
@@ -118,7 +118,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     );
   });
 
-  it("does not answer before the log has stored it", async () => {
+  it("does not answer before the log has stored the callback", async () => {
     const inner = createMemoryLog({ retentionMs: 86_400_000 });
     const store = Promise.withResolvers<void>();
     const called = Promise.withResolvers<void>();
@@ -175,7 +175,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       assert.deepEqual(await history(receiver.log), []);
     });
 
-    it("refuses a doubled signature header, even of two right ones", async () => {
+    it("refuses a doubled signature header, even with two valid signatures", async () => {
       await using receiver = await startReceiver();
       const right = sign(Buffer.from(success), "password");
       for (const [one, other] of [
@@ -189,7 +189,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       assert.deepEqual(await history(receiver.log), []);
     });
 
-    it("refuses another merchant's password: the merchant comes from the path", async () => {
+    it("refuses another merchant's password: the path names the merchant", async () => {
       const accounts = { shop: account("password"), other: account("other-password") };
       await using receiver = await startReceiver({ accounts });
       assert.equal((await receiver.send(signed(success, "other-password"))).status, 401);
@@ -201,7 +201,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       assert.equal(others.length, 1);
     });
 
-    it("accepts a previous password while it is rotated, and an empty one never", async () => {
+    it("accepts a previous password during rotation, but never an empty one", async () => {
       await using receiver = await startReceiver({ accounts: { shop: account("new", "old", "") } });
       assert.equal((await receiver.send(signed(success, "old"))).status, 200);
       assert.equal((await receiver.send(signed(success, "new"))).status, 200);
@@ -209,7 +209,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       assert.equal((await receiver.send(signed(success, "older"))).status, 401);
     });
 
-    it("refuses every body of which one byte was changed", async () => {
+    it("refuses a body with a changed byte, wherever that is", async () => {
       await using receiver = await startReceiver();
       const { headers } = signed(success);
       for (let at = 0; at < success.length; at += 7) {
@@ -248,7 +248,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       });
     }
 
-    it("keeps the same body on the payments' and on the payouts' address apart", async () => {
+    it("keeps the same body from the payments and the payouts path as two letters", async () => {
       await using receiver = await startReceiver();
       await receiver.send(signed("{}"));
       await receiver.send({ path: "/callbacks/shop/payouts", ...signed("{}") });
@@ -256,7 +256,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       assert.deepEqual(kinds, [EventKind.PAYMENT, EventKind.PAYOUT]);
     });
 
-    it("reads around fields of an unexpected type, and tells their paths", async () => {
+    it("ignores fields of an unexpected type, and reports their paths", async () => {
       await using receiver = await startReceiver();
       const body = success.replace('"100.50"', '{"value":1}').replace('"id-1"', "null");
       assert.equal((await receiver.send(signed(body))).status, 200);
@@ -264,7 +264,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       assert.deepEqual(steps(await history(receiver.log)), ["payment:success"]);
     });
 
-    it("takes a status that the contract lacks as an event that changes no state", async () => {
+    it("stores a status that the contract lacks as an event that changes no state", async () => {
       await using receiver = await startReceiver();
       await receiver.send(signed(success));
       await receiver.send(signed(success.replace('"success"', '"held"')));
@@ -278,7 +278,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     });
   });
 
-  describe("requests that are no callbacks", () => {
+  describe("requests that are not callbacks", () => {
     for (const path of [
       "/callbacks/stranger/payments",
       "/callbacks/shop/refunds",
@@ -296,7 +296,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       });
     }
 
-    it("finds an account whose name is percent-encoded, with a query behind it", async () => {
+    it("accepts a percent-encoded account name, followed by a query", async () => {
       await using receiver = await startReceiver({ accounts: { "my shop": account("password") } });
       const path = "/callbacks/my%20shop/payments?from=1";
       assert.equal((await receiver.send({ path, ...signed(success) })).status, 200);
@@ -324,12 +324,12 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   describe("large bodies", () => {
     const filled = (length: number) => success.padEnd(length, " ");
 
-    it("takes one of exactly 1 MiB", async () => {
+    it("are accepted up to exactly 1 MiB", async () => {
       await using receiver = await startReceiver();
       assert.equal((await receiver.send(signed(filled(maxBodyBytes)))).status, 200);
     });
 
-    it("answers 413 to one byte more, by its length", async () => {
+    it("are answered 413 from one byte more on, by their Content-Length", async () => {
       await using receiver = await startReceiver();
       const { status, headers } = await receiver.send(signed(filled(maxBodyBytes + 1)));
       assert.deepEqual([status, headers.connection], [413, "close"]);
@@ -337,7 +337,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       assert.deepEqual(await history(receiver.log), []);
     });
 
-    it("answers 413 to one byte more in chunks, before the body ends", async () => {
+    it("are answered 413 also in chunks, before the body ends", async () => {
       await using receiver = await startReceiver();
       const body = filled(maxBodyBytes + 1);
       const socket = connect(receiver.port, "127.0.0.1");
@@ -352,7 +352,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       await once(socket, "close");
     });
 
-    it("lets a client that reads only after it has sent all read its answer", async () => {
+    it("are answered even to a client that reads only after it has sent everything", async () => {
       await using receiver = await startReceiver();
       const chunk = Buffer.alloc(64 * 1024, " ");
       const told = receiver.nextVerdict();
@@ -374,7 +374,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     });
   });
 
-  it("answers 408 to a body that does not come, and closes", async () => {
+  it("answers 408 to a body that does not arrive, and closes the connection", async () => {
     await using receiver = await startReceiver({ bodyTimeoutMs: 50 });
     const answer = await receiver.sendRaw(
       "POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: s\r\n" +
@@ -384,7 +384,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     assert.equal(receiver.verdicts[0]?.verdict, "slow");
   });
 
-  it("takes no harm from a client that leaves in the middle of its body", async () => {
+  it("keeps working after a client disconnects in the middle of its body", async () => {
     await using receiver = await startReceiver();
     const told = receiver.nextVerdict();
     const socket = connect(receiver.port, "127.0.0.1");
@@ -423,13 +423,13 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       });
     }
 
-    it("asks for the pause that the store asks for, in whole seconds", async () => {
+    it("sets Retry-After to the store's retry time, in whole seconds", async () => {
       const error = new GatewayError("UNAVAILABLE", "away", { retryAfterMs: 1_200 });
       await using receiver = await startReceiver({ log: broken(error) });
       assert.equal((await receiver.send(signed(success))).headers["retry-after"], "2");
     });
 
-    it("answers 503, never 200, to an error that nobody foresaw", async () => {
+    it("answers 503, never 200, after an unexpected error", async () => {
       await using receiver = await startReceiver({ log: broken(new TypeError("a bug")) });
       assert.equal((await receiver.send(signed(success))).status, 503);
     });

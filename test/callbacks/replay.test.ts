@@ -26,7 +26,7 @@ async function buried(body: string, kind: Kind = EventKind.PAYMENT): Promise<Eve
 }
 
 describe("replaying a dead letter", () => {
-  it("makes an event of what is understood now, and forgets the letter", async () => {
+  it("stores the event of a letter that is understood now, and removes the letter", async () => {
     const log = await buried(understood);
     assert.equal(await replay(log, "shop", "letter-1"), "stored");
     const events = await log.history("shop", EventKind.PAYMENT, "order-1", 10);
@@ -43,7 +43,7 @@ describe("replaying a dead letter", () => {
     assert.equal((await log.history("shop", EventKind.PAYOUT, "payout-1", 10)).length, 1);
   });
 
-  it("forgets one whose event came by another callback", async () => {
+  it("removes a letter whose event is already stored", async () => {
     const log = await buried(understood);
     assert.equal(await replay(log, "shop", "letter-1"), "stored");
     await log.addDeadLetter("shop", {
@@ -57,7 +57,7 @@ describe("replaying a dead letter", () => {
     assert.deepEqual(await lettersOf(log, "shop"), []);
   });
 
-  it("keeps what is still not understood", async () => {
+  it("keeps a letter that is still not understood", async () => {
     const log = await buried("<html>");
     assert.equal(await replay(log, "shop", "letter-1"), "not_understood");
     assert.equal((await lettersOf(log, "shop")).length, 1);
@@ -75,7 +75,7 @@ describe("replaying a dead letter", () => {
     assert.equal((await lettersOf(log, "shop")).length, 1);
   });
 
-  it("knows no letter of another account", async () => {
+  it("does not find a letter of another account", async () => {
     const log = await buried(understood);
     assert.equal(await replay(log, "other", "letter-1"), "not_found");
   });

@@ -15,7 +15,7 @@ describe("payments-gateway backup", { timeout: 120_000 }, () => {
     return path;
   }
 
-  it("copies what a gateway goes on writing, and the copy can be restored", async (t) => {
+  it("copies a database that a gateway is writing to, and the copy can be restored", async (t) => {
     const path = directory(t);
     const file = join(path, "copy.sqlite");
     const data = join(path, "data");
@@ -52,14 +52,14 @@ describe("payments-gateway backup", { timeout: 120_000 }, () => {
     });
     const [first] = await take(await log.read("shop", { kinds: [] }, "earliest", { signal }), 1);
     assert.equal(first?.externalId, "before");
-    // What was restored is no copy any more: its own cursors hold through the next start.
+    // Once opened, a restored database is no longer a copy: its cursors survive the next start.
     await close();
     const again = await openLog(restored);
     t.after(() => again.close());
     assert.ok(await again.log.read("shop", { kinds: [] }, first?.cursor ?? "", { signal }));
   });
 
-  it("leaves what is there alone, and nothing behind when it fails", async (t) => {
+  it("overwrites no existing file, and leaves no file behind when it fails", async (t) => {
     const path = directory(t);
     const file = join(path, "copy.sqlite");
     writeFileSync(file, "an older copy");

@@ -37,7 +37,7 @@ interface Report {
   checks: { check: string; verdict: string; message: string; advice?: string }[];
 }
 
-/** What a deployment with the sandbox as its upstream sets, and what the test changes of it. */
+/** Runs `check` in the environment of a deployment with the sandbox upstream, changed by `env`. */
 async function check(env: Record<string, string> = {}, ...args: string[]) {
   const upstream = {
     UPSTREAM_URL: sandbox.url,
@@ -54,7 +54,7 @@ async function check(env: Record<string, string> = {}, ...args: string[]) {
   return { code, ok, found, all: out + err };
 }
 
-test("what is right is said to be, and nothing is made at the upstream", async () => {
+test("a valid configuration passes, and nothing is created at the upstream", async () => {
   const { code, ok, found } = await check({ PUBLIC_URL: "http://127.0.0.1:9" });
   assert.equal(code, 0);
   assert.equal(ok, true);
@@ -69,7 +69,7 @@ test("what is right is said to be, and nothing is made at the upstream", async (
   assert.deepEqual([payments.length, payouts.length], [0, 0]);
 });
 
-test("wrong credentials, or another server, are wrong", async () => {
+test("wrong credentials, an unreachable upstream and another server are reported as failed", async () => {
   const { code, found, all } = await check({ UPSTREAM_PASSWORD: "canary-password" });
   assert.equal(code, 1);
   assert.match(found["upstream default"] ?? "", /^failed: .* refuses the credentials of shop/);
@@ -88,7 +88,7 @@ test("wrong credentials, or another server, are wrong", async () => {
   assert.ok(!other.all.includes("canary"));
 });
 
-test("a configuration that serve would refuse is 78, in the same words", async () => {
+test("a configuration that serve would refuse ends with 78 and the same message", async () => {
   const refused = async (env: Record<string, string>) => {
     const { code, found } = await check(env);
     assert.equal(code, 78);
@@ -111,7 +111,7 @@ test("a configuration that serve would refuse is 78, in the same words", async (
   assert.ok(checked.out.trim().endsWith(served.err.trim()));
 });
 
-test("--offline reaches nothing", async () => {
+test("--offline sends no request", async () => {
   let asked = 0;
   const upstream = createServer((_, response) => {
     asked += 1;
@@ -135,7 +135,7 @@ test("--offline reaches nothing", async () => {
   assert.match(found.redis ?? "", /^failed: cannot be reached: ECONNREFUSED/);
 });
 
-test("Ctrl-C ends it at once, with 130", async () => {
+test("Ctrl-C ends the check at once, with 130", async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const upstream = createServer(() => resolve());
   upstream.listen(0, "127.0.0.1");
@@ -157,7 +157,7 @@ test("Ctrl-C ends it at once, with 130", async () => {
   upstream.closeAllConnections();
 });
 
-test("the list is for people: marks, and what to do", async () => {
+test("without --json the list has marks and says what to do", async () => {
   const env = { ...freePorts, UPSTREAM_TIMEOUT: "soon" };
   const { out } = await run(["check"], { env });
   assert.match(out, /^✗ configuration {5}UPSTREAM_TIMEOUT: /);
@@ -167,7 +167,7 @@ test("the list is for people: marks, and what to do", async () => {
   );
 });
 
-test("a certificate that is not the key's, or expires, is told of", async () => {
+test("a certificate that expires or does not match its key is reported", async () => {
   const file = (name: string) =>
     new URL(`../fixtures/tls/localhost.${name}`, import.meta.url).pathname;
   const env = { ...freePorts, TLS_CERT_FILE: file("crt"), TLS_KEY_FILE: file("key") };
@@ -191,7 +191,7 @@ test("a certificate that is not the key's, or expires, is told of", async () => 
 });
 
 describe("with Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
-  test("says what it promises, what it lacks, and what it forbids", async () => {
+  test("reports durability, missing replicas and forbidden commands", async () => {
     const server = await startRedis();
     try {
       const redis = (url: string, env: Record<string, string> = {}) =>
@@ -228,7 +228,7 @@ describe("with Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
   });
 });
 
-test("the database in DATA_DIR is read, with who holds it", async (t) => {
+test("the database in DATA_DIR is checked, and the process that has it open is named", async (t) => {
   const { path, remove } = freshDirectory();
   t.after(remove);
   const data = join(path, "data");

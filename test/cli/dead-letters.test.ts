@@ -26,7 +26,7 @@ async function addDeadLetter(body: string): Promise<void> {
   assert.equal(status, 200);
 }
 
-test("lists, shows without card data, and gives the raw bytes when asked", async () => {
+test("lists letters, shows them without card data, and prints the bytes with --raw", async () => {
   const none = await letters("list");
   assert.deepEqual([none.code, none.out, none.err], [0, "", "no dead letters\n"]);
   const body = '{"cc": {"number": "4111111111111111", "cvv":"941"} }';
@@ -54,7 +54,7 @@ test("lists, shows without card data, and gives the raw bytes when asked", async
   assert.equal(both.code, 1);
 });
 
-test("replays one or all, and says how many are still not understood", async () => {
+test("replays one letter or all, and prints how many are still not understood", async () => {
   const { out, code } = await letters("replay", "--all");
   assert.equal(code, 1);
   assert.equal(out, "2 still not understood\n");
@@ -64,7 +64,7 @@ test("replays one or all, and says how many are still not understood", async () 
   assert.equal(JSON.parse(one.out).outcome, "not_understood");
 });
 
-test("lists no more than asked for, and all of them page by page", async () => {
+test("list stops at --limit, and without it reads all letters page by page", async () => {
   for (let nth = 0; nth < 120; nth++) await addDeadLetter(`{"nth": ${nth}}`);
   const all = (await letters("list", "--json")).out.trim().split("\n");
   assert.equal(new Set(all).size, 122);
@@ -74,7 +74,7 @@ test("lists no more than asked for, and all of them page by page", async () => {
   assert.deepEqual([code, out], [1, "122 still not understood\n"]);
 });
 
-test("discards those that are named, for good, when it is said twice", async () => {
+test("discard deletes the named letters for good, and only with --yes", async () => {
   const list = async () => (await letters("list", "--json")).out.trim().split("\n");
   const ids = (await list()).map((line) => JSON.parse(line).id as string);
   const [first = "", second = ""] = ids;
@@ -106,7 +106,7 @@ test("a replay of a letter that cannot be decrypted has failed", async () => {
   );
 });
 
-/** An admin listener with other answers. */
+/** Runs `use` with the URL of an admin listener that answers with `answer`. */
 async function withAdmin(
   answer: (request: { url: string; key: string | undefined }) => [number, string],
   use: (url: string) => Promise<void>,
@@ -131,7 +131,7 @@ const letter = (account: string, id: string, receivedAt: string) => ({
   ...{ account, id, resource: "payments", reason: "why", receivedAt },
 });
 
-test("shows nothing that a terminal obeys, and of what is no text its length", async () => {
+test("show prints no control characters, and only the length of bytes that are not text", async () => {
   const shown = async (details: object) => {
     let out = "";
     await withAdmin(
@@ -156,7 +156,7 @@ test("shows nothing that a terminal obeys, and of what is no text its length", a
   assert.match(await shown({ body: "//4=", bytes: 2 }), /\[2 bytes that are not UTF-8\]\n$/);
 });
 
-test("replays the oldest first; understood ones are told apart from known ones", async () => {
+test("replay starts with the oldest and counts understood and known letters separately", async () => {
   const asked: string[] = [];
   await withAdmin(
     ({ url }) => {
@@ -183,7 +183,7 @@ test("replays the oldest first; understood ones are told apart from known ones",
   );
 });
 
-test("one that somebody else discarded first is told", async () => {
+test("discard reports a letter that is already gone", async () => {
   await withAdmin(
     ({ url }) => {
       if (url.startsWith("DELETE ")) return [404, '{"error":"not found"}'];
@@ -198,7 +198,7 @@ test("one that somebody else discarded first is told", async () => {
   );
 });
 
-test("shows its key to the admin listener, and says when that is not enough", async () => {
+test("sends its key to the admin listener, and explains when the key is refused", async () => {
   await withAdmin(
     ({ key }) => (key === "Bearer k-admin" ? [200, '{"dead_letters":[]}'] : [403, "{}"]),
     async (url) => {
@@ -215,7 +215,7 @@ test("shows its key to the admin listener, and says when that is not enough", as
   );
 });
 
-test("an ambiguous id is not guessed, and a listener that is away is 69", async () => {
+test("an ambiguous id ends with 64, an unreachable store or listener with 69", async () => {
   await withAdmin(
     ({ url }) => {
       if (!url.startsWith("GET /dead-letters?")) return [503, "{}"];

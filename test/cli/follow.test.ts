@@ -13,7 +13,7 @@ function event(cursor: string, receivedAtMs = startedAtMs): Event {
   return create(EventSchema, { cursor, receivedAt: timestampFromMs(receivedAtMs) });
 }
 
-/** Streams that end one after the other: each is what it yields, then what it throws. */
+/** Follows these streams, one after the other. Each yields its events, then throws its error. */
 async function follow(
   streams: readonly (readonly (Event | ConnectError)[])[],
   options: Partial<FollowOptions> = {},
@@ -52,7 +52,7 @@ async function follow(
 
 const broken = new ConnectError("reset", Code.Unavailable);
 
-test("goes on behind the last event that was taken", async () => {
+test("a reopened stream starts after the last yielded event", async () => {
   const { cursors, asked } = await follow([
     [event("1"), event("2"), broken],
     [event("3")],
@@ -62,7 +62,7 @@ test("goes on behind the last event that was taken", async () => {
   assert.deepEqual(asked, [undefined, "2", "3", "3"]);
 });
 
-test("a stream that breaks before its first event loses nothing", async () => {
+test("no event is lost when a stream breaks before its first event", async () => {
   const before = event("1", startedAtMs - 1);
   const late = event("4", startedAtMs - 1);
   const { cursors, asked } = await follow([
@@ -70,12 +70,12 @@ test("a stream that breaks before its first event loses nothing", async () => {
     [before, broken],
     [event("2"), event("3"), late, broken],
   ]);
-  // What was there before is passed over; once the start is reached, all is new.
+  // Events from before the start are skipped. After the first later one, all are yielded.
   assert.deepEqual(cursors, ["2", "3", "4"]);
   assert.deepEqual(asked, [undefined, "earliest", "1", "4"]);
 });
 
-test("a gateway that shuts down tells where to go on", async () => {
+test("after a shutdown error, the stream resumes at the error's cursor after its delay", async () => {
   const shutdown = new ConnectError("shutting down", Code.Unavailable, undefined, [
     { desc: ErrorInfoSchema, value: { metadata: { resume_cursor: "7" } } },
     { desc: RetryInfoSchema, value: { retryDelay: { nanos: 20_000_000 } } },
@@ -85,18 +85,18 @@ test("a gateway that shuts down tells where to go on", async () => {
   assert.deepEqual(pauses, [20]);
 });
 
-test("a log that is lost is told of, and read from its beginning", async () => {
+test("a lost log is reported as a gap, and the new log is read from its beginning", async () => {
   const gone = new ConnectError("another log", Code.OutOfRange);
   const { cursors, asked, gaps } = await follow([[event("9"), broken], [gone], [event("1")]]);
   assert.deepEqual(cursors, ["9", "1"]);
   assert.deepEqual(asked, [undefined, "9", "earliest", "1"]);
   assert.equal(gaps, 1);
-  // The caller's own cursor is the caller's to correct.
+  // A cursor that the caller gave is not replaced: the caller has to correct it.
   const own = await follow([[gone]], { after: "5" });
   assert.equal(own.error, gone);
 });
 
-test("what another attempt would meet again ends it", async () => {
+test("an error that a retry would meet again ends followEvents", async () => {
   for (const code of [Code.Unauthenticated, Code.PermissionDenied, Code.InvalidArgument]) {
     const refused = new ConnectError("no", code);
     const { error, asked } = await follow([[event("1"), refused]]);
@@ -105,8 +105,8 @@ test("what another attempt would meet again ends it", async () => {
   }
 });
 
-test("pauses double up to their longest, and begin anew after an event", async () => {
-  // The pauses are not waited for: what is asked for is 1/1,000 of the longest.
+test("pauses double up to the longest, and start again at the shortest after an event", async () => {
+  // With this jitter, each pause is 1/1,000 of its maximum: the test takes milliseconds.
   const random = () => 0.001;
   const streams = [...Array(8).fill([broken]), [event("1"), broken]];
   const { pauses } = await follow(streams, { random });

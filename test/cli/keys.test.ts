@@ -18,7 +18,7 @@ after(() => rm(dir, { recursive: true }));
 const newKey = (name: string, ...args: string[]) =>
   run(["keys", "new", "--name", name, "--scopes", "watch:create,events:read", ...args]);
 
-test("a new key is shown once, its hash is in the file, and a gateway takes it", async () => {
+test("a new key is printed, only its hash is in the file, and a gateway accepts it", async () => {
   const file = join(dir, "first.json");
   const { code, out, err } = await newKey("shop", "--merchants", "default", "--file", file);
   assert.equal(code, 0, err);
@@ -46,7 +46,7 @@ test("a new key is shown once, its hash is in the file, and a gateway takes it",
   }
 });
 
-test("a key is added behind the others; mode and link stay", async () => {
+test("a new key is appended, and the file keeps its mode and its symbolic link", async () => {
   const file = join(dir, "second.json");
   const link = join(dir, "link.json");
   assert.equal((await newKey("one", "--file", file)).code, 0);
@@ -64,7 +64,7 @@ test("a key is added behind the others; mode and link stay", async () => {
   );
 });
 
-test("what is wrong is named, and the file stays as it was", async () => {
+test("wrong input is named, and the file is not changed", async () => {
   const file = join(dir, "third.json");
   assert.equal((await newKey("one", "--file", file)).code, 0);
   const before = await readFile(file, "utf8");
@@ -84,7 +84,7 @@ test("what is wrong is named, and the file stays as it was", async () => {
   assert.match(refused.err, /is not JSON/);
   assert.equal(await readFile(broken, "utf8"), "[{]");
 
-  // Another one is at work: its key must not be lost, and neither file be touched.
+  // Another `keys new` is running: its key must not be lost, so neither file is changed.
   await writeFile(`${file}.new`, "half of it");
   const second = await newKey("two", "--file", file);
   assert.equal(second.code, 1);
@@ -93,7 +93,7 @@ test("what is wrong is named, and the file stays as it was", async () => {
   assert.equal(await readFile(`${file}.new`, "utf8"), "half of it");
 });
 
-test("of several that write at once, each that says so is in the file", async () => {
+test("of several concurrent writers, each that reports success has its key in the file", async () => {
   const file = join(dir, "many.json");
   const names = ["a", "b", "c", "d", "e", "f"];
   const done = await Promise.all(names.map((name) => newKey(name, "--file", file, "--json")));

@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-/** A callback of the payments service. */
+/** Sends the gateway a callback of the payments service. */
 async function tell(
   externalId: string,
   status: string,
@@ -50,7 +50,7 @@ interface Line {
   forward?: { answer: number | string; accepted: boolean; attempts: number };
 }
 
-/** The JSON lines of a running `listen`, as they come. */
+/** Collects the JSON lines of a running `listen`. */
 function linesOf(child: ChildProcess) {
   const lines: Line[] = [];
   const errors: string[] = [];
@@ -90,7 +90,7 @@ function linesOf(child: ChildProcess) {
 const listen = (...args: string[]) =>
   linesOf(start(["listen", "--after", "earliest", "--json", ...args], { env: placesOf(gateway) }));
 
-test("shows what it is asked for, and ends after so many", async () => {
+test("prints the events that its options select, and ends after --limit events", async () => {
   await tell("show-1", "pending");
   await tell("show-1", "success");
   await tell("show-2", "failure");
@@ -119,14 +119,14 @@ test("shows what it is asked for, and ends after so many", async () => {
   assert.equal(JSON.parse(behind).event.cursor, events[1]?.cursor);
 });
 
-test("goes on without a gap and without a repeat when connections are cut", async () => {
+test("neither loses nor repeats events when connections are cut", async () => {
   const proxy = await startProxy(Number(new URL(gateway.rpcUrl).port));
   const ids = Array.from({ length: 40 }, (_, index) => `cut-${index}`);
   const seen = listen("--url", proxy.url, "--limit", "40", "--external-id", ...ids);
   try {
     for (const [index, id] of ids.entries()) {
       await tell(id, "success");
-      // What comes while it is away is not lost either.
+      // Events that arrive while it is disconnected are not lost either.
       if (index % 10 === 4) await seen.until(() => seen.lines.length >= index);
       if (index % 10 === 6) proxy.cut();
     }
@@ -139,7 +139,7 @@ test("goes on without a gap and without a repeat when connections are cut", asyn
   }
 });
 
-test("a gateway that begins anew is told of, and listened to", async () => {
+test("a gateway that restarts with a new log is reported, and listen continues with it", async () => {
   const first = await startTestGateway();
   const proxy = await startProxy(Number(new URL(first.rpcUrl).port));
   const seen = listen("--url", proxy.url, "--limit", "2");
@@ -160,7 +160,7 @@ test("a gateway that begins anew is told of, and listened to", async () => {
   }
 });
 
-test("ends cleanly on SIGINT, and says where to go on", async () => {
+test("ends cleanly on SIGINT, and prints the cursor to resume from", async () => {
   await tell("end-1", "success");
   const child = start(["listen", "--after", "earliest", "--external-id", "end-1"], {
     env: placesOf(gateway),
@@ -176,7 +176,7 @@ test("ends cleanly on SIGINT, and says where to go on", async () => {
   assert.match(said, /^listening to http.*\ngo on behind the last one: --after \S+\n$/);
 });
 
-test("sends callbacks on, signed, and tries again until 200", async () => {
+test("forwards signed callbacks, and retries each until 200 or --forward-attempts", async () => {
   const received: { url: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
   const service = createServer(async (request, response) => {
     received.push({
@@ -185,7 +185,7 @@ test("sends callbacks on, signed, and tries again until 200", async () => {
       body: await buffer(request),
     });
     const { external_id } = JSON.parse(received.at(-1)!.body.toString());
-    // A redirect is no acceptance, and is not followed.
+    // A redirect does not count as accepted, and is not followed.
     const statuses: Record<string, number> = {
       "hook-1": 200,
       "hook-2": received.length === 2 ? 302 : 200,
@@ -242,7 +242,7 @@ test("sends callbacks on, signed, and tries again until 200", async () => {
   }
 });
 
-test("says when no gateway is there, and when it may not listen", async () => {
+test("an unreachable gateway ends with 69, an invalid cursor with 64", async () => {
   const nobody = await run(["listen", "--url", "http://127.0.0.1:1"]);
   assert.equal(nobody.code, 69);
   assert.match(nobody.err, /cannot reach the gateway/);

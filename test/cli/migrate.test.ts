@@ -118,7 +118,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     };
   }
 
-  it("takes everything along, and cursors go on where they were", async (t) => {
+  it("moves all state to Redis, and cursors stay valid", async (t) => {
     const path = directory(t);
     const disk = await onDisk(path);
     const cursor = await fill(disk.log, disk.intents);
@@ -135,7 +135,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     assert.match(away.err, /Redis cannot be reached: ECONNREFUSED/);
     const none = await run(["migrate"], { env: { DATA_DIR: path } });
     assert.equal(none.code, 78);
-    // One that broke off left this behind.
+    // An earlier migration that broke off left this event behind.
     await redis.command("XADD", "pgw:{shop}:events", "1-1", "p", "0-0", "e", "x");
 
     const { code, out, err } = await move(redis.url);
@@ -163,7 +163,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     await assert.rejects(openLog(path), /was moved to Redis/);
   });
 
-  it("overwrites nothing that Redis has", async (t) => {
+  it("refuses to run if Redis already has events of an account", async (t) => {
     const path = directory(t);
     const disk = await onDisk(path);
     await disk.log.append("shop", payment());

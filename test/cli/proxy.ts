@@ -4,11 +4,11 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 /** A TCP proxy whose connections can be cut. */
 export interface Proxy {
   readonly url: string;
-  /** How many connections were made so far. */
+  /** The number of connections so far. */
   readonly connections: number;
   /** Resets all connections that are open. */
   cut(): void;
-  /** Where connections go from now on: another port, or nowhere. */
+  /** Sends new connections to this port; undefined: resets them. */
   aim(port: number | undefined): void;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * The command line in a process that stays: it runs one command after the other for
- * test/cli/resident.ts, each with an environment, an input and an output of its own.
+ * The command line in a long-running process: it runs one command after another for
+ * test/cli/resident.ts, each with its own environment, input and output.
  */
 import { Readable } from "node:stream";
 import { runCommandLine } from "../../src/cli/command-line.ts";
@@ -32,5 +32,5 @@ process.on("message", async ({ args, env, input }: Asked) => {
   };
   process.send!(said);
 });
-// Whoever asked is gone.
+// The test process has ended.
 process.on("disconnect", () => process.exit());

@@ -4,14 +4,14 @@ import { after } from "node:test";
 import { timeoutMs } from "../until.ts";
 import type { Ran, RunOptions } from "./run.ts";
 
-/** What a resident process is asked to run. */
+/** The command that a resident process should run. */
 export interface Asked {
   readonly args: readonly string[];
   readonly env: Record<string, string>;
   readonly input: string | Uint8Array;
 }
 
-/** What came of it. */
+/** The command's exit code and output. */
 export type Said = Ran;
 
 const idle: ChildProcess[] = [];
@@ -22,8 +22,8 @@ after(() => {
 
 /**
  * Runs `payments-gateway` with these arguments and nothing but this environment, in a process that
- * ran others before: the modules are loaded once for all of them. test/docs/cli.test.ts and
- * test/cli/usage.test.ts run commands as processes of their own.
+ * is reused for later commands, so that the modules are loaded once. test/docs/cli.test.ts and
+ * test/cli/usage.test.ts also run commands as processes of their own.
  */
 export async function run(
   args: readonly string[],

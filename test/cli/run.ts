@@ -7,7 +7,7 @@ import { text } from "node:stream/consumers";
 import { commandLine } from "../command-line.ts";
 import { timeoutMs } from "../until.ts";
 
-/** What is compiled once need not be for each run: where `npm test` keeps it, or for this file alone. */
+/** The compile cache of all runs: that of `npm test`, or a temporary one for this process. */
 const compiled = process.env.NODE_COMPILE_CACHE ?? mkdtempSync(join(tmpdir(), "compiled-"));
 process.on("exit", () => {
   if (!process.env.NODE_COMPILE_CACHE) rmSync(compiled, { recursive: true, force: true });
@@ -36,7 +36,7 @@ export async function run(args: readonly string[], options: RunOptions = {}): Pr
   return { code, out, err };
 }
 
-/** The same, left running; it is killed when its time is up. */
+/** Like `run`, but does not wait for the end. The process is killed after 2 * `timeoutMs`. */
 export function start(args: readonly string[], { env = {} }: RunOptions = {}): ChildProcess {
   const child = spawn(process.execPath, [commandLine, ...args], {
     env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
@@ -48,7 +48,7 @@ export function start(args: readonly string[], { env = {} }: RunOptions = {}): C
   return child;
 }
 
-/** Where a gateway of the tests is, for the commands. */
+/** The environment that points commands at this gateway. */
 export function placesOf(gateway: {
   readonly publicUrl: string;
   readonly rpcUrl: string;
@@ -62,7 +62,7 @@ export function placesOf(gateway: {
   };
 }
 
-/** Runs `work` on all of them, two at a time. */
+/** Runs `work` on all items, two at a time. */
 export async function inPairs<T>(
   items: readonly T[],
   work: (item: T) => Promise<void>,

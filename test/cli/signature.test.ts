@@ -51,7 +51,7 @@ test("signs and verifies the vectors, as files and on standard input", () =>
     },
   ));
 
-test("takes the header as a line too, a previous password, and says what went wrong", async () => {
+test("verify accepts a whole header line and a previous password, and hints at the fault", async () => {
   const { signature, bodyBase64 } = vectors[0]!;
   const body = Buffer.from(bodyBase64, "base64");
   const verify = async (input: Uint8Array, header: string, env: Record<string, string>) => {
@@ -78,7 +78,7 @@ test("takes the header as a line too, a previous password, and says what went wr
   assert.equal((await verify(body, signature, { UPSTREAM_PASSWORD: "other" })).hint, undefined);
 });
 
-test("no password, or one that cannot be read, is wrong usage; one given twice is 78", async () => {
+test("a missing or unreadable password ends with 64, a password given twice with 78", async () => {
   const sign = (env: Record<string, string>, ...args: string[]) =>
     run(["sign", "-", ...args], { env, input: "{}" });
   const none = await sign({});

@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-/** The HTTP status and first words that a browser gets for a watch with this token. */
+/** The first bytes that a browser gets for a watch with this token. */
 async function watch(token: string, externalId: string): Promise<string> {
   const url = new URL(`${gateway.publicUrl}/graphql`);
   url.searchParams.set("watch_token", token);
@@ -31,7 +31,7 @@ async function watch(token: string, externalId: string): Promise<string> {
   return new TextDecoder().decode(value);
 }
 
-test("a running gateway makes a token that watches this payment and no other", async () => {
+test("a running gateway issues a token for watching this payment and no other", async () => {
   const { code, out } = await run(["token", "--external-id", "order-1", "--ttl", "2m", "--json"], {
     env: placesOf(gateway),
   });
@@ -43,7 +43,7 @@ test("a running gateway makes a token that watches this payment and no other", a
   assert.match(await watch(token, "order-2"), /FORBIDDEN/);
 });
 
-test("the same secret makes one without a gateway", async () => {
+test("--offline issues a token with the gateway's secret, without a gateway", async () => {
   const args = ["token", "--external-id", "order-1", "--offline"];
   const made = await run(args, { env: { WATCH_TOKEN_SECRET: secret } });
   assert.equal(made.code, 0);
@@ -59,7 +59,7 @@ test("the same secret makes one without a gateway", async () => {
   }
 });
 
-test("says when no gateway is there, or something else", async () => {
+test("an unreachable gateway and another server end with 69", async () => {
   const token = (url: string) => run(["token", "--external-id", "order-1", "--url", url]);
   const nobody = await token("http://127.0.0.1:1");
   assert.equal(nobody.code, 69);

@@ -27,10 +27,10 @@ const callbacks = () => ["--callback-url", `${gateway.publicUrl}/callbacks/defau
 const client = (url: string) =>
   createClient(PaymentService, createConnectTransport({ baseUrl: url, httpVersion: "1.1" }));
 
-/** Others differ from one of these in a card or a status alone. */
+/** Not run through the sandbox: they differ from other events in a card or a status alone. */
 const alike = ["payment.delayed", "payment.delayed-failure", "payment.duplicate", "payout.failure"];
 
-test("makes what it lists happen, by the sandbox or by callbacks", () =>
+test("listed events can be triggered, through the sandbox or by callbacks", () =>
   inPairs(
     [
       ...triggeredEvents
@@ -51,7 +51,7 @@ test("makes what it lists happen, by the sandbox or by callbacks", () =>
     },
   ));
 
-test("its callbacks are read without a fault, and say what their names say", () => {
+test("the callbacks of an event are read without a fault and have the status in its name", () => {
   const values = {
     ...{ externalId: "order-1", subjectId: "pay-1", operationId: "op-1" },
     ...{ amount: "10.10", currency: "UAH", at: new Date() },
@@ -78,7 +78,7 @@ test("its callbacks are read without a fault, and say what their names say", () 
   }
 });
 
-test("the amount arrives to the digit, and a refund is one of the payment", async () => {
+test("the amount of a triggered payment arrives, and the payment can be refunded once", async () => {
   const made = await run(
     ["trigger", "payment.success", "--external-id", "exact", "--amount", "0.10", "--json"],
     { env },
@@ -96,7 +96,7 @@ test("the amount arrives to the digit, and a refund is one of the payment", asyn
   assert.match(again.err, /the sandbox refuses the refund: \w+/);
 });
 
-test("a callback under another password, or to nobody, is told of", async () => {
+test("a refused or undeliverable callback is reported", async () => {
   const args = ["trigger", "payment.success", "--via", "callback"];
   const wrong = await run([...args, ...callbacks()], { env: { UPSTREAM_PASSWORD: "other" } });
   assert.equal(wrong.code, 1);
@@ -109,7 +109,7 @@ test("a callback under another password, or to nobody, is told of", async () => 
   assert.equal(noGateway.code, 69);
 });
 
-test("stays on this machine unless it is forced", async () => {
+test("refuses addresses that are not on this machine, unless --force is given", async () => {
   for (const args of [
     ["--via", "sandbox", "--url", "http://payments.example:4001"],
     ["--via", "callback", "--callback-url", "https://payments.example/callbacks/default/{kind}"],
@@ -120,7 +120,7 @@ test("stays on this machine unless it is forced", async () => {
   }
 });
 
-test("sends no payment to an upstream that is not the sandbox, unless it is forced", async () => {
+test("sends no payment to an upstream other than the sandbox, unless --force is given", async () => {
   const posts: string[] = [];
   const upstream: Server = createServer((request, response) => {
     if (request.method === "POST") posts.push(request.url ?? "");

@@ -25,7 +25,7 @@ test("the command line names its commands and exit codes", async () => {
   assert.equal((await run(["--version"])).out, `${version}\n`);
 });
 
-test("each command explains itself, with examples", () =>
+test("each command has a help text with examples", () =>
   inPairs(commands, async (command) => {
     const { code, out, err } = await run(["help", ...command.split(" ")]);
     assert.equal(code, 0, err);
@@ -64,7 +64,7 @@ test("wrong usage ends with 64, says what is wrong, and where help is", () =>
     },
   ));
 
-test("a reader that has enough ends a command quietly", async () => {
+test("a command ends quietly when its output is closed", async () => {
   const child = start(["trigger", "--list"]);
   const closed = once(child, "close");
   let said = "";
@@ -76,7 +76,7 @@ test("a reader that has enough ends a command quietly", async () => {
   assert.equal(said, "");
 });
 
-test("colours are for terminals alone, unless they are asked for", async () => {
+test("output outside a terminal has colours only with FORCE_COLOR", async () => {
   const colour = /\u001b\[/;
   assert.doesNotMatch((await run(["trigger", "--list"])).out, colour);
   assert.match((await run(["trigger", "--list"], { env: { FORCE_COLOR: "1" } })).out, colour);

@@ -88,7 +88,7 @@ const approve = async (page: string | undefined) => {
 
 describe("a watch", () => {
   for (const [name, transport] of transports) {
-    it(`goes on behind the last event after the connection was cut (${name})`, async () => {
+    it(`resumes behind the last event after the connection was cut (${name})`, async () => {
       const externalId = `cut-${name}`;
       const client = createPaymentsGateway(transport(proxy.url));
       const { payment } = await direct().payments.createPayment(order(externalId, visa3ds));
@@ -96,7 +96,7 @@ describe("a watch", () => {
       let cuts = 0;
       const onReconnect = () => {
         cuts += 1;
-        // What happens while the watcher is away must not be missed.
+        // The watch must not miss what happens while it is disconnected.
         if (cuts === 2) void approve(payment?.action?.value).then(() => proxy.mend());
       };
       for await (const event of watchPayment(client, externalId, {
@@ -115,7 +115,7 @@ describe("a watch", () => {
     });
   }
 
-  it("ends when its signal says so, without an error", async () => {
+  it("ends without an error when its signal aborts", async () => {
     const stop = new AbortController();
     const watch = watchPayment(direct(), "nobody-pays", { signal: stop.signal });
     const next = watch.next();
@@ -123,13 +123,13 @@ describe("a watch", () => {
     assert.deepEqual(await next, { done: true, value: undefined });
   });
 
-  it("throws what no further try would mend", async () => {
+  it("throws an error that a retry would not mend", async () => {
     const watch = watchPayment(direct(), "any", { afterCursor: "never a cursor" });
     const error = await watch.next().then(unexpected, (error: unknown) => error);
     assert.equal(failureOf(error).kind, "invalid");
   });
 
-  it("of the whole account begins where the cursor says", async () => {
+  it("of the whole account begins at the cursor", async () => {
     const client = direct();
     await client.payouts.requestPayout(payout("payout-1"));
     const kinds = [EventKind.PAYOUT];
@@ -148,20 +148,20 @@ describe("a failure", () => {
   const failed = async (call: (client: PaymentsGateway) => Promise<unknown>) =>
     failureOf(await call(direct()).then(unexpected, (error: unknown) => error));
 
-  it("says that the outcome is unknown", async () => {
+  it("reports that the outcome is unknown", async () => {
     const failure = await failed((c) => c.payments.createPayment(order("lost", lostAnswer)));
     assert.equal(failure.kind, "outcome_unknown");
     assert.ok(failure.kind === "outcome_unknown" && failure.externalId === "lost");
   });
 
-  it("says why the payments service declined", async () => {
+  it("reports why the payments service declined", async () => {
     const failure = await failed((c) => c.payments.createPayment(order("poor", noFunds)));
     assert.ok(failure.kind === "rejected", failure.kind);
     assert.equal(failure.upstream.code, "insufficient_funds");
     assert.equal(failure.code, Code.FailedPrecondition);
   });
 
-  it("is the service's refusal wherever its Error object is, whatever the code", async () => {
+  it("is the service's refusal if it has the service's Error object, whatever its code", async () => {
     const wrongNumber = await failed((c) =>
       c.payments.createPayment(order("wrong", "4111111111111112")),
     );
@@ -181,7 +181,7 @@ describe("a failure", () => {
     }
   });
 
-  it("is no refusal where the service asks to come back later", () => {
+  it("is no refusal if the service asks for a later retry", () => {
     for (const code of [Code.ResourceExhausted, Code.Unavailable]) {
       const failure = failureOf(gatewayError(code, upstreamError("too_many_requests")));
       assert.ok(failure.kind === "not_now", failure.kind);
@@ -189,10 +189,10 @@ describe("a failure", () => {
     }
   });
 
-  it("does not say that nothing was done where the gateway did not answer", async () => {
+  it("does not claim that nothing was done if the gateway did not answer", async () => {
     const held = createServer((socket) => {
       socket.on("error", () => {});
-      // As much as a call is: its preface, its headers and its message.
+      // Leaves time for a whole call to arrive: its preface, its headers and its message.
       socket.once("data", () => setTimeout(() => socket.destroy(), 50));
     });
     held.listen(0, "127.0.0.1");
@@ -209,7 +209,7 @@ describe("a failure", () => {
     } finally {
       held.close();
     }
-    // The gateway's own word is believed.
+    // An error with the gateway's ErrorInfo is the gateway's own, so it is trusted.
     assert.equal(failureOf(gatewayError(Code.Unavailable)).kind, "not_now");
     assert.equal(failureOf(gatewayError(Code.DeadlineExceeded)).kind, "other");
     for (const code of [Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Canceled]) {
@@ -217,7 +217,7 @@ describe("a failure", () => {
     }
   });
 
-  it("names the fields that are wrong", async () => {
+  it("names the invalid fields", async () => {
     const failure = await failed((c) => c.payments.createPayment(order("bad", visa, "1e3")));
     assert.ok(failure.kind === "invalid");
     assert.deepEqual(
@@ -226,13 +226,13 @@ describe("a failure", () => {
     );
   });
 
-  it("says when to come back", async () => {
+  it("reports when to retry", async () => {
     const failure = await failed((c) => c.payments.createPayment(order("busy", rateLimited)));
     assert.ok(failure.kind === "not_now", failure.kind);
     assert.ok((failure.retryAfterMs ?? 0) > 0);
   });
 
-  it("is not allowed with a key that is wrong", async () => {
+  it("is `not_allowed` with a wrong key", async () => {
     const directory = import.meta.dirname;
     const guarded = await startTestGateway({
       AUTH_MODE: "keys",
@@ -253,7 +253,7 @@ describe("a failure", () => {
     }
   });
 
-  it("of anything else that was thrown is other", () => {
+  it("is `other` for any other error, and `cursor_lost` for OUT_OF_RANGE", () => {
     assert.equal(failureOf(gatewayError(Code.NotFound)).kind, "other");
     assert.equal(failureOf(new TypeError("no such thing")).kind, "other");
     assert.equal(failureOf(new ConnectError("gone", Code.OutOfRange)).kind, "cursor_lost");
@@ -310,7 +310,7 @@ describe("the webhook verifier", () => {
   });
 });
 
-/** As the gateway would send it. */
+/** An error as the gateway would send it: with its ErrorInfo. */
 function gatewayError(code: Code, ...details: ConnectError["details"]): ConnectError {
   const error = new ConnectError("it failed", code);
   const info = create(ErrorInfoSchema, { reason: "REASON", domain: "payments-gateway" });

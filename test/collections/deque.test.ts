@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { Deque } from "../../src/collections/deque.ts";
 
 describe("deque", () => {
-  it("is a list that grows at its end and shrinks at its front", () => {
+  it("behaves like a list that grows at its end and shrinks at its front", () => {
     fc.assert(
       fc.property(fc.array(fc.option(fc.nat())), (steps) => {
         const deque = new Deque<number>();
@@ -28,7 +28,7 @@ describe("deque", () => {
     );
   });
 
-  it("finds the first item that a test holds for", () => {
+  it("finds the index of the first item that matches", () => {
     const deque = new Deque<number>();
     for (let i = 0; i < 100; i++) deque.push(i * 2);
     for (let i = 0; i < 50; i++) deque.shift();

@@ -4,7 +4,7 @@ import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { UnderWay, UnderWayByName } from "../../src/collections/under-way.ts";
 
-test("holds who has come and not left, in whatever order they leave", () => {
+test("UnderWay holds the members that have not left, in whatever order they leave", () => {
   const all = new UnderWay<string>();
   const [a, b, c, d] = ["a", "b", "c", "d"].map((name) => all.add(name));
   assert.equal(all.size, 4);
@@ -21,7 +21,7 @@ test("holds who has come and not left, in whatever order they leave", () => {
   assert.deepEqual([all.size, [...all]], [0, []]);
 });
 
-test("passes over who leaves while all are gone through, and over who comes", () => {
+test("iteration skips members that leave or are added meanwhile", () => {
   const all = new UnderWay<number>();
   const members = [0, 1, 2, 3].map((number) => all.add(number));
   const seen: number[] = [];
@@ -35,7 +35,7 @@ test("passes over who leaves while all are gone through, and over who comes", ()
   assert.deepEqual([...all], [4]);
 });
 
-test("finds by name what was set last, until it is deleted", () => {
+test("UnderWayByName returns the last value set for a name, until it is deleted", () => {
   const all = new UnderWayByName<number>();
   all.set("a", 1);
   all.set("b", 2);
@@ -56,7 +56,7 @@ const collect = runInNewContext("gc") as (options?: { type: "minor" }) => void;
 
 const mebibyte = 1024 * 1024;
 
-/** What 64 at a time leave behind among old objects, of 10,000 calls that hold 10 KiB each. */
+/** MiB by which V8's old space grows over 10,000 calls of 10 KiB, with 64 under way at a time. */
 function leftBehind(come: (call: object, name: string) => () => void): number {
   const old = () =>
     getHeapSpaceStatistics().find(({ space_name }) => space_name === "old_space")
@@ -74,7 +74,7 @@ function leftBehind(come: (call: object, name: string) => () => void): number {
   return (old() - before) / mebibyte;
 }
 
-test("collections of young objects free what has left; of a Set they do not", () => {
+test("minor garbage collections free members that left, but not those of a Set", () => {
   const all = new UnderWay<object>();
   const ofList = leftBehind((call) => {
     const member = all.add(call);
@@ -91,7 +91,7 @@ test("collections of young objects free what has left; of a Set they do not", ()
     return () => set.delete(call);
   });
   const left = JSON.stringify({ ofList, ofNames, ofSet });
-  // Less than all that left when V8 happens to collect the old as well.
+  // Far less than the size of all calls: V8 may happen to collect the old space as well.
   assert.ok(ofSet > 5, left);
   assert.ok(ofList < ofSet / 3, left);
   assert.ok(ofNames < ofSet / 3, left);

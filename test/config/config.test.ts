@@ -24,7 +24,7 @@ const live = {
   ALLOW_VOLATILE: "true",
 };
 
-test("every replica that could be promoted has to hold a write, where one can be", () => {
+test("REDIS_MIN_REPLICAS is all by default if a replica can be promoted, else 0", () => {
   const of = (url: string, value = "") =>
     readConfig({ ...live, REDIS_URL: url, REDIS_MIN_REPLICAS: value }).redis?.minReplicas;
   assert.equal(of("redis+sentinel://127.0.0.1:1/x"), "all");
@@ -38,7 +38,7 @@ test("every replica that could be promoted has to hold a write, where one can be
   );
 });
 
-test("a real upstream has a place for its state, or leave to have none", () => {
+test("a real upstream needs DATA_DIR, REDIS_URL or ALLOW_VOLATILE=true", () => {
   const { ALLOW_VOLATILE: _, ...real } = live;
   refused(real, /^DATA_DIR: is missing, and so is REDIS_URL: .*ALLOW_VOLATILE=true/);
   refused({ ...real, ALLOW_VOLATILE: "false" }, /^DATA_DIR/);
@@ -72,7 +72,7 @@ test("an empty environment means the sandbox on loopback with the documented def
   assert.equal(config.redis, undefined);
 });
 
-test("bytes of unverified callbacks may be more than nine digits", () => {
+test("MAX_UNVERIFIED_CALLBACK_BYTES may have more than nine digits", () => {
   const config = readConfig({ ...live, MAX_UNVERIFIED_CALLBACK_BYTES: "1099511627776" });
   assert.equal(config.maxUnverifiedBytes, 2 ** 40);
 });
@@ -131,7 +131,7 @@ test("a wrong value is refused with the variable, what it got and what is accept
   }
 });
 
-test("addresses may have what they need", () => {
+test("URLs may have credentials, several hosts, a database and a base path", () => {
   for (const [variable, value] of [
     ["REDIS_URL", "redis://user:p%40ss@127.0.0.1:6379/3"],
     ["REDIS_URL", "rediss://:pass@[::1]:6379/"],
@@ -154,7 +154,7 @@ test("durations take every unit, and zero only where it has a meaning", () => {
   refused({ UPSTREAM_TIMEOUT: "0" }, /UPSTREAM_TIMEOUT/);
 });
 
-test("calls that move money go on without Redis unless it is required", () => {
+test("REDIS_REQUIRED_FOR_MONEY is false by default", () => {
   const env = { ...live, REDIS_URL: "redis://127.0.0.1:6379" };
   const required = (value?: string) =>
     readConfig({ ...env, REDIS_REQUIRED_FOR_MONEY: value }).redis?.requiredForMoney;
@@ -190,7 +190,7 @@ test("a configuration never prints its secrets", () => {
   assert.ok(!printed.includes("canary"));
 });
 
-test("secrets and addresses may stand in files, which lose their last line break and no more", () => {
+test("secrets and URLs may be in files, of which only the last line break is removed", () => {
   const config = readConfig({
     UPSTREAM_URL_FILE: file("url", "http://127.0.0.1:9\n"),
     ALLOW_VOLATILE: "true",
@@ -209,7 +209,7 @@ test("secrets and addresses may stand in files, which lose their last line break
   );
 });
 
-test("passwords are taken as they are, previous ones split at commas", () => {
+test("passwords are not trimmed, and previous ones are split at commas", () => {
   const account = readConfig({
     ...live,
     UPSTREAM_PASSWORD: " with spaces ",
@@ -222,7 +222,7 @@ test("passwords are taken as they are, previous ones split at commas", () => {
   );
 });
 
-test("no authentication is refused off loopback unless it is asked for", () => {
+test("AUTH_MODE=none is refused off loopback without ALLOW_UNAUTHENTICATED=true", () => {
   refused({ RPC_ADDR: "0.0.0.0:4001" }, /^AUTH_MODE: none is refused while RPC_ADDR/);
   refused({ PUBLIC_ADDR: "[::]:4000" }, /^AUTH_MODE: none is refused while PUBLIC_ADDR/);
   readConfig({ ADMIN_ADDR: "0.0.0.0:4002" });
@@ -237,7 +237,7 @@ test("an upstream that is not on this machine needs PUBLIC_URL for its callbacks
   assert.equal(config.publicUrl, "https://gateway.example");
 });
 
-test("several merchants come from a file", () => {
+test("MERCHANTS_FILE configures several merchant accounts", () => {
   const path = file(
     "merchants.json",
     JSON.stringify({
@@ -259,7 +259,7 @@ test("several merchants come from a file", () => {
   bad('{"a":{"login":"x","password":"y","passwort":"z"}}', /^MERCHANTS_FILE/);
 });
 
-test("two accounts with one password are refused, since each took the other's callbacks", () => {
+test("two accounts with one password are refused: each would accept the other's callbacks", () => {
   const merchants = (market: object) => ({
     ...live,
     MERCHANTS_FILE: file(
@@ -278,7 +278,7 @@ test("two accounts with one password are refused, since each took the other's ca
     () => readConfig(merchants({ password: "canary-1" })),
     (error) => !inspect(error).includes("canary"),
   );
-  // Control: passwords of their own.
+  // Control: different passwords.
   assert.equal(readConfig(merchants({ password: "canary-2" })).accounts.size, 2);
 });
 
@@ -301,7 +301,7 @@ test("an upstream or key set over http is refused off loopback", () => {
   assert.ok(readConfig({ ...jwt, AUTH_JWKS_URL: "http://127.0.0.1:9/jwks" }));
 });
 
-test("TLS needs certificate and key", () => {
+test("TLS needs a certificate and a key", () => {
   refused({ TLS_CERT_FILE: "c" }, /^TLS_KEY_FILE: is missing/);
   refused({ TLS_CLIENT_CA_FILE: "a" }, /^TLS_CERT_FILE: is missing/);
   refused({ TLS_CLIENT_CA_FILE: "a", TLS_CERT_FILE: "c" }, /^TLS_KEY_FILE: is missing/);
@@ -311,7 +311,7 @@ test("TLS needs certificate and key", () => {
   assert.deepEqual(mutual.tls, { certFile: "c", keyFile: "k", clientCaFile: "a" });
 });
 
-test("connections of the rpc listener live for ever unless told, and are asked whether they do", () => {
+test("RPC connections have no maximum age by default, and keepalive pings check them", () => {
   assert.deepEqual(readConfig({}).rpcConnections, {
     maxConnectionAgeMs: 0,
     connectionAgeGraceMs: 60_000,
@@ -350,7 +350,7 @@ function refused(env: Record<string, string | undefined>, message: RegExp): void
   );
 }
 
-test("the GraphQL schema is told outside of production, unless said otherwise", () => {
+test("introspection is on outside of production, unless GRAPHQL_INTROSPECTION overrides it", () => {
   assert.equal(readConfig({}).graphqlIntrospection, true);
   assert.equal(readConfig({ NODE_ENV: "production" }).graphqlIntrospection, false);
   const asked = { NODE_ENV: "production", GRAPHQL_INTROSPECTION: "true" };
@@ -377,7 +377,7 @@ test("trusted documents come from a JSON object, and PERSISTED_ONLY needs them",
   refused({ PERSISTED_DOCUMENTS_FILE: join(dir, "missing.json") });
 });
 
-test("each mode of authentication needs all that it checks with", () => {
+test("each authentication mode needs all of its variables", () => {
   const keys = { ...live, AUTH_MODE: "keys" };
   refused(keys, /^API_KEYS_FILE: is missing/);
   assert.equal(readConfig({ ...keys, API_KEYS_FILE: "keys.json" }).auth.apiKeysFile, "keys.json");
@@ -394,7 +394,7 @@ test("each mode of authentication needs all that it checks with", () => {
   }
   refused({ ...jwt, AUTH_JWKS_FILE: "jwks.json" }, /^AUTH_JWKS_FILE: .*give one/);
   refused({ ...jwt, AUTH_JWKS_URL: "file:///jwks" }, /^AUTH_JWKS_URL: .*http/);
-  // An address and an issuer are other ones without the slash at their end.
+  // A slash at the end is part of a URL and of an issuer: it is kept.
   assert.deepEqual(readConfig(jwt).auth.jwt, {
     keySet: { url: "https://login.shop.example/jwks/" },
     issuer: "https://login.shop.example/",
@@ -405,13 +405,13 @@ test("each mode of authentication needs all that it checks with", () => {
   refused({ ...keys, ...jwt, AUTH_MODE: "keys,jwt" }, /^API_KEYS_FILE: is missing/);
 });
 
-test("streams of one caller are limited by a number above zero", () => {
+test("MAX_STREAMS_PER_CALLER is a number above zero", () => {
   assert.equal(readConfig(live).maxStreamsPerCaller, undefined);
   assert.equal(readConfig({ ...live, MAX_STREAMS_PER_CALLER: "50" }).maxStreamsPerCaller, 50);
   refused({ ...live, MAX_STREAMS_PER_CALLER: "0" }, /^MAX_STREAMS_PER_CALLER: got "0", .* from 1/);
 });
 
-test("previous watch secrets come beside the present one, in a file too, each long enough", () => {
+test("previous watch secrets need a present one and 32 bytes each, and may be in a file", () => {
   const [now, old, older] = ["now", "old", "older"].map((name) => name.padEnd(32, "-canary"));
   const read = (env: Record<string, string>) => {
     const { watchTokenPreviousSecrets } = readConfig({ WATCH_TOKEN_SECRET: now, ...env });

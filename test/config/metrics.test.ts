@@ -14,7 +14,7 @@ test("no metrics are sent until OTEL_METRICS_EXPORTER asks for it", () => {
     assert.equal(metrics({ OTEL_METRICS_EXPORTER: exporter }), undefined);
   }
   assert.equal(metrics({ ...asked, OTEL_SDK_DISABLED: "true" }), undefined);
-  // What a platform sets for all its programs need not fit while nothing is sent.
+  // A platform may set variables for all its programs: they are not checked while nothing is sent.
   assert.equal(metrics({ OTEL_METRIC_EXPORT_INTERVAL: "1m" }), undefined);
   assert.deepEqual(metrics(asked)?.exporters, ["otlp"]);
   const several = { OTEL_METRICS_EXPORTER: "prometheus, console,otlp" };
@@ -22,7 +22,7 @@ test("no metrics are sent until OTEL_METRICS_EXPORTER asks for it", () => {
   assert.equal(readConfig(asked).tracing, undefined, "traces are asked for by themselves");
 });
 
-test("where metrics go, how and how often", () => {
+test("the variables decide where metrics are sent, how and how often", () => {
   assert.deepEqual(metrics(asked), {
     exporters: ["otlp"],
     otlp: {

@@ -11,7 +11,7 @@ const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
 test("tracing is off until a variable asks for it", () => {
   assert.equal(tracing({}), undefined);
   assert.equal(tracing({ OTEL_SERVICE_NAME: "shop", OTEL_PROPAGATORS: "tracecontext" }), undefined);
-  // What a platform sets for all its programs need not fit while it is off.
+  // A platform may set variables for all its programs: they are not checked while tracing is off.
   const grpc = { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" };
   assert.equal(tracing(grpc), undefined);
   assert.equal(tracing({ ...endpoint, ...grpc, OTEL_SDK_DISABLED: "true" }), undefined);
@@ -24,7 +24,7 @@ test("tracing is off until a variable asks for it", () => {
   ]);
 });
 
-test("where spans go", () => {
+test("the endpoint variables decide where spans are sent", () => {
   const url = (env: Record<string, string>) => tracing(env)?.otlp.url;
   assert.equal(url({ OTEL_TRACES_EXPORTER: "otlp" }), "http://localhost:4318/v1/traces");
   assert.equal(url(endpoint), "http://collector:4318/v1/traces");
@@ -36,7 +36,7 @@ test("where spans go", () => {
   assert.equal(url({ ...endpoint, ...own }), "http://traces:9/in");
 });
 
-test("what the variables say of all else, and what they do without", () => {
+test("the other variables are read, and have defaults", () => {
   const { otlp, ...defaults } = tracing(endpoint) ?? assert.fail();
   assert.deepEqual(defaults, {
     exporters: ["otlp"],

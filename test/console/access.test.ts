@@ -26,7 +26,7 @@ const keyOf = (name: string) => keys.find((entry) => entry.name === name)?.key ?
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const accounts = ["shop", "market"] as const;
 const env = {
-  // Nobody is there, and nobody is asked.
+  // No payments service listens there, and the tests send it no call.
   MERCHANTS_FILE: files.write(
     "merchants",
     JSON.stringify(
@@ -61,7 +61,7 @@ after(() => Promise.all([guarded.stop(), open.stop()]));
 const json = { "content-type": "application/json" };
 const graphql = JSON.stringify({ query: "{ rateLimit { limit } }" });
 
-/** All that operators alone may have, about the account `shop`. */
+/** Every kind of request that only operators may send, here for the account `shop`. */
 const operations: readonly (readonly [method: string, path: string, body?: string])[] = [
   ["GET", "/api/session"],
   ["GET", "/api/status?account=shop"],
@@ -127,25 +127,25 @@ describe("with authentication on", () => {
     assert.equal(await statusOf(guarded, inUrl, {}), 401);
   });
 
-  it("lets an admin in, where there is something", async () => {
+  it("admits an admin, with 404 for what does not exist", async () => {
     const found = await statuses(guarded, bearer(keyOf("admin")));
     assert.deepEqual(found, [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 404, 200]);
   });
 
-  it("control: without authentication everybody is an operator", async () => {
+  it("control: without authentication every caller is an operator", async () => {
     assert.deepEqual(
       await statuses(open, {}),
       [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 404, 200],
     );
   });
 
-  it("serves the page itself, health and metrics to everybody", async () => {
+  it("serves the page itself, health and metrics to every caller", async () => {
     for (const path of ["/", "/healthz", "/readyz", "/metrics"]) {
       assert.equal((await fetch(guarded.adminUrl + path)).status, 200, path);
     }
   });
 
-  it("shows an admin the own accounts alone", async () => {
+  it("shows an admin only its own accounts", async () => {
     const headers = bearer(keyOf("market"));
     const get = async (path: string) => {
       const response = await fetch(guarded.adminUrl + path, { headers });
@@ -179,7 +179,7 @@ describe("with authentication on", () => {
     assert.equal(await statusOf(guarded, query, headers), 403);
   });
 
-  it("reads by GraphQL, and changes nothing, whatever else the caller may", async () => {
+  it("refuses GraphQL mutations, whatever scopes the caller has", async () => {
     const response = await fetch(`${open.adminUrl}/graphql`, {
       method: "POST",
       headers: { ...json, "x-merchant-account": "shop" },
@@ -197,7 +197,7 @@ describe("with authentication on", () => {
     );
   });
 
-  it("opens nothing on the other listeners", async () => {
+  it("gives an admin no access on the public listener", async () => {
     const response = await fetch(`${guarded.publicUrl}/graphql`, {
       method: "POST",
       headers: { ...json, ...bearer(keyOf("admin")), "x-merchant-account": "shop" },
@@ -208,8 +208,8 @@ describe("with authentication on", () => {
   });
 });
 
-describe("pages of others", () => {
-  /** With headers that `fetch` does not let a script set. */
+describe("pages of other origins", () => {
+  /** Sends a request with headers that `fetch` does not let a script set. */
   async function send([method, path, body]: Operation, headers: Record<string, string>) {
     const account = { "x-merchant-account": "shop" };
     const request = httpRequest(open.adminUrl + path, {
@@ -237,7 +237,7 @@ describe("pages of others", () => {
     });
   }
 
-  it("cannot send what needs no asking first", async () => {
+  it("cannot send a POST that needs no preflight", async () => {
     for (const [method, path, body] of operations.filter(([name]) => name === "POST")) {
       if (path.startsWith("/api/sandbox")) continue;
       const form = { "content-type": "text/plain" };
@@ -246,7 +246,7 @@ describe("pages of others", () => {
     }
   });
 
-  it("are not asked for: the page's own origin goes through", async () => {
+  it("do not include the console's own page: its requests are served", async () => {
     const { host } = new URL(open.adminUrl);
     const own = { ...json, origin: `http://${host}`, "sec-fetch-site": "same-origin" };
     assert.equal((await send(["GET", "/api/session"], own)).statusCode, 200);
@@ -255,7 +255,7 @@ describe("pages of others", () => {
   });
 });
 
-test("the page is one document, held to itself by its policy", async () => {
+test("the page is one document, and its policy forbids anything from elsewhere", async () => {
   const response = await fetch(open.adminUrl);
   const html = await response.text();
   assert.match(response.headers.get("content-type") ?? "", /^text\/html/);
@@ -304,7 +304,7 @@ describe("signing in", { skip: withoutChromium, timeout: 90_000 }, () => {
     await browser.close(opened, refused);
   });
 
-  it("shows one account at a time, by choice", async () => {
+  it("shows only the selected account", async () => {
     const opened = await browser.open(open.adminUrl);
     const { page } = opened;
     await rowsOf(page, "order-of-shop").waitFor();

@@ -44,7 +44,7 @@ async function pay(about: object): Promise<SandboxResult> {
   return body as unknown as SandboxResult;
 }
 
-test("the magic values are told without a card's number", async () => {
+test("the list of magic values has no full card number", async () => {
   const { scenarios } = await get<Scenarios>("/api/sandbox");
   assert.deepEqual(
     scenarios.map(({ name, card, cents }) => [name, card, cents]),
@@ -53,7 +53,7 @@ test("the magic values are told without a card's number", async () => {
   assert.doesNotMatch(JSON.stringify(scenarios), /\d{12}/);
 });
 
-test("a trial is answered with what a caller of the gateway would have got", async () => {
+test("a trial returns what a caller of the gateway would have received", async () => {
   assert.deepEqual(await pay({ externalId: "t-1" }), {
     kind: "answered",
     status: "success",
@@ -77,7 +77,7 @@ test("a trial is answered with what a caller of the gateway would have got", asy
   assert.ok((call?.nextLookMs ?? 0) > Date.now());
 });
 
-test("what is wrong with a trial is told", async () => {
+test("a wrong trial is refused with the reason", async () => {
   const wrong = (about: object) =>
     post("/api/sandbox/payments", JSON.stringify({ ...order, externalId: "wrong", ...about }));
   for (const [about, message] of [
@@ -102,7 +102,7 @@ test("what is wrong with a trial is told", async () => {
   assert.equal((await post("/api/sandbox/none", "{}")).status, 404);
 });
 
-test("a history has the messages as REST writes them, its secrets and card numbers masked", async () => {
+test("a history has the messages as the REST API writes them, with secrets and card numbers masked", async () => {
   const token = "tok_of_a_card_that_is_secret";
   const number = "4000000000003014";
   await sendCallback(gateway.publicUrl, {
@@ -132,7 +132,7 @@ test("a history has the messages as REST writes them, its secrets and card numbe
   assert.equal(bad.status, 400);
 });
 
-test("the status tells of this replica, its budget, the service and the callbacks", async () => {
+test("the status reports this replica, its budget, the service and the callbacks", async () => {
   await pay({ externalId: "s-1" });
   await pay({ externalId: "s-2", scenario: "html_500" });
   const { replica, budget, upstream, callbacks, notReady } = await get<Status>("/api/status");
@@ -150,7 +150,7 @@ test("the status tells of this replica, its budget, the service and the callback
   assert.ok((callbacks.total.stored ?? 0) >= 1);
 });
 
-test("a method that is not there is refused", async () => {
+test("a POST to a path that has none is refused", async () => {
   for (const [path, status] of [
     ["/api/status", 405],
     ["/", 405],

@@ -7,7 +7,7 @@ import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
 
-describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () => {
+describe("the console's appearance", { skip: withoutChromium, timeout: 90_000 }, () => {
   const browser = browserForTests();
   let gateway: Gateway;
   before(async () => {
@@ -16,7 +16,7 @@ describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () =
   after(() => gateway.stop());
 
   for (const colorScheme of ["light", "dark"] as const) {
-    it(`fits wide and narrow screens and can be read by all, ${colorScheme}`, async () => {
+    it(`fits wide and narrow screens and has enough contrast, ${colorScheme}`, async () => {
       const opened = await browser.open(gateway.adminUrl, { colorScheme });
       const { page } = opened;
       await live(page);
@@ -43,7 +43,7 @@ describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () =
     });
   }
 
-  it("control: what is too wide or too pale is found", async () => {
+  it("control: finds an element that is too wide or too pale", async () => {
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await live(page);
@@ -59,21 +59,21 @@ describe("the console's looks", { skip: withoutChromium, timeout: 90_000 }, () =
   });
 });
 
-/** Waits until the page was drawn as wide as it is now; one that never fits is for the asserts. */
+/** Waits until the page fits its new width, or for the time-out: the asserts then report it. */
 async function fits(page: Page): Promise<void> {
   const endMs = performance.now() + timeoutMs;
   do await page.evaluate(laidOut);
   while ((await page.evaluate(overflowing)).length > 0 && performance.now() < endMs);
 }
 
-/** In the page: waits until it was drawn anew. */
+/** In the page: waits until it is redrawn. */
 function laidOut(): Promise<void> {
   return new Promise((resolve) => {
     requestAnimationFrame(() => requestAnimationFrame(() => resolve()));
   });
 }
 
-/** In the page: what reaches beyond its right side and does not scroll by itself. */
+/** In the page: elements that reach beyond its right edge and are in no scrolling element. */
 function overflowing(): string[] {
   const isScrolled = (element: Element | null): boolean =>
     element !== null &&
@@ -84,7 +84,7 @@ function overflowing(): string[] {
     .map((element) => `${element.tagName}.${element.className}`);
 }
 
-/** In the page: texts whose contrast to what is behind them is below WCAG AA, 4.5 to 1. */
+/** In the page: texts whose contrast to their background is below WCAG AA, 4.5 to 1. */
 function hardToRead(): string[] {
   const numbers = (color: string) => (color.match(/[\d.]+/g) ?? []).map(Number);
   const luminance = ([red = 0, green = 0, blue = 0]: number[]) => {

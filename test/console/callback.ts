@@ -6,7 +6,7 @@ export interface CallbackAbout {
   readonly status?: string;
   readonly account?: string;
   readonly password?: string;
-  /** Further members of the body. */
+  /** Members that are added to the body, or replace members of it. */
   readonly body?: object;
 }
 

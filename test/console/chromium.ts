@@ -5,21 +5,22 @@ import { buildConsole } from "../../scripts/build-console.ts";
 import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
 import { newContext, withoutChromium } from "../chromium.ts";
 
-/** A page of the console, and what went wrong in it. */
+/** A page of the console, and what it did wrong. */
 export interface Opened {
   readonly page: Page;
-  /** Requests to others than the console's own listener, and what the browser complained about. */
+  /** URLs of requests to anything but the console's listener. */
   readonly foreignRequests: string[];
+  /** Errors and warnings in the browser's console, and uncaught errors of the page. */
   readonly complaints: string[];
 }
 
-/** The console in a browser, with the page as its sources are now. */
+/** The console in a browser, with a page that is built from the current sources. */
 export function browserForTests(): {
-  /** Opens the console. It is closed, and held to its promises, with `close`. */
+  /** Opens the console. The test must close it with `close`, which also checks it. */
   open(adminUrl: string, options?: BrowserContextOptions): Promise<Opened>;
   /**
-   * Closes a page after it was checked that it asked nobody else, shows no card number, and that the
-   * browser had nothing to complain about but what was expected.
+   * Closes a page. Asserts that it shows no card number, that it sent requests only to the
+   * console's listener, and that each complaint of the browser matches `expected`.
    */
   close(opened: Opened, expected?: RegExp): Promise<void>;
 } {
@@ -64,12 +65,12 @@ export function browserForTests(): {
 
 const cardNumbers = [...magicValues.flatMap(({ cards }) => cards), "4242424242424242"];
 
-/** A row of the list of events. */
+/** Rows of the list of events that have this text. */
 export function rowsOf(page: Page, text: string | RegExp) {
   return page.locator("#events button.row", { hasText: text });
 }
 
-/** Waits until the page says that it is live. */
+/** Waits until the page shows that it is live. */
 export async function live(page: Page): Promise<void> {
   await page.getByText("Live", { exact: true }).waitFor();
 }

@@ -29,7 +29,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
   after(() => gateway.stop());
 
   const idsOf = (page: Page) => page.locator("#events .row strong").allInnerTexts();
-  /** Waits, since the page draws after what it is told. */
+  /** Waits, since the page draws events some time after it receives them. */
   const shows = async (page: Page, expected: readonly string[]) => {
     const shown = async () => isDeepStrictEqual(await idsOf(page), expected);
     await until(shown).catch(async () => assert.deepEqual(await idsOf(page), expected));
@@ -37,7 +37,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
   const send = (externalId: string, status = "success") =>
     sendCallback(gateway.publicUrl, { externalId, status });
 
-  it("goes on behind a network cut with every event once, and says so meanwhile", async () => {
+  it("shows every event once after a network cut, and shows the cut meanwhile", async () => {
     const link = await startLink(gateway.adminUrl);
     const opened = await browser.open(link.url);
     const { page } = opened;
@@ -62,7 +62,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await link.close();
   });
 
-  it("starts anew with a gateway that has lost its log, and says so", async () => {
+  it("starts anew with a gateway that has lost its log, and shows that", async () => {
     const another = await startTestGateway();
     const link = await startLink(another.adminUrl);
     const opened = await browser.open(link.url);
@@ -79,7 +79,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await link.close();
   });
 
-  it("starts with the newest events, and shows those that match", async () => {
+  it("starts with the newest events, and filters them", async () => {
     await send("filter-one");
     await send("filter-two", "failure");
     const opened = await browser.open(gateway.adminUrl);
@@ -101,7 +101,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await browser.close(opened);
   });
 
-  it("holds still when it is asked to, and catches up", async () => {
+  it("holds its list of events on request, and then catches up", async () => {
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await rowsOf(page, "filter-two").waitFor();
@@ -116,7 +116,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await browser.close(opened);
   });
 
-  it("keeps a bounded number of events, however many come", async () => {
+  it("keeps a bounded number of events, however many arrive", async () => {
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await live(page);
@@ -138,7 +138,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await live(page);
-    /** Waits, since the page draws after the key. */
+    /** Waits, since the page draws some time after the key press. */
     const focusIsOn = (text = "?") =>
       page.waitForFunction(
         (wanted) =>
@@ -173,7 +173,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await page.getByRole("dialog", { name: `payment ${second}` }).waitFor();
     await page.keyboard.press("Escape");
     await focusIsOn(second);
-    // One stop for all rows: the one that has the focus, once the page has drawn that.
+    // All rows are one tab stop: the row with the focus, once the page has drawn it.
     await page.waitForFunction(
       () =>
         document.querySelectorAll('#events button.row[tabindex="0"]').length === 1 &&
@@ -181,7 +181,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     );
     await page.keyboard.press("Tab");
     await focusIsOn("Show more");
-    // Where the focus goes as a dialog closes, it stays, though the page takes the dialog out later.
+    // The focus stays where it went as the dialog closed, though the page removes the dialog later.
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog");
@@ -211,7 +211,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await redis.close();
   });
 
-  /** As releases of long ago would have kept them. */
+  /** Stores dead letters as a much older release would have stored them. */
   async function addDeadLetter(bodies: readonly string[], name: string): Promise<void> {
     const connector = connectRedis(new Secret(redis.url), () => {});
     await until(async () => connector.client.status === "ready");
@@ -255,7 +255,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await browser.close(opened, /status of 422/);
   });
 
-  it("discards a dead letter once it has asked, and lists older ones page by page", async () => {
+  it("discards a dead letter after a confirmation, and lists older ones page by page", async () => {
     const many = 60;
     await addDeadLetter(
       Array.from({ length: many }, (_, at) => `{"nobody": ${at}}`),
@@ -280,7 +280,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await ask.waitFor({ state: "detached" });
     assert.equal(await cards.count(), before);
     for (const left of [before - 1, before - 2]) {
-      // The first, and one of an older page.
+      // First the newest letter, then one of an older page.
       const card = left === before - 1 ? first : cards.last();
       await card.getByRole("button", { name: "Discard" }).click();
       await ask.getByRole("button", { name: "Discard" }).click();
@@ -295,7 +295,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await browser.close(opened);
   });
 
-  it("says so when the store is away, and goes on when it is back", async () => {
+  it("shows that the store is out of reach, and goes on when it is back", async () => {
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await live(page);
@@ -317,7 +317,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
   });
 });
 
-/** A way to the gateway that can be cut. */
+/** A TCP proxy to the gateway that can be cut. */
 async function startLink(target: string) {
   let { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
@@ -350,7 +350,7 @@ async function startLink(target: string) {
       isCut = true;
       reset();
     },
-    /** @param to another gateway than before */
+    /** Accepts connections again. @param to the URL of the gateway, if it is another one now */
     mend(to = target) {
       ({ hostname, port } = new URL(to));
       isCut = false;

@@ -68,7 +68,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await browser.close(opened);
   });
 
-  it("makes a payment with each magic value, and says what callers were told", async () => {
+  it("makes a payment with each magic value, and shows what callers received", async () => {
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await press(page, "One of each");
@@ -76,11 +76,11 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     assert.equal(await page.locator(".tried .card").count(), magicValues.length);
     await tried(page, "Insufficient funds").locator(".badge", { hasText: "Failed" }).waitFor();
     await tried(page, "Too many requests").getByText("RESOURCE_EXHAUSTED").waitFor();
-    // Looked up by the gateway, since neither answer nor callback came.
+    // The gateway looked it up, since neither response nor callback arrived.
     await tried(page, "Answer and callback lost").locator(".badge", { hasText: "Paid" }).waitFor();
     await page.locator("#budget .caption").getByText("requests sent").waitFor();
     const failed = page.locator("#upstream .bad-text");
-    // The page asks for it every so often.
+    // The page polls this number.
     await until(async () => Number(await failed.innerText()) >= 3);
     await browser.close(opened);
   });
@@ -105,7 +105,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await browser.close(opened);
   });
 
-  it("tells of an unknown outcome, its age, its tries and what comes next", async () => {
+  it("shows an unknown outcome, its age, the next step and the time of giving up", async () => {
     const patient = await startTestGateway({ RECONCILE_AFTER: "60s" });
     try {
       const opened = await browser.open(patient.adminUrl);
@@ -124,7 +124,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     }
   });
 
-  it("says which outcomes an operator has to find out", async () => {
+  it("shows which outcomes an operator has to find out", async () => {
     const hasty = await startTestGateway({ RECONCILE_AFTER: "100ms", RECONCILE_GIVE_UP: "500ms" });
     try {
       const opened = await browser.open(hasty.adminUrl);
@@ -141,7 +141,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     }
   });
 
-  it("counts a forged callback, and keeps one that nobody understands to be replayed", async () => {
+  it("counts a forged callback, and keeps one that it cannot read for a replay", async () => {
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await press(page, "Forged callback");
@@ -166,7 +166,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await browser.close(opened, /status of 422/);
   });
 
-  it("control: a card number on the page and a script of others are found and stopped", async () => {
+  it("control: finds a card number on the page, and blocks requests to other origins and raw markup", async () => {
     const shown = await browser.open(gateway.adminUrl);
     await shown.page.evaluate(() => document.body.append("4000 0000 0000 3014"));
     await assert.rejects(browser.close(shown), /a card number shows/);

@@ -6,7 +6,7 @@ import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/ev
 import { cursors, payment, take } from "../events/entries.ts";
 import type { EventLogHarness } from "./event-log.ts";
 
-/** Holds a log against a list: random histories, each in an account of its own. */
+/** Compares a log with a plain list over random histories, each in its own account. */
 export function eventLogModel(name: string, create: () => Promise<EventLogHarness>): void {
   it(`event log model: ${name} agrees with a list`, { timeout: 120_000 }, async () => {
     const harness = await create();
@@ -31,7 +31,7 @@ export function eventLogModel(name: string, create: () => Promise<EventLogHarnes
 
 const externalIds = ["order-1", "order-2"];
 
-/** Few values of each, so that they meet often. */
+/** Few values per field, so that entries often have the same ones. */
 const entries: fc.Arbitrary<Entry> = fc
   .record({
     externalId: fc.constantFrom(...externalIds),
@@ -139,7 +139,7 @@ function sameOperation({ externalId, subjectId, operation, operationId }: Entry)
     entry.externalId === externalId &&
     entry.subjectId === subjectId &&
     entry.operation === operation &&
-    // Refunds of one payment are told apart.
+    // Refunds of one payment are distinguished by operation_id.
     (operation !== "refund" || entry.operationId === operationId);
 }
 

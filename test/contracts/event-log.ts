@@ -31,14 +31,14 @@ import {
 } from "../events/entries.ts";
 import { keptLettersOf, lettersOf } from "../events/letters.ts";
 
-/** One fresh, empty log, and what the suite needs to do to it from outside. */
+/** A new, empty log, and what the suite does to it from outside. */
 export interface EventLogHarness {
   readonly log: EventLog;
-  /** Another view of the same store, as another process has it; the log itself if there is none. */
+  /** The same store as another process opens it; the log itself if only one process can. */
   readonly peer: EventLog;
-  /** Lets all events that are stored so far fall out of the retention. */
+  /** Makes all events stored so far older than the retention. */
   expire(account: string): Promise<void>;
-  /** Ends what stands behind the log, after the logs were closed. */
+  /** Frees what the logs use, after they were closed. */
   stop(): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ const account = "shop";
 const everything: Topic = { kinds: [] };
 const order1: Topic = { kind: EventKind.PAYMENT, externalId: "order-1" };
 
-/** What every implementation of EventLog promises. */
+/** Tests what every implementation of EventLog promises. */
 export function eventLogContract(name: string, create: () => Promise<EventLogHarness>): void {
   describe(`event log contract: ${name}`, { timeout }, () => {
     let harness: EventLogHarness;
@@ -107,7 +107,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert(event.receivedAt && event.receivedAt.seconds > 0n);
       });
 
-      it("leaves the writer's own message alone", async () => {
+      it("does not change the writer's own message", async () => {
         const entry = payment();
         await stored(entry);
         assert.equal(entry.event.cursor, "");
@@ -147,20 +147,20 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         return steps(all.slice(0, -1));
       };
 
-      it("takes a callback with the same bytes once", async () => {
+      it("stores a callback with the same bytes once", async () => {
         await stored(payment({ bytes: "the same" }));
         const again = { ...payment({ bytes: "the same" }), identity: "read differently" };
         assert.deepEqual(await append(again), { outcome: "duplicate", conflict: false });
         assert.deepEqual(await published(), ["payment:pending"]);
       });
 
-      it("takes a callback with the same identity and other bytes once", async () => {
+      it("stores a callback with the same identity and other bytes once", async () => {
         await stored(payment({ bytes: "{}" }));
         assert.equal((await append(payment({ bytes: "{ }" }))).outcome, "duplicate");
         assert.deepEqual(await published(), ["payment:pending"]);
       });
 
-      it("takes one of a hundred concurrent callbacks that are the same", async () => {
+      it("stores one of a hundred identical concurrent callbacks", async () => {
         const answers = await Promise.all(
           Array.from({ length: 100 }, (_, i) => append(payment(), i % 2 ? peer : log)),
         );
@@ -168,7 +168,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(await published(), ["payment:pending"]);
       });
 
-      it("tells apart what differs in payment_id, operation, operation_id, status or status_code", async () => {
+      it("stores entries that differ in payment_id, operation, operation_id, status or status_code", async () => {
         await stored(payment());
         await stored(payment({ paymentId: "pay-2" }));
         await stored(payment({ operation: "refund" }));
@@ -178,7 +178,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal((await published()).length, 6);
       });
 
-      it("takes the callback after the answer that told the same, and not the other way", async () => {
+      it("stores a callback after an answer of the same content, but no answer after the callback", async () => {
         await stored(payment({ source: "response" }));
         await stored(payment());
         const response = await append(payment({ source: "response" }));
@@ -188,7 +188,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(await published(), ["payment:pending", "payment:pending"]);
       });
 
-      it("takes no answer that would take its operation back", async () => {
+      it("stores no answer that would lower the rank of its operation", async () => {
         await stored(payment({ status: "success" }));
         for (const source of ["response", "reconciliation"] as const) {
           const { outcome } = await append(payment({ status: "pending", source }));
@@ -206,7 +206,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal(await snapshotOf("order-1", EventKind.PAYOUT), undefined);
       });
 
-      it("ends the same for every order of six events, however often each is delivered", async () => {
+      it("is the same after any order of six events, however often each is delivered", async () => {
         const entries = [
           payment({ status: "init" }),
           payment({ status: "pending", statusCode: "waiting_for_redirect" }),
@@ -219,7 +219,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         const check = async (order: readonly Entry[], index: number) => {
           const externalId = `order-${index}`;
           const suffixed = order.map((entry) => ofAnother(entry, externalId));
-          // Every order is repeated once; some again and again, and between the first deliveries too.
+          // Every order is repeated once; some ten times, and also between the first deliveries.
           const isOften = index % 40 === 0;
           const delivered = suffixed.flatMap((entry, at) => [
             entry,
@@ -239,7 +239,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           assert.deepEqual(cursors(history), [...new Set(cursors(history))].sort());
           assert.equal(history.length, entries.length);
         };
-        // Many at once, as calls come.
+        // Many orders run concurrently.
         const orders = [...permutations(entries).entries()];
         const worker = async () => {
           for (let next = orders.pop(); next; next = orders.pop()) await check(next[1], next[0]);
@@ -276,7 +276,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal(snapshot?.cursor, refund.cursor);
       });
 
-      it("stores and delivers a late callback, and stays", async () => {
+      it("does not change with a late callback, which is stored and delivered", async () => {
         const success = await stored(payment({ status: "success" }));
         const late = await stored(payment({ status: "pending" }));
         assert.equal(await currentStep(), "payment:success");
@@ -288,7 +288,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         ["success", "failure"],
         ["failure", "success"],
       ] as const) {
-        it(`reports the conflict of ${second} after ${first}, and success stands`, async () => {
+        it(`has a conflict for ${second} after ${first}, and success wins`, async () => {
           assert.equal((await append(payment({ status: first }))).conflict, false);
           const { outcome, conflict } = await append(payment({ status: second }));
           assert.deepEqual({ outcome, conflict }, { outcome: "stored", conflict: true });
@@ -298,7 +298,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         });
       }
 
-      it("sees no conflict in two partial refunds with operation ids of their own", async () => {
+      it("has no conflict for two partial refunds with different operation ids", async () => {
         const refund = { operation: "refund", operationId: "r-1", status: "success" } as const;
         await stored(payment(refund));
         const second = { ...refund, operationId: "r-2" };
@@ -312,7 +312,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal((await append(answer)).outcome, "stored");
       });
 
-      it("tells when each operation began", async () => {
+      it("has the cursor of the first event of each operation", async () => {
         const first = await stored(payment({ status: "pending" }));
         await stored(payment({ status: "success" }));
         const snapshot = await snapshotOf();
@@ -331,12 +331,12 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
     });
 
-    describe("whether it is paid", () => {
+    describe("the payment state", () => {
       const told = async () => {
         const { facts } = (await log.snapshot(account, EventKind.PAYMENT, "order-1")) ?? {};
         return facts && PaymentStateSchema.value[paymentState(facts)]?.localName;
       };
-      /** What each entry makes of it, as its writer, a live reader, a later one and history see it. */
+      /** The state after each entry: the same for writer, live reader, later reader and history. */
       const statesOf = async (entries: readonly Entry[]) => {
         const live = await read(everything, "latest", { by: peer });
         const answers: Event[] = [];
@@ -353,14 +353,14 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       const refund = (operationId: string, amount: string) =>
         payment({ operation: "refund", operationId, amount, status: "success" });
 
-      it("is on each event, of the external id as a whole after it", async () => {
+      it("is on each event, for the whole external id as of that event", async () => {
         const paid = payment({ paymentId: "second", status: "success", amount: "10.00" });
         const states = await statesOf([
           payment({ paymentId: "first" }),
           payment({ paymentId: "first", status: "failure" }),
           payment({ paymentId: "second" }),
           paid,
-          // What comes late of another attempt takes nothing back.
+          // A late failure of another attempt changes nothing.
           payment({ paymentId: "third", status: "failure" }),
           refund("r-1", "4.00"),
           refund("r-2", "6.00"),
@@ -370,7 +370,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal(await told(), "REFUNDED");
       });
 
-      it("counts a refund once, however often it is told", async () => {
+      it("counts a refund once, however often it is reported", async () => {
         await stored(payment({ status: "success", amount: "10.00" }));
         const again = payment({
           ...{ operation: "refund", operationId: "r-1", amount: "5.00", status: "success" },
@@ -393,36 +393,36 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(states, ["AUTHORIZED", "AUTHORIZED", "PAID"]);
       });
 
-      it("is what an answer tells, beside the note of a hold", async () => {
+      it("follows the answer that says whether it is held, not the note of a hold", async () => {
         await log.noteHold(account, "order-1", "call-1", true);
         const states = await statesOf([
           payment({ paymentId: "a", status: "failure", source: "response", held: true }),
           payment({ paymentId: "b", source: "response", held: false }),
-          // The callback does not tell; what was told of its attempt stays.
+          // The callback does not say whether it is held, so the answer about its attempt counts.
           payment({ paymentId: "b", status: "success" }),
         ]);
         assert.deepEqual(states, ["FAILED", "PENDING", "PAID"]);
       });
 
-      it("of another external id, or a payout, is none of its note", async () => {
+      it("ignores the note of a hold for another external id, or for a payout", async () => {
         await log.noteHold(account, "order-2", "call-1", true);
         assert.equal(stateOn(await stored(payment({ status: "success" }))), "PAID");
         await log.noteHold(account, "payout-1", "call-1", true);
         assert.equal(stateOn(await stored(payout({ status: "success" }))), "PAID");
       });
 
-      describe("is no hold but by its own call", () => {
+      describe("the note of a hold", () => {
         const paid = { status: "success", amount: "10.00" } as const;
         const answer = { ...paid, source: "response", call: "call-1" } as const;
 
-        it("whose answer says the same as the note, which is no news", async () => {
+        it("makes its payment AUTHORIZED, and an answer that agrees is a duplicate", async () => {
           await log.noteHold(account, "order-1", "call-1", true);
           assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
           assert.equal((await append(payment({ ...answer, held: true }))).outcome, "duplicate");
           assert.equal(await told(), "AUTHORIZED");
         });
 
-        it("not by one that made none, or was not done", async () => {
+        it("does not count for a call that made no payment or was not done", async () => {
           await log.noteHold(account, "order-1", "call-1", true);
           await peer.noteHold(account, "order-1", "call-2", true);
           await log.noteHold(account, "order-1", "call-1", false);
@@ -433,7 +433,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           assert.equal(await told(), "PAID");
         });
 
-        it("not by one that was settled by what became known", async () => {
+        it("does not apply to later payments once events have settled its call", async () => {
           for (const [status, state] of [
             ["failure", "FAILED"],
             ["success", "AUTHORIZED"],
@@ -444,7 +444,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
             await stored(payment(first));
             const settled = callOutcomeEntry(call, CallOutcome.SETTLED, true);
             assert.equal(stateOn(await stored(settled)), state);
-            // Told in other words, and still not that it is held.
+            // The same in other bytes, and still without saying whether it is held.
             const again = payment({ ...first, statusCode: "again", bytes: status });
             assert.equal(stateOn(await stored(again)), state);
             const second = payment({ ...paid, externalId: status, paymentId: `b-${status}` });
@@ -452,18 +452,18 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           }
         });
 
-        it("that became known after its call was told as settled", async () => {
+        it("applies to a payment that becomes known after its call was published as SETTLED", async () => {
           const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
           await log.noteHold(account, "order-1", call.id, true);
           await stored(callOutcomeEntry(call, CallOutcome.SETTLED));
           assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
-          // By now it is known which payment the call made.
+          // By now it is known which payment the call made: the note ends.
           await append(callOutcomeEntry(call, CallOutcome.SETTLED, true));
           const second = payment({ ...paid, paymentId: "b" });
           assert.equal(stateOn(await stored(second)), "PAID");
         });
 
-        it("not by an earlier one, once its own answer says so", async () => {
+        it("gives way to an answer which says that the payment is not held", async () => {
           await log.noteHold(account, "order-1", "call-0", true);
           assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
           assert.equal(stateOn(await stored(payment({ ...answer, held: false }))), "PAID");
@@ -474,7 +474,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           ["a repeat", payment({ ...answer, held: true })],
           ["what comes late", payment({ ...answer, status: "pending", held: true })],
         ] as const) {
-          it(`that is told by ${what} where no note was made`, async () => {
+          it(`may be missing if the answer says that it is held, even as ${what}`, async () => {
             assert.equal(stateOn(await stored(payment(paid))), "PAID");
             assert.equal(stateOn(await stored(late)), "AUTHORIZED");
             assert.equal(await told(), "AUTHORIZED");
@@ -484,7 +484,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         }
       });
 
-      it("is not taken back by the cancellation of an attempt that failed", async () => {
+      it("stays PAID after the cancellation of a failed attempt", async () => {
         await stored(payment({ status: "success" }));
         for (let i = 0; i < 20; i++) {
           await stored(payment({ paymentId: `p-${i}`, status: "failure" }));
@@ -495,7 +495,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(all.slice(-2).map(stateOn), ["PAID", "PAID"]);
       });
 
-      it("is UNKNOWN from a lost answer until its outcome is known", async () => {
+      it("is UNKNOWN after a lost answer until the call's outcome is known", async () => {
         const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
         const states = await statesOf([
           payment({ status: "failure" }),
@@ -505,14 +505,14 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(states, ["FAILED", "UNKNOWN", "FAILED"]);
       });
 
-      it("takes is_success without a status for an end", async () => {
+      it("is PAID, and final, for is_success without a status", async () => {
         const event = await stored(payment({ status: "unspecified", isSuccess: true }));
         assert.deepEqual([event.final, stateOn(event)], [true, "PAID"]);
         const control = payment({ paymentId: "b", status: "unspecified", isSuccess: false });
         assert.equal((await stored(control)).final, false);
       });
 
-      it("stays when only the receipt changes, which is an event of its own", async () => {
+      it("stays PAID when only the receipt changes, which is an event of its own", async () => {
         const told = { status: "success", amount: "1.00" } as const;
         await stored(payment({ ...told, receipt: "pending" }));
         const changed = await stored(payment({ ...told, receipt: "success" }));
@@ -521,7 +521,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal((await append(again)).outcome, "duplicate");
       });
 
-      it("stays through failures without number, of which the newest are kept", async () => {
+      it("stays PAID through any number of failures, of which the newest are kept", async () => {
         await stored(payment({ paymentId: "paid", status: "success" }));
         const more = 7;
         let last: Event | undefined;
@@ -555,7 +555,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(cursors(await take(events, 2)), [between.cursor, after.cursor]);
       });
 
-      it("yields it exactly once too when the read is opened before the snapshot", async () => {
+      it("yields it exactly once also when the read is opened before the snapshot", async () => {
         await stored(payment({ status: "init" }));
         const events = await read(order1, "latest");
         const between = await stored(payment({ status: "pending" }));
@@ -567,7 +567,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal(second?.cursor, after.cursor);
       });
 
-      it("has no gap and no repeat wherever a writer gets in between", async () => {
+      it("has no gap and no repeat wherever a concurrent writer appends", async () => {
         for (let round = 0; round < 60; round++) {
           const externalId = `race-${round}`;
           const topic: Topic = { kind: EventKind.PAYMENT, externalId };
@@ -592,7 +592,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         }
       });
 
-      it("tells a cursor to read on from once the events of the snapshot are gone", async () => {
+      it("gives a cursor to read on from even when the events of the snapshot have expired", async () => {
         await stored(payment({ status: "success" }));
         await storeMany(2);
         await harness.expire(account);
@@ -606,7 +606,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
     });
 
     describe("read", () => {
-      it("goes on behind any cursor, through what is stored into what comes", async () => {
+      it("continues after any cursor, through stored events into live ones", async () => {
         const before = await storeMany(600);
         for (const at of [0, 1, 255, 256, 257, 599]) {
           const events = await read(everything, before[at]?.cursor ?? "");
@@ -629,7 +629,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(cursors(await take(resumed, 1)), [next.cursor]);
       });
 
-      it("starts from now on with latest, fixed when the promise resolves", async () => {
+      it("starts from now with latest, fixed when the promise resolves", async () => {
         await stored(payment({ status: "init" }));
         const events = await read(order1, "latest");
         const next = await stored(payment({ status: "pending" }));
@@ -660,7 +660,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(cursors(await take(events, 1)), [first.cursor]);
       });
 
-      it("finds the place behind which the newest events are, in any process", async () => {
+      it("returns the cursor after which the newest events come, in any process", async () => {
         const empty = await log.cursorBefore(account, 3);
         const events = cursors(await storeMany(5));
         const behind = async (after: string, count: number) =>
@@ -675,7 +675,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(await behind(end, 1), [next.cursor]);
       });
 
-      it("yields the payment or payout that was asked for alone", async () => {
+      it("yields only the requested payment or payout", async () => {
         const topic: Topic = { kind: EventKind.PAYOUT, externalId: "order-1" };
         const events = await read(topic, "latest");
         await stored(payment());
@@ -685,7 +685,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(cursors(await take(await read(topic, "earliest"), 1)), [mine.cursor]);
       });
 
-      it("yields the kinds that were asked for alone, stored and live", async () => {
+      it("yields only the requested kinds, stored and live", async () => {
         const early = await stored(payout());
         await storeMany(300);
         const all = await read(everything, "earliest");
@@ -705,7 +705,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         await assert.rejects(next, hasCode("DEADLINE_EXCEEDED"));
       });
 
-      it("tells where to resume from when it ends before it yielded anything", async () => {
+      it("reports the cursor to resume from when it ends before it yielded anything", async () => {
         await storeMany(3);
         const caller = new AbortController();
         const events = await read(everything, "latest", { signal: caller.signal });
@@ -773,7 +773,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         "9".repeat(500),
         "ä",
       ]) {
-        it(`refuses ${JSON.stringify(text.slice(0, 20))}, which never was a cursor`, async () => {
+        it(`refuses ${JSON.stringify(text.slice(0, 20))}, which is not a cursor`, async () => {
           await stored(payment());
           await assert.rejects(read(order1, text), (error: unknown) => {
             assert(error instanceof GatewayError);
@@ -819,11 +819,11 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal(kept[0]?.externalId, "many-3");
       });
 
-      it("does not skip what expires ahead of a slow reader of stored events", async () => {
+      it("fails for a slow reader of stored events rather than skip expired ones", async () => {
         const made = await storeMany(1_000);
         const events = (await read(everything, "earliest"))[Symbol.asyncIterator]();
         const seen: Event[] = [(await events.next()).value];
-        // The reader's live buffer overflows, so that it depends on the store alone.
+        // The reader's live buffer overflows, so that it has to read from the store alone.
         made.push(...(await storeMany(1_001, 1_000)));
         await harness.expire(account);
         await storeMany(1, 3_000);
@@ -839,7 +839,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
     });
 
     describe("slow readers", () => {
-      it("are told of at once, with the place that they began at", async () => {
+      it("fail at once through onFail, and get their start cursor through onStart", async () => {
         const [before] = await storeMany(1);
         const places: string[] = [];
         const failed = Promise.withResolvers<Error>();
@@ -923,7 +923,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(await log.history(account, EventKind.PAYOUT, "order-1", 5), []);
       });
 
-      it("gives those before a cursor, whatever comes meanwhile", async () => {
+      it("gives those before a cursor, unaffected by later events", async () => {
         const made: Event[] = [];
         for (let i = 0; i < 6; i++) made.push(await stored(payment({ paymentId: `p-${i}` })));
         const before = (limit: number, cursor: string) =>
@@ -939,19 +939,19 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
     });
 
-    describe("what is unfinished", () => {
+    describe("unfinished operations", () => {
       const unfinished = async (limit = 10, by = log) =>
         (await by.unfinished(account, 0, limit)).map(
           ({ externalId, subjectId, operation }) => `${externalId} ${subjectId} ${operation}`,
         );
 
-      /** Stores it in a millisecond of its own: their order is told to the millisecond. */
+      /** Stores an entry in its own millisecond: the order is exact only to the millisecond. */
       const storedApart = async (entry: Entry) => {
         await delay(2);
         await stored(entry);
       };
 
-      it("is told, the oldest first, until its end", async () => {
+      it("are listed, the oldest first, until they are final", async () => {
         assert.deepEqual(await unfinished(), []);
         await storedApart(payment({ paymentId: "a", status: "init" }));
         await storedApart(payment({ paymentId: "b" }));
@@ -969,19 +969,19 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         await stored(payment({ paymentId: "a", status: "success" }));
         await stored(payout({ status: "failure" }));
         assert.deepEqual(await unfinished(), ["order-1 b payment", "order-1 a confirm"]);
-        // What comes late takes no end back.
+        // A late event does not reopen a final operation.
         await stored(payment({ paymentId: "a", statusCode: "late" }));
         assert.deepEqual(await unfinished(), ["order-1 b payment", "order-1 a confirm"]);
       });
 
-      it("is none of what moves no money by itself", async () => {
+      it("do not include refunds, cancellations and look-ups", async () => {
         for (const operation of ["refund", "cancel", "lookup"] as const) {
           await stored(payment({ operation }));
         }
         assert.deepEqual(await unfinished(), []);
       });
 
-      it("is none of what has an id that no request may hold, which is an event all the same", async () => {
+      it("do not include one whose external_id is too long for a request, though its event is stored", async () => {
         const externalId = "x".repeat(900_000);
         await stored(payment({ externalId }));
         assert.deepEqual(await unfinished(), []);
@@ -991,7 +991,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal(longer, undefined);
       });
 
-      it("is told once it is old enough", async () => {
+      it("are listed once they are old enough", async () => {
         await stored(payment());
         assert.deepEqual(await log.unfinished(account, 60_000, 10), []);
         let found = await log.unfinished(account, 20, 10);
@@ -1000,7 +1000,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert(one && one.ageMs >= 20 && one.ageMs < 60_000, `${one?.ageMs}`);
       });
 
-      it("is told no more once somebody looks after it, until more is heard of it", async () => {
+      it("are not listed after dismiss until a further event arrives", async () => {
         await storedApart(payment({ paymentId: "a", status: "init" }));
         await storedApart(payment({ paymentId: "b" }));
         const [first] = await log.unfinished(account, 0, 1);
@@ -1014,7 +1014,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
     });
 
     describe("the trace of an entry", () => {
-      it("stays beside its event for all who read it, and is no part of it", async () => {
+      it("is available to all readers of its event, but is not part of the message", async () => {
         const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
         const live = await read(everything, "latest", { by: peer });
         await log.append(account, { ...payment(), trace });
@@ -1061,8 +1061,8 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal(await log.deadLetter("other", "l-1"), undefined);
       });
 
-      it("are listed from either end, and on behind a place, also of one that is gone", async () => {
-        // More than are read at once.
+      it("are listed from either end, and after a place, also that of a removed letter", async () => {
+        // More than the log reads at a time.
         const all = Array.from({ length: 45 }, (_, i) => letter(`l-${i}`));
         for (const one of all) await log.addDeadLetter(account, one);
         assert.deepEqual(await lettersOf(peer, account), all);
@@ -1079,7 +1079,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(await lettersOf(log, account, { behind, newestFirst }), before);
       });
 
-      it("are missed by no list that goes on, when the newest were removed", async () => {
+      it("are not missed by a list that continues from the newest letter after its removal", async () => {
         await log.addDeadLetter(account, letter("l-1"));
         const [last] = await keptLettersOf(log, account);
         await log.removeDeadLetter(account, "l-1");
@@ -1088,7 +1088,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.deepEqual(await lettersOf(log, account, { behind }), [letter("l-2")]);
       });
 
-      it("are not listed behind what never was a place", async () => {
+      it("are not listed after text that is not a place", async () => {
         for (const behind of ["", "x", "-1", "1e3", "+inf"]) {
           await assert.rejects(lettersOf(log, account, { behind }), hasCode("INVALID_ARGUMENT"));
         }
@@ -1106,7 +1106,7 @@ function hasCode(code: string) {
   return (error: unknown) => error instanceof GatewayError && error.code === code;
 }
 
-/** The same step of another payment: neither its identity nor its bytes are known yet. */
+/** The same step of another payment, with an identity and a digest of its own. */
 function ofAnother(entry: Entry, externalId: string): Entry {
   return {
     ...entry,
@@ -1118,7 +1118,7 @@ function ofAnother(entry: Entry, externalId: string): Entry {
   };
 }
 
-/** Ten times what was delivered so far, in turn. */
+/** The entries ten times over. */
 function redelivered(entries: readonly Entry[]): Entry[] {
   return Array.from({ length: 10 }, () => entries).flat();
 }

@@ -13,12 +13,12 @@ import type {
   Pending,
 } from "../../src/intents/store.ts";
 
-/** Makes two replicas' stores of the same intents, which share nothing with those made before. */
+/** Makes the stores of two replicas with the same intents, which no earlier store shares. */
 export type IntentStoreFactory = (
   options: IntentStoreOptions,
 ) => Promise<readonly [IntentStore, IntentStore]>;
 
-/** What every `IntentStore` must do, on real clocks; it is asked until time has passed. */
+/** Tests what every `IntentStore` must do, on real clocks: it polls until time has passed. */
 export function testIntentStore(name: string, make: IntentStoreFactory): void {
   const account = "default";
 
@@ -46,7 +46,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
   }
 
   describe(`${name} as an intent store`, { concurrency: true, timeout: 120_000 }, () => {
-    it("records an intent before it says go, for all replicas", async (t) => {
+    it("records an intent for all replicas before it permits the call", async (t) => {
       const [a, b] = await stores(t);
       const intent = started(await a.begin(account, given()));
       assert.deepEqual(await b.open(account, EventKind.PAYMENT, "order"), [intent]);
@@ -55,7 +55,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.open(account, EventKind.PAYOUT, "order"), []);
     });
 
-    it("lets one call go, of a hundred that come at once on two replicas", async (t) => {
+    it("starts only one of a hundred concurrent calls on two replicas", async (t) => {
       const pair = await stores(t);
       const begun = await Promise.all(
         Array.from({ length: 100 }, (_, n) => pair[n % 2 ? 1 : 0].begin(account, given())),
@@ -65,7 +65,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal(kinds.filter((kind) => kind === "inFlight").length, 99);
     });
 
-    it("gives the lock back when the call has its answer, and not to another's end", async (t) => {
+    it("releases the lock when its call has an answer, and not when another call ends", async (t) => {
       const [a, b] = await stores(t);
       const intent = started(await a.begin(account, given()));
       const stranger = { ...intent, id: randomUUID() };
@@ -94,7 +94,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       );
     });
 
-    it("locks each method by itself, for its kind and external_id", async (t) => {
+    it("has a lock for each method, by kind and external_id", async (t) => {
       const [a, b] = await stores(t);
       const methods: MoneyMethod[] = [
         "CreatePayment",
@@ -110,7 +110,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       }
     });
 
-    it("frees no other call's lock when one is given up", async (t) => {
+    it("does not release another call's lock when a call is given up", async (t) => {
       const [a, b] = await stores(t);
       const first = started(await a.begin(account, given()));
       await a.end(account, first, { state: "unknown" });
@@ -120,7 +120,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal((await a.begin(account, given())).kind, "inFlight");
     });
 
-    it("gives a lock back when it is given up, and keeps the intent for the operator", async (t) => {
+    it("releases the lock of a call that is given up, and keeps its intent for the operator", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
       const intent = started(await a.begin(account, given()));
       await a.end(account, intent, { state: "unknown" });
@@ -131,14 +131,14 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       started(await b.begin(account, given()));
     });
 
-    it("holds no lock longer than until it would be given up", async (t) => {
+    it("releases every lock after giveUpMs at the latest", async (t) => {
       const [a, b] = await stores(t, { giveUpMs: 50 });
       const intent = started(await a.begin(account, given()));
       await a.end(account, intent, { state: "unknown" });
       while ((await b.begin(account, given())).kind !== "started") await delay(5);
     });
 
-    it("lets one call of a key go, of a hundred that come at once on two replicas", async (t) => {
+    it("starts only one of a hundred concurrent calls with one key on two replicas", async (t) => {
       const pair = await stores(t);
       const begun = await Promise.all(
         Array.from({ length: 100 }, (_, n) => pair[n % 2 ? 1 : 0].begin(account, keyed())),
@@ -148,7 +148,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal(kinds.filter((kind) => kind === "keyRunning").length, 99);
     });
 
-    it("has the first answer for a key, bytes and all", async (t) => {
+    it("returns the first answer for a key, byte for byte", async (t) => {
       const [a, b] = await stores(t);
       const answer = Buffer.from([0, 255, 13, 10, 128]);
       const intent = started(await a.begin(account, keyed()));
@@ -156,7 +156,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
     });
 
-    it("keeps an answer that came while others took the outcome for unknown", async (t) => {
+    it("keeps a key's answer when another replica then ends the call as unknown", async (t) => {
       const [a, b] = await stores(t);
       const answer = Buffer.from("answer");
       const intent = started(await a.begin(account, keyed()));
@@ -165,7 +165,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
     });
 
-    it("refuses a key for another request, whatever became of the first", async (t) => {
+    it("refuses a key for another request, before and after the first call's answer", async (t) => {
       const [a, b] = await stores(t);
       const intent = started(await a.begin(account, keyed()));
       assert.equal((await b.begin(account, keyed("other"))).kind, "keyReused");
@@ -175,7 +175,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal((await b.begin(account, keyed("", { key: rotated }))).kind, "keyAnswered");
     });
 
-    it("refuses a key that was used with another method, until that one is free again", async (t) => {
+    it("refuses a key that was used with another method, until the key is freed", async (t) => {
       const [a, b] = await stores(t);
       const use = (digest: string, other: string, externalId: string) =>
         given({ externalId, key: { digest, otherDigests: [other], fingerprints: ["f"] } });
@@ -194,7 +194,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       started(await b.begin(account, keyed("other")));
     });
 
-    it("remembers an unknown outcome as unknown, also once it is settled", async (t) => {
+    it("answers a key of unknown outcome with unknown even after the call is settled", async (t) => {
       const [a, b] = await stores(t);
       const intent = started(await a.begin(account, keyed()));
       await a.end(account, intent, { state: "unknown" });
@@ -203,7 +203,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
     });
 
-    it("takes a call whose replica is gone for one of unknown outcome: nothing is free", async (t) => {
+    it("treats a call whose replica is gone as unknown, and keeps its key and lock", async (t) => {
       const [a, b] = await stores(t);
       const intent = started(await a.begin(account, keyed("f", { leaseMs: 3_000 })));
       assert.equal((await b.begin(account, keyed())).kind, "keyRunning");
@@ -228,7 +228,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await b.end(account, intent, { state: "closed", key: "free" });
     });
 
-    it("tells the open ones what was answered since they began", async (t) => {
+    it("adds to open calls the marks of calls that were answered since they began", async (t) => {
       const [a, b] = await stores(t);
       const begin = async (method: MoneyMethod) =>
         started(await a.begin(account, given({ method })));
@@ -248,7 +248,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       );
     });
 
-    it("takes an ending that is told again, or late, for nothing new", async (t) => {
+    it("ignores an ending that is repeated or late", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
       const intent = started(await a.begin(account, given()));
       const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
@@ -270,7 +270,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.due(account, 10), []);
     });
 
-    it("says what is due, in its order, and looks again when told to", async (t) => {
+    it("lists due intents in order, and makes postponed ones due when scheduled", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
       const make = async (externalId: string) => {
         const intent = started(await a.begin(account, given({ externalId })));
@@ -293,14 +293,14 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.open(account, EventKind.PAYMENT, "1"), []);
     });
 
-    it("schedules no call that is running: it is not for others to look at", async (t) => {
+    it("does not schedule a running call", async (t) => {
       const [a, b] = await stores(t);
       started(await a.begin(account, given()));
       assert.equal(await b.scheduleNow(account, [payment("order")]), false);
       assert.deepEqual(await b.due(account, 10), []);
     });
 
-    it("says whether any call is due of those for external_ids", async (t) => {
+    it("returns from scheduleNow whether any call for the external_ids is due", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 60_000 });
       const schedule = (...externalIds: string[]) =>
         b.scheduleNow(account, externalIds.map(payment));
@@ -328,7 +328,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal(await schedule("unknown", "pending"), false);
     });
 
-    it("tells what is not settled: given up first, then unknown, then pending", async (t) => {
+    it("lists unsettled calls: given up first, then unknown, then pending", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 5_000 });
       const make = async (externalId: string) =>
         started(await a.begin(account, given({ externalId })));
@@ -360,14 +360,14 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.unsettled("other", 10), { intents: [], total: 0 });
     });
 
-    it("tells a call whose replica is gone as unknown", async (t) => {
+    it("lists a call whose replica is gone as unsettled", async (t) => {
       const [a, b] = await stores(t);
       const lost = started(await a.begin(account, given({ leaseMs: 1 })));
       while ((await b.unsettled(account, 10)).total === 0) await delay(1);
       assert.equal((await b.unsettled(account, 10)).intents[0]?.id, lost.id);
     });
 
-    it("tracks what is pending without a call, once", async (t) => {
+    it("tracks a pending payment without a call, once", async (t) => {
       const [a, b] = await stores(t);
       const pending: Pending = {
         ...{ method: "CreatePayment", kind: EventKind.PAYMENT, externalId: "order" },
@@ -388,7 +388,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal((await a.open(account, EventKind.PAYMENT, "order")).length, 1);
     });
 
-    it("has one owner at a time, and another one when its lease is over", async (t) => {
+    it("gives the reconciler's lease to one holder at a time, and to another when it expires", async (t) => {
       const [a, b] = await stores(t);
       assert.equal(await a.lease(account, "a", 60_000), true);
       assert.equal(await b.lease(account, "b", 60_000), false);

@@ -12,19 +12,19 @@ import type {
   TokenBucketOptions,
 } from "../../src/ratelimit/bucket.ts";
 
-/** Makes a bucket that shares nothing with those made before. */
+/** Makes a bucket that shares no state with those made before. */
 export type TokenBucketFactory = (
   options: TokenBucketOptions,
 ) => TokenBucket | Promise<TokenBucket>;
 
 /**
- * What every `TokenBucket` must do, on the machine's real clocks. Upper bounds on time are left to
- * the test runner; where tokens may have come back meanwhile, the bound is reckoned from the time
- * that really passed.
+ * Tests what every `TokenBucket` must do, on real clocks. Upper limits on time are left to the test
+ * runner; where tokens may have been refilled meanwhile, the bound is computed from the time that
+ * really passed.
  */
 export function testTokenBucket(name: string, create: TokenBucketFactory): void {
   describe(`${name} as a token bucket`, { concurrency: true, timeout: 60_000 }, () => {
-    // A bucket's own timers need not keep the process alive.
+    // A bucket's own timers do not keep the process alive.
     let alive: NodeJS.Timeout;
     before(() => {
       alive = setInterval(() => {}, 1_000);
@@ -38,7 +38,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
     }
 
     describe("tokens", { concurrency: true }, () => {
-      it("hands out a full bucket at once, and no more than that and the refill", async (t) => {
+      it("grants a full bucket of tokens at once, and no more than that and the refill", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 5, maxWaitMs: 0 });
         const since = performance.now();
         const granted = await grantsOf(bucket, 20);
@@ -46,12 +46,12 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok(granted.length <= 5 + refill(5, since), `${granted.length} granted`);
       });
 
-      it("serves who waits when tokens come back", async (t) => {
+      it("serves waiting calls when tokens are refilled", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 5 });
         await Promise.all(Array.from({ length: 8 }, () => take(bucket)));
       });
 
-      it("refills by the limit a second under a lasting load", async (t) => {
+      it("refills by the limit each second under a steady load", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 20, maxWaitMs: 500 });
         const since = performance.now();
         let granted = 0;
@@ -67,12 +67,12 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok(granted >= 30, `${granted} granted`);
       });
 
-      it("has the token again when the call was never sent", async (t) => {
+      it("takes back the token of a call that was never sent", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 1, maxWaitMs: 0 });
         for (let calls = 0; calls < 5; calls++) (await take(bucket)).release();
       });
 
-      it("gives a released token to who waits", async (t) => {
+      it("gives a released token to a waiting call", async (t) => {
         const since = performance.now();
         for (let rounds = 0; rounds < 20; rounds++) {
           const bucket = await bucketFor(t, { initialLimit: 1 });
@@ -81,11 +81,11 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
           permit.release();
           await waiting;
         }
-        // By refill alone it takes 20 s.
+        // By refill alone this would take 20 s.
         assert.ok(performance.now() - since < 18_000);
       });
 
-      it("counts only the first thing told to a permit", async (t) => {
+      it("counts only the first report to a permit", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 2, maxWaitMs: 0 });
         const since = performance.now();
         const [twice, answered] = [await take(bucket), await take(bucket)];
@@ -101,7 +101,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
     });
 
     describe("the reserve", { concurrency: true }, () => {
-      it("is left by reads and had by money", async (t) => {
+      it("is available to calls that move money, but not to reads", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 4, reserve: 0.5, maxWaitMs: 0 });
         const since = performance.now();
         const reads = await grantsOf(bucket, 4, "read");
@@ -123,7 +123,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
       }
     });
 
-    describe("who waits", { concurrency: true }, () => {
+    describe("a waiting call", { concurrency: true }, () => {
       it("is served in order, money before reads", async (t) => {
         const bucket = await bucketFor(t, {});
         (await take(bucket)).rejected({ reset: "1" });
@@ -136,7 +136,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.deepEqual(served, ["money 1", "money 2", "read 1", "read 2", "read 3"]);
       });
 
-      it("is refused at once if the longest wait would not do", async (t) => {
+      it("is refused at once if it would have to wait longer than maxWaitMs", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 5, maxWaitMs: 5_000 });
         (await take(bucket)).rejected({ reset: "3600" });
         const { retryAfterMs } = await refusal(take(bucket), "RESOURCE_EXHAUSTED");
@@ -151,19 +151,19 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok(retryAfterMs! > 4_000, `${retryAfterMs} ms`);
       });
 
-      it("is refused as late with a deadline in the past", async (t) => {
+      it("is refused with DEADLINE_EXCEEDED if its deadline is in the past", async (t) => {
         const bucket = await bucketFor(t, {});
         await refusal(take(bucket, { deadlineMs: Date.now() - 1 }), "DEADLINE_EXCEEDED");
       });
 
-      it("is not taken on when the line is as long as the longest wait", async (t) => {
+      it("is refused when the queue already takes maxWaitMs", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 10, maxWaitMs: 2_000 });
         const calls = await Promise.allSettled(Array.from({ length: 500 }, () => take(bucket)));
         const served = calls.filter(({ status }) => status === "fulfilled").length;
         assert.ok(served >= 10 && served <= 100, `${served} served`);
       });
 
-      it("leaves when the signal aborts, with the reason as error", async (t) => {
+      it("ends when its signal aborts, with the reason as error", async (t) => {
         const bucket = await bucketFor(t, {});
         (await take(bucket)).rejected({ reset: "8" });
         const reasons: [unknown, ErrorCode][] = [
@@ -182,7 +182,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         }
       });
 
-      it("does not hold up those behind after leaving", async (t) => {
+      it("does not hold up later calls once it was aborted", async (t) => {
         const since = performance.now();
         for (let rounds = 0; rounds < 20; rounds++) {
           const bucket = await bucketFor(t, { initialLimit: 1 });
@@ -195,7 +195,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
           permit.release();
           await second;
         }
-        // Served by refill alone, as when the token went to the one who left, it takes 20 s.
+        // If the token went to the aborted call, the refill alone would take 20 s.
         assert.ok(performance.now() - since < 18_000);
       });
 
@@ -206,7 +206,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.equal(getEventListeners(signal, "abort").length, 0);
       });
 
-      it("fails as unavailable when the bucket closes, and so does who comes after", async (t) => {
+      it("fails with UNAVAILABLE when the bucket closes, and so do later calls", async (t) => {
         const bucket = await bucketFor(t, {});
         (await take(bucket)).rejected({ reset: "8" });
         const { signal } = new AbortController();
@@ -255,7 +255,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok(granted.length <= refill(5, since), `${granted.length} granted`);
       });
 
-      it("that only counts our own calls takes nothing off", async (t) => {
+      it("with a remaining that only counts our own calls takes no tokens off", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 10, maxWaitMs: 0 });
         const permits = await grantsOf(bucket, 5);
         for (const [at, permit] of permits.entries()) {
@@ -301,7 +301,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok((await grantsOf(bucket, 80)).length === 80);
       });
 
-      it("of any text does no harm", async (t) => {
+      it("with random header texts leaves the limit unchanged", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 1_000, maxWaitMs: 0 });
         const text = fc.option(
           fc.string().filter((value) => !/^\d+$/.test(value)),
@@ -324,7 +324,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
 
     describe("a rejection", { concurrency: true }, () => {
       for (const reset of ["1", undefined, "", "-5", "soon", "1700000000"]) {
-        it(`with Reset ${JSON.stringify(reset)} holds everything back for a second`, async (t) => {
+        it(`with Reset ${JSON.stringify(reset)} holds all calls back for a second`, async (t) => {
           const bucket = await bucketFor(t, {});
           const permit = await take(bucket);
           const since = performance.now();
@@ -335,7 +335,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         });
       }
 
-      it("is obeyed for as long as Reset says", async (t) => {
+      it("holds all calls back for as long as Reset says", async (t) => {
         const bucket = await bucketFor(t, {});
         const permit = await take(bucket);
         const since = performance.now();
@@ -345,7 +345,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok(waited >= 2_990, `waited ${waited} ms`);
       });
 
-      it("refuses at once those who wait and can wait no longer", async (t) => {
+      it("refuses at once waiting calls whose deadline comes before its Reset", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 1, maxWaitMs: 30_000 });
         const permit = await take(bucket);
         const waiting = take(bucket, { deadlineMs: Date.now() + 20_000 });
@@ -358,7 +358,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
     });
 
     describe("the status", { concurrency: true }, () => {
-      it("tells limit, whole tokens left and whole seconds until full", async (t) => {
+      it("has the limit, the whole tokens left and the whole seconds until full", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 10 });
         for (let taken = 0; taken < 4; taken++) await take(bucket);
         const { limit, remaining, resetSeconds } = bucket.status();
@@ -367,7 +367,7 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok(Number.isInteger(resetSeconds) && resetSeconds >= 0 && resetSeconds <= 2);
       });
 
-      it("never tells fewer than no tokens", async (t) => {
+      it("never has a negative number of tokens", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 10 });
         const permits = await grantsOf(bucket, 10);
         permits.at(-1)!.observe({ limit: "1", remaining: "0" });
@@ -383,7 +383,7 @@ function take(bucket: TokenBucket, options: Partial<TakeOptions> = {}): Promise<
   return bucket.take({ priority: "read", signal: new AbortController().signal, ...options });
 }
 
-/** Asks for `count` tokens in parallel; the permits that were had, in order of asking. */
+/** Requests `count` tokens in parallel; returns the granted permits in order of request. */
 async function grantsOf(bucket: TokenBucket, count: number, priority: Priority = "read") {
   const calls = await Promise.allSettled(
     Array.from({ length: count }, () => take(bucket, { priority })),
@@ -391,7 +391,7 @@ async function grantsOf(bucket: TokenBucket, count: number, priority: Priority =
   return calls.flatMap((call) => (call.status === "fulfilled" ? [call.value] : []));
 }
 
-/** Most tokens that can have come back since then. */
+/** The most tokens that can have been refilled since then. */
 function refill(limit: number, since: number): number {
   return Math.ceil(((performance.now() - since) / 1_000) * limit);
 }

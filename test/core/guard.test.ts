@@ -24,7 +24,7 @@ const isDenied = (reason: string) => (error: unknown) =>
   error.code === "PERMISSION_DENIED" &&
   error.details.reason === reason;
 
-test("a method that declares no scope is refused to everybody", () => {
+test("a method that declares no scope is refused to every caller", () => {
   const undeclared = Health.method.check;
   assert.equal(getOption(undeclared, scopeOption), "");
   const watcher = { ...everything, watch: { kind: EventKind.PAYMENT, externalId: "order" } };
@@ -34,11 +34,11 @@ test("a method that declares no scope is refused to everybody", () => {
       isDenied("METHOD_NOT_OPEN"),
     );
   }
-  // Control: declared, the same caller may.
+  // Control: the same caller may call a method that declares its scope.
   authorize(callOf(everything), PaymentService.method.getPayment, {});
 });
 
-test("every method of the contract declares a scope of the closed list, and is guarded by it", () => {
+test("every method of the contract declares a known scope and is guarded by it", () => {
   const guardedMethods = new Set(Object.values(methodOf));
   for (const method of services.flatMap((service) => service.methods)) {
     assert.ok(isScope(getOption(method, scopeOption)), method.name);
@@ -46,7 +46,7 @@ test("every method of the contract declares a scope of the closed list, and is g
   }
 });
 
-test("no use case runs for a caller that may not call it, whatever it was asked", async () => {
+test("no use case runs for a caller without its scope", async () => {
   const ran: string[] = [];
   const names = Object.keys(methodOf) as GuardedCase[];
   const run = (name: string) => () => {
@@ -70,7 +70,7 @@ test("no use case runs for a caller that may not call it, whatever it was asked"
   assert.deepEqual(ran, names);
 });
 
-test("a watch token watches its own payment, not a payout of the same id", () => {
+test("a watch token for a payout does not allow watching a payment with the same id", () => {
   const watch = { kind: EventKind.PAYOUT, externalId: "order" };
   const call = callOf({ name: "watch:1", account: "default", scopes: new Set(), watch });
   assert.throws(

@@ -83,12 +83,12 @@ function rig() {
       behaviour = does;
       return core.confirmPayment(create(ConfirmPaymentRequestSchema, { externalId }), call);
     },
-    /** The state that the event of a callback tells. */
+    /** Stores a callback. @returns the state that its event carries */
     async callback(told: Parameters<typeof payment>[0]) {
       const { event } = await log.append(account, payment({ amount: "10.00", ...told }));
       return event && stateOn(event);
     },
-    /** What was done, as GetPayment lists it. */
+    /** The operations that GetPayment lists. */
     async operations() {
       const answer = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
       return answer.operations.map(({ operation, paymentId, status, statusCode = "" }) => {
@@ -110,7 +110,7 @@ const answer = (status: PaymentStatus, paymentId: string) => ({
 });
 const succeeded = (paymentId: string) => answer(PaymentStatus.SUCCESS, paymentId);
 
-test("a hold is AUTHORIZED until it is confirmed, also where its callback comes before its answer", async () => {
+test("a hold is AUTHORIZED until it is confirmed, also if its callback comes before its answer", async () => {
   for (const confirm of [false, true]) {
     const { pay, callback, state } = rig();
     let early: string | undefined;
@@ -127,7 +127,7 @@ test("a hold is AUTHORIZED until it is confirmed, also where its callback comes 
   }
 });
 
-test("a hold that was declined leaves no later payment held", async () => {
+test("a declined hold does not make a later payment held", async () => {
   const { pay, callback, state } = rig();
   await assert.rejects(
     pay(false, async () => {
@@ -142,7 +142,7 @@ test("a hold that was declined leaves no later payment held", async () => {
   assert.equal(await state(), "PAID");
 });
 
-test("a hold whose answer was lost is UNKNOWN, and AUTHORIZED once its callback tells", async () => {
+test("a hold whose answer was lost is UNKNOWN, and AUTHORIZED once its callback arrives", async () => {
   const { pay, callback, state } = rig();
   await assert.rejects(
     pay(false, async () => {
@@ -155,7 +155,7 @@ test("a hold whose answer was lost is UNKNOWN, and AUTHORIZED once its callback 
   assert.equal(await state(), "AUTHORIZED");
 });
 
-test("a hold whose answer was lost and that failed leaves no later payment held", async () => {
+test("a failed hold whose answer was lost does not make a later payment held", async () => {
   const { pay, callback, state } = rig();
   const lost = async () => {
     throw outcomeUnknown(externalId);
@@ -168,7 +168,7 @@ test("a hold whose answer was lost and that failed leaves no later payment held"
   assert.equal(await state(), "PAID");
 });
 
-test("a hold that was not done leaves no later payment held", async () => {
+test("a hold that was not done does not make a later payment held", async () => {
   const { pay, callback, state, intents, log } = rig();
   await assert.rejects(
     pay(false, async () => {
@@ -187,7 +187,7 @@ test("a hold that was not done leaves no later payment held", async () => {
   assert.equal(await state(), "PAID");
 });
 
-test("a confirmation without an answer makes a hold UNKNOWN, and a refused one AUTHORIZED again", async () => {
+test("a hold is UNKNOWN while its confirmation has no answer, and AUTHORIZED if it is refused", async () => {
   const { pay, confirm, state, callback } = rig();
   await pay(false, async () => succeeded("pay-1"));
   assert.equal(await state(), "AUTHORIZED");
@@ -211,7 +211,7 @@ test("a confirmation without an answer makes a hold UNKNOWN, and a refused one A
   assert.equal(await callback({ operation: "confirm", status: "success" }), "PAID");
 });
 
-test("a hold whose note could not be written is told by its answer, though its callback came first", async () => {
+test("a hold that could not be noted is AUTHORIZED by its answer, even after its callback", async () => {
   const { pay, callback, state, log } = rig();
   log.noteHold = async () => {
     throw new StoreUnavailable(new Error("refused"), { away: true, broken: true });
@@ -223,7 +223,7 @@ test("a hold whose note could not be written is told by its answer, though its c
   assert.equal(await state(), "AUTHORIZED");
 });
 
-test("a confirmation that an Error object declined is one of the operations", async () => {
+test("GetPayment lists a confirmation that the service attempted and declined with an Error object", async () => {
   for (const [said, recorded] of [
     [{ code: "insufficient_funds", paymentId: "pay-1" }, true],
     [{ code: "insufficient_funds" }, true],
@@ -244,7 +244,7 @@ test("a confirmation that an Error object declined is one of the operations", as
     const failed = `confirm pay-1 failure ${said.code}`;
     const paid = "payment pay-1 success ";
     assert.deepEqual(await operations(), recorded ? [paid, failed] : [paid], said.code);
-    // Its callback, which knows more, takes its place; but it may never come.
+    // Its callback, which says more, replaces it, but may never arrive.
     if (said.code === "insufficient_funds") {
       await callback({ operation: "confirm", operationId: "op-2", status: "failure" });
       assert.deepEqual(await operations(), [paid, "confirm pay-1 failure "]);
@@ -257,7 +257,7 @@ test("a confirmation that an Error object declined is one of the operations", as
   }
 });
 
-test("a payment with confirm: false is not sent while its store cannot note it", async () => {
+test("a payment with confirm: false is not sent if it cannot be noted, unless the store is away", async () => {
   const { log, intents, pay } = rig();
   const noteHold = log.noteHold.bind(log);
   const failures = {
@@ -275,12 +275,12 @@ test("a payment with confirm: false is not sent while its store cannot note it",
       { code: "UNAVAILABLE" },
       name,
     );
-    // It may have been noted all the same.
+    // The failed write may have noted it all the same, so the note is removed.
     assert.deepEqual(noted, [true, false], name);
     assert.deepEqual(await intents.open(account, EventKind.PAYMENT, externalId), [], name);
   }
 
-  // Where the store is away, for others too, the answer tells.
+  // While the store is away for all, the call is sent, and its answer says that it is held.
   log.noteHold = async () => {
     throw new StoreUnavailable(new Error("refused"), { away: true, broken: true });
   };

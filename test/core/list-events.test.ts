@@ -15,7 +15,7 @@ const call: Call = {
   requestId: "r",
 };
 
-/** A log with so many events of the payment `order-1`, and pages of it. */
+/** A log with `count` events of the payment `order-1`, and a function that lists pages of it. */
 async function start(count: number) {
   const log = createMemoryLog({ retentionMs: 60_000 });
   const cursors: string[] = [];
@@ -39,7 +39,7 @@ for (const newestFirst of [false, true]) {
   const order = newestFirst ? "newest first" : "oldest first";
   const inOrder = (cursors: string[]) => (newestFirst ? cursors.toReversed() : [...cursors]);
 
-  test(`pages tell each event once, ${order}`, async () => {
+  test(`pages list each event once, ${order}`, async () => {
     const { cursors, page } = await start(7);
     const all = inOrder(cursors);
     let pageToken = "";
@@ -53,7 +53,7 @@ for (const newestFirst of [false, true]) {
     assert.deepEqual(whole, { cursors: inOrder(cursors), pageToken: "" });
   });
 
-  test(`what is written between two pages shifts none, ${order}`, async () => {
+  test(`events that are stored between two pages shift no page, ${order}`, async () => {
     const { cursors, add, page } = await start(4);
     const first = await page({ pageSize: 2, newestFirst });
     const rest = inOrder(cursors).slice(2);
@@ -63,20 +63,20 @@ for (const newestFirst of [false, true]) {
     assert.deepEqual(second, { cursors: expected, pageToken: "" });
   });
 
-  test(`nothing is known of an empty list, ${order}`, async () => {
+  test(`an empty list has no events and no page token, ${order}`, async () => {
     const { page } = await start(0);
     assert.deepEqual(await page({ newestFirst }), { cursors: [], pageToken: "" });
   });
 }
 
-test("a page has fifty events where nothing else is asked for", async () => {
+test("a page has fifty events by default", async () => {
   const { page } = await start(51);
   const { cursors, pageToken } = await page();
   assert.equal(cursors.length, 50);
   assert.notEqual(pageToken, "");
 });
 
-test("a token is good for its own list alone", async () => {
+test("a page token is valid only for its own list", async () => {
   const { page } = await start(3);
   const { pageToken } = await page({ pageSize: 1 });
   for (const other of [
@@ -93,7 +93,7 @@ test("a token is good for its own list alone", async () => {
   }
 });
 
-test("a token of a log that was lost begins again", async () => {
+test("a page token of a lost log is refused with OUT_OF_RANGE", async () => {
   const { pageToken } = await (await start(3)).page({ pageSize: 1 });
   const { page } = await start(3);
   await assert.rejects(page({ pageSize: 1, pageToken }), { code: "OUT_OF_RANGE" });

@@ -28,7 +28,7 @@ import type { SendOptions } from "../../src/upstream/upstream.ts";
 const request = (amount = "1.00") =>
   create(ConfirmPaymentRequestSchema, { externalId: "order", amount });
 
-/** An answer, told by its id. */
+/** An answer with this id. */
 const payment = (id: string) => create(PaymentSchema, { id });
 
 function callOf(signal = new AbortController().signal, idempotencyKey?: string): Call {
@@ -59,7 +59,7 @@ function moneyCalls(intents: IntentStore = memory(), { recorded = true } = {}) {
   });
 }
 
-/** A call whose answer the test gives. */
+/** A call to the service that the test answers. */
 function pendingCall() {
   const { promise, resolve, reject } = Promise.withResolvers<Payment>();
   const started = Promise.withResolvers<SendOptions>();
@@ -94,11 +94,11 @@ const isUnknown = (error: unknown) =>
   error.code === "DEADLINE_EXCEEDED" &&
   error.details.outcomeUnknown?.externalId === "order";
 
-test("a caller who leaves after the call was sent is told that its outcome is unknown", async () => {
+test("a caller that goes away after the call was sent gets an unknown outcome", async () => {
   const calls = moneyCalls();
   const leave = new AbortController();
   const upstream = pendingCall();
-  // Sent, the upstream no longer listens to the caller's signal.
+  // Once the call is sent, the upstream ignores the caller's signal.
   const send = (options: SendOptions) => {
     options.onSent?.();
     return upstream.send({ ...options, signal: new AbortController().signal });
@@ -109,7 +109,7 @@ test("a caller who leaves after the call was sent is told that its outcome is un
   leave.abort();
   await refused;
 
-  // The answer is learned from all the same, and a shutdown waits for it.
+  // The answer is still recorded, and a shutdown waits for it.
   const idle = calls.idle();
   upstream.answer(payment("late"));
   await idle;
@@ -117,7 +117,7 @@ test("a caller who leaves after the call was sent is told that its outcome is un
 });
 
 for (const key of [undefined, "key"]) {
-  test(`the caller goes along to the service, ${key ? "with" : "without"} an Idempotency-Key`, async () => {
+  test(`the upstream receives the caller of a call ${key ? "with" : "without"} an Idempotency-Key`, async () => {
     const upstream = pendingCall();
     const call = callOf(undefined, key);
     const { send } = upstream;
@@ -129,7 +129,7 @@ for (const key of [undefined, "key"]) {
   });
 }
 
-test("a caller who leaves before the call was sent has lost nothing", async () => {
+test("a caller that goes away before the call was sent gets no unknown outcome", async () => {
   const calls = moneyCalls();
   const leave = new AbortController();
   const upstream = pendingCall();
@@ -223,7 +223,7 @@ test("a key is bound to its account, also while its call is in flight", async ()
   assert.deepEqual(await Promise.all(outcomes), [payment("p0"), payment("p1")]);
 });
 
-test("an unknown outcome is remembered as unknown under its key", async () => {
+test("an unknown outcome is stored under its key", async () => {
   const calls = moneyCalls();
   let sends = 0;
   const send = async ({ onSent }: SendOptions): Promise<Payment> => {
@@ -251,7 +251,7 @@ for (const { words, first, code, isUnknown } of [
     isUnknown: false,
   },
 ]) {
-  test(`the store fails behind a key's first call: ${words} is told ${code}`, async () => {
+  test(`the store fails after a key's first call: ${words} gets ${code}`, async () => {
     const store = memory();
     let asked = 0;
     store.begin = async () => {
@@ -304,7 +304,7 @@ test("a failure before the call was sent leaves its key free", async () => {
   assert.deepEqual(await run(), payment("second"));
 });
 
-test("a call goes on for who stays when its first caller leaves before anything was sent", async () => {
+test("a shared call continues for the others if its first caller leaves before it is sent", async () => {
   const calls = moneyCalls();
   const leave = new AbortController();
   const upstream = pendingCall();
@@ -320,7 +320,7 @@ test("a call goes on for who stays when its first caller leaves before anything 
   assert.equal(upstream.sends(), 1);
 });
 
-test("when all callers of a key leave before anything was sent, the next one begins anew", async () => {
+test("if all callers of a key leave before the call is sent, the next caller starts a new one", async () => {
   const calls = moneyCalls();
   const leave = new AbortController();
   const first = pendingCall();
@@ -339,7 +339,7 @@ test("when all callers of a key leave before anything was sent, the next one beg
   assert.deepEqual(await next, payment("second"));
 });
 
-test("to be told to come later is no answer to keep", async () => {
+test("RESOURCE_EXHAUSTED is not stored as the answer of a key", async () => {
   const calls = moneyCalls();
   let sends = 0;
   const send = async ({ onSent }: SendOptions): Promise<Payment> => {
@@ -353,7 +353,7 @@ test("to be told to come later is no answer to keep", async () => {
   assert.deepEqual(await run(), payment("second"));
 });
 
-test("a refusal is kept with all its details", async () => {
+test("a refusal is stored under its key with all its details", async () => {
   const calls = moneyCalls();
   let sends = 0;
   const details = { reason: "DECLINED", fields: [{ path: "amount", message: "is too much" }] };
@@ -369,7 +369,7 @@ test("a refusal is kept with all its details", async () => {
   assert.equal(sends, 1);
 });
 
-test("a call whose replica stood still beyond its time does not leave", async (t) => {
+test("a call is not sent if its replica was suspended until it is too late to send it", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
   const calls = moneyCalls();
   const written: string[] = [];
@@ -423,7 +423,7 @@ test("a key in quotes is the same key as without", async () => {
     [long, `"${long}"`],
     ['a"b\\c', '"a\\"b\\\\c"'],
     ['"', '"\\""'],
-    ['"k', '"k'], // A quote alone is one of its characters.
+    ['"k', '"k'], // A lone quotation mark is part of the key.
   ] as const;
   for (const [plain, quoted] of sameKeys) {
     const calls = moneyCalls();
@@ -442,7 +442,7 @@ test("a key in quotes is the same key as without", async () => {
   }
 });
 
-test("a key that is no key is refused", async () => {
+test("a malformed key is refused", async () => {
   const calls = moneyCalls();
   const quoted = ['""', `"${"x".repeat(256)}"`, '"a" b'];
   for (const key of ["", "a b", "x".repeat(256), "ключ", ...quoted]) {
@@ -458,7 +458,7 @@ test("a key that is no key is refused", async () => {
   }
 });
 
-/** How often a call is sent that a hundred callers make with one key at each of three replicas. */
+/** How often a call is sent that a hundred callers make with one key at each replica. */
 async function sendsByReplicas(stores: readonly IntentStore[]): Promise<number> {
   let sends = 0;
   const send = async ({ onSent }: SendOptions) => {
@@ -486,11 +486,11 @@ test("control: replicas that share no store make the call once each", async () =
   assert.equal(await sendsByReplicas([memory(), memory(), memory()]), 3);
 });
 
-test("a call does not leave when its replica stood still before it heard that it may", async (t) => {
+test("a call is not sent if its replica was suspended until the store's permission was too old", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
   const store = memory(() => 0);
   const begin = store.begin.bind(store);
-  // The store has said go; the process hears of it an hour later.
+  // The store permits the call, but the process receives that an hour later.
   store.begin = async (...given) => {
     const begun = await begin(...given);
     t.mock.timers.tick(3_600_000);
@@ -508,7 +508,7 @@ test("a call does not leave when its replica stood still before it heard that it
   assert.deepEqual(told.splice(0), [CallOutcome.NOT_DONE]);
 });
 
-test("what goes wrong unforeseen once the call was sent leaves its outcome unknown", async () => {
+test("an unexpected error after the call was sent makes its outcome unknown", async () => {
   const calls = moneyCalls();
   const send = async ({ onSent }: SendOptions): Promise<Payment> => {
     onSent?.();
@@ -521,12 +521,12 @@ test("what goes wrong unforeseen once the call was sent leaves its outcome unkno
   assert.deepEqual(told.splice(0), [CallOutcome.UNKNOWN]);
 });
 
-test("an answer that comes after the lease tells that the outcome is known after all", async (t) => {
+test("an answer that arrives after the lease publishes the call as SETTLED", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
   const calls = moneyCalls(memory(() => 0));
   const send = async ({ onSent }: SendOptions): Promise<Payment> => {
     onSent?.();
-    // Others have found by now that the replica is gone, and told that nobody knows.
+    // By now another replica may have published this call as UNKNOWN.
     t.mock.timers.tick(60_000);
     return payment("late");
   };
@@ -534,7 +534,7 @@ test("an answer that comes after the lease tells that the outcome is known after
   assert.deepEqual(told.splice(0), [CallOutcome.SETTLED]);
 });
 
-test("an answer that is not in the log is looked up until it is", async () => {
+test("a call whose answer is not in the log stays pending, so that it is looked up", async () => {
   const entry = () =>
     paymentEntry(
       create(PaymentSchema, {
@@ -563,7 +563,7 @@ test("an answer that is not in the log is looked up until it is", async () => {
   learned.length = 0;
 });
 
-test("what is known of a call's doings is remembered as its mark", async () => {
+test("the payment that an answer or a refusal names is stored as the call's mark", async () => {
   const upstream = (paymentId?: string) => ({
     upstream: create(UpstreamErrorSchema, { code: "declined", ...(paymentId && { paymentId }) }),
   });

@@ -10,7 +10,7 @@ import { noTracing, type Tracing } from "../../src/telemetry/tracing/tracing.ts"
 
 type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
 
-/** Streams of these events that end by this error, and what is told of them. */
+/** A stream of `count` events that ends with `error`, and what the observer receives of it. */
 function observed(count: number, error?: Error, onFail?: (error: Error) => void) {
   const told: unknown[] = [];
   const left = new AbortController();
@@ -39,14 +39,14 @@ function observed(count: number, error?: Error, onFail?: (error: Error) => void)
   };
 }
 
-test("a stream is told from its first question to its end, with each event that was taken", async () => {
+test("the observer receives a stream's start at the first read, each taken event, and its end", async () => {
   const { told, events } = observed(2);
   assert.deepEqual(told, []);
   for await (const _ of events);
   assert.deepEqual(told, ["open grpc", "delivered", "delivered", ["completed", undefined]]);
 });
 
-test("an event that the edge took at once is told of once, and one that it did not, later", async () => {
+test("a pushed event is reported once if the edge takes it, and not at all if the edge declines it", async () => {
   let offer: Call["push"];
   async function* events(_: unknown, call: Call): AsyncGenerator<Event> {
     offer = call.push;
@@ -79,7 +79,7 @@ test("an event that the edge took at once is told of once, and one that it did n
   await stream.return?.(undefined);
 });
 
-test("a reader that leaves, and an error, are told as such", async () => {
+test("the observer receives whether the reader left or an error ended the stream", async () => {
   const left = observed(2);
   for await (const _ of left.events) break;
   assert.deepEqual(left.told, ["open grpc", ["left", undefined]]);
@@ -95,11 +95,11 @@ test("a reader that leaves, and an error, are told as such", async () => {
   }
 });
 
-test("a stream that fails while its reader does not read is told by its failure", async () => {
+test("a stream that fails while its reader does not read is reported with its error", async () => {
   const slow = new GatewayError("RESOURCE_EXHAUSTED", "slow", { reason: "SLOW_CONSUMER" });
   for (const [isGone, why] of [
     [false, ["RESOURCE_EXHAUSTED", "SLOW_CONSUMER"]],
-    // Who went away is not cut.
+    // A reader that has gone away is reported as left, not as cut off.
     [true, ["left", undefined]],
   ] as const) {
     const heard: Error[] = [];

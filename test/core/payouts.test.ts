@@ -21,7 +21,7 @@ const payout = (transactionId: string, status: string) =>
   create(PayoutSchema, { externalId, transactionId, status });
 const notFound = new GatewayError("NOT_FOUND", "transaction_not_found");
 
-/** A core whose payments service answers a look-up like this. */
+/** A core whose payments service answers each look-up with `found`. */
 function rig(found: Payout | GatewayError) {
   const log = createMemoryLog({ retentionMs: 60_000 });
   const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
@@ -63,11 +63,11 @@ function rig(found: Payout | GatewayError) {
   };
 }
 
-test("a payout that nobody knows is not found", async () => {
+test("a payout that neither the service nor the log has is NOT_FOUND", async () => {
   await assert.rejects(rig(notFound).look(), { code: "NOT_FOUND" });
 });
 
-test("while a call for it runs, a payout that the service does not find is in doubt", async () => {
+test("a payout that the service does not find has an unknown outcome while a call is open", async () => {
   const { begin, intents, look } = rig(notFound);
   const intent = await begin();
   const { payout, outcomeUnknown } = await look();
@@ -76,14 +76,14 @@ test("while a call for it runs, a payout that the service does not find is in do
   await assert.rejects(look(), { code: "NOT_FOUND" });
 });
 
-test("what was told of a payout stands when the service does not find it any more", async () => {
+test("a payout that the log has is returned when the service no longer finds it", async () => {
   const { tell, look } = rig(notFound);
   await tell(payout("t1", "pending"));
   const known = await look();
   assert.deepEqual([known.payout?.transactionId, known.outcomeUnknown], ["t1", false]);
 });
 
-test("a payout that the service finds ends the doubt, unless it is an earlier one", async () => {
+test("a payout that the service finds makes the outcome known, unless an earlier call made it", async () => {
   const { begin, intents, look } = rig(payout("t1", "success"));
   const intent = await begin();
   await intents.end(account, intent, { state: "unknown" });
@@ -98,13 +98,13 @@ test("a payout that the service finds ends the doubt, unless it is an earlier on
   assert.deepEqual([known.payout?.transactionId, known.outcomeUnknown], ["t1", true]);
 });
 
-test("other errors of the look-up stand", async () => {
+test("other errors of the look-up are returned to the caller", async () => {
   const { begin, look } = rig(new GatewayError("UNAVAILABLE", "out of reach"));
   await begin();
   await assert.rejects(look(), { code: "UNAVAILABLE", message: "out of reach" });
 });
 
-test("with the store away, the service's word on a payout stands by itself", async () => {
+test("while the store is away, a successful payout is returned as the service reports it", async () => {
   const { intents, look } = rig(payout("t1", "success"));
   intents.open = async () => {
     throw new GatewayError("UNAVAILABLE", "the store is out of reach");
@@ -112,7 +112,7 @@ test("with the store away, the service's word on a payout stands by itself", asy
   assert.equal((await look()).payout?.transactionId, "t1");
 });
 
-test("with the store away, a failed payout is in doubt: another call may be open", async () => {
+test("while the store is away, a failed payout is UNKNOWN, since another call may be open", async () => {
   const { begin, intents, look } = rig(payout("t1", "failure"));
   assert.equal((await look()).state, PayoutState.FAILED);
   await intents.end(account, await begin(), { state: "unknown" });
@@ -123,7 +123,7 @@ test("with the store away, a failed payout is in doubt: another call may be open
   assert.deepEqual([state, outcomeUnknown], [PayoutState.UNKNOWN, true]);
 });
 
-test("a call whose answer could not be written is in doubt until the log has it", async () => {
+test("a payout whose answer could not be written is UNKNOWN until the log has it", async () => {
   const { begin, intents, look, tell } = rig(notFound);
   const ending = { state: "pending", subjectId: "t1", key: "keep" } as const;
   await intents.end(account, await begin(), ending);
@@ -136,7 +136,7 @@ test("a call whose answer could not be written is in doubt until the log has it"
   assert.deepEqual([state, outcomeUnknown], [PayoutState.PENDING, false]);
 });
 
-test("what is told behind an answer is not waited for longer than its caller waits", async () => {
+test("the state after an answer is no longer waited for once the caller goes away", async () => {
   const { core, call, log } = rig(notFound);
   const leaving = new AbortController();
   const asked = Promise.withResolvers<void>();
@@ -151,7 +151,7 @@ test("what is told behind an answer is not waited for longer than its caller wai
   assert.deepEqual(await told, { state: PayoutState.UNSPECIFIED, cursor: "" });
 });
 
-test("a payout that was made is answered, also while the log cannot say more of it", async () => {
+test("the state after an answer is UNSPECIFIED, not an error, while the log cannot be read", async () => {
   const answer = payout("t-1", "success");
   const { core, call, log } = rig(notFound);
   const away = new GatewayError("UNAVAILABLE", "the store is out of reach");

@@ -14,7 +14,7 @@ const externalId = "order-1";
 
 interface Opened {
   readonly events: AsyncIterator<Event>;
-  /** What the stream told when it had found its place. */
+  /** The cursor that `onOpen` reports: where to resume a stream that starts without an event. */
   readonly from: Promise<string | undefined>;
   leave(): void;
 }
@@ -64,7 +64,7 @@ async function stored(log: EventLog, ...told: Parameters<typeof payment>[0][]): 
 
 const newLog = () => createMemoryLog({ retentionMs: 60_000 });
 
-/** Whether the watch of a client that comes back by itself is over at once. */
+/** Whether the watch of a client that reconnects by itself ends at once. */
 async function isOver(log: EventLog, resuming: Resuming): Promise<boolean> {
   const { events, from, leave } = open(log, { untilFinal: true, resumed: true, ...resuming });
   const first = events.next();
@@ -77,7 +77,7 @@ async function isOver(log: EventLog, resuming: Resuming): Promise<boolean> {
   return over;
 }
 
-test("a client that comes back after its last event has nothing to wait for", async () => {
+test("a watch that resumes after its final event ends at once", async () => {
   const log = newLog();
   const [pending, final] = await stored(log, { status: "pending" }, { status: "success" });
   assert.equal(await isOver(log, { after: final ?? "" }), true);
@@ -90,7 +90,7 @@ test("a client that comes back after its last event has nothing to wait for", as
   assert.equal(await isOver(log, { after: final ?? "", untilFinal: false }), false);
 });
 
-test("what came behind its last event does not bring it back", async () => {
+test("events after the final one do not reopen the watch of a client that reconnects", async () => {
   const log = newLog();
   const told = [{ status: "success" }, { operation: "refund", status: "pending" }] as const;
   const [final, refund] = await stored(log, ...told);
@@ -98,7 +98,7 @@ test("what came behind its last event does not bring it back", async () => {
   assert.equal(await isOver(log, { after: refund ?? "" }), true, "the current state was its first");
 });
 
-test("the end of one attempt is not the end of the next", async () => {
+test("a watch that resumes after a failure ends, and one after the next attempt's start goes on", async () => {
   const log = newLog();
   const [failed] = await stored(log, { paymentId: "p-1", status: "failure" });
   const [again] = await stored(log, { paymentId: "p-2", status: "pending" });
@@ -106,7 +106,7 @@ test("the end of one attempt is not the end of the next", async () => {
   assert.equal(await isOver(log, { after: again ?? "" }), false);
 });
 
-test("a watch behind a final event is over, until something comes behind it", async () => {
+test("a watch that starts after a final event ends, unless a later event exists", async () => {
   const log = newLog();
   const [failed = ""] = await stored(log, { paymentId: "p-1", status: "failure" });
   const [other = ""] = await stored(log, { externalId: "order-2", paymentId: "p-2" });
@@ -115,11 +115,11 @@ test("a watch behind a final event is over, until something comes behind it", as
   const { events, leave } = open(log, { after: failed, untilFinal: true });
   assert.equal((await events.next()).value.cursor, again);
   leave();
-  // A place behind the final event, where no stream of the payment has ended.
+  // A later cursor, of another payment's event: no watch of this payment has ended there.
   assert.equal(await isOver(log, { after: other }), false);
 });
 
-test("a stream that begins without an event tells the place that it goes on from", async () => {
+test("a stream that starts without an event reports the cursor to resume from", async () => {
   for (const all of [false, true]) {
     const log = newLog();
     const [other = ""] = await stored(log, { externalId: "order-2", paymentId: "p-2" });
@@ -135,7 +135,7 @@ test("a stream that begins without an event tells the place that it goes on from
   }
 });
 
-test("a watch that begins with the current state does not go on behind it too early", async () => {
+test("a watch that starts with the current state reports no cursor before that event", async () => {
   const log = newLog();
   await stored(log, { status: "pending" });
   const { events, from, leave } = open(log, {});
@@ -145,7 +145,7 @@ test("a watch that begins with the current state does not go on behind it too ea
   leave();
 });
 
-test("a client that comes back by itself can have no word of the log for a cursor", async () => {
+test("a client that reconnects by itself must not use `earliest` as its cursor", async () => {
   const { events } = open(newLog(), { after: "earliest", resumed: true }, true);
   await assert.rejects(events.next(), { code: "INVALID_ARGUMENT" });
   const { from, events: control, leave } = open(newLog(), { after: "earliest" }, true);

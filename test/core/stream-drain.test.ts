@@ -4,7 +4,7 @@ import { createStreamDrain, type StreamDrain } from "../../src/core/stream-drain
 
 const reason = new Error("shutting down");
 
-/** A stream in the drain, and the reason that it was ended for. */
+/** A stream in the drain, and the reason with which it was ended. */
 function join(drain: StreamDrain) {
   const stream: { reason?: Error; leave(): void } = { leave: () => undefined };
   stream.leave = drain.join((given) => {
@@ -30,7 +30,7 @@ test("streams end one by one, all within the window", (t) => {
   assert.equal(places[0]?.reason, reason);
 });
 
-test("a few streams end soon, whatever the window", (t) => {
+test("a few streams end soon, however long the window", (t) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   t.after(() => mock.timers.reset());
   const drain = createStreamDrain();
@@ -40,7 +40,7 @@ test("a few streams end soon, whatever the window", (t) => {
   assert.ok(places.every(({ reason }) => reason));
 });
 
-test("a stream that left is not ended, and one that comes late ends at once", (t) => {
+test("a stream that left is not ended, and one that joins late is ended at once", (t) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   t.after(() => mock.timers.reset());
   const drain = createStreamDrain();

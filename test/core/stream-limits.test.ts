@@ -15,7 +15,7 @@ const service = callerOf("key:shop");
 const customer = callerOf("customer:1", { customer: "1" });
 const watcher = callerOf("watch:1", { watch: { kind: EventKind.PAYMENT, externalId: "order" } });
 
-/** How many places a caller gets, up to `most`. */
+/** How many streams a caller may open, up to `most`. */
 function placesOf(limits: ReturnType<typeof createStreamLimits>, caller: Caller, most: number) {
   for (let n = 0; n < most; n++) {
     try {
@@ -28,7 +28,7 @@ function placesOf(limits: ReturnType<typeof createStreamLimits>, caller: Caller,
   return most;
 }
 
-test("a service has 1,000 streams, a customer and a watch token 20, and nobody in particular any", () => {
+test("a service may open 1,000 streams, a customer or watch token 20, anonymous callers any number", () => {
   const limits = createStreamLimits(undefined);
   assert.equal(placesOf(limits, service, 2_000), 1_000);
   assert.equal(placesOf(limits, callerOf("jwt:shop"), 2_000), 1_000);
@@ -37,14 +37,14 @@ test("a service has 1,000 streams, a customer and a watch token 20, and nobody i
   assert.equal(placesOf(limits, callerOf("anonymous"), 2_000), 2_000);
 });
 
-test("a limit that is configured is everybody's", () => {
+test("a configured limit applies to every caller", () => {
   const limits = createStreamLimits(2);
   for (const caller of [service, customer, watcher, callerOf("anonymous")]) {
     assert.equal(placesOf(limits, caller, 10), 2);
   }
 });
 
-test("a place that is given back is there again, once", () => {
+test("a stream that is released twice is counted down once", () => {
   const limits = createStreamLimits(2);
   const release = limits.take(service);
   limits.take(service);

@@ -19,7 +19,7 @@ import { services } from "../../src/rpc/services/routes.ts";
 const validator = createValidator({ registry: createRegistry(file_payments_v1_rules) });
 const inputs = services.flatMap(({ methods }) => methods.map(({ input }) => input));
 
-/** A generator that gives the same numbers each time. */
+/** A pseudo-random generator: the same seed gives the same numbers. */
 function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -117,7 +117,7 @@ function messageOf(desc: DescMessage, below: Below, depth = 0): Message {
   return message;
 }
 
-/** Tries other values along the path of a broken rule: in the field, or in any of its message's. */
+/** Sets a new value on the path of a violation; if that names no field, in a random field. */
 function mend(message: Message, desc: DescMessage, path: Violation["field"], below: Below): void {
   const [step, ...rest] = path;
   const named = step?.kind === "field" ? step : undefined;
@@ -135,14 +135,14 @@ function mend(message: Message, desc: DescMessage, path: Violation["field"], bel
   }
 }
 
-test("every rule of the contract's requests is compiled", () => {
+test("the rules of all requests of the contract are compiled", () => {
   assert.deepEqual(
     inputs.filter((input) => !isCompiled(input)).map(({ name }) => name),
     [],
   );
 });
 
-test("what is surely valid is valid to protovalidate, and most that is valid is surely so", () => {
+test("isSurelyValid accepts only valid messages, and at least half of the valid ones", () => {
   const below = randomOf(15);
   for (const desc of inputs) {
     let valid = 0;
@@ -172,7 +172,7 @@ test("what is surely valid is valid to protovalidate, and most that is valid is 
 
 const withBigints = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value);
 
-test("a payment as merchants send it is surely valid", () => {
+test("isSurelyValid accepts a typical payment, but not with a malformed amount", () => {
   const request = create(CreatePaymentRequestSchema, {
     ...{ amount: "10.10", currency: "UAH", mode: 1, externalId: "ord-0000000001" },
     customer: { email: "jo@example.com", ipAddress: undefined },
@@ -190,7 +190,7 @@ test("a payment as merchants send it is surely valid", () => {
   assert.ok(!isSurelyValid(CreatePaymentRequestSchema, request));
 });
 
-test("an expression that is not understood whole is not compiled", () => {
+test("an expression or pattern that is not fully understood is not compiled", () => {
   for (const expression of [
     "this.mode + 1 == 2",
     "this.nothing != 1",

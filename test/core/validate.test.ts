@@ -33,7 +33,7 @@ test("each rule over several fields is named after a field of its message", () =
   assert.ok(rules >= 12, `${rules} rules`);
 });
 
-test("each text of a request has a bound, each id 255 bytes, and each list 1,000 items", () => {
+test("every text of a request is bounded, every id to 255 bytes, every list to 1,000 items", () => {
   const seen = new Set<DescMessage>();
   const unbound: string[] = [];
   let texts = 0;
@@ -64,7 +64,7 @@ test("each text of a request has a bound, each id 255 bytes, and each list 1,000
 
 function assertNamesField(desc: DescMessage, id: string): void {
   const path = id.split(".").slice(0, -1);
-  // Alone a reason is about the message, which has a name where it is a field.
+  // A rule id without a path names no field: only a message that is itself a field may have one.
   assert.ok(path.length > 0 || !desc.name.endsWith("Request"), id);
   let at: DescMessage | undefined = desc;
   for (const name of path) {
@@ -124,7 +124,7 @@ for (const [amount, valid] of decimals) {
   });
 }
 
-test("a list of more than 1,000 items is refused before its items are looked at", () => {
+test("a list of more than 1,000 items is refused before its items are checked", () => {
   const refusal = (length: number) => {
     const products = Array.from({ length }, () =>
       create(ProductSchema, { netAmount: "no number" }),

@@ -46,7 +46,7 @@ async function rig(t: TestContext, { maxWaits = 10 } = {}) {
   };
 }
 
-/** Lets what is ready go on. */
+/** Lets resolved promises and scheduled callbacks run. */
 async function turns() {
   for (let i = 0; i < 5; i++) await new Promise(setImmediate);
 }
@@ -75,13 +75,13 @@ for (const [name, call, waitMs] of [
   });
 }
 
-test("who has no time to wait is told at once", async (t) => {
+test("a caller without time to wait is answered at once", async (t) => {
   const { begin } = await rig(t);
   const known = await begin({ deadlineMs: Date.now() + 90 }).waiting;
   assert.notEqual(known?.cursor, "");
 });
 
-test("a caller with too many waits is answered at once, and keeps its slot", async (t) => {
+test("a caller with too many waits is answered at once, and keeps its admission slot", async (t) => {
   const { begin, log } = await rig(t, { maxWaits: 1 });
   const first = begin();
   let gaveUpSlot = false;
@@ -98,7 +98,7 @@ test("a caller with too many waits is answered at once, and keeps its slot", asy
   assert.equal(next.isOver(), true, "the place was given back");
 });
 
-test("at a shutdown all waits end, and those that come after it", async (t) => {
+test("a shutdown ends all waits, and later ones end at once", async (t) => {
   const { begin, context } = await rig(t);
   const before = begin();
   await turns();
@@ -107,14 +107,14 @@ test("at a shutdown all waits end, and those that come after it", async (t) => {
   assert.notEqual((await begin().waiting)?.cursor, "");
 });
 
-test("a store that is away withholds no answer", async (t) => {
+test("a wait returns undefined while the store is away", async (t) => {
   const { begin, log } = await rig(t);
   const away = () => Promise.reject(new GatewayError("UNAVAILABLE", "away"));
   const broken: EventLog = { ...log, read: away, snapshot: away };
   assert.equal(await begin({}, { log: broken }).waiting, undefined);
 });
 
-test("a caller that leaves ends its own wait alone", async (t) => {
+test("a caller that goes away ends only its own wait", async (t) => {
   const { begin, log } = await rig(t);
   const leave = new AbortController();
   const leaving = begin({ signal: leave.signal });

@@ -13,7 +13,7 @@ import {
 
 const fullNumber = "4111111111111111";
 
-/** One answer of the payments service that several callers share, as reads at the same time do. */
+/** One answer of the payments service that several callers share, as concurrent reads do. */
 const shared: WalletItem = create(WalletItemSchema, {
   card: { fullNumber, mask: "411111******1111" },
 });
@@ -31,7 +31,7 @@ const callOf = (...scopes: Scope[]): Call => ({
 });
 const customer = create(CustomerIdentitySchema, { externalId: "customer-1" });
 
-test("the number is kept from one caller, and not taken from another that shares the answer", async () => {
+test("only the caller with wallet:pan gets the card number of an answer that two callers share", async () => {
   const before = clone(WalletItemSchema, shared);
   const find = create(FindWalletItemsRequestSchema, { customer });
   const confirm = create(GetConfirmationStatusRequestSchema, {

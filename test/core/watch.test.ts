@@ -28,7 +28,7 @@ const externalId = "order";
 const newIntents = () => createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
 const newLog = () => createMemoryLog({ retentionMs: 60_000 });
 
-/** What a callback tells, or an answer of a call that said `confirm: false`. */
+/** The entry of a callback; with `held`, that of an answer that says whether it is held. */
 function entry(
   status: string,
   paymentId = "p1",
@@ -51,7 +51,7 @@ function entry(
 
 const lostCall = { id: "lost", kind: EventKind.PAYMENT, externalId };
 
-/** A call that is out; `end` tells that it was refused, which is no event. */
+/** Begins a call; `end` closes it as refused, without an event. */
 async function beginCall(intents: IntentStore) {
   const begun = await intents.begin(account, {
     ...{ id: randomUUID(), method: "CreatePayment", kind: EventKind.PAYMENT, externalId },
@@ -110,7 +110,7 @@ function statusOf(result: IteratorResult<{ resource: unknown }>): unknown {
 const pending = 2;
 const success = 3;
 
-test("an event that comes while a watch begins is told where no state is known yet", async () => {
+test("an event that arrives while a watch starts is delivered even if no state is known yet", async () => {
   const log = newLog();
   const injecting: EventLog = {
     ...log,
@@ -127,7 +127,7 @@ test("an event that comes while a watch begins is told where no state is known y
   leave.abort();
 });
 
-test("an event between the snapshot and the live part comes exactly once", async () => {
+test("an event between the snapshot and the live part is delivered exactly once", async () => {
   for (const when of ["before", "after"] as const) {
     const log = newLog();
     await log.append(account, entry("pending"));
@@ -157,7 +157,7 @@ test("an event between the snapshot and the live part comes exactly once", async
   }
 });
 
-test("an event between a snapshot that knew nothing and the live part is not lost", async () => {
+test("an event between an empty snapshot and the live part is delivered", async () => {
   const log = newLog();
   const injecting: EventLog = {
     ...log,
@@ -172,7 +172,7 @@ test("an event between a snapshot that knew nothing and the live part is not los
   await events.return?.();
 });
 
-/** What a stream tells until it ends by itself, each event by its step or its call's outcome. */
+/** The names of a stream's events until it ends by itself; last `open` if none comes for 10 s. */
 async function told(events: AsyncIterator<Event>): Promise<string[]> {
   const all: string[] = [];
   for (;;) {
@@ -192,7 +192,7 @@ describe("until_final", () => {
   const lost = (outcome: CallOutcome) => callOutcomeEntry(lostCall, outcome);
   const hold = () => entry("success", "p1", "payment", { held: true });
 
-  /** Events that come one after the other, and those of them that a stream tells which is there first. */
+  /** Events that are stored in turn, and how many of them an open stream yields before it ends. */
   const live: readonly [why: string, entries: Entry[], toldCount: number][] = [
     ["the success of a payment", [entry("pending"), entry("success")], 2],
     ["a failure", [entry("failure")], 1],
@@ -232,13 +232,13 @@ describe("until_final", () => {
     });
   }
 
-  it("ends with the current state where that is an end", async () => {
+  it("ends with the current state if that is final", async () => {
     const log = newLog();
     await log.append(account, entry("failure"));
     assert.deepEqual(await told(start(log, { untilFinal: true }).events), ["payment:failure"]);
   });
 
-  /** A payment that is told of, and behind it a call that makes another. */
+  /** A pending payment, and a call that began after it. */
   async function withCall(): Promise<{
     log: EventLog;
     intents: IntentStore;
@@ -246,12 +246,12 @@ describe("until_final", () => {
   }> {
     const [log, intents] = [newLog(), newIntents()];
     await log.append(account, entry("pending"));
-    // What began before the call is none of its doing.
+    // A payment that began before the call is no evidence for it.
     await delay(2);
     return { log, intents, ...(await beginCall(intents)) };
   }
 
-  it("goes on while a call is open, and ends with it though that brings no event", async () => {
+  it("continues while a call is open, and ends when the call does, even without an event", async () => {
     for (const known of ["before", "live"] as const) {
       const { log, intents, end } = await withCall();
       if (known === "before") await log.append(account, entry("failure"));
@@ -269,7 +269,7 @@ describe("until_final", () => {
     }
   });
 
-  it("tells all that was stored before the last call ended, however slowly it is read", async () => {
+  it("yields all events stored before the last call ended, however slowly it is read", async () => {
     const { log, intents, end } = await withCall();
     await log.append(account, entry("failure"));
     const { events } = start(log, { untilFinal: true, intents });
@@ -279,12 +279,12 @@ describe("until_final", () => {
     assert.equal(nameOf((await second).value), "refund:success");
     await log.append(account, entry("success", "p2"));
     await end();
-    // The stream has looked by then whether the call is over.
+    // By then the stream has checked whether the call is over.
     await delay(1_200);
     assert.deepEqual(await told(events), ["payment:success"]);
   });
 
-  it("does not end before an attempt that began meanwhile", async () => {
+  it("does not end before an attempt that began before the call ended", async () => {
     const { log, intents, end } = await withCall();
     const { events } = start(log, { untilFinal: true, intents });
     assert.equal(nameOf((await events.next()).value), "payment:pending");
@@ -299,7 +299,7 @@ describe("until_final", () => {
     assert.deepEqual(await all, ["payment:pending", "payment:success"]);
   });
 
-  /** What stands in the log, from which of them a stream goes on, and what it tells. */
+  /** Entries of a log, the index of the one that a stream resumes after, and what it yields. */
   const resumed: readonly [why: string, entries: Entry[], at: number, told: string[]][] = [
     ["the end, with nothing behind it", [entry("pending"), entry("success")], 1, []],
     ["a failure", [entry("failure")], 0, []],
@@ -332,13 +332,13 @@ describe("until_final", () => {
     ],
   ];
   for (const [why, entries, at, expected] of resumed) {
-    it(`from the cursor of ${why}, tells what is behind it and ends`, async () => {
+    it(`from the cursor of ${why}, yields the later events and ends`, async () => {
       const log = newLog();
       const cursors: string[] = [];
       for (const one of entries) cursors.push((await log.append(account, one)).event?.cursor ?? "");
       const after = cursors[at] ?? assert.fail();
       assert.deepEqual(await told(start(log, { after, untilFinal: true }).events), expected);
-      // Without it there is no end: the control.
+      // The control: without `until_final` the stream does not end.
       const { events, leave } = start(log, { after });
       for (const _ of expected) await events.next();
       const next = events.next();
@@ -348,7 +348,7 @@ describe("until_final", () => {
     });
   }
 
-  it("from the cursor of an end, goes on while a call is open", async () => {
+  it("from the cursor of a final event, continues while a call is open", async () => {
     const { log, intents, end } = await withCall();
     const { event } = await log.append(account, entry("failure"));
     const { events } = start(log, { after: event?.cursor ?? "", untilFinal: true, intents });
@@ -358,7 +358,7 @@ describe("until_final", () => {
     assert.equal((await next).done, true);
   });
 
-  it("ends at once for a client that connects again by itself, whatever came behind its end", async () => {
+  it("ends at once for a client that reconnects by itself after its final event", async () => {
     const log = newLog();
     const { event } = await log.append(account, entry("failure"));
     await log.append(account, entry("success", "p2"));
@@ -367,7 +367,7 @@ describe("until_final", () => {
     assert.deepEqual(await told(start(log, options).events), ["payment:success"]);
   });
 
-  it("from the start, tells all up to the first end", async () => {
+  it("from the start, yields all events up to the first final one", async () => {
     const log = newLog();
     for (const one of [entry("pending"), entry("success"), entry("success", "p1", "refund")]) {
       await log.append(account, one);
@@ -388,7 +388,7 @@ describe("the first event of a watch", () => {
   }
   const lost = callOutcomeEntry(lostCall, CallOutcome.UNKNOWN);
 
-  it("carries today's state", async () => {
+  it("carries the current state", async () => {
     const paid = entry("success");
     const back = entry("success", "p1", "refund", { amount: "4.00" });
     assert.deepEqual(await first([paid]), ["payment:success", "PAID"]);
@@ -397,14 +397,14 @@ describe("the first event of a watch", () => {
     assert.deepEqual(await first(cancelled), ["payment:success", "CANCELLED"]);
   });
 
-  it("shows no failure while the outcome of a call is not known", async () => {
+  it("shows the open call rather than a failure while a call's outcome is unknown", async () => {
     assert.deepEqual(await first([entry("failure")]), ["payment:failure", "FAILED"], "the control");
     assert.deepEqual(await first([entry("failure"), lost]), ["call:UNKNOWN", "UNKNOWN"]);
     assert.deepEqual(await first([lost, entry("failure")]), ["call:UNKNOWN", "UNKNOWN"]);
     assert.deepEqual(await first([entry("success"), lost]), ["payment:success", "PAID"]);
   });
 
-  it("is of unknown state while a call is out of which the log does not know", async () => {
+  it("carries the state UNKNOWN while a call is open that the log does not show", async () => {
     const log = newLog();
     await log.append(account, entry("failure"));
     await delay(2);
@@ -422,7 +422,7 @@ describe("the first event of a watch", () => {
   });
 });
 
-test("a snapshot's cursor goes on behind everything that the snapshot knew", async () => {
+test("a watch that resumes from a snapshot's cursor yields only events after the snapshot", async () => {
   const log = newLog();
   await log.append(account, entry("success"));
   await log.append(account, entry("failure", "p0"));
@@ -456,13 +456,13 @@ test("a shutdown ends a watch with the cursor to resume from", async () => {
 test("a watch ends when its caller's token expires", async () => {
   const log = newLog();
   const { events } = start(log, { expiresAtMs: Date.now() + 50 });
-  // The timer alone would not keep the process waiting.
+  // The expiry timer does not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
   await assert.rejects(events.next(), { code: "UNAUTHENTICATED" });
   clearInterval(alive);
 });
 
-test("watches of one credential end with it, and it is listened to once for all of them", async () => {
+test("all watches of a credential end when it is withdrawn, and share one listener", async () => {
   const log = newLog();
   const withdrawn = new AbortController();
   const revoked = withdrawn.signal;
@@ -497,7 +497,7 @@ test("watches of one credential end with it, and it is listened to once for all 
   assert.equal(late.details.reason, "KEY_REVOKED");
 });
 
-test("words that never were a cursor are refused", async () => {
+test("text that is not a cursor is refused", async () => {
   const log = newLog();
   for (const after of ["latest", "x", "", "0"]) {
     const { events } = start(log, { after });

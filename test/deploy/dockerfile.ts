@@ -6,12 +6,12 @@ const instructions = new Set([
 ]);
 
 /**
- * What `docker build` would refuse or warn of, as far as a Dockerfile's text shows it; empty when
- * there is nothing. Here-documents are not known.
+ * What `docker build` would refuse or warn about, as far as a Dockerfile's text shows it; empty if
+ * there is nothing. Here-documents are not supported.
  */
 export function faultsOf(dockerfile: string): string[] {
   const faults: string[] = [];
-  /** Instructions of the stage that count once. */
+  /** Instructions found in this stage of which only the last one would count. */
   let single = new Set<string>();
   let hasStage = false;
   const lines = dockerfile.split("\n");

@@ -14,7 +14,7 @@ const root = join(import.meta.dirname, "../..");
 const text = (name: string) => readFile(join(root, name), "utf8");
 
 describe("the Dockerfile", () => {
-  it("has nothing that a build refuses or warns of", async () => {
+  it("has nothing that a build refuses or warns about", async () => {
     assert.deepEqual(faultsOf(await text("Dockerfile")), []);
   });
 
@@ -33,7 +33,7 @@ describe("the Dockerfile", () => {
     });
   }
 
-  it("runs as a user without rights, by exec so that signals arrive", async () => {
+  it("runs as an unprivileged user, in exec form so that signals arrive", async () => {
     const dockerfile = await text("Dockerfile");
     const final = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
     assert.match(final, /^USER \d+:\d+$/m);
@@ -42,7 +42,7 @@ describe("the Dockerfile", () => {
     assert.match(final, /^CMD \["/m);
   });
 
-  it("starts from what it copies, without any package, and says whose work it holds", async (t) => {
+  it("starts from the files that it copies, without packages, and has their licenses", async (t) => {
     const app = await mkdtemp(join(tmpdir(), "image-"));
     t.after(() => rm(app, { recursive: true }));
     const build = [join(root, "scripts/build.ts"), join(app, "dist")];
@@ -68,7 +68,7 @@ describe("the Dockerfile", () => {
     for (const name of Object.keys(dependencies)) assert.ok(licenses.includes(`${name} `), name);
   });
 
-  it("copies nothing that .dockerignore holds back", async () => {
+  it("has a .dockerignore that excludes all but the named files", async () => {
     const ignore = (await text(".dockerignore")).split("\n").filter((l) => !l.startsWith("#"));
     assert.equal(ignore[0], "*", "everything is held back unless it is named");
     const allowed = ignore.filter((line) => line.startsWith("!")).map((line) => line.slice(1));
@@ -78,7 +78,7 @@ describe("the Dockerfile", () => {
     assert.ok(!allowed.some((name) => name.includes("*") && !name.startsWith("tsconfig")));
   });
 
-  it("has a health check that tells a gateway from none", async () => {
+  it("has a health check that fails without a gateway", async () => {
     const [, command = ""] =
       /HEALTHCHECK .*\\\n\s*CMD (\[.*\])/.exec(await text("Dockerfile")) ?? [];
     const [, ...args] = JSON.parse(command) as string[];
@@ -87,13 +87,13 @@ describe("the Dockerfile", () => {
         timeout: 10_000,
         env: { ...process.env, ADMIN_ADDR: address },
       });
-    // Nothing listens on a port that is reserved for nobody: the probe must say so by its code.
+    // Nothing listens on port 1: the probe must end with 1.
     await assert.rejects(probe("127.0.0.1:1"), { code: 1 });
     const healthy = (await import("node:http")).createServer((_, response) => response.end());
     await new Promise<void>((resolve) => healthy.listen(0, "127.0.0.1", resolve));
     try {
       const { port } = healthy.address() as { port: number };
-      // The image listens on all addresses, and whoever runs it may say otherwise.
+      // The image listens on all addresses, unless ADMIN_ADDR is set to another one.
       for (const host of ["0.0.0.0", "127.0.0.1"]) await probe(`${host}:${port}`);
     } finally {
       healthy.close();
@@ -127,7 +127,7 @@ describe("compose.yaml", () => {
     assert.ok(graceMs > config.shutdown.timeoutMs);
   });
 
-  it("has nothing that docker-compose of Debian (1.29) does not know", async () => {
+  it("uses only what docker-compose of Debian (1.29) supports", async () => {
     const { name, version, services, volumes, ...others } = parseDocument(
       await text("compose.yaml"),
     ).toJS();
@@ -135,13 +135,13 @@ describe("compose.yaml", () => {
     assert.ok(services && volumes);
   });
 
-  it("publishes on loopback alone, since its callers need no keys", async () => {
+  it("publishes its ports only on loopback, since its callers need no keys", async () => {
     for (const [name, { ports = [] }] of Object.entries(await services())) {
       for (const port of ports) assert.match(port, /^127\.0\.0\.1:/, name);
     }
   });
 
-  it("keeps in Redis what is acknowledged", async () => {
+  it("configures Redis to keep every acknowledged write", async () => {
     const { redis } = await services();
     const command = redis?.command?.join(" ") ?? "";
     assert.match(command, /--appendonly yes/);

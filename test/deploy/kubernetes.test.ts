@@ -30,7 +30,7 @@ async function manifests(): Promise<Manifest[]> {
   return all;
 }
 
-/** Wrong values and unknown fields, with where they are; empty when the object is valid. */
+/** Wrong values and unknown fields, with their paths; empty if the object is valid. */
 function faultsOf(object: Manifest): string {
   const kind = kinds[`${object.apiVersion}/${object.kind}`];
   assert.ok(kind, `no kind ${object.apiVersion}/${object.kind}`);
@@ -157,7 +157,7 @@ describe("the Kubernetes manifests", () => {
     }
   });
 
-  it("let out what the gateway calls: the payments service, Redis, and a collector of traces", async () => {
+  it("let the gateway reach the payments service, Redis and a collector of traces", async () => {
     const { egress } = find(await manifests(), "NetworkPolicy").spec;
     const ports = egress.flatMap((rule: { ports: { port: number }[] }) =>
       rule.ports.map(({ port }) => port),
@@ -165,7 +165,7 @@ describe("the Kubernetes manifests", () => {
     for (const port of [53, 443, 6379, 4318]) assert.ok(ports.includes(port), String(port));
   });
 
-  it("scale by CPU and by watchers, so that the rest can take over those of a lost zone", async () => {
+  it("scale by CPU and by watchers, so that other zones can take the watchers of a lost one", async () => {
     const objects = await manifests();
     const { metrics } = find(objects, "HorizontalPodAutoscaler").spec;
     const of = (type: string) => metrics.find((metric: { type: string }) => metric.type === type);
@@ -183,7 +183,7 @@ describe("the Kubernetes manifests", () => {
     assert.ok(processMiB + (maxConnections * watcherKiB) / 1_024 <= limitMiB, `${limitMiB} MiB`);
   });
 
-  it("run without rights, on a file system that is not written to", async () => {
+  it("run without privileges on a read-only file system", async () => {
     const pod = find(await manifests(), "Deployment").spec.template.spec;
     assert.equal(pod.securityContext.runAsNonRoot, true);
     assert.equal(pod.automountServiceAccountToken, false);
@@ -194,7 +194,7 @@ describe("the Kubernetes manifests", () => {
   });
 });
 
-/** What a replica needs beside its watchers, and what one of them takes at most. */
+/** Memory of a replica without watchers, and the most that one watcher takes. */
 const processMiB = 350;
 const watcherKiB = 64;
 
@@ -203,18 +203,18 @@ function mebibytes(quantity: string): number {
   return Number(number) * (unit === "Gi" ? 1_024 : 1);
 }
 
-/** The settings with the sandbox in place of what the Secret names. */
+/** Of the settings only MAX_CONNECTIONS, which needs none of the files of the Secret. */
 async function settingsInMemory(): Promise<NodeJS.Dict<string>> {
   const { MAX_CONNECTIONS } = await settings();
   return { ...(MAX_CONNECTIONS && { MAX_CONNECTIONS }) };
 }
 
-/** What the ConfigMap is generated of. */
+/** The settings from which the ConfigMap is generated. */
 async function settings(): Promise<NodeJS.Dict<string>> {
   return parseEnv(await readFile(join(folder, "config.env"), "utf8"));
 }
 
-/** What the image sets. */
+/** The environment that the image sets. */
 async function imageEnvironment(): Promise<Record<string, string>> {
   const dockerfile = await readFile(join(root, "Dockerfile"), "utf8");
   const [, block = ""] = /^ENV ((?:.*\\\n)*.*)$/m.exec(dockerfile) ?? [];

@@ -9,7 +9,7 @@ import { parse, parseAllDocuments } from "yaml";
 const folder = join(import.meta.dirname, "../../deploy/kubernetes");
 const components = join(folder, "components");
 
-/** Why the manifests cannot be built here; what is written in them is checked all the same. */
+/** Why the manifests cannot be built here; tests that only read the files run all the same. */
 const withoutKubectl =
   spawnSync("kubectl", ["version", "--client"]).status === 0 ? false : "needs kubectl";
 
@@ -26,7 +26,7 @@ async function build(...names: string[]): Promise<Manifest[]> {
     await cp(folder, directory, { recursive: true });
     const path = join(directory, "kustomization.yaml");
     const kustomization = await readFile(path, "utf8");
-    // As a reader would take them: their lines, and the one above, without the hash.
+    // Uncomment the lines of the components, and `components:` above them, as a user would.
     const wanted = ["components:", ...names.map((name) => `  - components/${name}`)];
     const lines = kustomization.split("\n").map((line) => {
       const bare = line.replace(/^# /, "");
@@ -45,7 +45,7 @@ const find = (manifests: Manifest[], kind: string): Manifest =>
   manifests.find((manifest) => manifest.kind === kind) ?? assert.fail(kind);
 
 describe("the components of the kustomization", () => {
-  it("are each named there, and patch or add what stands in their files", async () => {
+  it("are all named in the kustomization, and use all of their files", async () => {
     const text = await readFile(join(folder, "kustomization.yaml"), "utf8");
     const named = [...text.matchAll(/^# {3}- components\/(.+)$/gm)].map(([, name]) => name);
     assert.deepEqual(named.sort(), (await readdir(components)).sort());
@@ -60,7 +60,7 @@ describe("the components of the kustomization", () => {
     }
   });
 
-  it("are about the deployment, its container and its ports", async () => {
+  it("refer to the deployment, its container and its ports", async () => {
     const deployment = await read(folder, "deployment.yaml");
     const patch = await read(components, "rpc-tls", "deployment.yaml");
     const [container] = deployment.spec.template.spec.containers;
@@ -74,7 +74,7 @@ describe("the components of the kustomization", () => {
       kind: "Deployment",
       name: deployment.metadata.name,
     });
-    // A disruption budget of one needs a second replica that serves.
+    // While the disruption budget lets one replica stop, a second one has to serve.
     assert.ok(scaler.spec.minReplicas >= 2);
     const { spec } = await read(components, "prometheus-operator", "pod-monitor.yaml");
     assert.deepEqual(spec.selector, deployment.spec.selector);
@@ -84,7 +84,7 @@ describe("the components of the kustomization", () => {
 });
 
 describe("kubectl kustomize", { skip: withoutKubectl }, () => {
-  it("names the settings by their content, so that a change of them rolls the pods", async () => {
+  it("names the ConfigMap by its content, so that a change of the settings rolls the pods", async () => {
     const manifests = await build();
     const { metadata, data } = find(manifests, "ConfigMap");
     assert.match(metadata.name, /^payments-gateway-[a-z0-9]{10}$/);
@@ -93,7 +93,7 @@ describe("kubectl kustomize", { skip: withoutKubectl }, () => {
     assert.deepEqual(container.envFrom, [{ configMapRef: { name: metadata.name } }]);
   });
 
-  it("takes every component, and all of them together", async () => {
+  it("builds with all components together", async () => {
     const manifests = await build(...(await readdir(components)));
     const { spec } = find(manifests, "Deployment");
     assert.equal(spec.replicas, undefined);

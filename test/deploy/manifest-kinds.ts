@@ -2,8 +2,8 @@ import { z } from "zod";
 
 /**
  * The part of Kubernetes' API that the manifests use, field by field, as
- * https://kubernetes.io/docs/reference/kubernetes-api/ has it: a field that is not here is a slip of
- * the pen, or is to be added here with its type.
+ * https://kubernetes.io/docs/reference/kubernetes-api/ documents it. A field that is not here is
+ * either misspelt in a manifest, or must be added here with its type.
  */
 
 const object = z.strictObject;
@@ -89,7 +89,7 @@ const allowedPort = object({
   protocol: z.enum(["TCP", "UDP", "SCTP"]).optional(),
 });
 
-/** Of one kind each, by `apiVersion/kind`. */
+/** Schemas of manifests, by `apiVersion/kind`. */
 export const kinds: Readonly<Record<string, z.ZodType>> = Object.fromEntries(
   (
     [

@@ -8,7 +8,7 @@ import { root } from "./markdown.ts";
 
 const pages = ["docs/operations.md", "SECURITY.md", "deploy/prometheus/alerts.yaml"];
 
-/** Requests of the admin listener, as operators are told to send them. */
+/** Requests to the admin listener that the pages tell operators to send. */
 const shown = pages.flatMap((page) =>
   [
     ...readFileSync(join(root, page), "utf8").matchAll(
@@ -17,7 +17,7 @@ const shown = pages.flatMap((page) =>
   ].map(([, method = "", path = ""]) => ({ page, method, path })),
 );
 
-test("the requests that operators are told to send are answered", async (t) => {
+test("the admin listener answers the requests that the pages tell operators to send", async (t) => {
   assert.ok(shown.length >= 8, `${shown.length} requests`);
   const gateway = await startTestGateway();
   t.after(() => gateway.stop());
@@ -39,7 +39,7 @@ test("the requests that operators are told to send are answered", async (t) => {
       headers: { "content-type": "application/json" },
     });
     await answer.text();
-    // 422: it is still not understood.
+    // 422: the replayed callback is still not understood.
     const wanted = method === "POST" ? 422 : method === "DELETE" ? 204 : 200;
     assert.equal(answer.status, wanted, `${page}: ${method} ${path}`);
   }

@@ -25,7 +25,7 @@ test("the page of the command line shows what its commands print", {
   const isListening = ({ line }: { line: string }) => /payments-gateway listen/.test(line);
   const isCheck = ({ line }: { line: string }) => /payments-gateway check$/.test(line);
 
-  // In other terminals: they show what the commands after them cause.
+  // As in terminals of their own: they print what the commands after them cause.
   const listeners = steps
     .filter(isListening)
     .map((step) => ({ step, run: shell.start(step.line) }));
@@ -37,7 +37,7 @@ test("the page of the command line shows what its commands print", {
   for (const { step, run } of listeners) {
     const shown = rowsOf(step.shown).filter((row) => row !== "…");
     for (const row of shown) if (!row.startsWith("go on behind")) await run.prints(row);
-    // The others have a limit.
+    // The others end by themselves, at their `--limit`.
     if (step.shown.includes("go on behind")) run.interrupt();
     const printed = rowsOf(await run.ended);
     assert.deepEqual(
@@ -46,19 +46,20 @@ test("the page of the command line shows what its commands print", {
       step.line,
     );
   }
-  // They belong to the time before the start, and to files that other commands make.
+  // `check` is meant for the time before the start; here it runs last, since it needs files that
+  // other commands make.
   for (const step of steps.filter(isCheck)) assertShown(step, await shell.start(step.line).ended);
 });
 
 function assertShown({ line, shown }: { line: string; shown: string }, printed: string): void {
   const wanted = rowsOf(shown);
   const got = rowsOf(printed);
-  // The page leaves out what comes behind.
+  // The page leaves out the output behind a last row of `…`.
   if (wanted.at(-1) === "…") got.splice(wanted.length - 1, got.length, "…");
   assert.deepEqual(got, wanted, line);
 }
 
-/** What differs from run to run is named by its kind. */
+/** The rows of a text, in which each value that differs from run to run is replaced by its kind. */
 function rowsOf(text: string): string[] {
   const kinds: readonly (readonly [RegExp, string])[] = [
     [/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>"],
@@ -70,7 +71,7 @@ function rowsOf(text: string): string[] {
     [/"sha256":"[\da-f]{64}"/g, "<hash>"],
     [/eyJ[\w.-]+…?/g, "<token>"],
     [/\(\d+ ms\)/g, "<duration>"],
-    // By the resolver that the machine has.
+    // The resolver of the machine decides which of the two is reported.
     [/EAI_AGAIN/g, "ENOTFOUND"],
   ];
   const same = kinds.reduce((t, [pattern, kind]) => t.replaceAll(pattern, kind), text);
@@ -78,14 +79,14 @@ function rowsOf(text: string): string[] {
 }
 
 interface Run {
-  /** Resolves when it has printed this row, or the beginning of one. */
+  /** Resolves when it has printed a row that begins with `row`. */
   prints(row: string): Promise<void>;
   interrupt(): void;
-  /** All that it printed, with the ports of the page. */
+  /** All that it printed, with the ports that the page shows. */
   readonly ended: Promise<string>;
 }
 
-/** A terminal in a directory of its own, beside a gateway that was just started. */
+/** A terminal in a directory of its own, with a gateway that was just started. */
 async function openShell(t: { after(done: () => Promise<void>): void }) {
   const gateway = await startTestGateway();
   const local = createServer((request, response) => request.resume() && response.end());
@@ -139,7 +140,7 @@ async function openShell(t: { after(done: () => Promise<void>): void }) {
     start(line: string): Run {
       const command = places
         .reduce((all, [shown, real]) => all.replaceAll(shown, real), line)
-        // The one address that no variable tells.
+        // The one address that no environment variable sets.
         .replace(/trigger callback\.\w+$/, `$& --callback-url ${callbackUrl}`);
       const child = spawn("bash", ["-c", `exec 2>&1\n${command}`], {
         cwd: directory,

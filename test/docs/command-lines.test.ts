@@ -15,7 +15,7 @@ const variables = [
 const documented = new Set(variables.join().match(/\b[A-Z][A-Z_]+\b/g));
 const manifests = globSync("deploy/kubernetes/*.yaml", { cwd: root }).map(file).join("\n");
 
-/** What a reader fills in. */
+/** Fills in the placeholders, as a reader would. */
 const filledIn = (line: string) =>
   line.replaceAll("<url>", "http://127.0.0.1:3000").replaceAll("<command>", "check");
 
@@ -57,7 +57,7 @@ function missing(there: boolean, what: string): string[] {
 }
 
 describe("the commands that pages and help show", () => {
-  it("are taken by the command line, the scripts and the shell, each with its options", async () => {
+  it("are accepted by the command line, the scripts and the shell, each with its options", async () => {
     const lines = await shownCommandLines();
     assert.ok(lines.length > 80, `${lines.length} lines`);
     for (const { name } of commands) {
@@ -71,7 +71,7 @@ describe("the commands that pages and help show", () => {
     assert.deepEqual(faults, []);
   });
 
-  it("are found wrong when they are (control)", async () => {
+  it("are reported when they are wrong (control)", async () => {
     const fault = async (line: string) => (await faultsOf({ where: "here", line })).join();
     assert.equal(await fault("npx payments-gateway listen --limit 1 --json | head"), "");
     assert.match(await fault("payments-gateway listen --follow"), /unknown option '--follow'/);
@@ -84,7 +84,7 @@ describe("the commands that pages and help show", () => {
     await assert.rejects(fault("npm start &&"), /bash takes it for wrong/);
   });
 
-  it("are read with what they go on with, apart from what they print", () => {
+  it("are read with their continuation lines, apart from their output", () => {
     assert.deepEqual(stepsOf("$ a \\\n  b\n1\n2\n$ c"), [
       { line: "a \\\n  b", shown: "1\n2\n" },
       { line: "c", shown: "" },

@@ -13,17 +13,17 @@ import { codeBlocks, pages, tokensOf } from "./markdown.ts";
 export interface CommandLine {
   readonly where: string;
   readonly line: string;
-  /** It stands in a sentence, which may leave out what the command needs. */
+  /** The line is part of a sentence, which may leave out arguments that the command requires. */
   readonly named?: boolean;
 }
 
-/** A line that a page shows with its prompt, and what it is said to print. */
+/** A line that a page shows with a prompt, and the output that the page shows for it. */
 export interface Step {
   readonly line: string;
   readonly shown: string;
 }
 
-/** The steps of a block that shows a terminal. A line goes on behind a backslash. */
+/** The steps of a block that shows a terminal. A backslash at its end continues a line. */
 export function stepsOf(block: string): Step[] {
   const steps: { line: string; shown: string }[] = [];
   let goesOn = false;
@@ -57,7 +57,7 @@ export async function shownCommandLines(): Promise<CommandLine[]> {
   return found;
 }
 
-/** With variables before it, if any. */
+/** A command of the project, optionally with variables before it. */
 const isCommand = /^([A-Z_]+=\S+ )*(npx |npm |payments-gateway |node dist\/cli\.js )/;
 
 async function exampleLinesOf(name: string): Promise<string[]> {
@@ -76,14 +76,14 @@ async function exampleLinesOf(name: string): Promise<string[]> {
   );
 }
 
-/** The words of each command of a line, as a shell takes them; nothing of it is run. */
+/** The words of each command of a line, as a shell parses them. No command runs. */
 export async function wordsOf(line: string): Promise<string[][]> {
   const directory = await mkdtemp(join(tmpdir(), "line-"));
   try {
     for (const [, input = ""] of line.matchAll(/<\s*([\w.-]+)/g)) {
       await writeFile(join(directory, input), "");
     }
-    // Each in a process, and hence a file, of its own.
+    // Each command has a process of its own, so `$BASHPID` gives each a file of its own.
     const tell = `command_not_found_handle() { printf '%s\\0' "$@" > "${directory}/words-$BASHPID"; }`;
     const child = spawn("bash", ["-uc", `PATH=/nonexistent\n${tell}\n${line}`], {
       cwd: directory,
@@ -101,7 +101,7 @@ export async function wordsOf(line: string): Promise<string[][]> {
   }
 }
 
-/** What the command line's own parser has against these arguments; undefined when it takes them. */
+/** The command line's own error message for these arguments; undefined if it accepts them. */
 export async function faultOf(args: readonly string[]): Promise<string | undefined> {
   const said: string[] = [];
   const quiet = { writeOut() {}, writeErr: (text: string) => void said.push(text) };
@@ -116,7 +116,7 @@ export async function faultOf(args: readonly string[]): Promise<string | undefin
     await program.parseAsync([...args], { from: "user" });
     return undefined;
   } catch (error) {
-    // Asked for, or all that a command does which has commands of its own.
+    // The help was asked for, or a command with subcommands was given none of them.
     if (error instanceof CommanderError && helps.has(error.code)) return undefined;
     return said.join("") || String(error);
   }

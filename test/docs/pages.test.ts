@@ -50,7 +50,7 @@ describe("the pages", () => {
       for (const [, variable = ""] of (await readFile(join(root, file), "utf8")).matchAll(
         /"([A-Z]+(?:_[A-Z]+)+)"/g,
       )) {
-        // Those of batches share a row, which says their common beginning once.
+        // The variables of batches share a row, which has their common prefix once.
         const shown = variable.replace("OTEL_BSP", "");
         if (!page.includes(`${variable}\``) && !page.includes(`\`${shown}\``))
           missing.push(variable);
@@ -78,7 +78,7 @@ describe("the pages", () => {
     }
   });
 
-  it("show GraphQL that the schema takes", async () => {
+  it("show GraphQL that is valid for the schema", async () => {
     const schema = buildSchema(await readFile(join(root, "schema.graphql"), "utf8"));
     for (const page of pages()) {
       for (const { lang, text } of await codeBlocks(page)) {
@@ -98,7 +98,7 @@ describe("the pages", () => {
         for (const [i, { lang, text }] of (await codeBlocks(page)).entries()) {
           if (lang !== "ts" && lang !== "tsx") continue;
           const file = join(directory, `${page.replaceAll(/\W/g, "-")}-${i}.${lang}`);
-          // Every block is a module of its own, also one that imports nothing.
+          // `export {}` makes every block a module, even one that imports nothing.
           const here = text.replaceAll('from "./', `from "${join(root, dirname(page))}/`);
           await writeFile(file, `${here}\nexport {};\n`);
           files.push(file);
@@ -128,7 +128,7 @@ async function linksOf(page: string): Promise<string[]> {
   return found;
 }
 
-/** Headings as GitHub makes anchors of them. */
+/** The anchors that GitHub makes of the headings of a page. */
 async function anchorsOf(page: string): Promise<Set<string>> {
   const found = new Set<string>();
   if (!page.endsWith(".md")) return found;

@@ -21,7 +21,7 @@ it("the README's tour does what it shows", { timeout: 4 * timeoutMs }, async () 
     if (lang !== "sh" || !/curl/.test(text)) continue;
     ran += 1;
     const shown = blocks[i + 1];
-    // What goes on until the payment is final runs beside the rest, as in a second terminal.
+    // A command that runs until the payment is final runs beside the rest, as in another terminal.
     if (/curl -N|"until_final": true/.test(text)) {
       watchers.push(run(text));
       continue;
@@ -46,7 +46,7 @@ interface Run {
   readonly output: string;
 }
 
-/** A block as a reader would paste it, with the ports of this gateway. */
+/** Runs a block as a reader would paste it, with the ports of this gateway. */
 function run(text: string): Promise<Run> {
   const ports: Record<string, string> = {
     "http://127.0.0.1:4000": gateway.publicUrl,
@@ -95,14 +95,14 @@ function assertShown({ text }: Tokens.Code, output: string): void {
 }
 
 function assertBegins(shown: Tokens.Code | undefined, output: string): void {
-  // What a watch shows stands behind the command that caused it.
+  // The output of a watch is shown behind the command that caused it: it is not this command's.
   if (shown === undefined || /^event: /m.test(shown.text)) return;
   const { text } = shown;
   const beginning = text.split("…")[0]?.trim() ?? "";
   assert.ok(output.startsWith(beginning), `${output}\ndoes not begin with\n${beginning}`);
 }
 
-/** What the reader does in the browser. */
+/** Approves the payment on its 3DS page, as the reader does in the browser. */
 async function approve(page: string): Promise<void> {
   const body = new URLSearchParams({ decision: "approve" });
   const { status } = await fetch(page, { method: "POST", body, redirect: "manual" });

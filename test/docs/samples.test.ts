@@ -22,17 +22,16 @@ after(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** What a sample's reader would do with it, and what has to come of it. */
+/** How a reader would use a sample, and what it must print. */
 interface Trial {
-  /** What has to be there before: an order that the sample asks for. */
+  /** Creates what the sample needs, such as the order that it asks for. */
   readonly before?: () => Promise<unknown>;
-  /** Added to the sample: calls what it defines. */
+  /** Code that is appended to the sample and calls what the sample defines. */
   readonly use?: string;
-  /** What it prints. */
   readonly prints: RegExp;
 }
 
-/** One for each TypeScript block of a page, in order. */
+/** One trial for each TypeScript block of a page, in order. */
 const trials: Readonly<Record<string, readonly Trial[]>> = {
   "clients/typescript/README.md": [
     { prints: /^http:\/\/127\.0\.0\.1:\d+\/checkout\/[0-9a-f]+\n$/ },
@@ -100,7 +99,7 @@ const trials: Readonly<Record<string, readonly Trial[]>> = {
 const shown = await pagesWith("ts", "tsx", "graphql");
 
 describe("the samples that pages show", () => {
-  it("are all tried", async () => {
+  it("have a trial on each page with TypeScript", async () => {
     assert.deepEqual(Object.keys(trials).toSorted(), await pagesWith("ts", "tsx"));
   });
 
@@ -142,7 +141,7 @@ async function query(text: string): Promise<void> {
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests know what they asked for.
 async function post(text: string): Promise<any> {
-  // The result's type tells whether a mutation failed, also where the sample does not ask for it.
+  // `__typename` shows whether a mutation failed, even if the sample does not select it.
   const typed = text.replace(/(\w+\(input: \{[^}]*\}(?: \})*\) \{)/, "$1 __typename");
   const answer = await fetch(`${gateway.publicUrl}/graphql`, {
     method: "POST",
@@ -152,7 +151,7 @@ async function post(text: string): Promise<any> {
   return answer.json();
 }
 
-/** A sample as its reader would start it, with the addresses of this gateway. */
+/** Runs a sample as its reader would, with the addresses of this gateway. */
 async function run(page: string, text: string, use: string) {
   const addresses: Record<string, string> = {
     "https://gateway.example.com": gateway.publicUrl,

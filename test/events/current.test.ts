@@ -7,7 +7,10 @@ import type { Entry, OperationState } from "../../src/events/log.ts";
 import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { payment, step } from "./entries.ts";
 
-/** States in the order of the events that set them; `since` as given, else in that order too. */
+/**
+ * The current event of these states, as step and payment_id. The states are in the order of the
+ * events that set them; `since` defaults to that order.
+ */
 function current(...told: (Parameters<typeof payment>[0] & { since?: number })[]) {
   const states = told.map(({ since, ...rest }, index): OperationState => {
     const { event, subjectId, operation, operationId, rank, status } = payment(rest);
@@ -30,7 +33,7 @@ describe("the current state", () => {
     );
   });
 
-  it("is the latest of several successes of what pays", () => {
+  it("is the latest of several successful operations that pay", () => {
     assert.equal(
       current({ status: "success" }, { operation: "confirm", status: "success" }),
       "confirm:success pay-1",
@@ -48,7 +51,7 @@ describe("the current state", () => {
   });
 
   for (const operation of ["refund", "cancel", "lookup"] as const) {
-    it(`is not that of a ${operation} while the payment is known`, () => {
+    it(`is a ${operation} only while no operation that pays is known`, () => {
       assert.equal(
         current({ status: "failure" }, { operation, status: "success" }),
         "payment:failure pay-1",
@@ -57,7 +60,7 @@ describe("the current state", () => {
     });
   }
 
-  it("is that of a recurrent payment", () => {
+  it("is a recurrent payment rather than its refund", () => {
     assert.equal(
       current({ operation: "recurrent", status: "pending" }, { operation: "refund" }),
       "recurrent:pending pay-1",
@@ -65,7 +68,7 @@ describe("the current state", () => {
   });
 });
 
-describe("what a watch begins with", () => {
+describe("the first event of a watch", () => {
   const first = (...entries: Entry[]) => {
     const states = entries.map((entry, index): OperationState => {
       const { event, subjectId, operation, operationId, rank, status } = entry;
@@ -81,14 +84,14 @@ describe("what a watch begins with", () => {
 
   for (const outcome of [CallOutcome.UNKNOWN, CallOutcome.NEEDS_OPERATOR]) {
     const open = call(outcome);
-    it(`is call outcome ${outcome} rather than an earlier attempt, in either order`, () => {
+    it(`is call outcome ${outcome} rather than an attempt without success, in either order`, () => {
       assert.equal(first(failed, open), open.event);
       assert.equal(first(open, failed), open.event);
       assert.equal(first(payment(), open), open.event);
       assert.equal(first(refunded, open), open.event, "a refund's success pays nothing");
     });
 
-    it(`is what was paid beside call outcome ${outcome}`, () => {
+    it(`is the successful payment despite call outcome ${outcome}`, () => {
       assert.equal(first(paid, open), paid.event);
     });
   }

@@ -17,14 +17,14 @@ describe("cursors", () => {
     seq: fc.integer({ min: 0, max: maxSeq }),
   });
 
-  it("are written as twelve digits of time, six of count, and the epoch", () => {
+  it("consist of twelve hex digits of time, six of sequence number, and the epoch", () => {
     assert.equal(
       encodeCursor({ ms: 1_795_212_000_000, seq: 31 }, epoch),
       "01a1faf93b0000001f-0123abcd",
     );
   });
 
-  it("read back as the place that they were written from", () => {
+  it("decode to the position and epoch that they were encoded from", () => {
     fc.assert(
       fc.property(positions, (position) => {
         assert.deepEqual(decodeCursor(encodeCursor(position, epoch)), { ...position, epoch });
@@ -32,7 +32,7 @@ describe("cursors", () => {
     );
   });
 
-  it("have the order of their places", () => {
+  it("sort as text in the order of their positions", () => {
     fc.assert(
       fc.property(positions, positions, (a, b) => {
         const byPlace = a.ms - b.ms || a.seq - b.seq;
@@ -42,7 +42,7 @@ describe("cursors", () => {
     );
   });
 
-  it("refuse any text that is none", () => {
+  it("reject malformed text with INVALID_ARGUMENT", () => {
     const isRefused = (text: string) =>
       assert.throws(
         () => decodeCursor(text),
@@ -74,7 +74,7 @@ describe("cursors", () => {
     }
   });
 
-  it("get an epoch of their own for each log", () => {
+  it("carry a different epoch for each log", () => {
     assert.match(newEpoch(), /^[0-9a-f]{8}$/);
     assert.notEqual(newEpoch(), newEpoch());
   });

@@ -23,16 +23,16 @@ export interface Told {
   readonly isSuccess?: boolean;
   /** State of the receipt. */
   readonly receipt?: "pending" | "success" | "failed";
-  /** Made with `confirm: false`, or not, as an answer tells. */
+  /** Whether an answer marks the payment as made with `confirm: false`. */
   readonly held?: boolean;
-  /** The call whose answer it is. */
+  /** Id of the call whose answer this is. */
   readonly call?: string;
   readonly source?: "callback" | "response" | "reconciliation";
-  /** A callback's bytes; by default they follow from the rest. */
+  /** A callback's raw bytes; derived from the other fields by default. */
   readonly bytes?: string;
 }
 
-/** An entry of a payment, from a callback unless told otherwise. */
+/** An entry of a payment, from a callback by default. */
 export function payment(told: Told = {}): Entry {
   const { externalId = "order-1", paymentId = "pay-1", source = "callback" } = told;
   const { operation = "payment", status = "pending" } = told;
@@ -78,7 +78,7 @@ export function payout(
   return entry;
 }
 
-/** `payment:success` and the like: which step an event is. */
+/** An event's step: its operation and status, such as `payment:success`. */
 export function step(event: Event): string {
   if (event.resource.case === "payout") return `payout:${event.resource.value.status}`;
   const { operation = 0, details } = event.resource.value ?? {};
@@ -89,7 +89,7 @@ export function step(event: Event): string {
   return `${name(PaymentOperation, operation)}:${name(PaymentStatus, details?.status)}`;
 }
 
-/** The next `count` events; fails when the iteration ends before. */
+/** The next `count` events; fails if the iteration ends before that. */
 export async function take(events: AsyncIterable<Event>, count: number): Promise<Event[]> {
   const iterator = events[Symbol.asyncIterator]();
   const taken: Event[] = [];
@@ -101,7 +101,7 @@ export async function take(events: AsyncIterable<Event>, count: number): Promise
   return taken;
 }
 
-/** All events up to the one that the test holds for. */
+/** All events up to and including the first for which `isLast` returns true. */
 export async function takeUntil(
   events: AsyncIterable<Event>,
   isLast: (event: Event) => boolean,
@@ -114,7 +114,7 @@ export async function takeUntil(
   assert.fail(`the events ended after ${taken.length}`);
 }
 
-/** The state that an event carries, by its name. */
+/** The name of the state that an event carries. */
 export function stateOn({ state }: Event): string | undefined {
   return PaymentStateSchema.value[state]?.localName;
 }

@@ -33,7 +33,7 @@ describe("entry of a payment", () => {
     },
   };
 
-  it("says which payment, operation and state it is about", () => {
+  it("names the payment, its operation and its state", () => {
     const entry = payment(full);
     assert(entry);
     assert.equal(entry.kind, EventKind.PAYMENT);
@@ -68,14 +68,14 @@ describe("entry of a payment", () => {
     assert.equal(payment({ ...full, details: {}, id: "" }), undefined);
   });
 
-  it("needs an external_id, of its own or of the request that it answers", () => {
+  it("takes its external_id from the message, else from the request, and needs one", () => {
     const { external_id: _, ...anonymous } = full;
     assert.equal(payment(anonymous), undefined);
     assert.equal(payment(anonymous, { externalId: "order-9" })?.externalId, "order-9");
     assert.equal(payment(full, { externalId: "order-9" })?.externalId, "order-1");
   });
 
-  it("is about the payment itself when no operation is named, or about that of the request", () => {
+  it("takes its operation from the message, else from the request, else it is `payment`", () => {
     const { operation: _, ...unnamed } = full;
     assert.equal(payment(unnamed)?.operation, "payment");
     const confirm = { operation: PaymentOperation.CONFIRM };
@@ -83,7 +83,7 @@ describe("entry of a payment", () => {
     assert.equal(payment(full, confirm)?.operation, "refund");
   });
 
-  it("has the same identity for the same payment_id, operation, operation_id, status and code", () => {
+  it("has an identity made of payment_id, operation, operation_id, status and status_code", () => {
     const same = payment({ ...full, receipt_url: "https://example.com/receipt" });
     assert.equal(same?.identity, payment(full)?.identity);
     assert.notEqual(same?.digest, payment(full)?.digest);
@@ -95,25 +95,25 @@ describe("entry of a payment", () => {
         details: { ...full.details, [field]: "other" },
       })),
       { ...full, details: { ...full.details, status: "failure" } },
-      // The separators of one field must not read as another.
+      // A separator within a field must not be read as the start of the next field.
       { ...full, details: { ...full.details, operation_id: "op-1,success" } },
     ].map((json) => payment(json)?.identity);
     assert.equal(new Set(identities).size, identities.length);
   });
 
-  it("does not take an operation that the contract lacks for the payment itself", () => {
+  it("has the operation `unknown`, not `payment`, if the contract lacks the operation", () => {
     const chargeback = payment({ ...full, operation: "chargeback" });
     assert.equal(chargeback?.operation, "unknown");
   });
 
-  it("tells two bodies apart that differ in a value which the contract lacks", () => {
+  it("has different identities for two statuses that the contract lacks", () => {
     const held = payment({ ...full, details: { ...full.details, status: "held" } });
     const frozen = payment({ ...full, details: { ...full.details, status: "frozen" } });
     assert.notEqual(held?.identity, frozen?.identity);
     assert.deepEqual([held?.rank, held?.status, held?.event.final], [0, "", false]);
   });
 
-  it("holds a digest of a callback's bytes, and none of an answer", () => {
+  it("has a digest of a callback's bytes, but none for an answer", () => {
     assert.match(payment(full)?.digest ?? "", /^[\w-]{43}$/);
     const answer = paymentEntry(create(PaymentSchema, { externalId: "o", id: "i" }), {
       source: EventSource.RESPONSE,
@@ -143,7 +143,7 @@ describe("entry of a payout", () => {
     });
   }
 
-  it("is identified by its transaction_id, and needs an external_id", () => {
+  it("needs a transaction_id, which identifies it, and an external_id", () => {
     const entry = payout({ ...full, status: "success" });
     assert.equal(entry?.subjectId, "tx-1");
     assert.equal(entry?.event.transactionId, "tx-1");
@@ -154,7 +154,7 @@ describe("entry of a payout", () => {
   });
 });
 
-describe("what was not understood", () => {
+describe("a value that is not understood", () => {
   const base = {
     external_id: "order-1",
     operation: "payment",
@@ -173,7 +173,7 @@ describe("what was not understood", () => {
     ["details.status", withDetails({ status: "new" }), withDetails({ status: "newer" })],
     ["operation", { ...base, operation: "new" }, { ...base, operation: "newer" }],
   ] as const) {
-    it(`in ${path} passes for no repeat`, () => {
+    it(`at ${path} distinguishes two bodies`, () => {
       assert(payment(one)?.identity);
       assert.notEqual(payment(one)?.identity, payment(other)?.identity);
       assert.equal(payment(one)?.identity, payment(one)?.identity, "the control");
@@ -181,7 +181,7 @@ describe("what was not understood", () => {
   }
 });
 
-it("texts of any length are whole in the event and bounded in the state", () => {
+it("long texts are kept whole in the event and bounded in the state", () => {
   const long = "x".repeat(900_000);
   const entryOf = (id: string) => {
     const details = { operationId: `o${id}`, statusCode: `s${id}`, amount: `1${id}`, currency: id };

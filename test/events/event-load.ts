@@ -5,13 +5,13 @@ import type { EventLog } from "../../src/events/log.ts";
 import { until } from "../until.ts";
 import { payment } from "./entries.ts";
 
-/** Callbacks at a steady rate, each sent again until it is acknowledged. */
+/** Callbacks that are sent at a steady rate, each repeated until it is acknowledged. */
 export interface Callbacks {
-  /** External ids of those that were acknowledged, with when (`performance.now`). */
+  /** External ids of the acknowledged callbacks, with the time (`performance.now`). */
   readonly acknowledged: ReadonlyMap<string, number>;
-  /** How many answers were refusals. */
+  /** Number of appends that failed with UNAVAILABLE. */
   readonly refused: () => number;
-  /** Sends no new ones; resolves when all are acknowledged. */
+  /** Stops sending new callbacks; resolves once all sent ones are acknowledged. */
   stop(): Promise<void>;
 }
 
@@ -50,13 +50,13 @@ export function sendCallbacks(logs: readonly EventLog[], perSecond: number): Cal
   };
 }
 
-/** A client that reads all events, resumes by its cursor, and starts again when that is refused. */
+/** A client that reads all events, resumes after its cursor, and starts over when it is refused. */
 export interface Watcher {
-  /** External ids, with when each came first. */
+  /** External ids, with the time (`performance.now`) of each one's first event. */
   readonly seen: ReadonlyMap<string, number>;
-  /** Events that came at or before the cursor that was resumed from. */
+  /** Number of events whose cursor was not after that of the previous event. */
   readonly repeats: () => number;
-  /** How often it had to start again without its cursor. */
+  /** How often its cursor was refused, so that it started over from the oldest event. */
   readonly restarts: () => number;
   stop(): Promise<void>;
 }
@@ -102,7 +102,7 @@ export function watch(log: EventLog): Watcher {
   };
 }
 
-/** Holds that what was acknowledged is in the log, and that every watcher got it, each once. */
+/** Asserts that the log and every watcher have all acknowledged callbacks, without repeats. */
 export async function assertKept(
   log: EventLog,
   { acknowledged }: Callbacks,
@@ -120,7 +120,7 @@ export async function assertKept(
   }
 }
 
-/** The longest time that nothing was acknowledged, in milliseconds. */
+/** The longest time between two acknowledgements, in milliseconds. */
 export function maxPause({ acknowledged }: Callbacks): number {
   const times = [...acknowledged.values()].toSorted((one, other) => one - other);
   return Math.max(...times.map((time, at) => time - (times[at - 1] ?? time)));

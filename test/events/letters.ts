@@ -11,7 +11,7 @@ export async function keptLettersOf(
   return kept;
 }
 
-/** The same without their places. */
+/** All dead letters of an account, without their places. */
 export async function lettersOf(
   log: EventLog,
   account: string,

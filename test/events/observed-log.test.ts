@@ -16,7 +16,7 @@ const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`
 const dayMs = 86_400_000;
 const memory = () => createMemoryLog({ retentionMs: dayMs });
 
-test("every append is told with its kind, source and outcome", async () => {
+test("the observer receives every append with its kind, source and outcome", async () => {
   const told: string[] = [];
   const observer: AppendObserver = {
     onAppend({ account, kind, source, outcome, conflict, durationMs }) {
@@ -42,20 +42,20 @@ test("every append is told with its kind, source and outcome", async () => {
   ]);
 });
 
-/** The event has nothing to seal. */
+/** Must not be used: the event has no secrets to encrypt. */
 const seal: Seal = { close: () => assert.fail(), open: () => assert.fail() };
 
-test("a stored event has its trace in a field that the message does not have", () => {
+test("a stored event carries its trace in a field that the Event message does not define", () => {
   assert.ok(EventSchema.fields.every(({ number }) => number < traceField));
   const { event } = payment();
   const bytes = writeEvent(seal, event, trace("a"));
   const { event: read } = readEvent(seal, bytes);
   assert.equal(traceOf(read), trace("a"));
   assert.deepEqual(toBinary(EventSchema, read), toBinary(EventSchema, event));
-  // A replica of an older version reads the event, and passes on what it does not know.
+  // A replica of an older version reads the event, and keeps the field as an unknown one.
   const old = fromBinary(EventSchema, bytes);
   assert.equal(old.externalId, event.externalId);
-  // Fields of a newer version stay.
+  // Fields of a newer version are kept as unknown fields.
   const newer = Buffer.concat([bytes, Buffer.from([0xfa, 0x3f, 1, 0x78])]);
   assert.deepEqual(readEvent(seal, newer).event.$unknown?.length, 1);
   assert.equal(traceOf(readEvent(seal, writeEvent(seal, event)).event), undefined);
@@ -63,7 +63,7 @@ test("a stored event has its trace in a field that the message does not have", (
   assert.equal(traceOf(event), undefined);
 });
 
-test("the cause is the call that this process made last, else the last answer in the log", async () => {
+test("the cause is the last call of this process, else the last answer in the log", async () => {
   const log = memory();
   const causes = createCauses(log);
   const of = (externalId = "order-1") => causes.of("shop", EventKind.PAYMENT, externalId);
@@ -79,7 +79,7 @@ test("the cause is the call that this process made last, else the last answer in
   assert.equal(await of("order-2"), undefined);
   assert.equal(await causes.of("other", EventKind.PAYMENT, "order-1"), undefined);
   assert.equal(await causes.of("shop", EventKind.PAYOUT, "order-1"), undefined);
-  // A later call that is not traced must not be taken for the earlier one.
+  // A later call without a trace replaces the earlier one, whose trace must not be returned.
   causes.sent("shop", EventKind.PAYMENT, "order-1", undefined);
   assert.equal(await of(), trace("a"));
 

@@ -11,7 +11,10 @@ const blank: Fact = {
   ...{ statusCode: "", amount: "10.00", currency: "UAH", atMs: 0 },
 };
 
-/** `payment:success held 10.00`: an operation of attempt a, or of another after `@`. */
+/**
+ * Parses a text such as `payment:success held 4.00 UAH @b`: operation and status, then `held` or
+ * `taken` (not held), an amount (`?`: none), a currency, and the attempt (default: `@a`).
+ */
 function fact(text: string): Fact {
   const [told = "", ...rest] = text.split(" ");
   const [operation = "", status = ""] = told.split(":");
@@ -61,7 +64,7 @@ const payments: readonly (readonly [operations: string, state: keyof typeof Paym
   ["payment:success, cancel:pending", "PAID"],
   ["payment:success, cancel:failure", "PAID"],
   ["cancel:success", "CANCELLED"],
-  // The identifier of a cancellation that is none of the attempts' says nothing of which it was.
+  // A cancellation whose id matches no attempt takes back every success.
   ["payment:success, cancel:success @c", "CANCELLED"],
   ["payment:success, cancel:success, payment:success @b", "PAID"],
   ["payment:success, cancel:success, payment:pending @b", "PENDING"],
@@ -80,7 +83,7 @@ const payments: readonly (readonly [operations: string, state: keyof typeof Paym
   ["unknown:success", "UNSPECIFIED"],
 ];
 
-/** Every order of a list of at most four. */
+/** All permutations of a list, which has at most four items here. */
 function ordersOf<T>(list: readonly T[]): T[][] {
   if (list.length <= 1) return [[...list]];
   return list.flatMap((first, at) =>
@@ -90,7 +93,7 @@ function ordersOf<T>(list: readonly T[]): T[][] {
 
 describe("the state of a payment", () => {
   for (const [text, state] of payments) {
-    it(`is ${state} after ${text || "nothing"}, in whatever order it became known`, () => {
+    it(`is ${state} after ${text || "nothing"}, in any order`, () => {
       const facts = text === "" ? [] : text.split(", ").map(fact);
       for (const operations of ordersOf(facts)) {
         assert.equal(paymentState({ ...noFacts, operations }), PaymentState[state]);
@@ -98,14 +101,14 @@ describe("the state of a payment", () => {
     });
   }
 
-  it("is that of a hold while only the note of one tells, unless an answer told otherwise", () => {
+  it("is AUTHORIZED for a success while a hold is noted, unless an answer says that it is not held", () => {
     const stateOf = (text: string) =>
       paymentState({ operations: [fact(text)], held: true, folded: 0 });
     assert.equal(stateOf("payment:success"), PaymentState.AUTHORIZED);
     assert.equal(stateOf("payment:success taken"), PaymentState.PAID);
   });
 
-  it("is UNKNOWN while a call is open that the log does not know of yet", () => {
+  it("is UNKNOWN while a call is open that the log does not show yet, unless it is PAID", () => {
     assert.equal(paymentState(noFacts, true), PaymentState.UNKNOWN);
     const paid = { ...noFacts, operations: [fact("payment:success")] };
     assert.equal(paymentState(paid, true), PaymentState.PAID);
@@ -125,7 +128,7 @@ describe("the state of a payout", () => {
     ["payout:success, call:unknown", "PAID"],
   ];
   for (const [text, state] of payouts) {
-    it(`is ${state} after ${text || "nothing"}, in whatever order it became known`, () => {
+    it(`is ${state} after ${text || "nothing"}, in any order`, () => {
       const facts = text === "" ? [] : text.split(", ").map(fact);
       for (const operations of ordersOf(facts)) {
         assert.equal(payoutState({ ...noFacts, operations }), PayoutState[state]);

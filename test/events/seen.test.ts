@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { Seen } from "../../src/events/seen.ts";
 
 describe("seen", () => {
-  it("remembers for its time, counted from the first", () => {
+  it("remembers a key for `lastsMs` after it was first added", () => {
     const seen = new Seen({ lastsMs: 100, limit: 10 });
     seen.add("a", 0);
     seen.add("a", 50);
@@ -15,7 +15,7 @@ describe("seen", () => {
     assert(seen.has("b"));
   });
 
-  it("remembers no more than its limit, the newest", () => {
+  it("remembers only the newest keys, up to its limit", () => {
     const seen = new Seen({ lastsMs: 100, limit: 2 });
     for (const key of ["a", "b", "c"]) seen.add(key, 0);
     assert.deepEqual(

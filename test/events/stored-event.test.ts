@@ -24,7 +24,7 @@ const eventOf = (externalId: string, token?: string) =>
     },
   });
 
-test("an event is stored with its secrets sealed, and read as it was", () => {
+test("an event is stored with its secrets encrypted, and read back unchanged", () => {
   const event = eventOf("order-1", "card-token");
   const stored = writeEvent(seal, event);
   assert.deepEqual(event, eventOf("order-1", "card-token"), "the one given is whole");
@@ -33,7 +33,7 @@ test("an event is stored with its secrets sealed, and read as it was", () => {
   assert.deepEqual(readEvent(seal, stored), { event, locked: false });
 });
 
-test("an event without secrets is stored as its bytes in protobuf, and needs no key", () => {
+test("an event without secrets is stored as its protobuf bytes, and read without the key", () => {
   for (const event of [eventOf("order-1"), create(EventSchema)]) {
     const stored = writeEvent(seal, event);
     assert.deepEqual(new Uint8Array(stored), toBinary(EventSchema, event));
@@ -41,12 +41,12 @@ test("an event without secrets is stored as its bytes in protobuf, and needs no 
   }
 });
 
-test("with another password it is told without them", () => {
+test("an event that is read with another password lacks its secrets and is locked", () => {
   const stored = writeEvent(seal, eventOf("order-1", "card-token"));
   assert.deepEqual(readEvent(another, stored), { event: eventOf("order-1"), locked: true });
 });
 
-test("secrets do not open in another event, nor in one that was changed", () => {
+test("secrets that were moved to another event cannot be decrypted", () => {
   const [mine, yours] = ["order-1", "order-2"].map((id) =>
     writeEvent(seal, eventOf(id, `t-${id}`)),
   );
@@ -56,7 +56,7 @@ test("secrets do not open in another event, nor in one that was changed", () => 
   assert.deepEqual(readEvent(seal, moved), { event: eventOf("order-2"), locked: true });
 });
 
-test("a reader that does not know of sealing sees the event without them", () => {
+test("a reader without support for encryption reads the event without its secrets", () => {
   const { $unknown, ...event } = fromBinary(
     EventSchema,
     writeEvent(seal, eventOf("order-1", "card-token")),

@@ -14,12 +14,12 @@ const everything: Topic = { kinds: [] };
 const epoch = "0123abcd";
 const at = (ms: number) => encodeCursor({ ms, seq: 0 }, epoch);
 
-/** A log whose every step can be interrupted, and whose live part may lag behind or repeat. */
+/** A log with a hook at every step of a read; its live part may lag behind or repeat events. */
 class ScriptedLog implements StoredLog {
   readonly hub = new Hub();
   readonly events: Event[] = [];
   floor = at(0);
-  /** Where the page that was read last ends. */
+  /** The `upTo` of the last page. */
   pagedTo = "";
   /** Called between the steps of a read. */
   hooks: {
@@ -76,7 +76,7 @@ describe("reading on", () => {
 
   for (const hook of ["followed", "bounded", "beforePage", "paged"] as const) {
     for (const start of ["latest", "earliest", "cursor"] as const) {
-      it(`has no gap and no repeat from ${start} when events come at the step ${hook}`, async () => {
+      it(`has no gap and no repeat from ${start} when events arrive at the step ${hook}`, async () => {
         const log = new ScriptedLog();
         for (let i = 0; i < 300; i++) log.append();
         log.hooks[hook] = () => {
@@ -97,7 +97,7 @@ describe("reading on", () => {
     }
   }
 
-  it("hands on at once what comes while its reader waits, and the rest in order", async () => {
+  it("pushes live events while its reader waits, and yields all others in order", async () => {
     const log = new ScriptedLog();
     const stored = [1, 2].map(() => log.append());
     const pushed: Event[] = [];
@@ -111,7 +111,7 @@ describe("reading on", () => {
       push,
     });
     assert.deepEqual(cursors(await take(events, 2)), cursors(stored));
-    // Nobody asks yet: the reader may still be at work with what it had.
+    // No `next` is pending: the reader may still be handling the previous event.
     const [early] = [log.append()];
     assert.deepEqual(pushed, []);
     assert.deepEqual(cursors(await take(events, 1)), cursors([early]));
@@ -133,7 +133,7 @@ describe("reading on", () => {
     await events.return?.();
   });
 
-  it("fails with the cursor of what was handed on last", async () => {
+  it("fails with the cursor of the last pushed event", async () => {
     const log = new ScriptedLog();
     const gone = new AbortController();
     const events = await readOn(log, everything, "latest", {
@@ -148,7 +148,7 @@ describe("reading on", () => {
     log.append();
   });
 
-  it("skips what the live part tells late, after it was read from the store", async () => {
+  it("skips live events that arrive late, after they were read from the store", async () => {
     const log = new ScriptedLog();
     const events = await readOn(log, everything, "earliest", never);
     const stored = [1, 2, 3].map(() => log.append({ publish: false }));
@@ -197,20 +197,20 @@ describe("reading on", () => {
     });
   });
 
-  it("does not count what the live part tells late as unread", async () => {
+  it("does not count live events as unread that were already read from the store", async () => {
     const log = new ScriptedLog();
     const stored = Array.from({ length: liveBuffer + 1 }, () => log.append({ publish: false }));
     const events = await readOn(log, everything, "earliest", never);
     await take(events, stored.length);
     const next = events.next();
-    // The reader is live once it waits; then the live part catches up in one go.
+    // The reader is live once it waits; then the live part delivers all late events at once.
     await new Promise((resolve) => setImmediate(resolve));
     for (const event of stored) log.hub.publish(event);
     const fresh = log.append();
     assert.equal((await next).value?.cursor, fresh.cursor);
   });
 
-  it("goes on from the store when the live part overflows before it is reached", async () => {
+  it("continues from the store when the live buffer overflows before it is read", async () => {
     const log = new ScriptedLog();
     const events = await readOn(log, everything, "latest", never);
     const made = Array.from({ length: liveBuffer * 3 }, () => log.append());
@@ -219,7 +219,7 @@ describe("reading on", () => {
     assert.deepEqual(cursors(await take(events, 1)), [next.cursor]);
   });
 
-  it("overflows again while it reads on, and still misses nothing", async () => {
+  it("misses nothing when the live buffer overflows again while it reads the store", async () => {
     const log = new ScriptedLog();
     const events = await readOn(log, everything, "latest", never);
     let bursts = 3;
@@ -232,13 +232,13 @@ describe("reading on", () => {
     assert.deepEqual(cursors(seen), cursors(log.events));
   });
 
-  it("misses nothing when the live part overflows while the last page is read", async () => {
+  it("misses nothing when the live buffer overflows while the last page is read", async () => {
     const log = new ScriptedLog();
     const events = await readOn(log, everything, "latest", never);
     for (let i = 0; i <= liveBuffer; i++) log.append();
     const before = log.events.length;
     const last = log.events.at(-1)?.cursor;
-    // The page has what was stored when it was asked for, not what comes now.
+    // The page was made before this hook, so it lacks the events that the hook appends.
     log.hooks.paged = () => {
       if (log.pagedTo !== last || log.events.length > before) return;
       for (let i = 0; i <= liveBuffer; i++) log.append();
@@ -252,7 +252,7 @@ describe("reading on", () => {
     assert.deepEqual(cursors(await take(events, rest.length)), cursors(rest));
   });
 
-  it("allows exactly the live buffer of unread events", async () => {
+  it("allows exactly `liveBuffer` unread events", async () => {
     for (const [unread, isCut] of [
       [liveBuffer, false],
       [liveBuffer + 1, true],
@@ -283,7 +283,7 @@ describe("reading on", () => {
     }
   });
 
-  it("tells at once of a reader that is cut, which does not read", async () => {
+  it("calls onFail at once when it cuts off a reader that does not read", async () => {
     const log = new ScriptedLog();
     const failures: Error[] = [];
     let start = "";
@@ -306,7 +306,7 @@ describe("reading on", () => {
     assert.equal(failures.length, 1);
   });
 
-  it("says so when the retention overtakes it, rather than skip events", async () => {
+  it("throws OUT_OF_RANGE when the retention overtakes it, rather than skip events", async () => {
     const log = new ScriptedLog();
     for (let i = 0; i < 1_000; i++) log.append();
     const events = await readOn(log, everything, "earliest", never);
@@ -323,7 +323,7 @@ describe("reading on", () => {
     assert.equal(log.hub.size, 0);
   });
 
-  it("ends with what the log fails with", async () => {
+  it("ends with the error that the log fails with", async () => {
     const log = new ScriptedLog();
     const events = await readOn(log, everything, "latest", never);
     const next = events.next();
@@ -332,7 +332,7 @@ describe("reading on", () => {
     assert.deepEqual(await events.next(), { done: true, value: undefined });
   });
 
-  describe("lets go of the log and of the signal", () => {
+  describe("detaches from the log and from the signal", () => {
     async function opened() {
       const log = new ScriptedLog();
       const caller = new AbortController();
@@ -342,14 +342,14 @@ describe("reading on", () => {
       return { log, caller, events, held };
     }
 
-    it("when the signal aborts before anything was asked for", async () => {
+    it("when the signal aborts before the first `next`", async () => {
       const { caller, events, held } = await opened();
       caller.abort();
       assert.deepEqual(held(), [0, 0]);
       await assert.rejects(events.next(), hasCode("CANCELLED"));
     });
 
-    it("when the signal aborts while it waits", async () => {
+    it("when the signal aborts while a `next` is pending", async () => {
       const { caller, events, held } = await opened();
       const next = events.next();
       caller.abort();
@@ -357,14 +357,14 @@ describe("reading on", () => {
       assert.deepEqual(held(), [0, 0]);
     });
 
-    it("when the reader breaks off", async () => {
+    it("when the reader breaks out of its loop", async () => {
       const { log, events, held } = await opened();
       log.append();
       for await (const _ of events) break;
       assert.deepEqual(held(), [0, 0]);
     });
 
-    it("when the reader returns without having asked for anything", async () => {
+    it("when the reader returns before the first `next`", async () => {
       const { events, held } = await opened();
       await events.return?.();
       assert.deepEqual(held(), [0, 0]);

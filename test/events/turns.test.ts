@@ -7,7 +7,7 @@ import { readOn, type StoredLog } from "../../src/events/tail.ts";
 import { createTurns } from "../../src/events/turns.ts";
 import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 
-test("readers that come together get so many events a turn, one after another", async () => {
+test("concurrent readers take turns and get at most `eventsPerTurn` events a turn together", async () => {
   const turns = createTurns({ eventsPerTurn: 4, pagesAtOnce: 1 });
   const taken: number[] = [];
   const reader = async (name: number) => {
@@ -29,7 +29,7 @@ test("readers that come together get so many events a turn, one after another", 
   for (const name of [1, 2, 3]) assert.ok(taken.slice(0, 9).includes(name), `order: ${taken}`);
 });
 
-test("a reader that is alone goes on at once, for as long as a turn's share lasts", async () => {
+test("a single reader continues at once until the events of the turn are used up", async () => {
   const turns = createTurns({ eventsPerTurn: 2, pagesAtOnce: 1 });
   assert.equal(turns.take(), undefined);
   assert.equal(turns.take(), undefined);
@@ -39,7 +39,7 @@ test("a reader that is alone goes on at once, for as long as a turn's share last
   assert.equal(turns.take(), undefined);
 });
 
-test("only so many pages are read at a time, and one that fails makes room for the next", async () => {
+test("at most `pagesAtOnce` pages are read at a time, and a failed page frees its slot", async () => {
   const turns = createTurns({ eventsPerTurn: 1, pagesAtOnce: 2 });
   let reading = 0;
   let most = 0;
@@ -57,7 +57,7 @@ test("only so many pages are read at a time, and one that fails makes room for t
   assert.equal(most, 2);
 });
 
-test("readers of what is stored leave the event loop to others after some events", async () => {
+test("readers of stored events yield to the event loop after some events", async () => {
   const epoch = newEpoch();
   const stored = Array.from({ length: 300 }, (_, n) =>
     create(EventSchema, { cursor: encodeCursor({ ms: 1, seq: n + 1 }, epoch) }),
@@ -96,7 +96,7 @@ test("readers of what is stored leave the event loop to others after some events
     most = Math.max(most, read - before);
   }
   const told = await readers;
-  // A turn may begin and another end between two looks.
+  // Two turns of the readers may overlap the time between two measurements.
   assert.ok(most <= 2 * 32, `${most} events within one turn`);
   const all = stored.map(({ cursor }) => cursor);
   for (const cursors of told) assert.deepEqual(cursors, all);

@@ -34,7 +34,7 @@ test(name, { skip: withoutChromium }, async (t) => {
     shop.closeAllConnections();
   });
   const origin = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
-  // The page is of another origin than the gateway, as a shop's is.
+  // The page has another origin than the gateway, like a shop's page.
   const tab = await newPage(t);
   const gateway = await startTestGateway({ CORS_ORIGINS: origin });
   t.after(() => gateway.stop());

@@ -18,7 +18,7 @@ after(async () => {
   await gateway.stop();
 });
 
-/** Starts an example as a user would, and reads its lines. */
+/** Starts an example as a user would, and collects the lines that it prints. */
 function start(name: string, args: string[] = [], env: Record<string, string> = {}) {
   const path = new URL(`../../examples/${name}`, import.meta.url).pathname;
   const child = spawn(process.execPath, [path, ...args], {
@@ -44,7 +44,7 @@ function start(name: string, args: string[] = [], env: Record<string, string> = 
 }
 
 describe("the service example", () => {
-  it("pays, and says the final status", async () => {
+  it("pays and prints the final status", async () => {
     const { code, lines } = await start("service.ts", ["order-1"]).exit;
     assert.deepEqual(lines, ["PAID 25.00 UAH (transaction_successful)"]);
     assert.equal(code, 0);
@@ -61,20 +61,20 @@ describe("the service example", () => {
     assert.equal(payments.filter((payment) => payment.external_id === "order-2").length, 1);
   });
 
-  it("says why a card is declined", async () => {
+  it("prints why a card is declined", async () => {
     const { code, lines } = await start("service.ts", ["order-3", "4000000000000614"]).exit;
     assert.deepEqual(lines, ["declined: insufficient_funds"]);
     assert.equal(code, 1);
   });
 
-  it("takes a normal answer for no payment", async () => {
+  it("reports a payment that a normal answer declines as FAILED", async () => {
     const { code, lines } = await start("service.ts", ["order-6", "4000000000000770"]).exit;
     assert.deepEqual(lines, ["FAILED 25.00 UAH (transaction_declined)"]);
     assert.equal(code, 1);
   });
 
-  it("waits for what became of it when the answer is lost", async () => {
-    // The connection breaks instead of the answer; the callback comes.
+  it("waits for the outcome when the answer is lost", async () => {
+    // The sandbox breaks the connection instead of answering, and sends the callback.
     const { code, lines } = await start("service.ts", ["order-4", "4000000000000762"]).exit;
     assert.deepEqual(lines, ["PAID 25.00 UAH (transaction_successful)"]);
     assert.equal(code, 0);
@@ -106,7 +106,7 @@ describe("the integration test example", () => {
 });
 
 describe("the webhook example", () => {
-  it("takes what is signed, and nothing else", async () => {
+  it("accepts only signed callbacks", async () => {
     const password = "a password";
     const { child, exit } = start("webhook-receiver.ts", ["0"], { WEBHOOK_PASSWORD: password });
     const [line] = (await once(createInterface(child.stdout!), "line")) as [string];

@@ -40,7 +40,7 @@ const sound: Told = {
   gateways: [{ name: "gateway-0", back: true }],
 };
 
-/** What the checks must find in what the rig tells, and nothing but what follows from it. */
+/** Faulty runs by the check that must find each; `also` names the only other one. */
 const planted: Readonly<Record<string, Partial<Told> & { readonly also?: string }>> = {
   "acknowledged, not in the log once": {
     callbacks: [...sound.callbacks, { id: "c-3", answers: answers(503, 200) }],
@@ -83,19 +83,19 @@ const planted: Readonly<Record<string, Partial<Told> & { readonly also?: string 
   "gateway that does not come back": { gateways: [{ name: "gateway-0", back: false }] },
 };
 
-describe("what the rig of real processes tells, and the checks of all histories", () => {
-  it("finds nothing in a sound run", () => {
+describe("the checks on a history of the rig with real processes", () => {
+  it("find nothing in a sound run", () => {
     assert.deepEqual(violationsOf(historyOf(sound)), []);
   });
 
   for (const [name, { also, ...errors }] of Object.entries(planted)) {
-    it(`finds: ${name}`, () => {
+    it(`find: ${name}`, () => {
       const found = violationsOf(historyOf({ ...sound, ...errors })).map(({ check }) => check);
       assert.deepEqual(new Set(found), new Set([name, also ?? name]));
     });
   }
 
-  it("is given the same numbers for the same seed", () => {
+  it("the rig's random numbers are the same for the same seed", () => {
     const draw = (seed: number) => Array.from({ length: 5 }, seeded(seed));
     assert.deepEqual(draw(7), draw(7));
     assert.notDeepEqual(draw(7), draw(8));

@@ -15,9 +15,9 @@ const durable: [string, string][] = [
   ["appendfsync", "always"],
 ];
 
-/** The long forms of test/events/redis/away.test.ts and redis-failover.test.ts, one at a time. */
+/** The long forms of test/events/redis/away.test.ts and failover.test.ts, one at a time. */
 describe("event log under 100 callbacks a second", { skip: withoutRedis }, () => {
-  /** Three replicas, each with a watcher, and the callbacks to all of them. */
+  /** Starts three replicas with a watcher each, and sends callbacks to all of them. */
   async function load(t: TestContext, url: string, minReplicas = 0) {
     const replicas = await Promise.all([1, 2, 3].map(() => replica(url, { minReplicas })));
     t.after(() => Promise.all(replicas.map((one) => one.close())));
@@ -27,7 +27,7 @@ describe("event log under 100 callbacks a second", { skip: withoutRedis }, () =>
     await until(async () => callbacks.acknowledged.size > 100);
     return {
       callbacks,
-      /** Time until something is acknowledged, and has reached all watchers, in milliseconds. */
+      /** Milliseconds until a new callback is acknowledged and has reached all watchers. */
       async recovery(): Promise<number> {
         const start = performance.now();
         const fresh = () =>
@@ -62,7 +62,7 @@ describe("event log under 100 callbacks a second", { skip: withoutRedis }, () =>
     assert.equal((await check()).restarts, 0);
   });
 
-  it("loses nothing while Redis stands still for 5 s", { timeout }, async (t) => {
+  it("loses nothing while Redis is paused for 5 s", { timeout }, async (t) => {
     const server = await startRedis();
     t.after(() => server.close());
     const { recovery, check } = await load(t, server.url);
@@ -78,7 +78,7 @@ describe("event log under 100 callbacks a second", { skip: withoutRedis }, () =>
     assert.equal((await check()).restarts, 0);
   });
 
-  it("goes on by itself when connections go dead without a word", { timeout }, async (t) => {
+  it("recovers by itself when connections go dead without being closed", { timeout }, async (t) => {
     const server = await startRedis();
     t.after(() => server.close());
     const proxy = await startProxy(server.port);
@@ -94,14 +94,14 @@ describe("event log under 100 callbacks a second", { skip: withoutRedis }, () =>
     assert.equal((await check()).restarts, 0);
   });
 
-  it("says so to every watcher when Redis is flushed", { timeout }, async (t) => {
+  it("makes every watcher start again when Redis is flushed", { timeout }, async (t) => {
     const server = await startRedis();
     t.after(() => server.close());
     const { callbacks, recovery, check } = await load(t, server.url);
     for (let round = 0; round < 3; round++) {
       await server.command("FLUSHALL");
       assert((await recovery()) < 2_000);
-      // What was flushed is gone for those that start again.
+      // A watcher that starts again cannot get what was flushed.
       (callbacks.acknowledged as Map<string, number>).clear();
       await delay(1_000);
     }
@@ -120,7 +120,7 @@ describe("event log under 100 callbacks a second", { skip: withoutRedis }, () =>
       const ms = await recovery();
       t.diagnostic(`${Math.round(ms)} ms after there was a new master`);
       assert(ms < 2_000, `${ms} ms after there was a new master`);
-      // The old one joins again as a replica: settings given on its command line stay as they were.
+      // Wait until Sentinel has made the old master a replica.
       await master?.start();
       await until(async () => String(await master?.command("ROLE")).startsWith("slave"));
       await delay(3_000);
@@ -129,7 +129,7 @@ describe("event log under 100 callbacks a second", { skip: withoutRedis }, () =>
   });
 });
 
-/** Passes all bytes on, until the connections that are open are left for dead. */
+/** A TCP proxy; `strand` makes it drop all bytes of the open connections without closing them. */
 async function startProxy(port: number) {
   const alive = new Set<Socket>();
   const all = new Set<Socket>();

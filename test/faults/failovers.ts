@@ -1,6 +1,7 @@
 /**
  * The long form of failovers.test.ts: every kind of fault on every topology, with each seed.
- * FAULT_SEEDS names the seeds (1,2,3,4,5), FAULT_TOPOLOGIES and FAULT_KINDS, a pattern, pick of them.
+ * FAULT_SEEDS (default: 1,2,3,4,5), FAULT_TOPOLOGIES (default: alone,sentinel,cluster) and
+ * FAULT_KINDS (a pattern for the names of the faults) select what runs.
  */
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";

@@ -17,9 +17,9 @@ import {
 import { footprint, startNeighbour } from "../hardening/neighbour.ts";
 
 /**
- * The long form of test/hardening: each attack goes on for a while, from several connections that
- * come again when they are cut, and a neighbour goes on calling. FAULTS=long asserts its times; the
- * short form is part of `npm test`.
+ * The long form of test/hardening: each attack runs for a while from several connections, which
+ * reconnect when they are cut, while a neighbour (another client) keeps calling. FAULTS=long
+ * asserts the neighbour's latencies; the short form is part of `npm test`.
  */
 const long = process.env.FAULTS === "long";
 const attackMs = long ? 20_000 : 500;
@@ -28,9 +28,9 @@ const connections = 8;
 const shortForm = ["rapid reset", "CONTINUATION", "calls that are left"];
 const timeout = 120_000;
 
-/** Times below this say more of the machine than of the gateway. */
+/** Latencies below this depend on the machine more than on the gateway. */
 const noticedMs = 100;
-/** What an attack may add to the process, the garbage that is not collected yet included. */
+/** How much an attack may add to the process's memory, uncollected garbage included. */
 const moreMb = 400;
 
 const getPayment = "/payments.v1.PaymentService/GetPayment";
@@ -46,15 +46,16 @@ const whole = (i: number) =>
   ]);
 
 interface Attack {
-  /** Frames of the n-th step, or none: the connection just stays. */
+  /** Frames of the n-th step; absent: the connection stays idle. */
   readonly flood?: (i: number) => Buffer;
-  /** Steps at most, when an attack is over with them and waits. */
+  /** After this many steps the attack waits, or `leaves`. Default: no limit. */
   readonly steps?: number;
   readonly settings?: Buffer;
   readonly deaf?: boolean;
   /**
-   * It leaves when its steps are done, and comes again at once. Nothing that it does is forbidden: it is
-   * held to memory and to answers, and the neighbour's times are only told.
+   * It closes its connection after its steps and reconnects at once. Nothing that it does is
+   * forbidden: memory and the neighbour's answers are asserted, the neighbour's latencies are only
+   * reported.
    */
   readonly leaves?: true;
 }
@@ -140,7 +141,7 @@ async function attackOnce(port: number, attack: Attack, untilMs: number): Promis
     for (const end = Math.min(i + 200, steps); i < end; i++) frames.push(flood(i));
     const taken = peer.socket.write(Buffer.concat(frames));
     peer.frames.length = 0;
-    // The attacker has not all of the machine.
+    // Leave a part of the machine to the gateway.
     await (taken ? delay(1) : Promise.race([drained(peer.socket), peer.closed, delay(100)]));
   }
   peer.socket.destroy();
@@ -150,7 +151,10 @@ function drained(socket: net.Socket): Promise<void> {
   return new Promise((resolve) => socket.once("drain", () => resolve()));
 }
 
-/** Runs an attack beside a neighbour and holds both to what is promised. */
+/**
+ * Runs an attack beside a neighbour. Asserts that the neighbour's calls succeed and that the
+ * gateway's memory and open files stay bounded; with `holdsTimes` also the neighbour's latencies.
+ */
 async function measure(
   t: { diagnostic(message: string): void },
   { rpc, admin }: { rpc: string; admin: string },
@@ -158,7 +162,7 @@ async function measure(
   holdsTimes = long,
 ): Promise<void> {
   const neighbour = await startNeighbour(rpc);
-  // The compiler is not to be measured.
+  // Warm up, so that the JIT compiler is not measured.
   await delay(1_000);
   await neighbour.lap();
   await delay(attackMs / 2);
@@ -194,7 +198,7 @@ async function measure(
   }
 }
 
-describe("neighbours of an attack by HTTP/2 notice little", () => {
+describe("the neighbours of an HTTP/2 attack notice little", () => {
   for (const [name, attack] of Object.entries(attacks)) {
     if (!long && !shortForm.includes(name)) continue;
     it(name, { timeout }, async (t) => {
@@ -219,7 +223,10 @@ describe("neighbours of an attack by HTTP/2 notice little", () => {
   }
 });
 
-/** Sockets that send something and then wait, slowly or not at all, until they are cut. */
+/**
+ * Opens `n` sockets that send `first`, and then `drip` every 500 ms until they are cut.
+ * @returns how long each socket lived, in milliseconds
+ */
 async function hold(port: number, n: number, first: string, drip: string): Promise<number[]> {
   const begunMs = performance.now();
   return Promise.all(
@@ -240,7 +247,7 @@ async function hold(port: number, n: number, first: string, drip: string): Promi
   );
 }
 
-describe("sockets that are slow are cut in time, on every listener", { skip: !long }, () => {
+describe("every listener cuts slow sockets in time", { skip: !long }, () => {
   const head = "POST / HTTP/1.1\r\nHost: x\r\n";
   const slow = {
     "silent connections": { first: "", drip: "", withinMs: 20_000 },
@@ -265,7 +272,7 @@ describe("sockets that are slow are cut in time, on every listener", { skip: !lo
     });
   }
 
-  it("more connections than there may be", { timeout }, async (t) => {
+  it("connections beyond MAX_CONNECTIONS are cut", { timeout }, async (t) => {
     const target = await gateway({ MAX_CONNECTIONS: "500" });
     const lives = hold(portOf(target.publicUrl), 2_000, "", "");
     await delay(2_000);

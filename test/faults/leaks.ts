@@ -5,7 +5,7 @@ import { runInNewContext } from "node:vm";
 import { createChurn, settled } from "../hardening/churn.ts";
 import { startTestGateway } from "../start.ts";
 
-/** The long form of test/hardening/leaks.test.ts: the heap has to come back as well. */
+/** The long form of test/hardening/leaks.test.ts: the heap must not grow either. */
 const rounds = process.env.FAULTS === "long" ? 5 : 2;
 const perRound = process.env.FAULTS === "long" ? 334 : 50;
 const moreMb = 10;
@@ -18,14 +18,14 @@ function heapMb(): number {
   return process.memoryUsage().heapUsed / 1e6;
 }
 
-test("ten thousand calls and streams that break off leave nothing", {
+test("ten thousand calls and streams that break off leave no sockets, calls or memory", {
   timeout: 600_000,
 }, async (t) => {
   const gateway = await startTestGateway();
   t.after(() => gateway.stop());
   const churn = await createChurn(gateway);
   const idle = { sockets: 4, callsInFlight: 0 };
-  // What is compiled and kept once is no leak.
+  // Warm up: code and data that are kept once are no leak.
   await churn.run(perRound);
   await settled(gateway, idle, 20_000);
   const heaps = [heapMb()];
@@ -39,7 +39,7 @@ test("ten thousand calls and streams that break off leave nothing", {
   assert.ok(last < first + moreMb, `${(last - first).toFixed(1)} MB more`);
 });
 
-test("control: a heap that is held shows", () => {
+test("control: objects that are kept show in the heap", () => {
   const before = heapMb();
   const held = Array.from({ length: 2 * moreMb }, () =>
     Array.from({ length: 125_000 }, () => ({})),

@@ -12,31 +12,31 @@ import {
 } from "../hardening/load.ts";
 
 /**
- * Load beyond the peak, as three times as many callers who wait as a refusal tells them, and as
- * payments that arrive one, two and three times as fast as they can be made, whether or not those
- * before them were answered. The machine may be shared, so that the peak is what the gateway does in a
- * second of the processor's, and goodput is compared by that; where others leave the gateway too little
- * of it, nothing is judged. FAULTS=long asserts times as well.
+ * Load beyond the peak: three times as many callers, who wait as long as a refusal says, and
+ * payments that arrive at one, two and three times the peak rate, whether or not earlier ones were
+ * answered. The machine may be shared, so goodput is measured per second of processor time; where
+ * other processes leave the gateway too little of the processor, nothing is judged. FAULTS=long
+ * asserts times as well.
  */
 const long = process.env.FAULTS === "long";
 const stepMs = long ? 10_000 : 3_000;
 const rounds = long ? 5 : 1;
 /**
- * Share of the peak that is kept by callers who wait as they are told, and by calls that come three
- * times as fast whatever they are told: of those, two thirds are refused, and what Node spends on a
- * request of HTTP/2 that is answered at once is a tenth of a payment. One short round tells much of the
- * machine, too.
+ * Share of the peak's goodput that must remain: `patient` with callers who wait after a refusal,
+ * `triple` with calls at three times the rate whatever the answers. Of the latter two thirds are
+ * refused, and Node spends a tenth of a payment on an HTTP/2 request that is refused at once. The
+ * single short round has lower bounds, since the machine influences it more.
  */
 const least = long ? { patient: 0.9, triple: 0.65 } : { patient: 0.6, triple: 0.4 };
 const timeout = 400_000;
 const password = "password";
-/** Callers who call again at once, and as many as the gateway has work for. */
+/** How many callers, each calling again at once, use all of the gateway. */
 const atPeak = 64;
 
 after(() => killSpawned());
 
 interface Step {
-  /** Answers in time, a second, and a second of the processor's. */
+  /** Answers in time: per second, and per second of processor time. */
   readonly goodput: number;
   readonly perCpuSecond: number;
   /** Share of a processor that the gateway had. */
@@ -45,7 +45,7 @@ interface Step {
   readonly callbacks: readonly Outcome[];
 }
 
-/** Runs a gateway through the loads and tells of each. */
+/** Runs a gateway through the loads and reports each; returns the figures by round. */
 async function run(t: TestContext, maxConcurrentCalls: string) {
   const upstream = await startAmpleUpstream(20);
   const gateway = spawnCli(["serve"], {
@@ -89,7 +89,7 @@ async function run(t: TestContext, maxConcurrentCalls: string) {
     };
   }
 
-  // The compiler is not to be measured.
+  // Warm up, so that the JIT compiler is not measured.
   await callers.closedLoop(atPeak, 10_000);
   const results: Round[] = [];
   for (let round = 0; round < rounds; round++) {
@@ -149,7 +149,7 @@ async function send(url: string, body: string): Promise<Outcome> {
   return { status, ms: performance.now() - beganMs };
 }
 
-it("serves as much at three times its peak as at its peak", { timeout }, async (t) => {
+it("the gateway keeps most of its goodput at three times its peak load", { timeout }, async (t) => {
   const all = await run(t, "5000");
   for (const { patient, triple } of all) {
     assert.ok(triple.refused.length > 0);
@@ -176,7 +176,9 @@ it("serves as much at three times its peak as at its peak", { timeout }, async (
   }
 });
 
-it("control: without a limit, what comes too fast ends all goodput", { timeout }, async (t) => {
+it("control: without a limit, calls at three times the peak end most goodput", {
+  timeout,
+}, async (t) => {
   const all = await run(t, "0");
   assert.deepEqual(all[0]?.triple.refused, []);
   if (all.some(({ peak, triple }) => disturbed(peak, triple))) {
@@ -186,12 +188,15 @@ it("control: without a limit, what comes too fast ends all goodput", { timeout }
   assert.ok(share < 0.3, `${share} of the peak`);
 });
 
-/** At its peak and beyond, the gateway uses all of a processor if it is let. */
+/** At its peak and beyond, the gateway uses a whole processor unless other processes take it. */
 function disturbed(...steps: Step[]): boolean {
   return steps.some(({ cpuShare }) => cpuShare < 0.85);
 }
 
-/** Goodput in each round by that of the round's own peak: what a machine gives changes. */
+/**
+ * Median over the rounds of a step's goodput relative to the peak of the same round: the speed of a
+ * machine changes between rounds.
+ */
 function medianShare(all: readonly Round[], step: "patient" | "triple"): number {
   const shares = all.map((round) => round[step].perCpuSecond / round.peak.perCpuSecond);
   return shares.toSorted((a, b) => a - b)[Math.floor(shares.length / 2)] ?? Number.NaN;

@@ -21,10 +21,10 @@ import { realClock, reportTurns, runTurns } from "../ratelimit/turns-load.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { until } from "../until.ts";
 
-/** The long forms of test/ratelimit/redis/load.test.ts and redis-outages.test.ts, one at a time. */
+/** The long forms of test/ratelimit/redis/load.test.ts and outages.test.ts, one at a time. */
 describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => {
   for (const replicas of [1, 2, 3, 4, 8]) {
-    it(`keep to it and use it, ${replicas} of them`, (t) =>
+    it(`keep to the budget and use it, ${replicas} of them`, (t) =>
       load(t, { replicas }, (result) => {
         report(`${replicas} replicas`, figuresOf(result));
         assertGoals(figuresOf(result), 0.9);
@@ -55,7 +55,7 @@ describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => 
     });
   });
 
-  it("let a caller beside another with 100 times its calls wait for two turns at most", async (t) => {
+  it("let a caller beside one with 100 times its calls wait two turns at most", async (t) => {
     const server = await startRedis();
     t.after(() => server.close());
     const keys = accountKeys("test", randomUUID());
@@ -81,7 +81,7 @@ describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => 
     reportTurns("100 : 1 in real time", figures);
     const [, small] = figures.callers;
     const turnMs = (2 * 1_050) / 50;
-    // What this process stood still is nobody's turn.
+    // Time for which this process was blocked does not count.
     const stalledMs = loop.max / 1e6;
     assert.ok(small && small.p99WaitMs <= 2 * turnMs + stalledMs, `${small?.p99WaitMs} ms`);
     assert.equal(small.refused, 0);
@@ -91,7 +91,7 @@ describe("replicas that share a budget for 20 s", { skip: withoutRedis }, () => 
   });
 
   for (const [name, outage] of Object.entries(outages)) {
-    it(`keep to it when Redis ${name}`, async (t) => {
+    it(`keep to the budget when Redis ${name}`, async (t) => {
       const times = { beforeMs: 5_000, outMs: 5_000, afterMs: 5_000 };
       await suffer(t, outage, times, (result) => {
         report(name, figuresOf(result));

@@ -12,11 +12,13 @@ const eventsPerSecond = 50;
 const eventBytes = 8_192;
 const calmSeconds = 20;
 const mostSeconds = 240;
-/** A copy of what 200 readers have not read would be gigabytes. */
+/** A copy of the unread events for each of 200 readers would take gigabytes. */
 const mostGrowthMb = 250;
 
-/** The long form of test/gateway/slow-readers.test.ts, on a gateway that is a process of its own. */
-test(`${slowReaders} sockets stop reading at ${eventsPerSecond} events a second`, {
+/**
+ * The long form of test/gateway/slow-readers.test.ts, on a gateway that is a process of its own.
+ */
+test(`${slowReaders} sockets that stop reading at ${eventsPerSecond} events a second are cut`, {
   timeout: 600_000,
 }, async (t) => {
   const { child, ready } = spawnCli(["serve"], {
@@ -63,7 +65,9 @@ test(`${slowReaders} sockets stop reading at ${eventsPerSecond} events a second`
 
   const fast = connect(fastReaders);
   await openAll(fast);
-  /** Of the events from the `from`th on, how late the fast readers had them. */
+  /**
+   * 99th percentile of the fast readers' delay, for events from index `from` on, in milliseconds.
+   */
   const p99 = (from: number) => {
     const late = fast.flatMap(({ cursors, readAtMs }) => {
       const missed = sentAtMs.length - cursors.length;
@@ -82,7 +86,7 @@ test(`${slowReaders} sockets stop reading at ${eventsPerSecond} events a second`
     }
   };
 
-  // The control: as many more, who read.
+  // Control: as many additional clients, which read.
   const crowd = connect(slowReaders);
   await openAll(crowd);
   const calmFrom = sentAtMs.length;
@@ -105,7 +109,7 @@ test(`${slowReaders} sockets stop reading at ${eventsPerSecond} events a second`
   const stormFrom = sentAtMs.length;
   const resets = new Set<SlowClient>();
   for (const client of slow) void client.ended.then(() => resets.add(client));
-  // Streams of HTTP/2 are reset one by one; what else is slow loses its socket.
+  // HTTP/2 streams are reset one by one; other slow clients lose their sockets.
   const overHttp1 = slow.filter(({ localPort }) => localPort !== undefined).length;
   const allCut = () =>
     resets.size >= slow.length - overHttp1 && sockets() <= before.sockets - overHttp1;
@@ -127,7 +131,7 @@ test(`${slowReaders} sockets stop reading at ${eventsPerSecond} events a second`
   const counts = Map.groupBy(ends, ({ code }) => code);
   t.diagnostic([...counts].map(([code, { length }]) => `${length} ${code}`).join(", "));
 
-  // Each goes on behind its last event, a few at a time, and has missed nothing.
+  // Ten at a time, the clients resume behind their last event and have missed nothing.
   const whole = fast[0]?.cursors ?? [];
   const kinds = Object.values(transports);
   for (let i = 0; i < slow.length; i += 10) {

@@ -10,10 +10,10 @@ const connections = 1_000;
 const held = Number(readFileSync("/proc/sys/net/core/somaxconn", "utf8"));
 const skip = held < connections && "the system holds fewer connections";
 
-it("lets a thousand connections wait that come at once, on either listener", { skip }, async () => {
+it("queues a thousand connections that arrive at once, on either listener", { skip }, async () => {
   const gateway = spawnCli(["serve"], freePorts);
   const urls = await gateway.ready;
-  // It accepts nothing from here on: what the system holds for it is all there is.
+  // A stopped process accepts nothing: only the system's backlog takes the connections.
   gateway.child.kill("SIGSTOP");
   const sockets: net.Socket[] = [];
   try {

@@ -5,13 +5,13 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { timeoutMs } from "../until.ts";
 
-/** What authorization said: all that is neither refusal got through to the operation itself. */
+/** The result of authorization; `allowed` if the operation was reached, whatever it answered. */
 export type Outcome = "allowed" | "UNAUTHENTICATED" | "PERMISSION_DENIED";
 
 /** Headers that a caller sends. */
 export type Shown = Readonly<Record<string, string>>;
 
-/** Calls a method as a service does; of a stream it takes the first event. */
+/** Calls a method as a service does; of a stream, reads only the first event. */
 export async function callRpc(
   gateway: Gateway,
   method: DescMethod,
@@ -31,7 +31,7 @@ export async function callRpc(
     return "allowed";
   } catch (error) {
     const { code, ...rest } = ConnectError.from(error);
-    // The payments service refuses some things too.
+    // A refusal by the payments service shows that authorization allowed the call.
     if (rest.details.length > 0 && ConnectError.from(error).findDetails(UpstreamErrorSchema)[0]) {
       return "allowed";
     }
@@ -44,7 +44,7 @@ export async function callRpc(
   }
 }
 
-/** What an operation itself may answer. Anything else is a test that went wrong. */
+/** Codes that an operation itself may return. Any other code fails the test. */
 const answers = new Set([Code.NotFound, Code.AlreadyExists, Code.FailedPrecondition, Code.Aborted]);
 
 const transports = new WeakMap<Gateway, ReturnType<typeof createGrpcTransport>>();
@@ -57,7 +57,7 @@ function transportOf(gateway: Gateway) {
   return transport;
 }
 
-/** Runs a GraphQL operation as a frontend does; of a subscription it takes the first event. */
+/** Runs a GraphQL operation as a frontend does; of a subscription, reads only the first event. */
 export async function callGraphql(
   gateway: Gateway,
   operation: string,
@@ -99,7 +99,7 @@ interface Extensions {
   readonly upstream?: object;
 }
 
-/** The data of the first event of a stream, or the whole of an answer that is none. */
+/** The data of a stream's first event, or the whole body if the response is no stream. */
 async function firstEvent(response: Response): Promise<string> {
   if (response.headers.get("content-type") !== "text/event-stream") return response.text();
   let text = "";

@@ -10,7 +10,7 @@ async function statuses(base: string, asked: readonly string[]): Promise<number[
   return answers.map(({ status }) => status);
 }
 
-test("AUTH_MODE=none off loopback: the admin listener serves health and metrics alone", async () => {
+test("with AUTH_MODE=none off loopback, the admin listener serves only health and metrics", async () => {
   const gateway = await startTestGateway({ AUTH_MODE: "none", ADMIN_ADDR: "0.0.0.0:0" });
   try {
     const { port } = new URL(gateway.adminUrl);
@@ -25,7 +25,7 @@ test("AUTH_MODE=none off loopback: the admin listener serves health and metrics 
   }
 });
 
-test("control: on loopback the same listener serves its operator", async () => {
+test("control: on loopback the same listener serves its operators too", async () => {
   const gateway = await startTestGateway({ AUTH_MODE: "none" });
   try {
     const [, session, letters] = await statuses(gateway.adminUrl, paths);

@@ -56,7 +56,7 @@ const env = {
 interface TestCaller {
   readonly name: string;
   readonly headers: Shown;
-  /** By the contract: what the operation must say to this caller about these objects. */
+  /** The outcome that the contract demands for this caller and these objects. */
   expected(operation: Operation, objects: Objects): Outcome;
 }
 
@@ -113,7 +113,7 @@ const callers: readonly TestCaller[] = [
   await watcher("payment", own.payment),
   await watcher("payment", foreign.payment),
   await watcher("payout", own.payout),
-  // An id of a payment, as one of a payout.
+  // A token for a payout, with the id of a payment.
   await watcher("payout", own.payment),
 ];
 
@@ -137,7 +137,7 @@ before(async () => {
 });
 after(() => Promise.all([guarded.stop(), open.stop()]));
 
-/** Every operation × own and foreign objects, as one caller: where it went otherwise than expected. */
+/** Runs every operation × own and foreign objects as one caller; returns unexpected outcomes. */
 async function mistakes(gateway: Gateway, caller: TestCaller): Promise<string[]> {
   const wrong: string[] = [];
   for (const operation of operations) {

@@ -1,7 +1,7 @@
 import type { Gateway } from "../../src/app/gateway.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 
-/** A payment by card, as RPC takes it. */
+/** A CreatePayment request with a card. */
 export function paymentOf(externalId: string, number: string) {
   return {
     amount: "10.10",
@@ -15,7 +15,7 @@ export function paymentOf(externalId: string, number: string) {
   };
 }
 
-/** What a gateway answers to a GraphQL operation. */
+/** Sends a GraphQL operation by POST and resolves with the answer. */
 export async function graphql(
   { publicUrl }: Gateway,
   query: string,

@@ -1,4 +1,4 @@
-/** Values that must not show anywhere, each under its name. */
+/** Values that must not appear in any output, by name. */
 export type Canaries = Readonly<Record<string, string>>;
 
 export interface Place {
@@ -8,7 +8,7 @@ export interface Place {
 }
 
 /**
- * Looks for canaries in whatever form: plain, in capitals or not, with separators between the digits,
+ * Finds canaries in any form: plain, in capitals or not, with separators between the digits,
  * URL-encoded, in hex, and within base64 at any of its three alignments.
  */
 export function findCanaries(canaries: Canaries, places: readonly Place[]): string[] {
@@ -20,7 +20,7 @@ export function findCanaries(canaries: Canaries, places: readonly Place[]): stri
   const found = new Set<string>();
   for (const { where, text } of places) {
     const lower = text.toLowerCase();
-    // JSON within JSON within JSON: however often it was escaped.
+    // Without backslashes, nested JSON matches however often it was escaped.
     const unescaped = lower.replaceAll("\\", "");
     const joined = text.replace(/(?<=\d)(?: |\u00a0|[-._+]|%20|\\u00a0){1,2}(?=\d)/gi, "");
     for (const { name, forms, digits } of searched) {
@@ -37,7 +37,7 @@ export function findCanaries(canaries: Canaries, places: readonly Place[]): stri
 }
 
 function formsOf(value: string) {
-  // The encoded forms of four digits would be met by chance.
+  // Encoded forms of a value as short as four digits would match by chance.
   const long = value.length >= 8;
   const bytes = Buffer.from(value);
   const base64 = [0, 1, 2].map((offset) => middleOfBase64(bytes, offset));
@@ -53,7 +53,7 @@ function formsOf(value: string) {
   };
 }
 
-/** The characters of a base64 text that a value alone decides, whatever stands around it. */
+/** The characters of a base64 text that depend on the value alone, not on the bytes around it. */
 function middleOfBase64(bytes: Buffer, offset: number): string {
   const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
   const first = Math.ceil((offset * 8) / 6);

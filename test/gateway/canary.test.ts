@@ -45,7 +45,7 @@ import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoin
 
 const files = scratch();
 const signing = await signingKey("es");
-/** Like the other numbers, it passes the Luhn check, as the masking of texts needs it. */
+/** Passes the Luhn check, like the other card numbers: in texts, only such numbers are masked. */
 const pan = "4716108999716531";
 
 const secrets = {
@@ -72,7 +72,7 @@ const secrets = {
 };
 
 let upstream: EchoingUpstream;
-/** Where it can be had: then all of it is searched, too. */
+/** Undefined without a redis-server; otherwise all of its content is searched too. */
 let redis: RedisServer | undefined;
 let collector: Collector;
 let gateway: Gateway;
@@ -172,7 +172,7 @@ const as = (token: string, more: Record<string, string> = {}) => ({
   signal: AbortSignal.timeout(timeoutMs),
 });
 
-/** All that a failed call tells its caller, trailers and details included. */
+/** Awaits a call. Records all that its caller receives if it fails, and returns the error. */
 async function failed(where: string, call: Promise<unknown>): Promise<ConnectError | undefined> {
   try {
     await call;
@@ -191,7 +191,7 @@ async function failed(where: string, call: Promise<unknown>): Promise<ConnectErr
 }
 
 for (const name of ["json", "binary", "grpc"]) {
-  test(`calls by ${name}, whatever the service does`, async () => {
+  test(`calls by ${name} succeed or fail by the service's behaviour`, async () => {
     const transport = transports[name];
     assert.ok(transport);
     const payments = createClient(PaymentService, transport);
@@ -270,7 +270,7 @@ for (const name of ["json", "binary", "grpc"]) {
     }
   });
 
-  test(`calls by ${name} that are refused`, async () => {
+  test(`invalid and unauthorized calls by ${name} are refused`, async () => {
     const transport = transports[name];
     assert.ok(transport);
     const payments = createClient(PaymentService, transport);
@@ -306,7 +306,7 @@ function payout(externalId: string, cardData: { number: string } | { token: stri
   } as never;
 }
 
-test("requests that cannot be read", async () => {
+test("requests that cannot be parsed are answered", async () => {
   const good = toJson(
     CreatePaymentRequestSchema,
     create(CreatePaymentRequestSchema, {
@@ -356,7 +356,7 @@ test("requests that cannot be read", async () => {
   }
 });
 
-/** Remembers the whole answer, which must be a refusal: its status, headers and body. */
+/** Sends a request, records the response's headers and body, and resolves with its status. */
 async function raw(
   url: string,
   method: string,
@@ -389,7 +389,7 @@ const createPayment = `mutation ($input: CreatePaymentInput!) {
     ... on InvalidInputError { fields { path message } } }
 }`;
 
-/** As the GraphQL edge takes it, in the spelling of GraphQL. */
+/** A payment as GraphQL input. */
 const input = (externalId: string, method: (typeof methods)[number]) => ({
   ...order(externalId),
   mode: "DIRECT",
@@ -439,7 +439,7 @@ async function post(
 }
 
 for (const [name, connect] of Object.entries(edges)) {
-  test(`operations by ${name}, whatever the service does, and refused ones`, async (t) => {
+  test(`operations by ${name} succeed or fail by the service's behaviour, or are refused`, async (t) => {
     const send = connect((fn) => t.after(fn));
     const before = upstream.requests();
     const told: string[] = [];
@@ -492,7 +492,7 @@ for (const [name, connect] of Object.entries(edges)) {
   });
 }
 
-test("callers by GraphQL who are refused", async () => {
+test("GraphQL refuses callers without valid credentials or scopes", async () => {
   for (const token of [secrets.wrongKey, secrets.expiredJwt, secrets.customerJwt]) {
     const headers = { authorization: `Bearer ${token}`, "x-customer-auth": secrets.customerAuth };
     const answered = await post(`{ payment(externalId: "e") { id } }`, {}, headers);
@@ -521,7 +521,7 @@ const goodCallback = JSON.stringify({
 });
 const letterCallback = JSON.stringify({ card: { number: pan, cvv: secrets.cvv }, token: pan });
 
-test("callbacks: good, repeated, forged, not understood, too long", async () => {
+test("callbacks are answered: good, repeated, forged, not understood, too long", async () => {
   const [good, letter] = [goodCallback, letterCallback];
   const signature = (body: string) => ({
     "x-service-signature": sign(Buffer.from(body), secrets.password),
@@ -538,7 +538,7 @@ test("callbacks: good, repeated, forged, not understood, too long", async () => 
   assert.equal(await raw(url, "POST", long, signature(long)), 413);
 });
 
-test("watches by every transport, and headers that are to be passed on or logged", async (t) => {
+test("watches deliver events when calls carry secrets in tracing headers", async (t) => {
   const hostile = {
     traceparent: `00-${"ab".repeat(16)}-${"cd".repeat(8)}-01`,
     tracestate: `shop=${pan}`,
@@ -579,7 +579,7 @@ test("watches by every transport, and headers that are to be passed on or logged
   await collector.span(({ traceId }) => traceId === "ab".repeat(16));
 });
 
-test("last of all, the service has had too many requests", async () => {
+test("last of all, a 429 of the service ends calls with RESOURCE_EXHAUSTED", async () => {
   const payments = createClient(PaymentService, transports.grpc as Transport);
   for (const method of methods) {
     const paymentMethod = { method: method as never };
@@ -589,7 +589,7 @@ test("last of all, the service has had too many requests", async () => {
   }
 });
 
-test("nothing of it shows in the log, the metrics, the traces and what callers are told of failures", async () => {
+test("no secret appears in the log, the metrics, the traces or the errors that callers receive", async () => {
   const places = [{ where: "log", text: logged.join("") }, ...errors];
   for (const path of ["metrics", "dead-letters", "readyz", "healthz"]) {
     const response = await fetch(`${gateway.adminUrl}/${path}`);
@@ -597,7 +597,7 @@ test("nothing of it shows in the log, the metrics, the traces and what callers a
   }
   const holds = (where: string, what: RegExp) =>
     places.some((place) => place.where === where && what.test(place.text));
-  // Spans are handed over in the order in which they ended: with this one, all have come.
+  // Spans are exported in the order in which they end: once this one arrives, all have.
   const traceId = "ef".repeat(16);
   const payments = createClient(PaymentService, transports.json as Transport);
   const { headers } = as(secrets.apiKey, { traceparent: `00-${traceId}-${"12".repeat(8)}-01` });
@@ -617,7 +617,7 @@ test("nothing of it shows in the log, the metrics, the traces and what callers a
   assert.deepEqual(findCanaries(secrets, places), []);
 });
 
-test("nothing of it is stored in Redis, under whatever key", { skip: withoutRedis }, async () => {
+test("no secret is stored in Redis, under any key", { skip: withoutRedis }, async () => {
   assert.ok(redis);
   const places = await placesIn(redis);
   assert.ok(places.length > 100, `${places.length} keys`);
@@ -630,7 +630,9 @@ test("nothing of it is stored in Redis, under whatever key", { skip: withoutRedi
   assert.deepEqual(findCanaries(secrets, places), []);
 });
 
-test("the same search finds it with sealing off", { skip: withoutRedis }, async (t) => {
+test("control: with sealing off, the same search finds secrets in Redis", {
+  skip: withoutRedis,
+}, async (t) => {
   assert.ok(redis);
   const off: Seal = { close: (text) => Buffer.from(text), open: (text) => Buffer.from(text) };
   const connector = connectRedis(new Secret(redis.url), () => {});
@@ -662,7 +664,7 @@ async function placesIn({ port }: RedisServer): Promise<Place[]> {
   return [...held].map(([key, value]) => ({ where: key, text: `${key}\n${value}` }));
 }
 
-test("the search finds what leaks, in whatever form", () => {
+test("control: the search finds every secret in every form", () => {
   for (const [name, secret] of Object.entries(secrets)) {
     for (const form of formsOf(secret)) {
       const found = findCanaries({ [name]: secret }, [{ where: "here", text: form }]);
@@ -682,7 +684,7 @@ test("the search finds what leaks, in whatever form", () => {
   );
 });
 
-/** Everything that a collector was sent: as it came, and as it reads. */
+/** All that a collector received, raw and decoded. */
 function tracesOf({ raw, spans, resources }: Collector): Place[] {
   return [
     { where: "traces", text: raw() },
@@ -690,7 +692,7 @@ function tracesOf({ raw, spans, resources }: Collector): Place[] {
   ];
 }
 
-test("the search finds what an attribute of a span leaks", async () => {
+test("control: the search finds every secret in a span's attributes", async () => {
   const leaky = await startCollector();
   const { tracing: settings } = readConfig(tracedBy(leaky));
   const tracing = await createTracing(settings, { onSpans() {} });

@@ -22,7 +22,7 @@ const keysEnv = () => ({
   API_KEYS_FILE: files.write("keys", keysText([{ name: "shop", key, scopes: ["payments:read"] }])),
 });
 
-test("a file of keys that is wrong at start is a wrong configuration, named with what is wrong", async () => {
+test("an invalid keys file at start is a ConfigError that names the variable and the fault", async () => {
   const refused = (name: string, env: Record<string, string>, message: RegExp) =>
     assert.rejects(startTestGateway(env), (error) => {
       assert.ok(error instanceof ConfigError, name);
@@ -53,7 +53,7 @@ test("a file of keys that is wrong at start is a wrong configuration, named with
   await refused("jwks", jwks, /^AUTH_JWKS_FILE: is not a JSON Web Key Set/);
 });
 
-test("the GraphiQL page loads for anybody outside production; what it asks needs credentials", async (t) => {
+test("outside production the GraphiQL page needs no credentials, but its queries do", async (t) => {
   const { publicUrl } = await start(t, keysEnv());
   const get = (url: string, accept: string) => fetch(url, { headers: { accept } });
   const page = await get(`${publicUrl}/graphql`, "text/html");
@@ -69,7 +69,7 @@ test("the GraphiQL page loads for anybody outside production; what it asks needs
   assert.doesNotMatch(await hidden.text(), /graphiql/i);
 });
 
-test("a link that needs a scope is null with FORBIDDEN, and the rest of the answer stands", async (t) => {
+test("a field whose scope the caller lacks is null with FORBIDDEN, and the others are answered", async (t) => {
   const { publicUrl } = await start(t, keysEnv());
   const body = Buffer.from(
     '{"external_id":"order","operation":"payment","is_success":true,"details":{"payment_id":"p","operation_id":"o","status":"success"}}',
@@ -101,7 +101,7 @@ test("a link that needs a scope is null with FORBIDDEN, and the rest of the answ
   );
 });
 
-test("while the merchant's password is rotated, callbacks signed with either are taken", async (t) => {
+test("during a rotation of the merchant's password, callbacks signed with any of them are accepted", async (t) => {
   const send = async (publicUrl: string, id: string, password: string) => {
     const body = Buffer.from(
       `{"external_id":"${id}","operation":"payment","details":{"payment_id":"${id}","status":"success"}}`,
@@ -123,7 +123,7 @@ test("while the merchant's password is rotated, callbacks signed with either are
   assert.equal(await send(during.publicUrl, "c", "older-password"), 200);
   assert.equal(await send(during.publicUrl, "d", "another-password"), 401);
 
-  // Before the change it is the other way round: the new one may be announced first.
+  // The new password may be listed in UPSTREAM_PREVIOUS_PASSWORDS before it is in use.
   const early = await start(t, {
     UPSTREAM_PASSWORD: "old-password",
     UPSTREAM_PREVIOUS_PASSWORDS: "new-password",
@@ -135,7 +135,7 @@ test("while the merchant's password is rotated, callbacks signed with either are
   assert.equal(await send(done.publicUrl, "b", "old-password"), 401);
 });
 
-test("a file of keys that comes to name an unknown account is told of, and changes nothing", async (t) => {
+test("a changed keys file that names an unknown account is logged and not used", async (t) => {
   const path = files.write("named", keysText([{ name: "shop", key, scopes: ["payments:read"] }]));
   const problem = Promise.withResolvers<string>();
   const log = createLogger("error", { write: problem.resolve });
@@ -151,7 +151,7 @@ test("a file of keys that comes to name an unknown account is told of, and chang
   assert.deepEqual(await response.json(), { data: { __typename: "Query" } });
 });
 
-test("while the watch secret is rotated, no token is refused for it", async (t) => {
+test("each step of a rotation of the watch secret accepts the tokens of the step before", async (t) => {
   const [old, next] = ["old", "new"].map((name) => name.padEnd(32, "-watch-secret")) as [
     string,
     string,
@@ -181,7 +181,7 @@ test("while the watch secret is rotated, no token is refused for it", async (t) 
     const { data } = JSON.parse(await ask(gateway, create));
     return data.createWatchToken.token as string;
   };
-  /** A watch token may not look up a payment: whether it is good at all is told before that. */
+  /** A valid watch token is FORBIDDEN to look up a payment; an invalid one is UNAUTHENTICATED. */
   const takes = async (gateway: Gateway, token: string) => {
     const answered = await ask(gateway, `{ payment(externalId: "e") { id } }`, token);
     assert.match(answered, /"FORBIDDEN"|"UNAUTHENTICATED"/);

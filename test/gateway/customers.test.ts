@@ -31,7 +31,7 @@ const scopes = ["wallet:read", "wallet:write", "subscriptions:write"];
 const uuid = "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01";
 const number = "4111111111111111";
 
-/** What reached the payments service: a scripted one, which has one card for everybody. */
+/** Requests that reached the fake payments service, which returns the same card for everyone. */
 const received: { line: string; headers: IncomingHttpHeaders }[] = [];
 const upstream = createServer((request, response) => {
   received.push({ line: `${request.method} ${request.url}`, headers: request.headers });
@@ -74,7 +74,7 @@ const externalId = (value: string) => ({ externalId: value });
 const authToken = (value: string) => ({ authToken: value });
 const rid = (value: string) => ({ rid: value });
 
-test("a customer's wallet and subscription calls are for the customer of the claim", async () => {
+test("a customer's wallet and subscription calls use the customer in the token's claim", async () => {
   const options = as(customer);
   await wallet().findWalletItems({}, options);
   await wallet().getConfirmationStatus({ optionId: uuid }, options);
@@ -92,7 +92,7 @@ test("a customer's wallet and subscription calls are for the customer of the cla
   }
 });
 
-test("a customer who names anybody else is refused, and nothing is sent", async () => {
+test("a customer's call that names another customer is refused and not sent", async () => {
   const others = [
     externalId("customer/2"),
     externalId("customer/1 "),
@@ -111,7 +111,7 @@ test("a customer who names anybody else is refused, and nothing is sent", async 
         { customer: other, subscriptionId: uuid },
         as(customer),
       ),
-      // Nor does a token of a customer make the name in the request right.
+      // An X-CUSTOMER-AUTH header does not allow another customer either.
       wallet().findWalletItems({ customer: other }, as(customer, { "x-customer-auth": "token" })),
     ];
     const refused = calls.map((call) => assert.rejects(call, { code: Code.PermissionDenied }));
@@ -127,7 +127,7 @@ test("a customer who names anybody else is refused, and nothing is sent", async 
   assert.equal(received.length, 0);
 });
 
-test("X-CUSTOMER-AUTH is forwarded as it came, and alone says who the customer is", async () => {
+test("X-CUSTOMER-AUTH is forwarded unchanged and alone identifies the customer", async () => {
   const token = "eyJ.customer-token.sig==";
   const headers = { "x-customer-auth": token };
   await wallet().findWalletItems({ customer: externalId("somebody") }, as(key, headers));
@@ -146,7 +146,7 @@ test("X-CUSTOMER-AUTH is forwarded as it came, and alone says who the customer i
   }
 });
 
-test("a processing token goes together with the customer's external_id", async () => {
+test("a processing token is sent together with the customer's external_id", async () => {
   const both = { ...authToken("processing"), ...externalId("somebody") };
   await wallet().findWalletItems({ customer: both }, as(key));
   await subscriptions().deactivateSubscription({ customer: both, subscriptionId: uuid }, as(key));
@@ -161,7 +161,7 @@ test("a processing token goes together with the customer's external_id", async (
   }
 });
 
-test("a customer who is not told is asked for, and nothing is sent", async () => {
+test("a call without a customer is INVALID_ARGUMENT and not sent", async () => {
   const nobody = { customer: {} };
   const named = (error: unknown) => {
     assert.ok(error instanceof ConnectError && error.code === Code.InvalidArgument);
@@ -181,12 +181,12 @@ test("a customer who is not told is asked for, and nothing is sent", async () =>
   const { errors } = await graphql("{ walletItems(customer: {}) { optionId } }", as(key).headers);
   assert.equal(errors?.[0]?.extensions.code, "BAD_USER_INPUT");
   assert.equal(received.length, 0);
-  // Control: a caller whose token says it may leave it out so, too.
+  // Control: a caller whose token names the customer may leave it out in the same way.
   await wallet().findWalletItems(nobody, as(customer));
   assert.equal(received.length, 1);
 });
 
-test("X-CUSTOMER-RID that a caller sends is never forwarded", async () => {
+test("an X-CUSTOMER-RID header of a caller is never forwarded", async () => {
   const headers = { "x-customer-rid": uuid };
   await wallet().findWalletItems({ customer: externalId("somebody") }, as(key, headers));
   await wallet().findWalletItems({}, as(customer, headers));
@@ -196,7 +196,7 @@ test("X-CUSTOMER-RID that a caller sends is never forwarded", async () => {
   });
   assert.equal(received.length, 4);
   for (const { headers } of received) assert.equal(headers["x-customer-rid"], undefined);
-  // Control: as a field of a trusted service's request it does reach the payments service.
+  // Control: as a field in a trusted service's request, it does reach the payments service.
   await subscriptions().deactivateSubscription(
     { customer: rid(uuid), subscriptionId: uuid },
     as(key),
@@ -204,8 +204,8 @@ test("X-CUSTOMER-RID that a caller sends is never forwarded", async () => {
   assert.equal(received.at(-1)?.headers["x-customer-rid"], uuid);
 });
 
-test("a customer token that no header could hold is refused before anything is sent", async () => {
-  // A WebSocket says it in JSON, where everything can stand.
+test("a customer token with characters that no header allows is refused and not sent", async () => {
+  // A WebSocket client sends it in JSON, which allows all characters.
   const client = createWsClient({
     url: `${gateway.publicUrl.replace("http", "ws")}/graphql`,
     webSocketImpl: WebSocket,
@@ -224,7 +224,7 @@ test("a customer token that no header could hold is refused before anything is s
   assert.equal(received.length, 0);
 });
 
-test("the full card number is for wallet:pan alone, which a customer never has", async () => {
+test("only the scope wallet:pan gets the full card number, and a customer never does", async () => {
   const numberOf = async (token: string) => {
     const { items } = await wallet().findWalletItems(
       token === customer ? {} : { customer: externalId("somebody") },

@@ -13,7 +13,7 @@ import { until } from "../until.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 
-/** 100 in the long form, `npm run faults`. */
+/** Times that the gateway is killed: 100 in the long form, `npm run faults`. */
 const kills = process.env.FAULTS === "long" ? 100 : 2;
 const password = "password";
 
@@ -46,7 +46,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
   async function start() {
     const spawned: Spawned = spawnCli(["serve"], settings());
     const { rpc = "", public: publicUrl = "", admin = "" } = await spawned.ready;
-    // Its ports are its own; callbacks that were asked for come to who runs.
+    // Each start has new ports: resent callbacks must go to the gateway that runs now.
     upstream.callbackTo = publicUrl;
     const transport = createGrpcTransport({ baseUrl: rpc });
     return {
@@ -90,7 +90,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     return answer.status;
   }
 
-  /** All that is in the log behind a cursor, up to the callback that is sent last. */
+  /** Sends a callback for `mark` and reads the events behind the cursor up to that callback's. */
   async function eventsBehind(running: Running, cursor: string, mark: string) {
     assert.equal(await callback(running, mark), 200);
     const found: { externalId: string; cursor: string }[] = [];
@@ -101,7 +101,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     return found;
   }
 
-  test("without a place for state a real upstream is refused; memory has to be allowed", async () => {
+  test("refuses a real upstream without DATA_DIR or REDIS_URL unless ALLOW_VOLATILE is set", async () => {
     const env = { ...settings(), DATA_DIR: "" };
     const refused = spawnCli(["serve"], env);
     assert.deepEqual(await refused.exit, [78, null]);
@@ -112,7 +112,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     assert.deepEqual(await allowed.exit, [0, null]);
   });
 
-  test("is alone there: a second one ends with 78 and names the first", async () => {
+  test("locks the directory: a second gateway ends with 78 and names the first one", async () => {
     const first = await start();
     const second = spawnCli(["serve"], settings());
     assert.deepEqual(await second.exit, [78, null]);
@@ -125,14 +125,14 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     await first.stop();
   });
 
-  test("keeps its promises through SIGKILL", async () => {
+  test("keeps acknowledged callbacks, first answers and unknown outcomes through SIGKILL", async () => {
     let cursor = "earliest";
     const acknowledged: string[] = [];
     for (let round = 0; round < kills; round++) {
       const running = await start();
       const { payment } = await pay(running, `none-${round}`, `key-${round}`);
       assert.equal(payment?.details?.paymentId, `p-none-${round}`);
-      // No answer is understood, and the look-ups that follow find nothing.
+      // The answer is lost, and the look-ups that follow fail while the service is down.
       upstream.down = true;
       await assert.rejects(pay(running, `resetAfter-${round}`, `lost-${round}`), {
         code: Code.Unknown,
@@ -165,7 +165,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
       const about = { externalId: `resetAfter-${round}` };
       assert.equal((await again.payments.getPayment(about)).outcomeUnknown, true);
       upstream.down = false;
-      // The look-up has the callback sent again, which settles it.
+      // The look-up makes the service resend the callback, which settles the outcome.
       await until(async () => !(await again.payments.getPayment(about)).outcomeUnknown);
       assert.equal(upstream.arrivals.get(`none-${round}`), 1);
       assert.equal(upstream.arrivals.get(`resetAfter-${round}`), 1);
@@ -173,7 +173,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     }
   });
 
-  test("says so while the disk takes no writes, and goes on when it does", {
+  test("reports a full disk, and recovers when the disk takes writes again", {
     skip: spawnSync("prlimit", ["--version"]).status === 0 ? false : "needs prlimit",
   }, async () => {
     const running = await start();
@@ -181,7 +181,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
       const answer = await fetch(`${running.admin}/readyz`);
       return { status: answer.status, text: await answer.text() };
     };
-    // Files that may not grow are what a full disk is.
+    // A limit on the size of files has the same effect as a full disk.
     const limit = (bytes: string) => {
       const args = ["--pid", `${running.child.pid}`, `--fsize=${bytes}:`];
       assert.equal(spawnSync("prlimit", args).status, 0);

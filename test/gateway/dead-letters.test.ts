@@ -83,7 +83,7 @@ async function pagesOf(query: string): Promise<Answer["json"][]> {
   }
 }
 
-test("an operator sees what was not understood, reads it whole and replays it", async () => {
+test("an operator lists, reads and replays a callback that was not understood", async () => {
   const body = '{"transaction_id": "no external id"}';
   await addDeadLetter("shop", body, "payouts");
   const { text, json: listed } = await ask("GET", "/dead-letters");
@@ -104,7 +104,7 @@ test("an operator sees what was not understood, reads it whole and replays it", 
   assert.deepEqual([status, replayed], [422, { outcome: "not_understood" }]);
 });
 
-test("an operator gives a letter up, and the log says who", async () => {
+test("an operator discards a dead letter, and the log names the operator", async () => {
   await addDeadLetter("market", '{"nobody": "understands"}');
   const { json: listed } = await ask("GET", "/dead-letters?account=market");
   const path = `/dead-letters/market/${listed.dead_letters[0].id}`;
@@ -124,13 +124,13 @@ test("an operator gives a letter up, and the log says who", async () => {
   assert.equal(id, listed.dead_letters[0].id);
   assert.ok(!lines.some((line) => line.includes("understands")), "nothing of its body is logged");
 
-  // It is forgotten, not barred.
+  // The same callback is accepted again: a discarded letter is not blocked.
   await addDeadLetter("market", '{"nobody": "understands"}');
   assert.equal((await ask("GET", "/dead-letters?account=market")).json.total, 1);
   await ask("DELETE", path);
 });
 
-test("the list comes in pages over all accounts, from either end, whatever leaves it", async () => {
+test("the list has pages over all accounts in either order, also when letters are discarded", async () => {
   const before = (await ask("GET", "/dead-letters?order=oldest")).json.dead_letters;
   for (let nth = 0; nth < 7; nth++) {
     await addDeadLetter(nth % 3 === 0 ? "market" : "shop", `{"nth": ${nth}}`);
@@ -165,7 +165,7 @@ test("the list comes in pages over all accounts, from either end, whatever leave
   assert.deepEqual((await ask("GET", behind)).json.dead_letters, all.slice(4));
 });
 
-test("a query that is wrong is refused by its name, and so is another method", async () => {
+test("an invalid query parameter is 400 with its name, and another method is 405", async () => {
   const { next_cursor: cursor } = (await ask("GET", "/dead-letters?limit=1")).json;
   for (const [query, message] of [
     ["limit=0", /^limit: accepted is 1 to 1000/],
@@ -191,7 +191,7 @@ test("a query that is wrong is refused by its name, and so is another method", a
   }
 });
 
-test("a dead letter that is not there is 404, and so is any other path below", async () => {
+test("an unknown dead letter is 404, and so is any other path", async () => {
   for (const path of [
     "/dead-letters/shop/none",
     "/dead-letters/shop",

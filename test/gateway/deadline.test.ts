@@ -28,7 +28,7 @@ async function start(t: TestContext) {
     AUTH_MODE: "none",
   });
   t.after(() => gateway.stop());
-  /** Resolves when a request came and was given up. */
+  /** Resolves when the gateway has sent a request and then closed its connection. */
   const givenUp = async () => {
     const signal = AbortSignal.timeout(timeoutMs);
     const [{ socket }] = (await once(upstream, "request", { signal })) as [IncomingMessage];
@@ -37,10 +37,10 @@ async function start(t: TestContext) {
   return { rpcUrl: gateway.rpcUrl, givenUp };
 }
 
-/** Long enough to reach the upstream before it passes, on a busy machine too. */
+/** Long enough for the call to reach the upstream, on a busy machine too. */
 const deadlineMs = 2_000;
 
-test("a deadline by grpc-js ends the call, and the upstream's with it", async (t) => {
+test("a deadline of a grpc-js client ends the call and the request to the upstream", async (t) => {
   const { rpcUrl, givenUp } = await start(t);
   const client = grpcJsClient(OperationService, Number(new URL(rpcUrl).port)) as never as {
     getOperation(
@@ -64,7 +64,7 @@ for (const [name, createTransport] of Object.entries({
   gRPC: createGrpcTransport,
   "gRPC-Web": createGrpcWebTransport,
 })) {
-  test(`a deadline by ${name} ends the call, and the upstream's with it`, async (t) => {
+  test(`a deadline of a ${name} client ends the call and the request to the upstream`, async (t) => {
     const { rpcUrl, givenUp } = await start(t);
     const gone = givenUp();
     const transport = createTransport({ baseUrl: rpcUrl, httpVersion: "1.1" });

@@ -12,13 +12,13 @@ import { sign } from "../../src/wire/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 
-/** A page of evil.example, whose name has come to mean 127.0.0.1, has a browser call us. */
+/** Headers of a browser for a page of evil.example, whose name now resolves to 127.0.0.1. */
 const rebound = { host: "evil.example:4000" };
 const files = scratch();
 const key = newKey();
 const authorization = `Bearer ${key}`;
 
-/** One asks nobody who calls. The other does, and needs no guard: the control. */
+/** `open` needs no credentials and has the guard; `closed`, the control, needs a key instead. */
 let open: Gateway;
 let closed: Gateway;
 before(async () => {
@@ -57,7 +57,7 @@ const calls: Record<
     url: (gateway: Gateway) => string,
     body: string | undefined,
     status: number,
-    /** Behind the guard, what is for operators asks by itself which page sent it. */
+    /** The status without the guard if it differs: the key lacks the scope of operators. */
     unguarded?: number,
   ]
 > = {
@@ -73,7 +73,7 @@ const calls: Record<
   "a replay": [({ adminUrl }) => `${adminUrl}/dead-letters/default/x/replay`, "{}", 404, 403],
 };
 for (const [what, [url, body, good, unguarded = good]] of Object.entries(calls)) {
-  test(`${what} that a foreign page has a browser send is refused`, async () => {
+  test(`${what} from a foreign page in a browser is refused`, async () => {
     const misdirected = await send(url(open), rebound, body);
     assert.equal(misdirected.status, 421);
     assert.match(misdirected.body, /AUTH_MODE=none.*PUBLIC_URL.*Host/);
@@ -99,13 +99,13 @@ test("a WebSocket that a foreign page opens is refused", async () => {
     return done;
   };
   assert.equal(await opened(open, rebound), 421);
-  // Its page and its host are one.
+  // Host and Origin are the same here.
   assert.equal(await opened(open, { ...rebound, origin: "http://evil.example:4000" }), 421);
   assert.equal(await opened(open, {}), 101);
   assert.equal(await opened(closed, rebound), 101, "without the guard");
 });
 
-test("over HTTP/2, :authority counts, and gRPC is told in its own words", async () => {
+test("over HTTP/2 the guard checks :authority, and gRPC calls get a gRPC status", async () => {
   const message = toBinary(
     GetPaymentRequestSchema,
     create(GetPaymentRequestSchema, { externalId: "e" }),
@@ -143,7 +143,7 @@ test("over HTTP/2, :authority counts, and gRPC is told in its own words", async 
   assert.equal(unguarded.headers["grpc-status"], "5", "without the guard");
 });
 
-test("callbacks come in by whatever name the service knows us", async () => {
+test("callbacks are accepted with any Host", async () => {
   const body = Buffer.from(
     '{"external_id":"e","operation":"payment","details":{"payment_id":"p","status":"success"}}',
   );

@@ -34,7 +34,7 @@ after(killSpawned);
 const budget = "{ rateLimit { limit } }";
 const watchQuery = 'subscription { paymentUpdated(externalId: "order") { cursor } }';
 
-test("readiness and health turn first, and everything is served on for SHUTDOWN_DELAY", async () => {
+test("readiness and health report a shutdown first, and calls are served for SHUTDOWN_DELAY", async () => {
   const gateway = spawnCli(["serve"], { ...freePorts, SHUTDOWN_DELAY: "2s" });
   const { admin = "", public: publicUrl = "", rpc = "" } = await gateway.ready;
   const health = grpcJsClient(Health, Number(new URL(rpc).port));
@@ -55,10 +55,10 @@ test("readiness and health turn first, and everything is served on for SHUTDOWN_
   const ready = await fetch(`${admin}/readyz`);
   assert.equal(ready.status, 503);
   assert.deepEqual(await ready.json(), { status: "not ready", reasons: ["shutting down"] });
-  // Further signals cut nothing off.
+  // Further signals do not shorten the shutdown.
   for (const signal of ["SIGTERM", "SIGINT"] as const) gateway.child.kill(signal);
   assert.equal((await fetch(`${admin}/healthz`)).status, 200);
-  // New connections, each.
+  // Each request uses a new connection.
   const graphql = await fetch(`${publicUrl}/graphql`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -79,7 +79,7 @@ test("readiness and health turn first, and everything is served on for SHUTDOWN_
   health.close();
 });
 
-/** A stream that has begun: where its last event was, and how it ends. */
+/** An open stream: the cursor of its first event, and how it ends. */
 interface Watch {
   readonly cursor: string;
   readonly ended: Promise<{ code: string; resumeCursor: string | undefined }>;
@@ -124,7 +124,7 @@ async function watched(results: AsyncIterableIterator<unknown>): Promise<Watch> 
     };
   const cursor = (await next()).data?.paymentUpdated.cursor ?? "";
   const ending = async () => {
-    // The sandbox's callback may come between.
+    // The event of the sandbox's callback may arrive before the end.
     for (;;) {
       const { errors } = await next();
       if (!errors) continue;
@@ -135,7 +135,7 @@ async function watched(results: AsyncIterableIterator<unknown>): Promise<Watch> 
   return { cursor, ended: ending() };
 }
 
-test("streams end with a code to retry and the cursor to resume from, over a while", async () => {
+test("a shutdown ends streams over SHUTDOWN_SPREAD, with a retryable code and a resume cursor", async () => {
   const gateway = await startTestGateway({ SHUTDOWN_SPREAD: "2s" });
   const { rpcUrl, publicUrl } = gateway;
   const transport = createConnectTransport({ baseUrl: rpcUrl, httpVersion: "2" });
@@ -152,19 +152,19 @@ test("streams end with a code to retry and the cursor to resume from, over a whi
         const { code, resumeCursor } = await ended;
         atMs.push(performance.now());
         assert.match(code, /UNAVAILABLE$/, edge);
-        // The sandbox's callback may have come between.
+        // The event of the sandbox's callback may have arrived since.
         assert.ok(resumeCursor !== undefined && resumeCursor >= cursor, edge);
       }),
     );
   }
   await Promise.all([gateway.stop(), ...outcomes]);
-  // Each at a moment of its own within two seconds: that all 100 come together is no chance.
+  // Each ends at a random time within two seconds, so the 100 are spread over more than 300 ms.
   for (const [edge, atMs] of endedAtMs) {
     assert.ok(Math.max(...atMs) - Math.min(...atMs) > 300, edge);
   }
 });
 
-test("a stream is open as soon as its headers are there: what comes then is in it", async (t) => {
+test("a stream delivers every event that is stored after its headers arrived", async (t) => {
   const gateway = await startTestGateway();
   t.after(() => gateway.stop());
   const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "2" });
@@ -180,7 +180,7 @@ test("a stream is open as soon as its headers are there: what comes then is in i
   leave.abort();
 });
 
-test("calls that the service keeps waiting are answered before the end, by any connection", async (t) => {
+test("a shutdown answers calls that wait for the service, on every kind of connection", async (t) => {
   const upstream = createServer();
   upstream.listen(0, "127.0.0.1");
   await once(upstream, "listening");
@@ -222,7 +222,7 @@ test("calls that the service keeps waiting are answered before the end, by any c
   const query = (id: string) =>
     `{ operation(externalId: "${id}", operationId: "o") { externalId } }`;
   const rpc = createClient(PaymentService, createGrpcTransport({ baseUrl: rpcUrl }));
-  // A compressed request is Connect's own to serve.
+  // Compressed requests are served by Connect's own handler.
   const compressed = { sendCompression: compressionGzip, compressMinBytes: 0 };
   const byConnect = createClient(
     PaymentService,
@@ -256,7 +256,7 @@ test("calls that the service keeps waiting are answered before the end, by any c
     assert.equal(errors[0].extensions.reason, "SHUTTING_DOWN");
   }
   for (const [index, error] of (called as ConnectError[]).entries()) {
-    // Neither did the deadline pass, nor did the caller go away.
+    // Not DEADLINE_EXCEEDED or CANCELED: no deadline passed, and the caller did not disconnect.
     assert.equal(error.code, Code.Unknown);
     const [detail] = error.findDetails(OutcomeUnknownSchema);
     assert.equal(detail?.externalId, ["rpc", "connect"][index]);
@@ -275,7 +275,7 @@ test("clients that hang do not keep the process beyond SHUTDOWN_TIMEOUT", async 
     socket.write("POST /graphql HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{");
     sockets.push(socket);
   }
-  // A call whose body never ends, and one whose answer nobody makes room for.
+  // A call whose body never ends, and one whose answer has no flow-control window.
   const session = http2.connect(rpc, { settings: { initialWindowSize: 0 } });
   session.on("error", () => {});
   for (const end of [false, true]) {
@@ -289,7 +289,7 @@ test("clients that hang do not keep the process beyond SHUTDOWN_TIMEOUT", async 
     if (end) stream.end();
   }
   sockets.push(session);
-  // A WebSocket that answers nothing, the end neither.
+  // A WebSocket that answers nothing, not even a close frame.
   const deaf = new WebSocket(`${publicUrl.replace("http", "ws")}/graphql`, "graphql-transport-ws");
   deaf.on("error", () => {});
   await once(deaf, "open");
@@ -297,7 +297,7 @@ test("clients that hang do not keep the process beyond SHUTDOWN_TIMEOUT", async 
   await fetch(publicUrl).then((answer) => answer.arrayBuffer());
 
   gateway.child.kill("SIGTERM");
-  // The clients would hang for ever.
+  // Without the limit, the clients would hang for ever.
   assert.deepEqual(await gateway.exit, [0, null]);
   for (const socket of sockets) socket.destroy();
   deaf.terminate();

@@ -19,7 +19,7 @@ after(() => gateway.stop());
 const transport = () => createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
 const about = { kind: EventKind.PAYMENT, externalId: "order-1" };
 
-test("a watch token lasts as long as its ttl says, before ttl_seconds and the default", async () => {
+test("a watch token lives for its ttl, else its ttl_seconds, else the default", async () => {
   const { createWatchToken } = createClient(EventService, transport());
   for (const [init, seconds] of [
     [{ ttl: durationFromMs(3_600_999) }, 3_600],
@@ -35,7 +35,7 @@ test("a watch token lasts as long as its ttl says, before ttl_seconds and the de
   }
 });
 
-test("a duration out of its bounds is refused by the field's name", async () => {
+test("a duration out of bounds is refused with the field's name", async () => {
   const { createWatchToken } = createClient(EventService, transport());
   for (const ttl of [0, 999, 86_400_001]) {
     await assert.rejects(createWatchToken({ ...about, ttl: durationFromMs(ttl) }), (error) =>
@@ -49,7 +49,7 @@ test("a duration out of its bounds is refused by the field's name", async () => 
       /^\[invalid_argument\] heartbeat: /.test(ConnectError.from(error).message),
     );
   }
-  // None is sent before the request was looked at, nor is its refusal left to nobody.
+  // The first result is the refusal: no heartbeat is sent before the request is validated.
   for (const heartbeatSeconds of [-1, 0, 3_601]) {
     const request = { externalId: "order-1", heartbeatSeconds };
     await assert.rejects(watchPayment(request)[Symbol.asyncIterator]().next(), (error) =>
@@ -58,7 +58,7 @@ test("a duration out of its bounds is refused by the field's name", async () => 
   }
 });
 
-test("durations come as JSON texts too", async () => {
+test("a duration as JSON text is accepted", async () => {
   const answer = await fetch(`${gateway.rpcUrl}/payments.v1.EventService/CreateWatchToken`, {
     method: "POST",
     headers: { "content-type": "application/json" },

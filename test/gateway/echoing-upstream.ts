@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
-/** What the service does to a call whose external_id or address holds the name. */
+/** What the service does to a call whose external_id or URL contains the name; else `success`. */
 export const behaviours = [
   "success",
   "declined",
@@ -21,12 +21,12 @@ export const behaviours = [
 
 export interface EchoingUpstream {
   readonly url: string;
-  /** How many requests came. */
+  /** Number of requests received. */
   readonly requests: () => number;
   close(): void;
 }
 
-/** What answers hold that callers are to have, and nobody else. */
+/** Secrets in the answers that only callers may receive. */
 export interface AnsweredSecrets {
   readonly token: string;
   readonly number: string;
@@ -34,8 +34,8 @@ export interface AnsweredSecrets {
 }
 
 /**
- * A payments service at its worst: whatever goes wrong, it quotes the whole request, headers and
- * all. Its answers hold `token` as the card's token, `number` as its full number and `iban` as the recipient's.
+ * A payments service whose failures quote the whole request, headers included. Its answers contain
+ * `token` as the card's token, `number` as its full number and `iban` as the recipient's IBAN.
  */
 export async function startEchoingUpstream(secrets: AnsweredSecrets): Promise<EchoingUpstream> {
   let requests = 0;
@@ -80,7 +80,7 @@ function answer(
     error_id: message,
     payment_id: message,
   });
-  // Of a success, what is free text: card numbers are masked there, other secrets are not looked for.
+  // Free text of a success quotes card numbers only: the gateway masks no other secrets there.
   const numbers = [...new Set(body.match(/\b\d{16}\b/g))];
   const freeText = `approved for ${numbers.map((digits) => `${digits}, ${spaced(digits)}`)}`;
   const payment = {
@@ -120,7 +120,7 @@ function answer(
       send(400, error(`bad request: ${quoted}`));
       return;
     case "spaced":
-      // As printed on cards, by all that may stand between the digits.
+      // Card numbers in groups of four digits, with every separator that may stand between them.
       send(
         422,
         error(
@@ -150,7 +150,7 @@ function answer(
       response.write(`{"external_id": "${quoted.replaceAll('"', "'")}`, () => response.destroy());
       return;
     case "nonsense":
-      // Types that are wrong, and names that nobody knows.
+      // Wrong types and unknown field names.
       send(200, {
         external_id: externalId,
         details: { payment_id: `p-${externalId}`, status: quoted },

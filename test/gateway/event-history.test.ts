@@ -46,7 +46,7 @@ async function pageOf(kind: "payment" | "payout", externalId: string, args: stri
   return data[kind].eventsConnection as Page;
 }
 
-/** Refunds of one payment, by the service's callbacks: as many events. */
+/** Adds events `from` to `to`, exclusive, by callbacks: number 0 pays, the others are refunds. */
 async function addEvents(externalId: string, from: number, to: number, of = gateway) {
   for (let nth = from; nth < to; nth++) {
     const body = JSON.stringify({
@@ -77,7 +77,7 @@ function listEvents(externalId: string, init: { pageSize: number; newestFirst: b
 for (const newestFirst of [false, true]) {
   const order = newestFirst ? "newest first" : "oldest first";
 
-  test(`a payment's history is ListEvents, with its tokens as cursors, ${order}`, async () => {
+  test(`a payment's eventsConnection pages like ListEvents, with the same tokens, ${order}`, async () => {
     const externalId = `order-${order.replace(" ", "-")}`;
     await addEvents(externalId, 0, 5);
     const list = await listEvents(externalId, { pageSize: 100, newestFirst });
@@ -97,7 +97,7 @@ for (const newestFirst of [false, true]) {
       endCursor: nextPageToken,
     });
 
-    // What comes meanwhile shifts nothing.
+    // An event that arrives between two pages does not shift them.
     await addEvents(externalId, 5, 6);
     const after = `after: "${first.pageInfo.endCursor}", newestFirst: ${newestFirst}`;
     const rest = await pageOf("payment", externalId, after);
@@ -123,7 +123,7 @@ for (const newestFirst of [false, true]) {
   });
 }
 
-test("a payout has its history too, also on the answer that made it", async () => {
+test("a payout has an eventsConnection, also in the answer of requestPayout", async () => {
   const { data, errors } = await graphql(`mutation { requestPayout(input: {
     order: {currency: "UAH", description: "d", externalId: "payout-1", originalAmount: "100.00"}
     payer: {entityId: "1"}
@@ -137,7 +137,7 @@ test("a payout has its history too, also on the answer that made it", async () =
   assert.deepEqual(edges[0], made);
 });
 
-test("what is no page is refused by name, and the payment stands all the same", async () => {
+test("an invalid page argument is refused by name, and the payment is answered", async () => {
   await addEvents("order-refused", 0, 3);
   const { pageInfo } = await pageOf("payment", "order-refused", "first: 1");
   for (const [args, path] of [
@@ -155,7 +155,7 @@ test("what is no page is refused by name, and the payment stands all the same", 
   }
 });
 
-test("who may not read payments reads no history of theirs", async () => {
+test("a caller without payments:read gets no eventsConnection of a payment", async () => {
   const key = newKey();
   const keys = keysText([{ name: "shop", key, scopes: ["payments:write"] }]);
   const kept = await startTestGateway({
@@ -180,7 +180,7 @@ test("who may not read payments reads no history of theirs", async () => {
   assert.equal(errors?.[0]?.extensions.code, "FORBIDDEN");
 });
 
-test("a history within a history costs as many as there may be", async () => {
+test("a nested eventsConnection costs its largest possible size and is too complex", async () => {
   const below = "eventsConnection(first: 100) { edges { node { payment { id } } } }";
   const { errors: none } = await graphql(`{ payment(externalId: "x") { ${below} } }`);
   assert.equal(none, undefined);

@@ -45,7 +45,7 @@ function events(gateway: Gateway) {
 
 const headers = { authorization: `Bearer ${key}` };
 
-/** The address that a page watches with a watch token, by way of the proxy. */
+/** The URL with a watch token that a page opens through the proxy: GraphQL, or a plain watch. */
 async function addressOf(
   gateway: Gateway,
   proxy: Pick<Link, "url">,
@@ -64,7 +64,7 @@ async function addressOf(
   return `${proxy.url}/graphql?${new URLSearchParams({ query, watch_token: token })}`;
 }
 
-/** The cursors of all events of the log. */
+/** The cursors of the first `count` events in the log. */
 async function logged(gateway: Gateway, count: number): Promise<string[]> {
   const cursors: string[] = [];
   const signal = AbortSignal.timeout(timeoutMs);
@@ -76,7 +76,10 @@ async function logged(gateway: Gateway, count: number): Promise<string[]> {
   return cursors;
 }
 
-/** Events before, while and after the connection is broken, so many times; then the end. */
+/**
+ * Sends events before and after each of `times` cuts of the connection, then the final event.
+ * Resolves with the number of events.
+ */
 async function broken(
   times: number,
   { gateway, proxy }: Started,
@@ -170,7 +173,7 @@ for (const [name, plain] of [
   });
 }
 
-test("a plain watch is of what its token is for, and its cursor one of the log", async (t) => {
+test("a plain watch serves only its token's payment, and its cursors are those of the log", async (t) => {
   const { gateway } = await start(t);
   const address = await addressOf(gateway, { url: gateway.publicUrl }, "order", true);
   await sendEvent(gateway, "order", 0, "payment");
@@ -187,7 +190,7 @@ test("a plain watch is of what its token is for, and its cursor one of the log",
   assert.equal((await ask(`${address}&after=${cursor}`)).status, 204);
   assert.equal((await ask(`${address}&after=nonsense`)).status, 400);
   assert.equal((await ask(address, { "last-event-id": "nonsense" })).status, 400);
-  // The header goes before the address.
+  // Last-Event-ID takes precedence over `after`.
   const both = { "last-event-id": cursor };
   assert.equal((await ask(`${address}&after=nonsense`, both)).status, 204);
   assert.equal((await ask(address.replace("/order?", "/another?"))).status, 403);
@@ -195,7 +198,7 @@ test("a plain watch is of what its token is for, and its cursor one of the log",
   assert.equal((await ask(`${gateway.publicUrl}/watch/payments/order`)).status, 401);
 });
 
-test("plain watches count among a caller's streams", async (t) => {
+test("plain watches count towards a caller's streams", async (t) => {
   const { gateway } = await start(t, { MAX_STREAMS_PER_CALLER: "1" });
   const address = await addressOf(gateway, { url: gateway.publicUrl }, "order", true);
   const leave = new AbortController();
@@ -206,7 +209,7 @@ test("plain watches count among a caller's streams", async (t) => {
   assert.match(refused, /^: more than 1 streams of one caller$/m);
 });
 
-test("a plain watch ends at a shutdown with the cursor to go on from", async (t) => {
+test("a plain watch ends at a shutdown with the cursor to resume from", async (t) => {
   const gateway = await startTestGateway();
   t.after(() => gateway.stop());
   await sendEvent(gateway, "order", 0);
@@ -225,7 +228,7 @@ test("a plain watch ends at a shutdown with the cursor to go on from", async (t)
   assert.ok(first && last === first);
 });
 
-test("the EventSource of a browser goes on where it was when the gateway is restarted or dies", {
+test("a browser's EventSource misses no event when the gateway is restarted or killed", {
   timeout: 90_000,
   skip: withoutRedis || withoutChromium,
 }, async (t) => {
@@ -240,7 +243,7 @@ test("the EventSource of a browser goes on where it was when the gateway is rest
     const { public: publicUrl = "", rpc: rpcUrl = "" } = await spawned.ready;
     return { ...spawned, publicUrl, rpcUrl };
   };
-  // Not one that the system gives to another while the gateway is away.
+  // Unlike port 0: the system gives this port to no other process while the gateway is away.
   let gateway = await start({ PUBLIC_ADDR: `127.0.0.1:${await freePort()}` });
   const address = new URL(gateway.publicUrl);
   await tab.goto(`${address.origin}/demo`);
@@ -256,7 +259,7 @@ test("the EventSource of a browser goes on where it was when the gateway is rest
     gateway.child.kill(signal);
     await gateway.exit;
     gateway = await start({ PUBLIC_ADDR: address.host });
-    // Before the page has come back, or about then.
+    // Sent before or while the page reconnects.
     for (const end = sent + 5; sent < end; sent++) await sendEvent(gateway, "order", sent);
     await until(() => seen.length === sent, "events after the restart");
   }
@@ -269,7 +272,7 @@ test("the EventSource of a browser goes on where it was when the gateway is rest
   assert.deepEqual(seen, cursors);
 });
 
-/** Runs in the page: an EventSource that knows nothing of `complete`. Resolves when it is open. */
+/** Runs in the page: an EventSource that ignores `complete`. Resolves when it is open. */
 function watchInPage(address: string): Promise<void> {
   const page = globalThis as unknown as {
     EventSource: typeof EventSource;

@@ -8,7 +8,7 @@ import { until } from "../until.ts";
 
 const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` };
 
-/** Why tests behind HAProxy cannot run here, for `skip`; false if they can. In CI they never skip. */
+/** Why tests behind HAProxy cannot run here, for `skip`; false if they can, and always in CI. */
 export const withoutHaproxy: string | false =
   process.env.CI || spawnSync("haproxy", ["-v"], { env }).status === 0
     ? false
@@ -21,14 +21,14 @@ export interface Backend {
   readonly admin: string;
 }
 
-/** A proxy in front of some gateways, which it asks for their readiness ten times a second. */
+/** A HAProxy in front of some gateways. It requests their `/readyz` ten times a second. */
 export interface Haproxy {
   /** HTTP/2 from the caller to the rpc listener, as gRPC needs it. */
   readonly grpcUrl: string;
   /** HTTP/1.1 from the caller to the rpc listener. */
   readonly rpcUrl: string;
   readonly publicUrl: string;
-  /** Resolves when so many gateways take calls, on each listener. */
+  /** Resolves when `count` gateways are up on each listener. */
   serving(count: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -59,7 +59,7 @@ export async function startHaproxy(backends: readonly Backend[], triesLeft = 5):
     await serving(backends.length);
   } catch (error) {
     await close();
-    // Someone else may be faster to take a port that was free.
+    // Another process may have taken a port that was free before.
     if (triesLeft === 0 || !/cannot bind/i.test(errors)) throw error;
     return startHaproxy(backends, triesLeft - 1);
   }
@@ -69,7 +69,10 @@ export async function startHaproxy(backends: readonly Backend[], triesLeft = 5):
 
 type Ports = Record<"grpc" | "rpc" | "web" | "stats", number>;
 
-/** As an operator would write it. Only connections that were refused are tried again: nothing was sent. */
+/**
+ * A configuration as an operator would write it. It retries only connections that were not
+ * established, on which nothing was sent.
+ */
 function configuration(backends: readonly Backend[], { grpc, rpc, web, stats }: Ports): string {
   const servers = (listener: "rpc" | "public", options = "") =>
     backends
@@ -113,7 +116,7 @@ frontend stats
 `;
 }
 
-/** Servers that take calls, over all listeners. */
+/** Number of servers that are up, over all listeners. */
 async function upOf(stats: number): Promise<number> {
   const csv = await (await fetch(`http://127.0.0.1:${stats}/;csv`)).text();
   return csv.split("\n").filter((line) => /^\w+,gateway\d+,/.test(line) && line.includes(",UP,"))

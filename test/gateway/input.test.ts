@@ -5,7 +5,7 @@ import fc from "fast-check";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { startBefore } from "../start.ts";
 
-/** An upstream that counts what reaches it and answers a payment with the amount it was sent. */
+/** Requests that reached the upstream, which answers a payment with the amount that it received. */
 const received: { url: string; body: string }[] = [];
 const upstream = createServer(async (request, response) => {
   const body = await textOf(request);
@@ -258,7 +258,7 @@ for (const [method, request, fields] of refusals) {
   });
 }
 
-test("GraphQL refuses the same with the field's path, before anything is sent", async () => {
+test("GraphQL refuses invalid fields by their paths before anything is sent", async () => {
   const { data } = await graphql(
     `mutation ($input: CreatePaymentInput!) { createPayment(input: $input) {
       __typename ... on InvalidInputError { fields { path } } } }`,
@@ -285,7 +285,7 @@ test("GraphQL refuses the same with the field's path, before anything is sent", 
   assert.equal(received.length, 0);
 });
 
-test("the good request is sent: the refusals above fail for what they name", async () => {
+test("control: the valid request is sent, so the refusals are due to the fields they name", async () => {
   const { status } = await rpc("PaymentService/CreatePayment", good);
   assert.equal(status, 200);
   assert.equal(received[0]?.url, "/base/api/payments/v1/new");
@@ -300,7 +300,7 @@ test("the good request is sent: the refusals above fail for what they name", asy
   });
 });
 
-test("what the spec does not forbid is sent: long ids, empty values, short card numbers", async () => {
+test("values that the spec allows are sent: long ids, empty values, short card numbers", async () => {
   const browser = {
     browser_accept_header: "",
     browser_color_depth: "24",

@@ -33,7 +33,7 @@ after(() => gateway.stop());
 
 const password = "sandbox-password";
 
-test("a 3DS payment shows pending, then success, to gRPC, SSE and WebSocket at once", async () => {
+test("watchers of a 3DS payment by gRPC, SSE and WebSocket all get pending, then success", async () => {
   const externalId = "order-3ds";
   const watchers = [watchByGrpc, watchBySse, watchByWebSocket].map((watch) => watch(externalId));
 
@@ -56,7 +56,7 @@ test("a 3DS payment shows pending, then success, to gRPC, SSE and WebSocket at o
   });
 });
 
-test("the same callback three times shows once, and a refund shows as a further event", async () => {
+test("a callback that is sent three times is one event, and a refund is another", async () => {
   const externalId = "order-refund";
   const body = (operation: string, status: string) =>
     JSON.stringify({
@@ -83,7 +83,7 @@ test("the same callback three times shows once, and a refund shows as a further 
   const success = body("payment", "success");
   const first = next();
   for (let n = 0; n < 3; n++) assert.equal(await sendCallback(success), 200);
-  // The same step in other words is the same step.
+  // The same callback with other whitespace is the same event.
   assert.equal(await sendCallback(` ${success}`), 200);
   await first;
   const second = next();
@@ -96,7 +96,7 @@ test("the same callback three times shows once, and a refund shows as a further 
   assert.equal(payment?.operation, PaymentOperation.PAYMENT, "a refund does not hide the payment");
 });
 
-test("a watcher that comes back with its cursor sees what it missed, once", async () => {
+test("a watcher that resumes from its cursor gets each missed event once", async () => {
   const externalId = "order-resume";
   await createPayment(externalId, "4000000000003014");
   const first = await firstEvent(externalId);
@@ -113,7 +113,7 @@ test("a watcher that comes back with its cursor sees what it missed, once", asyn
   assert.deepEqual(resumed, ["CALLBACK"]);
 });
 
-test("a watch token opens its own payment to an EventSource, and no other", async () => {
+test("a watch token lets an EventSource watch its own payment and no other", async () => {
   await createPayment("order-watched", "4111111111111111");
   const made = await graphql(
     gateway,
@@ -144,7 +144,7 @@ async function createPayment(externalId: string, number: string) {
   return payment;
 }
 
-/** Opens a page of the sandbox and presses one of its buttons, as a browser without scripts would. */
+/** Opens a sandbox page and presses one of its buttons, as a browser without scripts would. */
 async function clickThrough(page: string, button: string): Promise<void> {
   const html = await (await fetch(page)).text();
   const form = /<form[^>]*action="([^"]*)"/.exec(html)?.[1] ?? "";
@@ -175,7 +175,7 @@ function nameOf(desc: DescEnum, value: number | undefined): string | undefined {
   return desc.value[value ?? 0]?.localName;
 }
 
-/** The first event of a watch, which then is cancelled: leaving the loop alone would not end it. */
+/** Reads the first event of a watch and aborts it: leaving the loop alone would not end it. */
 async function firstEvent(externalId: string): Promise<Event> {
   const leave = new AbortController();
   const { signal } = leave;
@@ -189,7 +189,7 @@ async function firstEvent(externalId: string): Promise<Event> {
   }
 }
 
-/** By grpc-js alone, as a Node.js service without Connect would. */
+/** Watches with grpc-js alone, as a Node.js service without Connect would. */
 function watchByGrpc(externalId: string): Promise<string[]> {
   const Client = grpc.makeGenericClientConstructor(
     {

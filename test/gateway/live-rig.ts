@@ -5,12 +5,12 @@ import net from "node:net";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { sign } from "../../src/wire/signature.ts";
 
-/** A TCP proxy in front of one listener, whose connections break when the test says so. */
+/** A TCP proxy in front of one listener that can break its connections. */
 export interface Link extends AsyncDisposable {
   readonly url: string;
   /** Connections made so far. */
   readonly made: number;
-  /** Resets every connection at once. New ones are taken. */
+  /** Resets every open connection. New ones are accepted. */
   cut(): void;
 }
 
@@ -87,10 +87,10 @@ export async function sendEvent(
   assert.equal(response.statusCode, 200);
 }
 
-/** Thousands of callbacks by `fetch` would take the test more processor time than the gateway. */
+/** `fetch` would need more processor time for thousands of callbacks than the gateway does. */
 const agent = new http.Agent({ keepAlive: true });
 
-/** Sends so many events from the `from`th on, ten at a time, each of at least so many bytes. */
+/** Sends `count` events from the `from`th on, ten at a time, each of at least `bytes` bytes. */
 export async function sendEvents(
   gateway: Pick<Gateway, "publicUrl">,
   from: number,

@@ -20,11 +20,11 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-/** The sandbox charges these, and loses the answer, or the answer and the callback. */
+/** Cards that the sandbox charges, and then loses the answer, or the answer and the callback. */
 const answerLost = "4000000000000762";
 const bothLost = "4000000000000713";
 
-test("a lost answer shows as unknown, never as failed, and settles when the callback comes", async () => {
+test("a lost answer is reported as unknown, never as failed, and the callback settles it", async () => {
   const externalId = "answer-lost";
   const seen = watch(externalId);
   await assertUnknown(create(externalId, answerLost), externalId);
@@ -33,7 +33,7 @@ test("a lost answer shows as unknown, never as failed, and settles when the call
   assert.equal(settled.payment?.details?.status, PaymentStatus.SUCCESS);
 });
 
-test("a lost answer and a lost callback settle by asking for the callback", async () => {
+test("a lost answer and callback are settled by asking the service to resend the callback", async () => {
   const externalId = "both-lost";
   await assertUnknown(create(externalId, bothLost), externalId);
   const seen: unknown[] = [];
@@ -42,7 +42,7 @@ test("a lost answer and a lost callback settle by asking for the callback", asyn
   assert.equal(seen.at(-1), true);
   const settled = await untilKnown(externalId);
   assert.equal(settled.payment?.details?.status, PaymentStatus.SUCCESS);
-  // The next call would settle it itself, and no look-up would be told of it.
+  // Wait until the look-up settles the outcome: otherwise the call below would, uncounted here.
   const deadlineMs = Date.now() + timeoutMs;
   while (!isSettledBy("resend", await metrics())) {
     assert.ok(Date.now() < deadlineMs, "it is settled");
@@ -51,7 +51,7 @@ test("a lost answer and a lost callback settle by asking for the callback", asyn
   await assert.rejects(create(externalId, "4111111111111111"), { code: Code.AlreadyExists });
 });
 
-test("until an unknown outcome is settled it is shown as unknown, and nothing is sent again", async (t) => {
+test("an outcome that is not settled is reported as unknown, and nothing is sent again", async (t) => {
   const own = await startTestGateway({ RECONCILE_AFTER: "60s" });
   t.after(() => own.stop());
   const externalId = "unsettled";
@@ -77,7 +77,7 @@ test("until an unknown outcome is settled it is shown as unknown, and nothing is
   });
 });
 
-test("a pending payment whose callback never comes settles by operation info", async () => {
+test("a pending payment whose callback never arrives is settled by operation info", async () => {
   const externalId = "callback-lost";
   const sources: (EventSource | undefined)[] = [];
   const watched = (async () => {
@@ -94,7 +94,7 @@ test("a pending payment whose callback never comes settles by operation info", a
   assert.equal(after?.isSuccess, true);
 });
 
-test("a payout whose answer and callback are lost settles by payout info", async () => {
+test("a payout whose answer and callback are lost is settled by payout info", async () => {
   const externalId = "payout-lost";
   const payouts = createClient(PayoutService, transport());
   const seen = (async () => {
@@ -109,7 +109,7 @@ test("a payout whose answer and callback are lost settles by payout info", async
   assert.deepEqual(await seen, ["UNKNOWN", "final true"]);
 });
 
-test("who looks a payout in doubt up learns what became of it at once", async () => {
+test("GetPayout reports at once what became of a payout with an unknown outcome", async () => {
   const externalId = "payout-looked-up";
   await assertUnknown(requestPayout(externalId, "10.71"), externalId);
   const payouts = createClient(PayoutService, transport());
@@ -117,13 +117,13 @@ test("who looks a payout in doubt up learns what became of it at once", async ()
   assert.deepEqual([payout?.externalId, outcomeUnknown], [externalId, false]);
 });
 
-test("a payout in doubt that the service does not find is not told as one that is not", async () => {
+test("a payout with an unknown outcome is NOT_FOUND only after repeated look-ups", async () => {
   const externalId = "payout-in-doubt";
   const payouts = createClient(PayoutService, transport());
   await assert.rejects(payouts.getPayout({ externalId }), { code: Code.NotFound }, "the control");
-  // HTTP 500 with a page: nothing was paid out, but who can tell?
+  // HTTP 500 with an HTML page: nothing was paid out, but the answer does not show that.
   await assertUnknown(requestPayout(externalId, "10.72"), externalId);
-  // Asked often enough, the service's no is a no.
+  // After enough NOT_FOUND answers of the service, the payout is NOT_FOUND.
   for (;;) {
     const known = await payouts.getPayout({ externalId }).catch((error: ConnectError) => error);
     if (known instanceof ConnectError) {
@@ -131,13 +131,13 @@ test("a payout in doubt that the service does not find is not told as one that i
       break;
     }
     assert.equal(known.outcomeUnknown, true);
-    // Asking as fast as the budget allows would leave the reconciler nothing to spare.
+    // Polling as fast as the budget allows would leave none for the reconciler.
     await delay(200);
   }
   assert.equal((await graphql(gateway, payoutQuery(externalId))).data.payout, null);
 });
 
-test("a call that never charged anything turns out as not done, and may be made again", async () => {
+test("a call that charged nothing becomes NOT_DONE, and may be made again", async () => {
   const externalId = "never-arrived";
   const outcomes: CallOutcome[] = [];
   const watched = (async () => {
@@ -146,11 +146,11 @@ test("a call that never charged anything turns out as not done, and may be made 
       if (event?.callOutcome === CallOutcome.NOT_DONE) return;
     }
   })();
-  // HTTP 500 with a page: nothing was charged, but who can tell?
+  // HTTP 500 with an HTML page: nothing was charged, but the answer does not show that.
   await assertUnknown(create(externalId, "4000000000000721"), externalId);
   await watched;
   assert.deepEqual(outcomes, [CallOutcome.UNKNOWN, CallOutcome.NOT_DONE]);
-  // The lock goes right behind the event.
+  // The lock is released right after the event.
   for (;;) {
     const again = await rpc()
       .getPayment({ externalId })
@@ -161,7 +161,7 @@ test("a call that never charged anything turns out as not done, and may be made 
   assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
 });
 
-test("a payment that another client made settles though its last callback never comes", async () => {
+test("a payment of another client is settled although its last callback never arrives", async () => {
   const externalId = "made-elsewhere";
   const authorization = `Basic ${Buffer.from("sandbox:sandbox-password").toString("base64")}`;
   const made = await fetch(`${gateway.sandboxUrl}/api/payments/v1/new`, {
@@ -192,7 +192,7 @@ test("a payment that another client made settles though its last callback never 
   assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
 });
 
-test("what nobody can tell the end of is an operator's when a day was moved by", async (t) => {
+test("a call that is not settled within RECONCILE_GIVE_UP is flagged needs_operator", async (t) => {
   const own = await startTestGateway({ RECONCILE_GIVE_UP: "24h" });
   t.after(() => own.stop());
   const { createPayment, getPayment } = createClient(PaymentService, transport(own));
@@ -213,7 +213,7 @@ test("what nobody can tell the end of is an operator's when a day was moved by",
   }
 });
 
-test("the metrics tell what was settled, by what", async () => {
+test("the metrics count settled calls by what settled them", async () => {
   const text = await metrics();
   for (const by of ["event", "resend", "operation", "payout", "notFound"]) {
     assert.ok(isSettledBy(by, text), by);
@@ -240,7 +240,7 @@ async function assertUnknown(call: Promise<unknown>, externalId: string): Promis
   });
 }
 
-/** Asks until nothing is unknown of it. */
+/** Polls until the outcome is known. */
 async function untilKnown(externalId: string) {
   for (;;) {
     const known = await rpc().getPayment({ externalId });

@@ -10,7 +10,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { startBefore } from "../start.ts";
 
-/** Half of a surrogate pair as JSON can write it, and UTF-8 cannot. */
+/** Half of a surrogate pair, which JSON can express and UTF-8 cannot. */
 const half = "\\ud800";
 
 const upstream = createServer(async (request, response) => {
@@ -47,7 +47,7 @@ async function counted(): Promise<string[]> {
   return text.split("\n").filter((line) => /^payments_gateway_upstream_malformed_texts/.test(line));
 }
 
-test("a rightly signed callback with half of a surrogate pair is stored, and an event", async () => {
+test("a signed callback with half of a surrogate pair is stored and becomes an event", async () => {
   const body = paymentBody("by-callback");
   const send = () =>
     fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
@@ -63,7 +63,7 @@ test("a rightly signed callback with half of a surrogate pair is stored, and an 
   assert.ok((await counted()).some((line) => line.includes(field)));
 });
 
-test("an answer with half of a surrogate pair is an answer, and an event", async () => {
+test("an answer with half of a surrogate pair is returned and becomes an event", async () => {
   const { payment } = await payments().createPayment({
     externalId: "by-answer",
     amount: "1.00",
@@ -79,7 +79,7 @@ test("an answer with half of a surrogate pair is an answer, and an event", async
   assert.ok((await counted()).some((line) => line.includes(field)));
 });
 
-test("a dead letter with half of a surrogate pair is kept, not asked for again", async () => {
+test("a dead letter with half of a surrogate pair is acknowledged, so it is not sent again", async () => {
   const body = `{"nothing":"${half}"}`;
   const response = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
     method: "POST",

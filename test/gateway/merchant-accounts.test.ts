@@ -77,7 +77,7 @@ async function first<T>(stream: AsyncIterable<T>): Promise<T | undefined> {
   return undefined;
 }
 
-test("a key limited to an account uses it without saying so, and no other", async () => {
+test("a key limited to one account uses it by default and no other", async () => {
   const { payment } = await payments().createPayment(request("limited"), as(shopKey));
   assert.ok(payment);
   assert.equal(emulators[0]?.ledger().payments.length, 1);
@@ -102,7 +102,7 @@ test("a key limited to an account uses it without saying so, and no other", asyn
   );
 });
 
-test("the same external id is another payment in another account", async () => {
+test("the same external id is a different payment in another account", async () => {
   await payments().createPayment(request("same"), as(shopKey));
   assert.equal(
     await codeOf(payments().getPayment({ externalId: "same" }, as(marketKey))),
@@ -115,7 +115,7 @@ test("the same external id is another payment in another account", async () => {
   assert.notEqual(a?.payment?.details?.paymentId, b?.payment?.details?.paymentId);
 });
 
-test("an account's stream has its own events alone", async () => {
+test("an account's stream has only its own events", async () => {
   await payments().createPayment(request("of-shop"), as(shopKey));
   await payments().createPayment(request("of-market"), as(marketKey));
   const seen: string[] = [];
@@ -128,14 +128,14 @@ test("an account's stream has its own events alone", async () => {
   assert.equal((await first(watch))?.event?.externalId, "of-market");
 });
 
-test("a cursor of one account opens nothing in another", async () => {
+test("a cursor of one account is OUT_OF_RANGE in another", async () => {
   for (let n = 0; n < 10; n++) await payments().createPayment(request(`ahead-${n}`), as(shopKey));
   const { cursor } = await payments().getPayment({ externalId: "ahead-9" }, as(shopKey));
   const foreign = events().streamEvents({ afterCursor: cursor }, as(marketKey));
   assert.equal(await codeOf(first(foreign)), Code.OutOfRange);
 });
 
-test("an Idempotency-Key of one account is another's to use", async () => {
+test("two accounts may use the same Idempotency-Key", async () => {
   const header = { "idempotency-key": "the-same-key" };
   const one = await payments().createPayment(request("idem-1"), as(shopKey, header));
   const two = await payments().createPayment(request("idem-2"), as(marketKey, header));
@@ -144,7 +144,7 @@ test("an Idempotency-Key of one account is another's to use", async () => {
   assert.equal(await codeOf(again), Code.AlreadyExists);
 });
 
-test("a watch token is good for its account alone", async () => {
+test("a watch token is valid only for its account", async () => {
   await payments().createPayment(request("watched"), as(shopKey));
   const { token } = await events().createWatchToken(
     { externalId: "watched", kind: EventKind.PAYMENT },

@@ -12,16 +12,16 @@ import { startTestGateway } from "../start.ts";
 import { between, seeded } from "../upstream/random.ts";
 import { type MoneyFault, type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 
-/** 300 of each in the long form, `npm run faults`. */
+/** Payments per fault: 300 in the long form, `npm run faults`. */
 const tries = Number(process.env.MONEY_TRIES ?? 6);
 const seed = Number(process.env.SEED ?? 1);
 
 const unanswered = [
   ...(["resetBefore", "resetAfter", "stall", "html502", "truncated"] as const),
-  // HTTP 200 with an Error object that says that the service itself failed.
+  // HTTP 200 with an Error object about a failure of the service itself.
   ...(["okOpen", "okOpenUncharged"] as const),
 ];
-/** `okRejected` is HTTP 200 with an Error object that says no: the spec ties no status to errors. */
+/** `okRejected`: HTTP 200 with an Error object that rejects. The spec ties no status to errors. */
 const refused = {
   ...{ errorObject: Code.FailedPrecondition, okRejected: Code.FailedPrecondition },
   tooMany: Code.ResourceExhausted,
@@ -44,7 +44,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
     upstream = await startMoneyUpstream("password");
     gateway = await startTestGateway({ ...settings, UPSTREAM_URL: upstream.url });
     rpc = createClient(PaymentService, createGrpcTransport({ baseUrl: gateway.rpcUrl }));
-    // Nothing is settled before the service is back.
+    // While the service is down, its look-ups fail, so no outcome is settled.
     upstream.down = true;
   });
   after(async () => {
@@ -62,7 +62,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
     return rpc.createPayment(requestOf(externalId, amount));
   }
 
-  /** A try, between payments that go well: the breaker shall not keep it from the service. */
+  /** Makes a payment between successful ones, which keep the circuit breaker closed. */
   async function tryOne(fault: MoneyFault, n: number): Promise<[string, unknown]> {
     const externalId = `${fault}-${n}`;
     for (const other of [1, 2, 3]) await pay(`none-${externalId}-${other}`).catch(() => {});
@@ -72,7 +72,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
         (thrown: unknown) => thrown,
       );
       if (upstream.arrivals.has(externalId)) return [externalId, error];
-      // Never sent: then nothing is unknown of it.
+      // The call was not sent, so its outcome is not unknown.
       assert.ok(
         error instanceof ConnectError && error.findDetails(OutcomeUnknownSchema).length === 0,
       );
@@ -82,7 +82,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
   }
 
   for (const fault of unanswered) {
-    test(`${fault}: UNKNOWN with OutcomeUnknown, ${tries} times`, async () => {
+    test(`${fault} ends a payment with UNKNOWN and OutcomeUnknown, ${tries} times`, async () => {
       for (let from = 0; from < tries; from += 10) {
         const batch = Array.from({ length: Math.min(10, tries - from) }, (_, n) => from + n);
         for (const [id, error] of await Promise.all(batch.map((n) => tryOne(fault, n)))) {
@@ -98,7 +98,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
   }
 
   for (const [fault, code] of Object.entries(refused)) {
-    test(`${fault}: a refusal is no doubt, ${tries} times`, async () => {
+    test(`${fault} is a refusal, not an unknown outcome, ${tries} times`, async () => {
       for (let n = 0; n < tries; n++) {
         const [id, error] = await tryOne(fault as MoneyFault, n);
         assert.equal((error as ConnectError).code, code);
@@ -108,7 +108,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
     });
   }
 
-  test(`a connection refused is never sent, and frees its key, ${tries} times`, async (t) => {
+  test(`a call whose connection is refused is not sent and frees its key, ${tries} times`, async (t) => {
     const other = await startMoneyUpstream("password");
     const gateway = await startTestGateway({ ...settings, UPSTREAM_URL: other.url });
     t.after(async () => {
@@ -118,7 +118,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
     const client = createClient(PaymentService, createGrpcTransport({ baseUrl: gateway.rpcUrl }));
     const pay = (externalId: string) =>
       client.createPayment(requestOf(externalId), { headers: { "idempotency-key": externalId } });
-    // More go well than fail: the breaker shall not keep them from being tried.
+    // More calls succeed than fail, so that the circuit breaker stays closed.
     const goWell = async (n: string) => {
       for (let m = 0; m < 8; m++) await pay(`none-well-${n}-${m}`);
     };
@@ -146,7 +146,7 @@ describe(`payments whose answers get lost (SEED=${seed})`, { timeout: 1_800_000 
     for (const [id, charges] of other.charges) assert.equal(charges, 1, id);
   });
 
-  test("all are settled within 60 s of the service's recovery, and none was charged twice", async (t) => {
+  test("all outcomes are settled within 60 s of the service's recovery, and none is charged twice", async (t) => {
     upstream.down = false;
     const since = performance.now();
     for (const externalId of unknown) {

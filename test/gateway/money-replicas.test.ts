@@ -12,7 +12,7 @@ import { until } from "../until.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
-/** 100 of each in the long form, `npm run faults`. */
+/** Number of keys, of callers of each key and of killed calls: 100 in `npm run faults`. */
 const size = Number(process.env.MONEY_SIZE ?? 12);
 const kills = Number(process.env.MONEY_KILLS ?? 1);
 const password = "password";
@@ -69,11 +69,11 @@ describe("calls that move money, at three gateways on one Redis", {
       key === undefined ? {} : { headers: { "idempotency-key": key } },
     );
 
-  test("a key means once: all its callers get the first answer", async (t) => {
+  test("callers with the same key send one payment, and all get its answer", async (t) => {
     upstream.answerMs = 50;
     const keys = Array.from({ length: size }, (_, n) => `key-${n}`);
     let again = 0;
-    /** Gateways too busy to send a call say so; a key is there to come again with. */
+    /** Repeats a call that a busy gateway did not send: the key makes that safe. */
     const payWithKey = async (replica: Replica, key: string) => {
       for (;;) {
         try {
@@ -111,7 +111,7 @@ describe("calls that move money, at three gateways on one Redis", {
     );
   });
 
-  test("one attempt at a time: of many at once, all but one are ABORTED", async () => {
+  test("of many calls for one payment at once, all but one are ABORTED", async () => {
     const release = upstream.hold();
     let refused = 0;
     const calls = Array.from({ length: 30 }, (_, n) =>
@@ -130,7 +130,7 @@ describe("calls that move money, at three gateways on one Redis", {
     assert.equal(upstream.charges.get("none-one"), 1);
   });
 
-  test("while Redis stalls, no gateway sends what is open at another one", async () => {
+  test("while Redis stalls, no gateway sends a call that is in flight at another one", async () => {
     const externalId = "none-stalled";
     const release = upstream.hold();
     const first = pay(replicas[0]!, externalId);
@@ -146,7 +146,7 @@ describe("calls that move money, at three gateways on one Redis", {
     assert.equal(upstream.arrivals.get(externalId), 1);
   });
 
-  test("control: gateways that share no lock and no keys charge as often as they are asked", async () => {
+  test("control: gateways that share neither locks nor keys charge for each call", async () => {
     const apart = await Promise.all([
       start({ REDIS_URL: redis.url, REDIS_PREFIX: "apart" }),
       start({}),
@@ -160,7 +160,7 @@ describe("calls that move money, at three gateways on one Redis", {
     for (const { child } of apart) child.kill("SIGKILL");
   });
 
-  test("an unknown outcome is shown and settled by another gateway's key and look-up", async () => {
+  test("other gateways report an unknown outcome by key and look-up, and settle it", async () => {
     const externalId = "resetAfter-1";
     const isUnknown = (error: unknown) =>
       error instanceof ConnectError &&
@@ -178,14 +178,14 @@ describe("calls that move money, at three gateways on one Redis", {
   });
 
   for (let round = 0; round < kills; round++) {
-    test(`a gateway killed in mid-call leaves its call unknown, not free (${round})`, async (t) => {
+    test(`calls of a killed gateway are unknown and locked until they are settled (${round})`, async (t) => {
       const victim = replicas.pop()!;
       const all = Array.from({ length: size }, (_, n) => `none-kill-${round}-${n}`);
       upstream.answerMs = 60_000;
       const ended = new Set<string>();
       const calls = all.map((id) => pay(victim, id, id).finally(() => ended.add(id)));
       const over = Promise.allSettled(calls);
-      // A gateway that has only just begun may refuse some: those were never sent.
+      // A gateway that has just started may refuse some calls, which it never sends.
       await until(async () => all.every((id) => upstream.charges.has(id) || ended.has(id)));
       const ids = all.filter((id) => upstream.charges.has(id));
       assert.ok(ids.length > size / 2, `${ids.length} were sent`);
@@ -211,10 +211,10 @@ describe("calls that move money, at three gateways on one Redis", {
     });
   }
 
-  test("without Redis a key is refused, and other payments go on", async () => {
+  test("without Redis a call with a key is refused, and other payments continue", async () => {
     await redis.kill();
     await assert.rejects(pay(replicas[0]!, "none-keyed", "k"), { code: Code.Unavailable });
-    // Its own share of the budget begins with nothing, since others may have just used theirs.
+    // Its share of the budget starts empty, since other gateways may have just spent theirs.
     const paying = async () => await pay(replicas[0]!, "none-alone").catch(() => undefined);
     let paid: Awaited<ReturnType<typeof paying>>;
     await until(async () => {
@@ -226,13 +226,13 @@ describe("calls that move money, at three gateways on one Redis", {
     assert.equal(upstream.charges.has("none-keyed"), false);
   });
 
-  /** The store or the budget was out of reach, and the gateway says when to come again. */
+  /** Whether the gateway did not send the call, for lack of the store or of budget. */
   function wasNotSent(error: unknown): boolean {
     const codes: unknown[] = [Code.Unavailable, Code.ResourceExhausted];
     return error instanceof ConnectError && codes.includes(error.code);
   }
 
-  /** Asks until the payment is shown as paid; it is never shown as failed. */
+  /** Polls until the payment is paid, and asserts that it is never reported as failed. */
   async function settled(replica: Replica, externalId: string): Promise<void> {
     for (;;) {
       const { payment, outcomeUnknown } = await replica.client.getPayment({ externalId });

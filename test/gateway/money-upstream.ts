@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { sign } from "../../src/wire/signature.ts";
 import { freePort } from "../redis/server.ts";
 
-/** What goes wrong with a payment, told by how its external_id begins. */
+/** What goes wrong with a payment: the part of its external_id before the first `-`. */
 const moneyFaults = [
   "none",
   "resetBefore",
@@ -22,29 +22,29 @@ export type MoneyFault = (typeof moneyFaults)[number];
 
 export interface MoneyUpstream {
   readonly url: string;
-  /** By external_id: requests for a payment that began to arrive, and those that charged. */
+  /** Number of payment requests that were read, and of those that charged, by external_id. */
   readonly arrivals: Map<string, number>;
   readonly charges: Map<string, number>;
-  /** The same in their order, with when each was read, by `performance.now()`. */
+  /** The same requests in order. `atMs` is when each was read, by `performance.now()`. */
   readonly requests: { readonly externalId: string; readonly atMs: number; charged: boolean }[];
-  /** While it is down, it answers nothing but what payments are told to get. */
+  /** While true, every request is cut except payments, which get the answer of their fault. */
   down: boolean;
-  /** Where callbacks go instead, as by a proxy in front of the gateways. */
+  /** Origin that callbacks go to instead of their own, as with a proxy before the gateways. */
   callbackTo: string | undefined;
-  /** How long an answer takes, in milliseconds. */
+  /** Delay of an answer to a charge, in milliseconds. */
   answerMs: number;
-  /** Holds answers to charges back until what it returns is called. */
+  /** Holds back answers to charges until the returned function is called. */
   hold(): () => void;
-  /** Refuses connections from now on, and cuts those that there are. */
+  /** Refuses new connections and cuts the open ones. */
   leave(): Promise<void>;
-  /** Listens again, at the same place. */
+  /** Listens again on the same port. */
   comeBack(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * A payments service that charges as soon as it has read a request whole, unless it rejects it, and
- * whatever happens to the answer: the worst that can happen. It sends no callback by itself.
+ * A payments service that charges as soon as it has read a whole request, unless it rejects it,
+ * whatever happens to the answer. It sends a callback only when asked to resend it.
  */
 export async function startMoneyUpstream(password: string): Promise<MoneyUpstream> {
   const arrivals = new Map<string, number>();
@@ -83,7 +83,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
       const told = { code: "insufficient_funds", type: "payment_error", error_id: `e-${id}` };
       return end(response, 200, JSON.stringify(told));
     }
-    // What the service says of its own failures leaves open whether it charged.
+    // An Error object about the service's own failure leaves open whether it charged.
     const ownFailure = JSON.stringify({
       ...{ code: ownFailures[id.length % ownFailures.length], type: "api_error" },
       message: "Something went wrong",
@@ -121,7 +121,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     );
   }
 
-  // Not one that the system gives to another while it is left.
+  // Unlike port 0: the system gives this port to no other process while the service is away.
   const port = await freePort();
   server.listen(port, "127.0.0.1");
   await once(server, "listening");
@@ -156,7 +156,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
   return upstream;
 }
 
-/** Error codes that leave open what became of a call. */
+/** Error codes that leave a call's outcome unknown. */
 const ownFailures = ["internal_error", "timeout", "request_failed"] as const;
 
 function paymentOf(externalId: string): string {

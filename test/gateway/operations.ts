@@ -15,7 +15,7 @@ import {
 } from "../../src/sandbox/ledger/demo-data.ts";
 import { callGraphql, callRpc, type Outcome, type Shown } from "./access.ts";
 
-/** Things that calls are about. */
+/** External ids of the objects that calls refer to. */
 export interface Objects {
   readonly payment: string;
   readonly payout: string;
@@ -33,13 +33,13 @@ export const foreign: Objects = {
   customer: "customer-foreign",
 };
 
-/** One way to reach something, as a caller sees it. */
+/** One RPC method or GraphQL root field, as a caller uses it. */
 export interface Operation {
-  /** RPC method or GraphQL root field. */
+  /** `Service.Method`, or a root field such as `Query.payment`. */
   readonly name: string;
-  /** Written down here, not read from the proto. None: any service. */
+  /** The scope that it needs, not read from the proto. Undefined: any service may call it. */
   readonly scope: string | undefined;
-  /** What a watch token opens it for. */
+  /** The kind of object whose watch token may call it. */
   readonly watches?: "payment" | "payout";
   run(gateway: Gateway, headers: Shown, objects: Objects): Promise<Outcome>;
 }

@@ -5,7 +5,7 @@ import { startTestGateway } from "../start.ts";
 
 const [oldPassword, newPassword] = ["old-password", "new-password"];
 
-/** The steps of SECURITY.md, and which signatures are then on their way. */
+/** The steps in SECURITY.md, and the passwords that sign callbacks during each of them. */
 const steps: [what: string, password: string, previous: string, signed: readonly string[]][] = [
   ["before", oldPassword, "", [oldPassword]],
   ["the new one is known beforehand", oldPassword, newPassword, [oldPassword, newPassword]],
@@ -21,7 +21,7 @@ for (const [what, password, previous, signed] of steps) {
   });
 }
 
-test("outside of the rotation one password alone is right", async (t) => {
+test("outside of a rotation only the current password is accepted", async (t) => {
   assert.equal(await (await start(t, oldPassword, ""))("order", newPassword), 401);
   assert.equal(await (await start(t, newPassword, ""))("order", oldPassword), 401);
 });

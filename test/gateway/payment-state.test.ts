@@ -31,8 +31,8 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-describe("the state of a payment, as a merchant meets it", { timeout: 120_000 }, () => {
-  it("is AUTHORIZED, PAID, PARTIALLY_REFUNDED, REFUNDED for a hold that is confirmed and given back", async () => {
+describe("the state of a payment", { timeout: 120_000 }, () => {
+  it("is AUTHORIZED, PAID, PARTIALLY_REFUNDED, REFUNDED for a hold that is confirmed and refunded", async () => {
     const externalId = "hold";
     const watched = watchUntil(externalId, "REFUNDED");
     const live = subscribe(sse, externalId, {}, (seen) => seen.at(-1)?.state === "REFUNDED");
@@ -41,7 +41,7 @@ describe("the state of a payment, as a merchant meets it", { timeout: 120_000 },
     assert.equal(nameOf(PaymentStateSchema, made.state), "AUTHORIZED");
     const paymentId = made.payment?.details?.paymentId;
     assert.deepEqual(await standing(externalId), ["AUTHORIZED", "PAYMENT SUCCESS 10.10"]);
-    // The callback of the same has nothing to add to its state, and comes before the next step.
+    // The payment's callback does not change the state, but it must arrive before the next step.
     await untilEvent(externalId, made.cursor);
 
     const confirmed = await rpc().confirmPayment({ externalId });
@@ -75,7 +75,7 @@ describe("the state of a payment, as a merchant meets it", { timeout: 120_000 },
     assert.equal((await standing(externalId))[0], "REFUNDED");
   });
 
-  it("comes with the answer, and the cursor goes on behind it", async () => {
+  it("is in the answer, and a watch resumes from the answer's cursor", async () => {
     const externalId = "answered";
     const { payment, state, cursor } = await pay(externalId);
     assert.equal(nameOf(PaymentStateSchema, state), "PAID");
@@ -84,7 +84,7 @@ describe("the state of a payment, as a merchant meets it", { timeout: 120_000 },
     assert.deepEqual(withoutRepeats(seen).slice(-2), ["PAID", "REFUNDED"]);
   });
 
-  it("is FAILED by an answer that declines, and PAID by the next attempt", async () => {
+  it("is FAILED after a declined attempt, and PAID after the next one", async () => {
     const externalId = "declined";
     const { state } = await pay(externalId, { number: "4000000000000770" });
     assert.equal(nameOf(PaymentStateSchema, state), "FAILED");
@@ -97,10 +97,10 @@ describe("the state of a payment, as a merchant meets it", { timeout: 120_000 },
     ]);
   });
 
-  it("is UNKNOWN while a confirmation has no answer, never PAID and not AUTHORIZED", async () => {
+  it("is UNKNOWN, neither PAID nor AUTHORIZED, while a confirmation's outcome is unknown", async () => {
     const externalId = "confirm-lost";
     await pay(externalId, { confirm: false });
-    // HTTP 500 with a page: nothing was transferred, but who can tell?
+    // HTTP 500 with an HTML page: nothing was transferred, but the answer does not show that.
     await assert.rejects(rpc().confirmPayment({ externalId, amount: "9.72" }), {
       code: Code.Unknown,
     });
@@ -132,7 +132,7 @@ describe("a watch from the start", { timeout: 120_000 }, () => {
     }
   });
 
-  it("is refused beside a cursor, and `earliest` is no cursor by RPC", async () => {
+  it("is refused together with a cursor, and RPC does not accept `earliest` as a cursor", async () => {
     for (const wrong of [{ fromStart: true, afterCursor: "1" }, { afterCursor: "earliest" }]) {
       const next = rpc().watchPayment({ externalId: "from-start", ...wrong }, inTime());
       await assert.rejects(next[Symbol.asyncIterator]().next(), { code: Code.InvalidArgument });
@@ -140,8 +140,8 @@ describe("a watch from the start", { timeout: 120_000 }, () => {
   });
 });
 
-describe("a watch until the end", { timeout: 120_000 }, () => {
-  it("is over at once behind the final event, by gRPC, SSE and WebSocket", async () => {
+describe("a watch with untilFinal", { timeout: 120_000 }, () => {
+  it("ends after the final event, or at once behind it, by gRPC, SSE and WebSocket", async () => {
     const externalId = "over";
     await callback(externalId, "payment", "pending");
     const pending = await rpc().getPayment({ externalId });
@@ -162,7 +162,7 @@ describe("a watch until the end", { timeout: 120_000 }, () => {
     }
   });
 
-  it("goes on through what does not pay, a refund or a look-up", async () => {
+  it("continues after a refund or a look-up, which are not final", async () => {
     const externalId = "not-over";
     await callback(externalId, "payment", "pending");
     const { cursor } = await rpc().getPayment({ externalId });
@@ -173,7 +173,7 @@ describe("a watch until the end", { timeout: 120_000 }, () => {
     assert.equal(seen.length, 3);
   });
 
-  it("is over when a lost call turns out as not done", async () => {
+  it("ends when a call of unknown outcome proves NOT_DONE", async () => {
     const externalId = "not-done";
     const outcomes: string[] = [];
     const watched = (async () => {
@@ -191,7 +191,7 @@ describe("a watch until the end", { timeout: 120_000 }, () => {
 });
 
 describe("the state of a payout", { timeout: 120_000 }, () => {
-  it("follows the words that the operator gave for its ends", async () => {
+  it("follows PAYOUT_SUCCESS_STATUSES", async () => {
     const payouts = createClient(PayoutService, transport());
     const externalId = "payout";
     const tell = (status: string) =>
@@ -204,7 +204,7 @@ describe("the state of a payout", { timeout: 120_000 }, () => {
       await tell(status);
       return (await payouts.getPayout({ externalId })).state;
     };
-    // `success` is none of the words now.
+    // `success` is not in PAYOUT_SUCCESS_STATUSES.
     assert.equal(await stateAfter("success"), PayoutState.PENDING);
     assert.equal(await stateAfter("COMPLETED"), PayoutState.PAID);
     const query = `{ payout(externalId: "${externalId}") { state } }`;
@@ -239,7 +239,7 @@ function pay(externalId: string, { number = "4111111111111111", confirm = true }
   });
 }
 
-/** What a merchant does by hand on the service's site. */
+/** Refunds a payment in the sandbox, as a merchant does on the service's site. */
 async function refund(paymentId: string | undefined, amount?: number): Promise<void> {
   const authorization = `Basic ${Buffer.from("sandbox:sandbox-password").toString("base64")}`;
   const response = await fetch(`${gateway.sandboxUrl}/sandbox/payments/${paymentId}/refund`, {
@@ -251,7 +251,7 @@ async function refund(paymentId: string | undefined, amount?: number): Promise<v
   assert.equal(response.status, 200, text);
 }
 
-/** The state by GetPayment, then what was done. */
+/** The state from GetPayment, followed by the payment's operations. */
 async function standing(externalId: string): Promise<string[]> {
   const { state, operations } = await rpc().getPayment({ externalId });
   return [
@@ -271,7 +271,7 @@ type Watched = Pick<
 
 const untilFinal = (afterCursor: string) => ({ afterCursor, untilFinal: true });
 
-/** The states that a watch shows, up to one of them, or until it ends. */
+/** The states that a watch delivers, up to and including `last`, or until the watch ends. */
 async function watchUntil(
   externalId: string,
   last: string | undefined,
@@ -293,7 +293,7 @@ async function watchUntil(
   }
 }
 
-/** Resolves with the next event behind a cursor. */
+/** Resolves when an event follows this cursor. */
 async function untilEvent(externalId: string, afterCursor: string): Promise<void> {
   const leave = new AbortController();
   const signal = AbortSignal.any([leave.signal, AbortSignal.timeout(timeoutMs)]);
@@ -337,7 +337,7 @@ function webSocket(): SubscriptionClient {
   }) as unknown as SubscriptionClient;
 }
 
-/** What a subscription shows until it ends, or enough was seen. */
+/** The events that a subscription delivers, until it ends or `isEnough` returns true. */
 async function subscribe(
   connect: () => SubscriptionClient,
   externalId: string,

@@ -5,7 +5,7 @@ import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
 after(killSpawned);
 
-test("says ready once, serves, and exits 0 on SIGTERM while a stream is open", async () => {
+test("prints ready once, serves, and exits 0 on SIGTERM while a stream is open", async () => {
   const gateway = spawnCli(["serve"], freePorts);
   const ready = await gateway.ready;
   const { admin = "", public: publicUrl = "", rpc = "" } = ready;
@@ -29,7 +29,7 @@ test("says ready once, serves, and exits 0 on SIGTERM while a stream is open", a
   assert.deepEqual(gateway.lines.map(messageOf).slice(-1), ["stopped"]);
 });
 
-test("says ready at any log level, and exits 0 on SIGINT", async () => {
+test("prints ready at any log level, and exits 0 on SIGINT", async () => {
   const gateway = spawnCli(["serve"], { ...freePorts, LOG_LEVEL: "silent" });
   await gateway.ready;
   gateway.child.kill("SIGINT");
@@ -37,7 +37,7 @@ test("says ready at any log level, and exits 0 on SIGINT", async () => {
   assert.equal(gateway.lines.length, 1);
 });
 
-test("a wrong variable ends the process with 78 and one message that names it", async () => {
+test("an invalid variable ends the process with 78 and one message that names it", async () => {
   const gateway = spawnCli(["serve"], { ...freePorts, UPSTREAM_TIMEOUT: "soon" });
   assert.deepEqual(await gateway.exit, [78, null]);
   assert.match(gateway.errors.join("\n"), /^UPSTREAM_TIMEOUT: got "soon", accepted is [^\n]+$/);
@@ -54,7 +54,7 @@ test("an address in use ends the process with 78 and the variable's name", async
   assert.deepEqual(await first.exit, [0, null]);
 });
 
-test("a host that has no address ends the process with 78 and the variable's name", async () => {
+test("a host name without an address ends the process with 78 and the variable's name", async () => {
   const env = { ...freePorts, RPC_ADDR: "gateway.invalid:0", ALLOW_UNAUTHENTICATED: "true" };
   const gateway = spawnCli(["serve"], env);
   assert.deepEqual(await gateway.exit, [78, null], gateway.errors.join("\n"));
@@ -64,7 +64,7 @@ test("a host that has no address ends the process with 78 and the variable's nam
   );
 });
 
-test("a sandbox alone whose address is in use ends with 78 and the variable's name", async () => {
+test("a standalone sandbox whose address is in use ends with 78 and the variable's name", async () => {
   const first = spawnCli(["sandbox"], freePorts);
   const { sandbox = "" } = await first.ready;
   const second = spawnCli(["sandbox"], { ...freePorts, SANDBOX_ADDR: new URL(sandbox).host });
@@ -74,7 +74,7 @@ test("a sandbox alone whose address is in use ends with 78 and the variable's na
   assert.deepEqual(await first.exit, [0, null]);
 });
 
-test("the sandbox runs alone", async () => {
+test("the sandbox runs as a process of its own", async () => {
   const sandbox = spawnCli(["sandbox"], freePorts);
   const { sandbox: url = "" } = await sandbox.ready;
   const answer = await fetch(`${url}/api/payouts/v1/info?external_id=none`);

@@ -13,8 +13,8 @@ interface Readiness {
 describe("an outage of Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   after(killSpawned);
 
-  it("is told once by the log, by /readyz and by a metric, and nothing is told past the log", async (t) => {
-    // One outage: no failover comes between the first server that is killed and the last.
+  it("is logged once, shown by /readyz and metrics, and writes nothing to standard error", async (t) => {
+    // Sentinel starts no failover within ten minutes, so that killing all servers is one outage.
     const set = await startSentinelSet([], 600_000);
     t.after(() => set.close());
     const gateway = spawnCli(["serve"], { ...freePorts, REDIS_URL: set.url });
@@ -28,7 +28,7 @@ describe("an outage of Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
       const text = await (await fetch(`${admin}/metrics`)).text();
       return Number(new RegExp(`^payments_gateway_${name} (.*)$`, "m").exec(text)?.[1]);
     };
-    /** How often the log has it; a connection that was slow to open at the start is another matter. */
+    /** Counts a log message since `sinceMs`: a slow first connection may log it at the start. */
     const told = (message: RegExp, sinceMs: number) =>
       gateway.lines
         .filter((line) => message.test(messageOf(line)))
@@ -49,7 +49,7 @@ describe("an outage of Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
     await until(async () => (await readiness()).details?.redis?.status === "up");
     assert.equal(await metric("redis_away_seconds"), 0);
     gateway.child.kill("SIGTERM");
-    // Its log comes by a pipe, behind what it answers.
+    // The log arrives through a pipe, later than HTTP answers.
     await gateway.exit;
     assert.deepEqual([told(/^Redis is away/, killedMs), told(/^Redis is back/, killedMs)], [1, 1]);
     assert.deepEqual(gateway.errors, [], "standard error");

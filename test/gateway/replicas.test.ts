@@ -15,10 +15,9 @@ import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 import { type StrictUpstream, startStrictUpstream } from "./strict-upstream.ts";
 
 /**
- * Figures of a budget under load need a machine that has nothing else to do: those of the long form,
- * `npm run faults`, are what the gateway promises. The short form asks for what a busy machine leaves
- * of them, and still tells a budget that is shared from three that are not: those would be refused
- * for half of what they send.
+ * Figures of a budget under load need an idle machine: the long form, `npm run faults`, checks what
+ * the gateway promises. The short form demands only what a busy machine can reach. It still
+ * distinguishes a shared budget from three separate ones: of their requests, half would be refused.
  */
 const long = process.env.FAULTS === "long";
 const loadSeconds = long ? 20 : 2;
@@ -75,7 +74,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     };
   };
 
-  test("a callback that arrives at one reaches watchers at the others by gRPC, SSE and WebSocket", async () => {
+  test("a callback to one gateway reaches watchers at the others by gRPC, SSE and WebSocket", async () => {
     const [a, b, c] = replicas as [Replica, Replica, Replica];
     const externalId = "order-spread";
     assert.equal(await callback(a, externalId, "pending"), 200);
@@ -98,7 +97,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     await Promise.all(watchers.map((watcher) => watcher.close()));
   });
 
-  test("a watcher that comes back at another gateway with its cursor sees each event once", async () => {
+  test("a watcher that resumes at another gateway gets each event once", async () => {
     const [a, b, c] = replicas as [Replica, Replica, Replica];
     const externalId = "order-move";
     await callback(a, externalId, "init");
@@ -114,27 +113,27 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     assert.deepEqual(seen, ["pending", "success"]);
   });
 
-  test("five times the budget: it is used, not overrun, and payments do not wait", async () => {
+  test("with five times the load, the budget is used, not exceeded, and payments do not wait", async () => {
     const run = await load(loadSeconds);
     console.log(report("5x load", run));
     assertBudget(run, 50 * loadSeconds);
   });
 
-  test("the same while the limit drops to 20 midway", async () => {
+  test("the budget is kept while the limit drops to 20 midway", async () => {
     const run = await load(2 * loadSeconds, async () => {
       await delay(loadSeconds * 1_000);
       upstream.limit = 20;
     });
     console.log(report("limit 50, then 20", run));
     upstream.limit = 50;
-    // What was on its way when the limit dropped can be refused; nobody could have known.
+    // Requests that were in flight when the limit dropped may be refused.
     const onTheirWay = long ? 12 : 50;
     assertRejections({ ...run, rejected: Math.max(0, run.rejected - onTheirWay) });
     assert.ok(run.accepted >= goals.used * 70 * loadSeconds, `${run.accepted} accepted`);
     assert.ok(run.slowestPaymentMs <= goals.slowestMs, `${run.slowestPaymentMs} ms`);
   });
 
-  test("the same while a gateway is killed, and nothing that was answered 200 is lost", async () => {
+  test("the budget is kept while a gateway is killed, and no callback answered 200 is lost", async () => {
     const acknowledged = new Set<string>();
     let n = 0;
     let killed = false;
@@ -178,7 +177,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     replicas.push(await start());
   });
 
-  test("Redis killed and started again: callbacks are stored or refused, and watchers get all", async () => {
+  test("while Redis restarts, callbacks are stored or refused, and watchers miss nothing", async () => {
     const [a, b] = replicas as [Replica, Replica, Replica];
     const externalId = "order-outage";
     assert.equal(await callback(a, externalId, "init"), 200);
@@ -204,9 +203,9 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     refusedPayments: number;
   }
 
-  /** Offers five times 50 calls a second to all gateways, a tenth of them payments. */
+  /** Makes 250 calls a second, five times the budget, over all gateways; 5 of them are payments. */
   async function load(seconds: number, meanwhile?: () => Promise<void>): Promise<Load> {
-    // An answer tells the limit, and the budget of the test before comes back.
+    // The answer reports the limit, and the delay refills the budget that the test before used.
     await replicas[0]?.read("first");
     await delay(1_500);
     upstream.reset();
@@ -222,7 +221,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
       for (; n < due; n++) {
         const replica = replicas[n % replicas.length];
         if (!replica) continue;
-        // A tenth of the budget, not of the load, moves money.
+        // Payments take a tenth of the budget, which is a fiftieth of the load.
         const money = n % 50 === 0;
         const askedAt = performance.now();
         const call = money
@@ -271,7 +270,7 @@ interface Replica {
   readonly publicUrl: string;
   readonly rpc: ReturnType<typeof createClient<typeof PaymentService>>;
   readonly events: ReturnType<typeof createClient<typeof EventService>>;
-  /** A look-up that goes to the upstream; its HTTP status. */
+  /** Makes a look-up that goes to the upstream, and resolves with its HTTP status. */
   read(externalId: string): Promise<number>;
 }
 

@@ -21,15 +21,15 @@ import { grpcJsClient } from "../rpc/start.ts";
 import type { Haproxy } from "./haproxy.ts";
 import { paymentRequest } from "./operations.ts";
 
-/** Calls that were made, by what they were, and those that failed. */
+/** Calls that run continuously: how many of each kind were made, and which failed. */
 export interface Calls {
   readonly made: Map<string, number>;
   readonly failures: string[];
-  /** Lets the calls under way end. */
+  /** Makes no further calls, and resolves when those in flight have ended. */
   stop(): Promise<void>;
 }
 
-/** Calls without a break, reads and payments, by every kind of client; nobody tries anything again. */
+/** Makes reads, payments and callbacks continuously by every kind of client, without retries. */
 export function callOn(proxy: Haproxy, password: string): Calls {
   const made = new Map<string, number>();
   const failures: string[] = [];
@@ -81,7 +81,7 @@ export function callOn(proxy: Haproxy, password: string): Calls {
     while (going) {
       made.set(name, (made.get(name) ?? 0) + 1);
       await call().catch((error: Error) => failures.push(`${name}: ${error.message}`));
-      // With answers that take 50 ms, a third of the callers has a call under way.
+      // With answers that take 50 ms, a third of the workers have a call in flight.
       await delay(100);
     }
   };
@@ -117,9 +117,9 @@ function callbackBody(externalId: string): string {
   });
 }
 
-/** A stream of all events that is taken up again wherever it ends. */
+/** Reads all events, and resumes its stream whenever it ends. */
 export interface Follower {
-  /** Cursors, in the order in which they came. */
+  /** Cursors in the order of arrival. */
   readonly seen: string[];
   /** How each of its streams ended, other than by `stop`. */
   readonly ends: StreamEnd[];
@@ -127,7 +127,7 @@ export interface Follower {
 }
 
 export interface StreamEnd extends StreamFault {
-  /** How many events it had brought. */
+  /** Number of events that the stream delivered. */
   readonly events: number;
 }
 
@@ -136,14 +136,14 @@ interface StreamFault {
   readonly resumeCursor?: string | undefined;
 }
 
-/** Reads events behind a cursor until the stream ends, and says how. */
+/** Reads events behind a cursor until the stream ends, and resolves with how it ended. */
 type Read = (
   after: string,
   seen: (cursor: string) => void,
   leave: AbortSignal,
 ) => Promise<StreamFault>;
 
-/** One follower from the oldest event on, by each kind of stream. */
+/** One follower for each kind of stream, from the oldest event on. */
 export function followOn(proxy: Haproxy): Record<string, Follower> {
   return {
     "grpc-js": follow(readByGrpc(proxy)),
@@ -170,7 +170,7 @@ function follow(read: Read): Follower {
       ).catch((error: Error): StreamFault => ({ code: error.message || String(error) }));
       if (leave.signal.aborted) return;
       ends.push({ ...end, events: seen.length - before });
-      // What the gateway says is behind the last event, and may skip events of other topics.
+      // The gateway's resume cursor may be later than the last event: it skips other topics.
       after = end.resumeCursor ?? after;
       await delay(20);
     }
@@ -270,7 +270,7 @@ function readByWebSocket({ publicUrl }: Haproxy): Read {
   };
 }
 
-/** The cursors of every event, read from one gateway at leisure. */
+/** The cursors of the first `upTo` events, read from one gateway. */
 export async function everyCursor(rpc: string, upTo: number): Promise<string[]> {
   const transport = createConnectTransport({ baseUrl: rpc, httpVersion: "2" });
   const leave = new AbortController();

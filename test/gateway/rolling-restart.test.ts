@@ -25,7 +25,7 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
   before(async () => {
     redis = await startRedis();
     upstream = await startMoneyUpstream(password);
-    // Calls are always under way somewhere.
+    // With slow answers, some call is always in flight.
     upstream.answerMs = 50;
     replicas = await Promise.all([start(), start(), start()]);
     proxy = await startHaproxy(replicas.map(({ ready }) => ready as never));
@@ -50,9 +50,9 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     await redis.close();
   });
 
-  /** At the addresses of the one before, if there was one. */
+  /** Starts a gateway, at the addresses of the one that it replaces, if any. */
   async function start({ rpc, public: web, admin }: Record<string, string> = {}): Promise<Replica> {
-    // None that the system gives to another while the gateway is away.
+    // Unlike port 0: the system gives these ports to no other process while the gateway is away.
     const address = async (url?: string) =>
       url ? new URL(url).host : `127.0.0.1:${await freePort()}`;
     const spawned = spawnCli(["serve"], {
@@ -65,10 +65,10 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
       AUTH_MODE: "none",
       REDIS_URL: redis.url,
       RATE_LIMIT_INITIAL: "2000",
-      // Where Redis answers late on a busy machine, calls wait for their share and are not refused.
+      // If a busy machine delays Redis, calls wait for their share instead of being refused.
       RATE_LIMIT_MAX_WAIT: "20s",
       RECONCILE_AFTER: "0",
-      // Ten looks of the proxy, of which one is enough.
+      // Ten health checks of the proxy, of which one is enough.
       SHUTDOWN_DELAY: "1s",
       LOG_LEVEL: "warn",
     });
@@ -85,7 +85,7 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     return exit;
   }
 
-  test("each is restarted in turn, and nobody sees it", async (t) => {
+  test("restarting each gateway in turn fails no call and loses no event", async (t) => {
     const followers = followOn(proxy);
     const calls = callOn(proxy, password);
     t.after(async () => {
@@ -114,19 +114,19 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
       assert.ok(follower.ends.length >= 1, `${name} was never ended`);
       for (const { code, resumeCursor, events } of follower.ends) {
         assert.equal(code, "UNAVAILABLE", name);
-        // One that was refused at once goes on from where it asked to.
+        // A stream that was refused at once is resumed from the cursor that it requested.
         assert.ok(resumeCursor || events === 0, name);
       }
     }
   });
 
-  test("with the drain off, calls fail", async () => {
+  test("control: killing a gateway, without a drain, fails calls", async () => {
     const calls = callOn(proxy, password);
     await until(async () => [...calls.made.values()].every((count) => count > 10));
     const release = upstream.hold();
     let victim = -1;
     try {
-      // One with a call under way, which would be for as long as it lives.
+      // Choose a gateway with a call in flight, which stays so until `release`.
       await until(async () => {
         const { ready } = replicas[++victim % replicas.length] as Replica;
         const { sum } = await scrapeOf({ adminUrl: ready.admin ?? "" });

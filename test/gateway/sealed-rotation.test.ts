@@ -22,7 +22,7 @@ const callback = (externalId: string) =>
     payment_method: { type: "cc_token", cc_token: { token: `card-token-${externalId}` } },
   });
 
-/** A body that an earlier version of the gateway did not understand, and this one does. */
+/** A dead letter that an earlier version of the gateway did not understand and this one does. */
 const letter = (externalId: string) => ({
   id: `letter-${externalId}`,
   kind: EventKind.PAYMENT,
@@ -31,7 +31,7 @@ const letter = (externalId: string) => ({
   receivedAtMs: 1_700_000_000_000,
 });
 
-describe("a gateway that starts again", { skip: withoutRedis, timeout: 60_000 }, () => {
+describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout: 60_000 }, () => {
   let redis: RedisServer;
   before(async () => {
     redis = await startRedis();
@@ -96,7 +96,7 @@ describe("a gateway that starts again", { skip: withoutRedis, timeout: 60_000 },
     };
   }
 
-  it("reads and replays what it kept", async (t) => {
+  it("reads and replays the dead letters that it stored", async (t) => {
     const { look, replay, tell, tokenOf } = await start(t, "old", "");
     await tell("before", "old");
     assert.equal((await look("same")).body.body, letter("same").body);
@@ -105,7 +105,7 @@ describe("a gateway that starts again", { skip: withoutRedis, timeout: 60_000 },
     assert.equal((await look("same")).status, 404);
   });
 
-  it("does so after a change of the password, while the old one is among the previous", async (t) => {
+  it("does so after a password change while the old password is among the previous ones", async (t) => {
     const { look, replay, tokenOf, counted, logged } = await start(t, "new", "old");
     assert.equal(await tokenOf("before"), "card-token-before");
     assert.equal((await look("rotated")).body.body, letter("rotated").body);
@@ -114,7 +114,7 @@ describe("a gateway that starts again", { skip: withoutRedis, timeout: 60_000 },
     assert.deepEqual([await counted("event"), await counted("dead_letter"), logged], [0, 0, []]);
   });
 
-  it("goes on without the secrets when the old one is dropped, and says so", async (t) => {
+  it("serves events without their secrets once the old password is dropped, and logs it", async (t) => {
     const { look, replay, tokenOf, counted, logged } = await start(t, "new", "");
     assert.equal(await tokenOf("before"), undefined);
     assert.equal(await tokenOf("same"), undefined);
@@ -134,7 +134,7 @@ describe("a gateway that starts again", { skip: withoutRedis, timeout: 60_000 },
     ]);
   });
 
-  it("has lost nothing for good: with the old one again, the letter is whole", async (t) => {
+  it("reads all secrets again once the old password is back", async (t) => {
     const { replay, tokenOf } = await start(t, "new", "old");
     assert.deepEqual(await replay("dropped"), { status: 200, body: { outcome: "stored" } });
     assert.equal(await tokenOf("before"), "card-token-before");

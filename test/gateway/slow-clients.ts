@@ -8,17 +8,17 @@ import {
   StreamEventsResponseSchema,
 } from "../../src/gen/payments/v1/event_service_pb.ts";
 
-/** A client of `events` that reads when it is told to, and what it has read. */
+/** A client of the stream of all events that can stop reading. */
 export interface SlowClient {
   readonly cursors: string[];
-  /** When each was read, in milliseconds since the epoch. */
+  /** When each cursor was read, in milliseconds since the epoch. */
   readonly readAtMs: number[];
-  /** Of its connection, once that is there. */
+  /** The local port of its connection, once that is open. */
   readonly localPort: number | undefined;
-  /** Stops reading from its connection. */
+  /** Stops reading from its connection, or from its stream with HTTP/2. */
   pause(): void;
   resume(): void;
-  /** How the stream ended: what it was told, else the code of a reset or "cut". */
+  /** How the stream ended: the code that it received, else `reset <code>`, else `cut`. */
   readonly ended: Promise<{ code: string; resumeCursor?: string | undefined }>;
   close(): void;
 }
@@ -28,7 +28,7 @@ export interface Urls {
   readonly rpcUrl: string;
 }
 
-/** By the names of the transports; `after` is a cursor. */
+/** Functions that open a client, by transport; `after` is a cursor. */
 export const transports: Readonly<Record<string, (urls: Urls, after?: string) => SlowClient>> = {
   SSE: overSse,
   WebSocket: overWebSocket,
@@ -40,7 +40,7 @@ export const transports: Readonly<Record<string, (urls: Urls, after?: string) =>
 
 type Ended = Awaited<SlowClient["ended"]>;
 
-/** The fields make each event as large as it is. */
+/** Requests `payload`, which makes each event large. */
 const queryOf = (after: string | undefined) =>
   `subscription { events${after === undefined ? "" : `(after: "${after}")`} {
     cursor ... on PaymentEvent { payment { details { payload } } }
@@ -182,7 +182,7 @@ function readEnvelopes(state: State): (chunk: Buffer) => void {
   };
 }
 
-/** The end of a stream of Connect, which is JSON, or of gRPC-Web, which is headers. */
+/** Parses the last envelope of a stream: JSON in Connect, headers in gRPC-Web. */
 function endOf(text: string): Ended {
   if (!text.startsWith("{")) {
     return {

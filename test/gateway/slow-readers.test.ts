@@ -9,7 +9,7 @@ import { until } from "../until.ts";
 import { sendEvents } from "./live-rig.ts";
 import { type SlowClient, transports } from "./slow-clients.ts";
 
-/** Ports of clients whose connections the listeners of this process have open. */
+/** Ports of clients that have a connection open to a listener of this process. */
 const connected = new Set<number | undefined>();
 diagnostics.subscribe("net.server.socket", (message) => {
   const { socket } = message as { socket: net.Socket };
@@ -19,11 +19,11 @@ diagnostics.subscribe("net.server.socket", (message) => {
 });
 
 const names = Object.keys(transports);
-/** Few of them fill what the system buffers for a connection, which is megabytes. */
+/** Large, so that few events fill the megabytes that the system buffers for a connection. */
 const eventBytes = 16_384;
 const maxEvents = 6_000;
 
-test("whoever reads too slowly is cut on every transport, holds up nobody and misses nothing", {
+test("a slow reader is cut on every transport, delays no other, and resumes without a gap", {
   timeout: 120_000,
 }, async (t) => {
   const gateway = await startTestGateway({ HEARTBEAT_INTERVAL: "1h" });
@@ -68,15 +68,16 @@ test("whoever reads too slowly is cut on every transport, holds up nobody and mi
     client.pause();
     void client.ended.then(() => cut.add(client));
   }
-  // A client that is not reading does not see its connection end, but it sees a stream of one end.
+  // A paused client does not notice the end of its connection. One that paused only its HTTP/2
+  // stream does notice the end of that stream.
   const isCut = (client: SlowClient) =>
     cut.has(client) || (client.localPort !== undefined && !connected.has(client.localPort));
   while (!slow.every(isCut) && sent < maxEvents) {
-    // As fast as those go that read.
+    // Only as fast as the fast clients read.
     await send(50);
     await caughtUp(fast);
     if (sent < 500 || late.length === 0) continue;
-    // The control: what the buffer holds is waited for.
+    // Control: a client that resumes in time gets the buffered events and is not cut.
     for (const client of late) client.resume();
     await caughtUp([...fast, ...late]);
     for (const client of late.splice(0)) {
@@ -86,7 +87,7 @@ test("whoever reads too slowly is cut on every transport, holds up nobody and mi
   }
   await until(() => slow.every(isCut), "the slow ones are cut");
   t.diagnostic(`${sent} events`);
-  // Connect's are one over each version of HTTP.
+  // Connect has two clients: one for each version of HTTP.
   const wanted = { sse: 1, websocket: 1, connect: 2, "grpc-web": 1, grpc: 1 };
   for (let counted: object = {}; !isDeepStrictEqual(counted, wanted); ) {
     const { value } = await scrapeOf(gateway);

@@ -5,7 +5,7 @@ import { commandLine } from "../command-line.ts";
 
 const free = "127.0.0.1:0";
 
-/** Free ports for every listener; and a busy machine is no reason to refuse a test's calls. */
+/** Free ports, state in memory, and no limit on calls, which a busy machine could reach. */
 export const freePorts = {
   MAX_CONCURRENT_CALLS: "0",
   ALLOW_VOLATILE: "true",
@@ -15,13 +15,13 @@ export const freePorts = {
   SANDBOX_ADDR: free,
 };
 
-/** The command line as a process of its own. */
+/** A process that runs the command line. */
 export interface Spawned {
   readonly child: ChildProcess;
   /** Standard output and standard error so far, line by line. */
   readonly lines: string[];
   readonly errors: string[];
-  /** What the ready line names: public, rpc, admin, sandbox. */
+  /** URLs of the listeners that the ready line names: public, rpc, admin, sandbox. */
   readonly ready: Promise<Record<string, string>>;
   /** Exit code and signal. */
   readonly exit: Promise<unknown[]>;
@@ -29,7 +29,10 @@ export interface Spawned {
 
 const children = new Set<ChildProcess>();
 
-/** Runs `payments-gateway` with these arguments and nothing but this environment, and the compile cache. */
+/**
+ * Runs `payments-gateway` with these arguments. Its environment is `env`, PATH and the compile
+ * cache.
+ */
 export function spawnCli(
   args: string[],
   env: Record<string, string>,
@@ -57,7 +60,7 @@ export function spawnCli(
   return { child, lines, errors, exit, ready };
 }
 
-/** Ends whatever a test has left running. */
+/** Kills every process that a test has left running. */
 export function killSpawned(): void {
   for (const child of children) child.kill("SIGKILL");
 }

@@ -53,9 +53,9 @@ function clientOf<Service extends typeof PaymentService | typeof EventService>(
   return createClient(service, transport);
 }
 
-/** A stream that has begun, and how it ends. */
+/** An open stream. */
 interface Open {
-  /** The code and the cursor to resume from. */
+  /** Resolves when the stream ends, with the error's code and the cursor to resume from. */
   readonly ended: Promise<{ code: string; resumeCursor: string | undefined }>;
   leave(): void;
 }
@@ -130,7 +130,7 @@ const edges: Record<string, (gateway: Gateway, token: string) => Promise<Open>> 
   },
 };
 
-/** A stream that does not end fails its test, not the run. */
+/** Rejects when a stream does not end in time, so that only its test fails. */
 function inTime<T>(ended: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("the stream did not end")), timeoutMs);
@@ -160,7 +160,7 @@ for (const [edge, open] of Object.entries(edges)) {
 
 test("streams end when their JWT or watch token expires", async (t) => {
   const gateway = await start(t);
-  // Time to open them all, on a busy machine too.
+  // Long enough to open all streams, on a busy machine too.
   const ttlSeconds = 5;
   const exp = Math.floor(Date.now() / 1_000) + ttlSeconds;
   const { token: watchToken } = await clientOf(gateway, EventService).createWatchToken(
@@ -180,7 +180,7 @@ test("streams end when their JWT or watch token expires", async (t) => {
   await Promise.all(expire);
 });
 
-test("a caller has so many streams and no more, over all edges, and gets places back", async (t) => {
+test("MAX_STREAMS_PER_CALLER counts over all edges, and a closed stream frees its slot", async (t) => {
   const gateway = await start(t, { MAX_STREAMS_PER_CALLER: "3" });
   const watches = await Promise.all(Object.values(edges).map((open) => open(gateway, key)));
   const events = clientOf(gateway, EventService).streamEvents({}, as(key));
@@ -204,7 +204,7 @@ test("a caller has so many streams and no more, over all edges, and gets places 
   }
 });
 
-test("a watch token has 20 streams by default", async (t) => {
+test("a watch token allows 20 streams by default", async (t) => {
   const gateway = await start(t);
   const { token } = await clientOf(gateway, EventService).createWatchToken(
     { externalId: "order", kind: EventKind.PAYMENT },
@@ -217,7 +217,7 @@ test("a watch token has 20 streams by default", async (t) => {
   await Promise.all(watches.map(({ ended }) => ended));
 });
 
-/** The gateway hears of a client's leaving a little after the client has left. */
+/** Retries while the limit is reached: the gateway notices a client's disconnect a little later. */
 async function untilAllowed<T>(open: () => Promise<T>): Promise<T> {
   const end = Date.now() + timeoutMs;
   for (;;) {

@@ -2,20 +2,20 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** An upstream that enforces its limit and counts. */
+/** An upstream that enforces a rate limit and counts requests. */
 export interface StrictUpstream {
   readonly url: string;
-  /** Requests a second from now on. */
+  /** Requests per second; an assignment takes effect at once. */
   limit: number;
-  /** What was let through and what was refused, since the last reset. */
+  /** Requests accepted and rejected since the last `reset`. */
   readonly counts: { accepted: number; rejected: number };
   reset(): void;
   close(): void;
 }
 
 /**
- * Holds a token bucket of one second's requests and answers what is beyond it with 429. Every answer
- * carries the X-RateLimit headers; payments succeed, payout look-ups are pending.
+ * Has a token bucket of one second's requests and answers requests beyond it with 429. Every answer
+ * carries the X-RateLimit headers. Payments and payout look-ups are answered as pending.
  */
 export async function startStrictUpstream(limit: number): Promise<StrictUpstream> {
   const counts = { accepted: 0, rejected: 0 };

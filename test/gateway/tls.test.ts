@@ -54,7 +54,7 @@ async function start(t: TestContext, variables: Record<string, string>): Promise
 
 type Client = { cert: string; key: string } | undefined;
 
-/** Asks for the gateway's health by each client; what they got. */
+/** By client: calls the gateway's health check and resolves with the status. */
 const clients: Record<string, (url: string, client: Client) => Promise<unknown>> = {
   "grpc-js": async (url, client) => {
     const ca = Buffer.from(cert("localhost"));
@@ -97,7 +97,7 @@ const clients: Record<string, (url: string, client: Client) => Promise<unknown>>
 };
 
 for (const [name, check] of Object.entries(clients)) {
-  test(`${name} needs no certificate of its own by TLS alone, and one of the authority's by mTLS`, async (t) => {
+  test(`${name} needs no client certificate with TLS, and one of the authority's with mTLS`, async (t) => {
     const open = await start(t, env());
     assert.equal(await check(open.rpcUrl, undefined), 1);
     const gateway = await start(t, mutual("ca-one"));
@@ -107,7 +107,7 @@ for (const [name, check] of Object.entries(clients)) {
   });
 }
 
-/** The certificate that the server shows, once it shows what is waited for. */
+/** Resolves when the server presents this certificate. */
 async function shown(url: string, name: string): Promise<void> {
   const wanted = cert(name).replace(/\s|-----[^-]+-----/g, "");
   await until(async () => {
@@ -118,7 +118,7 @@ async function shown(url: string, name: string): Promise<void> {
   });
 }
 
-/** When the certificate that is shown ends, as the metrics tell; undefined when they do not. */
+/** When the certificate in use expires, from the metrics; undefined if they do not report it. */
 async function expiryOf(adminUrl: string): Promise<Date | undefined> {
   const { value } = await scrapeOf({ adminUrl });
   const seconds = value("tls_certificate_expiry_timestamp_seconds", {});
@@ -134,7 +134,7 @@ async function handshake(url: string, options: tls.ConnectionOptions): Promise<t
   return socket;
 }
 
-test("a renewed certificate is shown to new connections, and those that are open go on", async (t) => {
+test("new connections get a renewed certificate, and open ones continue", async (t) => {
   const gateway = await start(t, env());
   const transport = createGrpcTransport({
     baseUrl: gateway.rpcUrl,
@@ -152,7 +152,7 @@ test("a renewed certificate is shown to new connections, and those that are open
   await watch.return?.();
 });
 
-test("a broken file leaves the old certificate in force, and is told of in the log", async () => {
+test("an invalid key file is logged, and the old certificate stays in use", async () => {
   const gateway = spawnCli(["serve"], { ...freePorts, ...env() });
   const { rpc = "", admin = "" } = await gateway.ready;
   assert.match(rpc, /^https:/);
@@ -173,13 +173,13 @@ test("a broken file leaves the old certificate in force, and is told of in the l
   assert.deepEqual(await gateway.exit, [0, null]);
 });
 
-test("an authority that is taken away is trusted no more, by a resumed session neither", async (t) => {
+test("a removed client authority is no longer trusted, not even in a resumed session", async (t) => {
   const gateway = await start(t, mutual("ca-one"));
   const one = identityOf("client-one");
   const request =
     "POST /grpc.health.v1.Health/Check HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n" +
     "content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
-  /** What the server answers, and the session to come back with. */
+  /** The server's response, the session to resume, and whether this one was resumed. */
   const ask = async (options: tls.ConnectionOptions) => {
     const socket = await handshake(gateway.rpcUrl, { maxVersion: "TLSv1.3", ...options });
     const resumed = socket.isSessionReused();
@@ -205,12 +205,12 @@ test("an authority that is taken away is trusted no more, by a resumed session n
   assert.doesNotMatch((await ask(one)).answer, /SERVING/);
 });
 
-test("without TLS no end of a certificate is told", async (t) => {
+test("without TLS the metrics report no certificate expiry", async (t) => {
   const gateway = await start(t, {});
   assert.equal(await expiryOf(gateway.adminUrl), undefined);
 });
 
-test("files that cannot be used end the start with 78 and the variable's name", async () => {
+test("TLS files that do not match end the process with 78 and the variable's name", async () => {
   const wrong = { ...env(), TLS_KEY_FILE: files.write("other", key("renewed")) };
   const gateway = spawnCli(["serve"], { ...freePorts, ...wrong });
   assert.deepEqual(await gateway.exit, [78, null]);

@@ -39,7 +39,7 @@ interface Received {
 let redis: RedisServer | undefined;
 let collector: Collector;
 let upstream: Awaited<ReturnType<typeof startUpstream>>;
-/** Two replicas where there is a Redis; else the same gateway twice. */
+/** Two replicas if Redis is available, else the same gateway twice. */
 let gateways: [Gateway, Gateway];
 const logged: Record<string, unknown>[] = [];
 
@@ -75,7 +75,11 @@ function start(env: Record<string, string>): Promise<Gateway> {
   );
 }
 
-/** Answers that a payment is pending; what an external_id begins with says what else may happen. */
+/**
+ * Answers that a payment is pending and a payout succeeded. The start of an external_id changes
+ * that: `lost` cuts a payout's first request, `outage` answers a payment with 503, and `held`
+ * delays its answer until the test releases it.
+ */
 async function startUpstream() {
   const requests: Received[] = [];
   const lost = new Set<string>();
@@ -114,7 +118,7 @@ async function startUpstream() {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requestFor: (externalId: string) =>
       requests.find((request) => request.externalId === externalId) ?? assert.fail(externalId),
-    /** Resolves once a call is held up; what it resolves with lets it go on. */
+    /** Resolves once a call is held, with a function that releases it. */
     async held() {
       await once(reached, "held");
       return () => release();
@@ -134,7 +138,7 @@ function payment(externalId: string, status: string) {
   };
 }
 
-/** The headers of a caller who has a trace. */
+/** A new trace, and the headers of a caller that has it. */
 function newTrace() {
   const traceId = randomBytes(16).toString("hex");
   const spanId = randomBytes(8).toString("hex");
@@ -217,7 +221,7 @@ const callers: Record<string, Caller> = {
 };
 
 for (const [name, call] of Object.entries(callers)) {
-  test(`the trace of a caller by ${name} goes on to the payments service`, async () => {
+  test(`the trace of a caller by ${name} continues to the payments service`, async () => {
     const { traceId, spanId, headers } = newTrace();
     const externalId = `order-${name.replace(/\W/g, "-")}`;
     await call(externalId, { ...headers, tracestate: "vendor=x", baggage: "user=jo" });
@@ -259,7 +263,7 @@ for (const [name, call] of Object.entries(callers)) {
   });
 }
 
-test("a callback links to the call, and deliveries to the callback, over replicas", async () => {
+test("a callback links to its call, and deliveries link to the callback, across replicas", async () => {
   const externalId = "order-linked";
   const [a, b] = gateways;
   const watching = watchPayment(b, externalId);
@@ -325,7 +329,7 @@ async function callback(gateway: Gateway, externalId: string, status: string): P
   return answer.status;
 }
 
-test("a callback that overtakes the answer of its call links to it all the same", async () => {
+test("a callback that arrives before its call's answer also links to the call", async () => {
   const externalId = "held-1";
   const [a] = gateways;
   const { traceId, headers } = newTrace();
@@ -342,7 +346,7 @@ test("a callback that overtakes the answer of its call links to it all the same"
   );
 });
 
-test("looking a lost outcome up is a trace of its own that links to the call", async () => {
+test("the look-up of an unknown outcome has its own trace, which links to the call", async () => {
   const { traceId, headers } = newTrace();
   const transport = createConnectTransport({ baseUrl: gateways[0].rpcUrl, httpVersion: "1.1" });
   const request = {
@@ -372,7 +376,7 @@ test("looking a lost outcome up is a trace of its own that links to the call", a
   assert.equal(asked.name, "GET /api/payouts/v1/info");
 });
 
-test("what failed is told by codes, and what the caller did wrong is no failure", async () => {
+test("failed spans have the error's code, and a caller's mistake does not fail its span", async () => {
   const transport = createGrpcTransport({
     baseUrl: gateways[0].rpcUrl,
     idleConnectionTimeoutMs: 50,
@@ -427,14 +431,14 @@ test("log records have the ids of the trace and of the request", async () => {
       msg: "graphql",
     },
   );
-  // Once the call is over nothing is logged in its name.
+  // After the call, no record has its trace id.
   assert.equal(await callback(gateways[0], "order-of-nobody", "success"), 200);
   const other = logged.findLast(({ externalId }) => externalId === "order-of-nobody");
   assert.ok(other?.trace_id);
   assert.notEqual(other?.trace_id, traceId);
 });
 
-test("the log record of a watch that its client left has the ids of its trace", async () => {
+test("the log record of a watch whose client disconnected has the ids of its trace", async () => {
   const { traceId, headers } = newTrace();
   const query = 'subscription { paymentUpdated(externalId: "order-left") { source } }';
   const address = `${gateways[0].publicUrl}/graphql?query=${encodeURIComponent(query)}`;
@@ -452,7 +456,7 @@ test("the log record of a watch that its client left has the ids of its trace", 
   );
 });
 
-test("what is recorded is handed over when the gateway stops", async () => {
+test("recorded spans are exported when the gateway stops", async () => {
   const late = await startCollector();
   const gateway = await start({ ...tracedBy(late), OTEL_BSP_SCHEDULE_DELAY: "600000" });
   const answer = await fetch(`${gateway.publicUrl}/graphql`, {
@@ -470,7 +474,7 @@ test("what is recorded is handed over when the gateway stops", async () => {
   );
 });
 
-test("a collector that never answers keeps neither a call nor the shutdown waiting", async () => {
+test("a collector that never answers delays neither calls nor the shutdown", async () => {
   const silent = await startCollector(() => undefined);
   const gateway = await start({
     ...tracedBy(silent),
@@ -488,7 +492,7 @@ test("a collector that never answers keeps neither a call nor the shutdown waiti
   }
   const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
   assert.match(metrics, /payments_gateway_trace_spans_total\{outcome="dropped"\} [1-9]/);
-  // The export alone would take 30 s and more; its time-out is the run's limit for this file.
+  // If `stop` waited for the export, it would take 30 s or more.
   await gateway.stop();
   silent.close();
 });

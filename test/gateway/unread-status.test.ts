@@ -11,7 +11,7 @@ import { PaymentMethodType, PaymentState } from "../../src/gen/payments/v1/payme
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { startBefore } from "../start.ts";
 
-/** Answers every payment with is_success, and with what its payload says of `details`. */
+/** Answers every payment with `is_success: true` and the `details` that its payload contains. */
 const upstream = createServer(async (request, response) => {
   const { external_id, payload } = (await json(request)) as Record<string, string>;
   const details = JSON.parse(payload ?? "{}");
@@ -36,7 +36,7 @@ describe("an answer whose status is not understood", () => {
     ["number", { payment_id: "p-2", status: 5 }],
     ["list", []],
   ] as const) {
-    it(`is not taken for a success by its is_success: ${JSON.stringify(details)}`, async () => {
+    it(`is PENDING despite is_success: ${JSON.stringify(details)}`, async () => {
       const { state, payment } = await pay(externalId, details);
       assert.equal(state, PaymentState.PENDING);
       assert.equal(payment?.isSuccess, true, "it is told as it came");
@@ -50,7 +50,7 @@ describe("an answer whose status is not understood", () => {
     });
   }
 
-  it("differs from one that says nothing of a status, which is_success stands for", async () => {
+  it("differs from an answer without a status, whose state follows is_success", async () => {
     const { state } = await pay("none", { payment_id: "p-3" });
     assert.equal(state, PaymentState.PAID);
   });

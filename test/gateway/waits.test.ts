@@ -46,7 +46,7 @@ for (const [name, transport] of Object.entries({
       compressMinBytes: 0,
     }),
 })) {
-  test(`a payment is told as paid in one call, by ${name}`, async () => {
+  test(`a wait until SETTLED answers a payment with PAID, by ${name}`, async () => {
     const externalId = `settled ${name}`;
     const payments = createClient(PaymentService, transport());
     const answer = await payments.createPayment(
@@ -61,7 +61,7 @@ for (const [name, transport] of Object.entries({
   });
 }
 
-test("a decline that comes later is settled too", async () => {
+test("a wait until SETTLED ends with FAILED at a later decline", async () => {
   const answer = await create("declined", cards.declinedLater);
   assert.equal(answer.state, PaymentState.FAILED);
   assert.equal(answer.payment?.details?.statusCode, "transaction_declined");
@@ -76,7 +76,7 @@ test("WAIT_UNTIL_ACTION answers with the page to send the customer to", async ()
   assert.equal(settled.state, PaymentState.PAID);
 });
 
-test("repeats with one key share the wait, send nothing, and are told today's state", async () => {
+test("repeats with one key share the wait, send nothing, and get the current state", async () => {
   const externalId = "shared";
   const headers = { "idempotency-key": "shared" };
   const first = await create(externalId, cards.challenge, {
@@ -107,11 +107,11 @@ test("repeats with one key share the wait, send nothing, and are told today's st
   assert.equal(await countSent(externalId), 1);
 });
 
-describe("where the caller's deadline comes first", { concurrency: true }, () => {
-  // A tenth of it is left for the answer.
+describe("a wait with a caller's deadline", { concurrency: true }, () => {
+  // The wait leaves a tenth of this time for the answer.
   const timeoutMs = 12_000;
 
-  it("a wait ends before the caller's deadline, with the state as it is", async () => {
+  it("ends before the deadline with the current state", async () => {
     const externalId = "deadline";
     const { state, cursor, payment } = await create(externalId, cards.challenge, {
       options: { timeoutMs },
@@ -121,7 +121,7 @@ describe("where the caller's deadline comes first", { concurrency: true }, () =>
     assert.notEqual(cursor, "");
   });
 
-  it("an outcome that stays unknown ends as without a wait", async () => {
+  it("ends with UNKNOWN, as without a wait, when the outcome stays unknown", async () => {
     const externalId = "silence";
     await assert.rejects(create(externalId, cards.silence, { options: { timeoutMs } }), isUnknown);
     const { outcomeUnknown } = await payments().getPayment({ externalId });
@@ -129,13 +129,13 @@ describe("where the caller's deadline comes first", { concurrency: true }, () =>
   });
 });
 
-test("an unknown outcome that becomes known within the wait is told as any other", async () => {
+test("an unknown outcome that is settled during the wait is answered like any other", async () => {
   const { state, payment } = await create("lost answer", cards.answerLost);
   assert.equal(state, PaymentState.PAID);
   assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
 });
 
-test("a call that was not done ends the wait at once", async (t) => {
+test("a call that proves NOT_DONE ends the wait at once", async (t) => {
   const own = await startTestGateway({ RECONCILE_AFTER: "200ms", UPSTREAM_TIMEOUT: "1s" });
   t.after(() => own.stop());
   const made = payments(own).createPayment(
@@ -148,7 +148,7 @@ test("a call that was not done ends the wait at once", async (t) => {
     new Promise((_, reject) => abort.addEventListener("abort", () => reject(new Error("late")))),
   ]);
   await assert.rejects(ended, isUnknown);
-  // The lock goes right behind the event that ends the wait.
+  // The lock is released right after the event that ends the wait.
   await until(async () => {
     const known = payments(own).getPayment({ externalId: "not done" });
     return (await known.catch(ConnectError.from)) instanceof ConnectError;
@@ -158,7 +158,7 @@ test("a call that was not done ends the wait at once", async (t) => {
   });
 });
 
-test("a confirmation under way is no end, though the hold stands", async () => {
+test("a wait for a confirmation does not end with the AUTHORIZED state of the hold", async () => {
   const externalId = "hold";
   await create(externalId, cards.good, { confirm: false, amount: "100.00" });
   const answer = await payments().confirmPayment(
@@ -168,7 +168,7 @@ test("a confirmation under way is no end, though the hold stands", async () => {
   assert.equal(answer.state, PaymentState.PAID);
 });
 
-test("a payout waits for its end", async () => {
+test("a wait until SETTLED answers a payout with PAID", async () => {
   const answer = await createClient(PayoutService, transport()).requestPayout(
     {
       order: {
@@ -188,7 +188,7 @@ test("a payout waits for its end", async () => {
   assert.equal(answer.payout?.status?.toLowerCase(), "success");
 });
 
-test("GraphQL waits by an input field", async () => {
+test("GraphQL waits with the input field waitUntil", async () => {
   const made = await graphql(gateway, mutationOf("by graphql", cards.settlesLater));
   assert.equal(made.errors, undefined);
   const known = await graphql(gateway, `{ payment(externalId: "by graphql") { state cursor } }`);
@@ -198,7 +198,7 @@ test("GraphQL waits by an input field", async () => {
   assert.equal(told.state, "PAID");
 });
 
-/** Each begins a wait that nothing ends but its caller. */
+/** Each starts a wait that only its caller ends. */
 const ways: Readonly<
   Record<string, (of: Gateway, externalId: string, signal: AbortSignal) => Promise<unknown>>
 > = {
@@ -218,7 +218,7 @@ const ways: Readonly<
 };
 
 for (const [name, begin] of Object.entries(ways)) {
-  test(`calls that wait by ${name} hold no place among the calls in flight`, async (t) => {
+  test(`calls that wait by ${name} do not count as calls in flight`, async (t) => {
     const own = await startTestGateway({ MAX_CONCURRENT_CALLS: "2" });
     t.after(() => own.stop());
     const leave = new AbortController();
@@ -239,7 +239,7 @@ for (const [name, begin] of Object.entries(ways)) {
   });
 }
 
-test("at a shutdown a waiting call is told the state, and the cursor to go on from", async () => {
+test("at a shutdown a waiting call gets the current state and the cursor to resume from", async () => {
   const own = await startTestGateway();
   const clients = {
     grpc: createGrpcTransport({ baseUrl: own.rpcUrl }),
@@ -259,7 +259,7 @@ test("at a shutdown a waiting call is told the state, and the cursor to go on fr
   }
 });
 
-test("a value of wait_until that is none is refused, before anything is sent", async () => {
+test("an unknown value of wait_until is refused before anything is sent", async () => {
   const externalId = "wrong";
   await assert.rejects(create(externalId, cards.good, { waitUntil: 7 as WaitUntil }), (error) => {
     assert.equal(ConnectError.from(error).code, Code.InvalidArgument);
@@ -312,7 +312,7 @@ async function approve(page: string): Promise<void> {
   await fetch(page, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
 }
 
-/** Waits until the call for an external_id has its answer. */
+/** Polls until the payment is PENDING, which means that the service has answered its call. */
 async function untilPending(of: Gateway, externalId: string): Promise<void> {
   const deadlineMs = Date.now() + timeoutMs;
   for (;;) {
@@ -325,7 +325,7 @@ async function untilPending(of: Gateway, externalId: string): Promise<void> {
   }
 }
 
-/** How many payments the service was asked for. */
+/** Number of requests for this external_id that the service received. */
 async function countSent(externalId: string): Promise<number> {
   const query = `type=request&external_id=${externalId}`;
   const response = await fetch(`${gateway.sandboxUrl}/__sandbox/journal?${query}`, {

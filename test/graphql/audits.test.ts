@@ -10,7 +10,7 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-// Each audit asks for the address when it runs.
+// Each audit calls `url` only when it runs, after the gateway has started.
 for (const { id, name, fn } of serverAudits({ url: () => `${gateway.publicUrl}/graphql` })) {
   test(`graphql-http ${id}: ${name}`, async () => {
     const result = await fn();

@@ -19,7 +19,7 @@ import {
 } from "graphql";
 import { compileOperation } from "../../src/graphql/compiled-operation.ts";
 
-/** A generator that gives the same numbers each time. */
+/** A repeatable generator of integers from 0 to `below` - 1. */
 function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -28,11 +28,11 @@ function randomOf(seed: number): (below: number) => number {
   };
 }
 
-/** What surrounds one operation: which resolvers do what, the same in each run of it. */
+/** Context of one run of an operation. With the same seed, the resolvers behave the same. */
 interface World {
   readonly seed: number;
   readonly log: string[];
-  /** Promises become ready one in a turn of the event loop, in the order in which they were made. */
+  /** Its promises settle in the order of their creation, one in each turn of the event loop. */
   readonly later: <T>(settle: () => T) => Promise<T>;
 }
 
@@ -64,7 +64,7 @@ interface Source {
   readonly at: string;
 }
 
-/** Does what its place in the result and the seed say: value, null, error, now or later. */
+/** Gives a value, null or an error, now or later, as its path in the result and the seed decide. */
 function behave(
   source: Source | undefined,
   args: object,
@@ -123,7 +123,7 @@ const itemType: GraphQLObjectType = new GraphQLObjectType({
 });
 const checkedType = new GraphQLObjectType({
   name: "Checked",
-  // Some are none, some say so later.
+  // Some sources are not of this type, and some of these decisions come later.
   isTypeOf: (source: Source, world: unknown) =>
     source.at.length % 3 === 0
       ? (world as World).later(() => source.at.length % 2 === 0)
@@ -194,13 +194,13 @@ function selectionOf(below: (n: number) => number, depth: number, isUnion: boole
   return `{ ${parts.join(" ") || "__typename"} }`;
 }
 
-/** As a client sees it; of a value that is not of its type GraphQL.js quotes all. */
+/** A result as a client sees it, without the value that GraphQL.js quotes if it is no `Checked`. */
 const shownOf = (result: ExecutionResult) =>
   JSON.parse(
     JSON.stringify(result).replaceAll(/( of type \\"Checked\\") but got: .*?\}\./g, "$1."),
   );
 
-test("what is compiled answers as GraphQL.js does: values, nulls, errors and their order", async () => {
+test("a compiled operation returns what GraphQL.js returns: values, nulls, errors and their order", async () => {
   const below = randomOf(15);
   let compared = 0;
   let failed = 0;
@@ -235,7 +235,7 @@ test("what is compiled answers as GraphQL.js does: values, nulls, errors and the
   assert.ok(compared > 500 && failed > 200 && whole > 50, `${compared} ${failed} ${whole}`);
 });
 
-test("variables that are refused are left to GraphQL.js, and nothing was begun", () => {
+test("invalid variables are left to GraphQL.js before any resolver runs", () => {
   const document = parse("query ($n: Int!) { number(n: $n) }");
   const operation = getOperationAST(document);
   assert.ok(operation);
@@ -246,7 +246,7 @@ test("variables that are refused are left to GraphQL.js, and nothing was begun",
   assert.deepEqual(world.log, []);
 });
 
-test("conditions that are no booleans are left to GraphQL.js, and nothing was begun", () => {
+test("a condition that is null is left to GraphQL.js before any resolver runs", () => {
   const document = parse("query ($if: Boolean = true) { text @skip(if: $if) number }");
   const operation = getOperationAST(document);
   assert.ok(operation);
@@ -257,7 +257,7 @@ test("conditions that are no booleans are left to GraphQL.js, and nothing was be
   assert.notEqual(run?.({ variableValues: {}, contextValue: world }), undefined);
 });
 
-test("other directives, many conditions and names of the language's own are not compiled", () => {
+test("operations with other directives, many conditions or a __proto__ alias are not compiled", () => {
   const names = ["a", "b", "c", "d", "e"];
   const many = names.map((name) => `${name}: text @include(if: $${name})`).join(" ");
   for (const text of [
@@ -273,7 +273,7 @@ test("other directives, many conditions and names of the language's own are not 
   }
 });
 
-test("a document that multiplies its fields by fragments is not compiled", () => {
+test("a document whose fragments multiply its fields is not compiled", () => {
   const levels = Array.from({ length: 12 }, (_, level) => {
     const inner = level === 11 ? "text" : `...F${level + 1}`;
     return `fragment F${level} on Item { a: item { ${inner} } b: item { ${inner} } }`;

@@ -23,7 +23,7 @@ const upstreamJson = {
   errorId: "err-1",
 };
 
-/** Each code, as `extensions.code` without and with an error of the payments service behind it. */
+/** `extensions.code` of each code, without and with an error of the payments service behind it. */
 const codes: Record<ErrorCode, [own: string, upstream: string]> = {
   CANCELLED: ["CANCELLED", "CANCELLED"],
   UNKNOWN: ["UPSTREAM_ERROR", "UPSTREAM_ERROR"],
@@ -42,7 +42,7 @@ const codes: Record<ErrorCode, [own: string, upstream: string]> = {
   UNAUTHENTICATED: ["UNAUTHENTICATED", "UNAUTHENTICATED"],
 };
 
-test("a failed read tells each code, and the payments service's own error", async (t) => {
+test("a failed read reports each code, and the payments service's own error", async (t) => {
   let thrown: unknown;
   const gateway = await serve(t, {
     getOperation: async () => {
@@ -69,7 +69,7 @@ test("a failed read tells each code, and the payments service's own error", asyn
   }
 });
 
-test("a failed read tells its reason, its fields, when to retry and where to resume", async (t) => {
+test("a failed read reports its reason, fields, retry delay and resume cursor", async (t) => {
   const gateway = await serve(t, {
     getOperation: async () => {
       throw new GatewayError("RESOURCE_EXHAUSTED", "slow down", {
@@ -160,13 +160,13 @@ test("a mutation answers with the payments service's error", async (t) => {
   });
 });
 
-/** What the service's own error adds to a failure; nothing where the gateway itself speaks. */
+/** Fields that the payments service's error adds to a failure; null without such an error. */
 const ofService = ({ upstream: error }: GatewayErrorDetails) => ({
   code: error?.code ?? null,
   errorId: error?.errorId ?? null,
 });
 
-test("a mutation answers with RateLimitError, whoever set the limit", async (t) => {
+test("a mutation answers with RateLimitError, whether the gateway or the payments service set the limit", async (t) => {
   for (const details of [{ retryAfterMs: 200 }, { retryAfterMs: 200, upstream }]) {
     assert.deepEqual(await failing(t, "RESOURCE_EXHAUSTED", details), {
       data: {
@@ -181,7 +181,7 @@ test("a mutation answers with RateLimitError, whoever set the limit", async (t) 
   }
 });
 
-test("a mutation whose outcome is unknown says so, and says of what", async (t) => {
+test("a mutation with an unknown outcome answers with OutcomeUnknownError and its externalId", async (t) => {
   for (const code of ["UNKNOWN", "DEADLINE_EXCEEDED"] as const) {
     const outcomeUnknown = { externalId: "e" };
     for (const details of [{ outcomeUnknown }, { outcomeUnknown, upstream }]) {
@@ -199,7 +199,7 @@ test("a mutation whose outcome is unknown says so, and says of what", async (t) 
   }
 });
 
-test("the externalId of a payment and of an unknown outcome may be asked for together", async (t) => {
+test("a mutation may select the externalId of its success type and of an unknown outcome together", async (t) => {
   const gateway = await serve(t, {});
   for (const [name, input] of [
     ["createPayment", "CreatePaymentInput"],
@@ -218,7 +218,7 @@ test("the externalId of a payment and of an unknown outcome may be asked for tog
   }
 });
 
-test("what concerns the whole request goes into errors", async (t) => {
+test("an error that concerns the whole request goes into errors, and the result is null", async (t) => {
   for (const code of ["UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE", "INTERNAL"] as const) {
     const answer = await failing(t, code, {});
     assert.deepEqual(answer.data, { createPayment: null });
@@ -227,7 +227,7 @@ test("what concerns the whole request goes into errors", async (t) => {
   }
 });
 
-test("the failure of one mutation leaves the result of another", async (t) => {
+test("the failure of one mutation does not affect the result of another", async (t) => {
   const gateway = await serve(t, {
     createPayment: async () => create(PaymentSchema, { id: "p-1" }),
     confirmPayment: async () => {

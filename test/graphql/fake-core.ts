@@ -7,8 +7,8 @@ export interface Seen {
 }
 
 /**
- * A core of which each test writes the methods that it needs, and which remembers what it was asked.
- * Any other method fails the test that calls it.
+ * A core with the methods that a test passes, and `rateLimit`; `seen` records each call. A call of
+ * any other method throws.
  */
 export function fakeCore(methods: Partial<Core>): { core: Core; seen: Seen[] } {
   const seen: Seen[] = [];

@@ -9,20 +9,23 @@ import {
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 
-/** A stream of the core that a test feeds by hand, and that says how it ended. */
+/** A stream of the core that a test feeds by hand; it reports when it is opened and released. */
 export interface Feed {
-  /** For a core's `watchPayment`, `watchPayout` or `streamEvents`. */
+  /** To be used as a core's `watchPayment`, `watchPayout` or `streamEvents`. */
   readonly watch: (request: unknown, call: Call) => AsyncIterable<Event>;
   push(...events: Event[]): void;
   /** Whether the edge waits for an event. */
   waits(): boolean;
-  /** Offers an event past the stream, as the core does while the edge waits: whether it is taken. */
+  /**
+   * Pushes an event past the stream, as the core does while the edge waits. Returns whether the
+   * edge took it.
+   */
   offer(event: Event): boolean;
   fail(error: unknown): void;
   finish(): void;
-  /** Resolves when the stream was opened, and with what. */
+  /** Resolves with the request and the call when the stream is opened. */
   readonly opened: Promise<{ request: unknown; call: Call }>;
-  /** Resolves when the stream was let go, for whatever reason. */
+  /** Resolves when the stream is released, for whatever reason. */
   readonly released: Promise<void>;
 }
 

@@ -9,7 +9,7 @@ import { newPage, withoutChromium } from "../chromium.ts";
 import { timeoutMs } from "../until.ts";
 import { serve } from "./serve.ts";
 
-test("what GraphiQL opens with fits the schema", () => {
+test("the documents that GraphiQL opens with are valid, and select state instead of status", () => {
   for (const { query } of firstDocuments) {
     assert.deepEqual(validate(schema, parse(query)), []);
     assert.match(query, /^ +state$/m, "is it paid? That is what state says, and no status");
@@ -17,7 +17,7 @@ test("what GraphiQL opens with fits the schema", () => {
   }
 });
 
-test("GraphiQL is loaded when somebody opens it", async (t) => {
+test("GraphiQL's page is loaded only when a browser opens it", async (t) => {
   const loaded: string[] = [];
   const hooks = registerHooks({
     resolve(specifier, context, next) {
@@ -34,7 +34,7 @@ test("GraphiQL is loaded when somebody opens it", async (t) => {
   assert.ok(loaded.includes("@graphql-yoga/render-graphiql"), "the control: it is, once opened");
 });
 
-test("GraphiQL opens with our first query, which runs, and subscription", {
+test("GraphiQL opens with the first query, which runs, and the first subscription", {
   skip: withoutChromium,
   timeout: 4 * timeoutMs,
 }, async (t) => {

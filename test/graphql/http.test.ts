@@ -19,7 +19,7 @@ const budget = "{ rateLimit { limit } }";
 const confirm = (alias: string) =>
   `${alias}: confirmPayment(input: {externalId: "e"}) { __typename }`;
 
-test("answers tell the request budget and the request's id", async (t) => {
+test("each response has the request budget and the request id in its headers", async (t) => {
   const gateway = await serve(t);
   for (const query of [budget, "{ nonsense }"]) {
     const { headers } = await gateway.post({ query });
@@ -32,7 +32,7 @@ test("answers tell the request budget and the request's id", async (t) => {
   }
 });
 
-test("the core is told of the caller, the deadline, the key and the request's id", async (t) => {
+test("the core receives the caller, the deadline, the idempotency key and the request id", async (t) => {
   const gateway = await serve(
     t,
     { confirmPayment: async () => create(PaymentSchema) },
@@ -54,7 +54,7 @@ function somebodyCalled(name: string | null | undefined) {
   return { name: name ?? "", account: "default", scopes: new Set<never>() };
 }
 
-test("an Idempotency-Key with several mutations runs none of them", async (t) => {
+test("a request with an Idempotency-Key and several mutations runs none of them", async (t) => {
   const gateway = await serve(t, { confirmPayment: async () => create(PaymentSchema) });
   const several = [
     `mutation { ${confirm("a")} ${confirm("b")} }`,
@@ -76,7 +76,7 @@ test("an Idempotency-Key with several mutations runs none of them", async (t) =>
   assert.deepEqual(one.data, { a: { __typename: "Payment" } });
 });
 
-test("identical reads of one request cost one call each", async (t) => {
+test("identical reads in one request share one call", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => ({
       $typeName: "payments.v1.GetPaymentResponse",
@@ -116,13 +116,13 @@ test("identical reads of one request cost one call each", async (t) => {
     getPayout: 1,
     getOperation: 1,
     paymentEvents: 1,
-    // By token, by external id, with an option id and by the caller's token: four different reads.
+    // Four different reads: by external id, auth token, an option id and the caller's token.
     findWalletItems: 4,
     getConfirmationStatus: 1,
   });
 });
 
-test("a read after a mutation is not the one from before it", async (t) => {
+test("a read after a mutation does not reuse an earlier read", async (t) => {
   let reads = 0;
   const gateway = await serve(t, {
     confirmPayment: async () =>
@@ -137,7 +137,7 @@ test("a read after a mutation is not the one from before it", async (t) => {
   assert.equal(data.b.operationInfo.statusCode, "read 2");
 });
 
-test("a client that goes away cancels its query and its mutation", async (t) => {
+test("a client that disconnects cancels its query or mutation", async (t) => {
   for (const operation of [
     `{ operation(externalId: "e", operationId: "o") { id } }`,
     `mutation { ${confirm("a")} }`,
@@ -164,7 +164,7 @@ test("a client that goes away cancels its query and its mutation", async (t) => 
   }
 });
 
-test("a compressed body is refused by its header, and one as it is is taken", async (t) => {
+test("a body with a content-encoding other than identity is refused", async (t) => {
   const gateway = await serve(t);
   const body = JSON.stringify({ query: budget });
   const post = async (encoding: string, sent: string | Uint8Array<ArrayBuffer>) => {
@@ -224,7 +224,7 @@ for (const [thrown, status, code] of refusals) {
   });
 }
 
-test("queries may come by GET, mutations may not", async (t) => {
+test("GET runs queries but no mutations", async (t) => {
   const gateway = await serve(t);
   const get = (query: string) => fetch(`${gateway.url}?query=${encodeURIComponent(query)}`);
   assert.deepEqual(await (await get(budget)).json(), { data: { rateLimit: { limit: 10 } } });
@@ -233,7 +233,7 @@ test("queries may come by GET, mutations may not", async (t) => {
   assert.deepEqual(gateway.seen(), []);
 });
 
-test("what is not UTF-8 is refused, and a replacement character is a letter", async (t) => {
+test("input that is not UTF-8 is refused, and a U+FFFD in valid UTF-8 is kept", async (t) => {
   const ids: string[] = [];
   const gateway = await serve(t, {
     getPayment: async ({ externalId }) => {
@@ -296,7 +296,7 @@ test("what is not UTF-8 is refused, and a replacement character is a letter", as
     assert.deepEqual(ids, []);
   }
 
-  // Letters as they are, which fetch would encode.
+  // Raw non-ASCII bytes in the address: fetch would percent-encode them.
   const { port } = new URL(gateway.url);
   const variables = '{"id":"\xc3\xa9"}';
   for (const path of [
@@ -358,7 +358,7 @@ test("only pages of listed origins may call from a browser", async (t) => {
   }
 });
 
-test("GraphiQL answers a browser, but not in production", async (t) => {
+test("a browser gets GraphiQL, but not in production", async (t) => {
   const page = (url: string) => fetch(url, { headers: { accept: "text/html,*/*;q=0.8" } });
   const development = await serve(t, {}, { production: false });
   assert.match(await (await page(development.url)).text(), /graphiql/i);
@@ -366,7 +366,7 @@ test("GraphiQL answers a browser, but not in production", async (t) => {
   assert.doesNotMatch(await (await page(production.url)).text(), /graphiql/i);
 });
 
-test("a wrong document is a 400 to clients that speak GraphQL over HTTP", async (t) => {
+test("an invalid document is answered 400 to clients that accept application/graphql-response+json", async (t) => {
   const gateway = await serve(t);
   const accept = { accept: "application/graphql-response+json" };
   for (const [query, code] of [
@@ -385,7 +385,7 @@ test("a wrong document is a 400 to clients that speak GraphQL over HTTP", async 
   }
 });
 
-test("a request error of GraphQL is a status of HTTP to those alone who ask for its own type", async (t) => {
+test("a request error is answered 400 where application/graphql-response+json is accepted, else 200", async (t) => {
   const query = "query A($id: ID!) { payment(externalId: $id) { externalId } }";
   const wrong: Record<string, unknown>[] = [
     { query },

@@ -11,7 +11,7 @@ import { serve } from "./serve.ts";
 
 const decimals = fc.stringMatching(/^-?\d{1,9}(\.\d{1,6})?$/);
 
-test("a decimal keeps its text, to the core and back, as a variable and in the query", async (t) => {
+test("a decimal keeps its text to the core and back, as a variable and in the query", async (t) => {
   const gateway = await serve(t, {
     confirmPayment: async ({ amount }) =>
       create(PaymentSchema, { details: amount === undefined ? {} : { amount } }),
@@ -39,7 +39,7 @@ test("a decimal keeps its text, to the core and back, as a variable and in the q
   }
 });
 
-test("a decimal variable that is a JSON number is taken only when it is whole", async (t) => {
+test("a decimal variable that is a JSON number is accepted only if it is a safe integer", async (t) => {
   const gateway = await serve(t, {
     confirmPayment: async ({ amount }) => create(PaymentSchema, { id: amount ?? "" }),
   });
@@ -54,7 +54,7 @@ test("a decimal variable that is a JSON number is taken only when it is whole", 
   }
 });
 
-test("a path of a request is a path of its input", () => {
+test("a field path of a proto request is translated to the path in its GraphQL input", () => {
   const paths: [Parameters<typeof toInputPath>[0], string, string][] = [
     [CreatePaymentRequestSchema, "amount", "amount"],
     [CreatePaymentRequestSchema, "payment_method.cc.exp_month", "paymentMethod.method.cc.expMonth"],
@@ -74,7 +74,7 @@ test("a path of a request is a path of its input", () => {
     ],
     [FindWalletItemsRequestSchema, "customer.auth_token", "customer.authToken"],
     [FindWalletItemsRequestSchema, "customer.external_id", "customer.externalId"],
-    // Not a field: an Idempotency-Key that is none, say.
+    // Not a field: the path of an error about an invalid Idempotency-Key, for example.
     [CreatePaymentRequestSchema, "idempotency-key", "idempotency-key"],
     [CreatePaymentRequestSchema, "", ""],
   ];

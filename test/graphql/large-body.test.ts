@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { serve } from "./serve.ts";
 
-test("after a body over 1 MiB, with its length or in chunks, the same client is served again", async (t) => {
+test("a client is served again after a body over 1 MiB, sent with its length or in chunks", async (t) => {
   const gateway = await serve(t);
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());

@@ -116,20 +116,20 @@ const refused: [what: string, query: string, code: string, variables?: Record<st
 
 for (const [transport, connect] of Object.entries(transports)) {
   for (const [what, query, code, variables] of refused) {
-    test(`${transport} refuses ${what} and asks nobody`, async (t) => {
+    test(`${transport} refuses ${what} without a call to the core`, async (t) => {
       const gateway = await serve(t);
       const { data, errors } = await connect(t, gateway)(query, variables);
       assert.equal(data ?? undefined, undefined);
       assert.deepEqual([...new Set(errors.map(codeOf))], [code]);
       assert.deepEqual(gateway.seen(), []);
-      // It would take an hour if a fragment were walked each time that it is spread.
-      // The same document again meets a warm cache.
+      // The same document again, with a warm cache. Documents with doubling fragments would take an
+      // hour if each spread of a fragment were walked.
       assert.deepEqual(codeOf((await connect(t, gateway)(query, variables)).errors[0]), code);
       assert.deepEqual(gateway.seen(), []);
     });
   }
 
-  test(`${transport} tells no names of the schema in production, unless asked to`, async (t) => {
+  test(`${transport} suggests no names of the schema in production, unless introspection is on`, async (t) => {
     const messageOf = async (options: Partial<GraphqlServerOptions>, query: string) => {
       const run = connect(t, await serve(t, {}, options));
       return (await run(query)).errors[0].message as string;
@@ -148,7 +148,7 @@ for (const [transport, connect] of Object.entries(transports)) {
     }
   });
 
-  test(`${transport} tells the schema outside of production, and where it is asked to`, async (t) => {
+  test(`${transport} answers introspection outside of production, and where it is on`, async (t) => {
     for (const options of [{ production: false }, { introspection: true }]) {
       const run = connect(t, await serve(t, {}, options));
       const { data, errors } = await run(getIntrospectionQuery());
@@ -158,7 +158,7 @@ for (const [transport, connect] of Object.entries(transports)) {
   });
 }
 
-test("what frontends ask for is far from the limits", async (t) => {
+test("the queries that frontends send are within the limits", async (t) => {
   const payment = create(PaymentSchema, { externalId: "e", details: { operationId: "o" } });
   const gateway = await serve(t, {
     getPayment: async () => ({
@@ -183,7 +183,7 @@ test("what frontends ask for is far from the limits", async (t) => {
   for (const query of asked) assert.equal((await gateway.run(query)).errors, undefined);
 });
 
-test("a known document costs what its variables say, each time", async (t) => {
+test("the cost of a cached document follows the variables of each request", async (t) => {
   const { run } = await serve(t, {
     getPayment: async () => {
       throw new GatewayError("NOT_FOUND", "no such payment");
@@ -203,7 +203,7 @@ test("a known document costs what its variables say, each time", async (t) => {
   }
 });
 
-test("a document with data in it is not kept, one with variables is parsed once", () => {
+test("the document cache keeps documents with variables, and none with data in its text", () => {
   const cache = createDocumentCache<number>();
   for (const text of [`{ p(id: "secret") }`, "{ p(id: 4111111111111111) }", "# 41\n{ p }"]) {
     cache.set(text, 1);

@@ -218,7 +218,7 @@ test("createRecurrentPayment, confirmPayment and resendCallback reach the core",
   });
 });
 
-test("a subscription's message is asked for together with an error's, and empty where there is none", async (t) => {
+test("a mutation may select the message of a subscription and of an error; a missing one is empty", async (t) => {
   const gateway = await serve(t, {
     updateSubscription: async () => create(UpdateSubscriptionResponseSchema),
   });
@@ -274,7 +274,7 @@ test("deleteWalletItem, updateSubscription, deactivateSubscription and createWat
   assert.equal((token as { kind: EventKind }).kind, EventKind.PAYOUT);
 });
 
-test("an answer without external_id is of the call's: its state and links are told", async (t) => {
+test("a payment without external_id takes the one of the call, and its state and links are resolved", async (t) => {
   const asked: string[] = [];
   const gateway = await serve(t, {
     confirmPayment: async () => create(PaymentSchema, { details: { operationId: "op" } }),

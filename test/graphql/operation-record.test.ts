@@ -15,7 +15,7 @@ interface Ended {
   readonly code: string;
 }
 
-/** The edge with a record of what it tells of operations. */
+/** The GraphQL edge with an observer that records each operation that ended. */
 async function observed(t: TestContext, methods: Partial<Core> = {}) {
   const ended: Ended[] = [];
   let open = 0;
@@ -37,7 +37,7 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
   return {
     gateway,
     open: () => open,
-    /** The n-th operation that ended. */
+    /** Resolves with the n-th operation that ended, counted from 0. */
     async ended(nth: number): Promise<Ended> {
       while (ended.length <= nth) await new Promise<void>((resolve) => waiting.push(resolve));
       return ended[nth] as Ended;
@@ -53,7 +53,7 @@ const refuse =
   };
 const confirm = 'mutation { confirmPayment(input: {externalId: "e"}) { __typename } }';
 
-test("each operation is told by its root field and by the code of its error", async (t) => {
+test("each operation is recorded with its root field and its error code", async (t) => {
   const { gateway, ended, open } = await observed(t, {
     getOperation: refuse("NOT_FOUND"),
     confirmPayment: async () => create(PaymentSchema),
@@ -76,7 +76,7 @@ test("each operation is told by its root field and by the code of its error", as
   assert.equal(open(), 0);
 });
 
-test("a mutation that fails by its result is no success", async (t) => {
+test("a mutation whose result is an error is recorded with the code of that error", async (t) => {
   const failures: [GatewayError["code"] & ("RESOURCE_EXHAUSTED" | "UNKNOWN"), object, string][] = [
     ["RESOURCE_EXHAUSTED", {}, "RATE_LIMITED"],
     ["UNKNOWN", { outcomeUnknown: { externalId: "e" } }, "OUTCOME_UNKNOWN"],
@@ -89,7 +89,7 @@ test("a mutation that fails by its result is no success", async (t) => {
   }
 });
 
-test("operations by WebSocket are told, those that are not valid among them", async (t) => {
+test("WebSocket operations are recorded, including invalid ones", async (t) => {
   const { gateway, ended } = await observed(t);
   const client = createWsClient({
     url: gateway.wsUrl,
@@ -113,7 +113,7 @@ test("operations by WebSocket are told, those that are not valid among them", as
   });
 });
 
-test("a subscription ends as what ended it", async (t) => {
+test("a subscription is recorded with the code of what ended it", async (t) => {
   const withCode = new GatewayError("RESOURCE_EXHAUSTED", "too slow", { reason: "SLOW_CONSUMER" });
   let left: (() => void) | undefined;
   const { gateway, ended } = await observed(t, {
@@ -150,7 +150,7 @@ test("a subscription ends as what ended it", async (t) => {
   left?.();
 });
 
-test("what is no operation is not told as one", async (t) => {
+test("a preflight and a PUT are not recorded as operations", async (t) => {
   const { gateway, count } = await observed(t);
   await fetch(gateway.url, { method: "OPTIONS", headers: { origin: "https://shop.example" } });
   await fetch(gateway.url, { method: "PUT" });
@@ -158,7 +158,7 @@ test("what is no operation is not told as one", async (t) => {
   assert.equal(count(), 1);
 });
 
-test("one record in the log, with the caller and the request's id and no text of the operation", async (t) => {
+test("an operation writes one log record, with caller and request id but no text of the operation", async (t) => {
   const { gateway, ended } = await observed(t);
   const query = "query TheName { theAlias: rateLimit { limit } }";
   const { headers } = await gateway.post({ query }, { "x-request-id": "till-1" });

@@ -80,7 +80,7 @@ test("payout and requestPayout show every field of a payout", async (t) => {
   });
 });
 
-test("a payout of which nothing but a call without an answer is known is no null", async (t) => {
+test("a payout is not null if all that is known of it is a call without an answer", async (t) => {
   const gateway = await serve(t, {
     getPayout: async () =>
       create(GetPayoutResponseSchema, { outcomeUnknown: true, needsOperator: true }),

@@ -17,7 +17,7 @@ const notFound = async () => {
   throw new GatewayError("NOT_FOUND", "no such thing");
 };
 
-test("a number beyond 2^53 comes as text", async (t) => {
+test("an integer beyond 2^53 is returned as a string", async (t) => {
   const gateway = await serve(t, {
     getPayout: async () => create(GetPayoutResponseSchema, { payout: { fcId: 9007199254740993n } }),
   });
@@ -26,7 +26,7 @@ test("a number beyond 2^53 comes as text", async (t) => {
   });
 });
 
-test("a payment or payout that nobody knows is null", async (t) => {
+test("an unknown payment or payout is null", async (t) => {
   const gateway = await serve(t, { getPayment: notFound, getPayout: notFound });
   assert.deepEqual(
     await gateway.run(`{ payment(externalId: "x") { id } payout(externalId: "x") { status } }`),
@@ -34,7 +34,7 @@ test("a payment or payout that nobody knows is null", async (t) => {
   );
 });
 
-test("wallet items come with their confirmation, for the same customer", async (t) => {
+test("the confirmation of a wallet item is read for the same customer", async (t) => {
   const gateway = await serve(t, {
     findWalletItems: async () => [
       create(WalletItemSchema, {
@@ -92,7 +92,7 @@ test("wallet items come with their confirmation, for the same customer", async (
   });
 });
 
-test("a wallet call without a customer leaves it to the caller's token", async (t) => {
+test("a wallet call without a customer leaves the customer to the caller's token", async (t) => {
   const gateway = await serve(t, {
     getConfirmationStatus: async () => create(WalletItemSchema, { status: "new" }),
     findWalletItems: async () => [],
@@ -112,7 +112,7 @@ test("a wallet call without a customer leaves it to the caller's token", async (
   );
 });
 
-test("the full number of a card cannot be asked for", async (t) => {
+test("the full number of a card is not a field of the schema", async (t) => {
   const gateway = await serve(t);
   const { errors } = await gateway.run(`{ walletItems { card { fullNumber } } }`);
   assert.match(errors[0].message, /Cannot query field "fullNumber"/);
@@ -227,7 +227,7 @@ test("a payment links to its operation and to its events", async (t) => {
   assert.deepEqual(events?.args.slice(0, 2), ["order-1", 3]);
 });
 
-test("links of a payment without operation, or to nothing, are null and empty", async (t) => {
+test("links of a payment without an operation, or to a missing one, are null or empty", async (t) => {
   const gateway = await serve(t, {
     getPayment: async ({ externalId }) => ({
       $typeName: "payments.v1.GetPaymentResponse",
@@ -259,7 +259,7 @@ test("links of a payment without operation, or to nothing, are null and empty", 
   );
 });
 
-test("a link that the caller may not follow is null with an error, and the rest stands", async (t) => {
+test("a link that the caller may not follow is null with an error, and the rest is returned", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => ({
       $typeName: "payments.v1.GetPaymentResponse",
@@ -288,14 +288,14 @@ test("a link that the caller may not follow is null with an error, and the rest 
   );
 });
 
-test("rateLimit tells the budget", async (t) => {
+test("rateLimit returns the request budget", async (t) => {
   const gateway = await serve(t);
   assert.deepEqual(await gateway.run("{ rateLimit { limit remaining resetSeconds } }"), {
     data: { rateLimit: { limit: 10, remaining: 7, resetSeconds: 1 } },
   });
 });
 
-test("Payment.events gives 1 to 100 events", async (t) => {
+test("Payment.events accepts 1 to 100 as `first`", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => ({
       $typeName: "payments.v1.GetPaymentResponse",

@@ -7,7 +7,7 @@ import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_se
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { serve } from "./serve.ts";
 
-test("refused fields are named by their paths in the input", async (t) => {
+test("errors name refused fields by their paths in the input", async (t) => {
   const gateway = await serve(t, {
     createPayment: async (request) => {
       validate(CreatePaymentRequestSchema, request);
@@ -72,7 +72,7 @@ test("refused fields are named by their paths in the input", async (t) => {
   ]);
 });
 
-test("what is said of refused fields names them as GraphQL does", async (t) => {
+test("messages about refused fields use the names of GraphQL, not of the proto", async (t) => {
   const gateway = await serve(t, {
     createPayment: async (request) => {
       validate(CreatePaymentRequestSchema, request);
@@ -138,7 +138,7 @@ test("input of the wrong shape never reaches the core", async (t) => {
   assert.deepEqual(gateway.seen(), []);
 });
 
-test("half of a surrogate pair is refused by the name of its variable", async (t) => {
+test("half of a surrogate pair is refused with the path in its variable", async (t) => {
   const gateway = await serve(t);
   const half = "pay \ud83d";
   const cases: [query: string, variables: Record<string, unknown>, path: string][] = [
@@ -168,7 +168,7 @@ test("half of a surrogate pair is refused by the name of its variable", async (t
   assert.doesNotMatch(gateway.logged(), /INTERNAL_SERVER_ERROR/);
 });
 
-test("of many faults in variables the first ten are told, each with its path", async (t) => {
+test("at most ten faults in variables are reported, each with its path", async (t) => {
   const gateway = await serve(t);
   const query = "mutation($i: CreatePaymentInput!) { createPayment(input: $i) { __typename } }";
   const told = async (i: unknown): Promise<string[]> => {
@@ -208,7 +208,7 @@ test("of many faults in variables the first ten are told, each with its path", a
   ]);
 });
 
-test("no answer and no log record repeats a refused value", async (t) => {
+test("no response and no log record repeats a refused value", async (t) => {
   const gateway = await serve(t);
   const card = `{number: "CANARY", cvv: "CANARY", expMonth: 1, expYear: 2030`;
   const payment = (method: string, rest = "") => `mutation { createPayment(input: {
@@ -242,7 +242,7 @@ test("no answer and no log record repeats a refused value", async (t) => {
       variables: { i: { amount: { a: "CANARY" }, mode: "CANARY", confirm: "CANARY" } },
     },
     { query: byVariable, variables: { i: { mode: ["CANARY"], externalId: { a: "CANARY" } } } },
-    // Names that are almost right, of which GraphQL makes a suggestion before it quotes the whole.
+    // Misspelt names: GraphQL.js suggests a name, and quotes the whole value.
     { query: byVariable, variables: { i: { amout: "1", externalId: "CANARY" } } },
     { query: payment(`{type: CARD}`, `amout: "CANARY"`) },
     { query: byVariable, variables: { i: { "1CANARY": "1" } } },

@@ -43,7 +43,7 @@ import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payment
 import { DeleteWalletItemRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 
-test("schema.graphql is the schema", () => {
+test("schema.graphql is the printed schema of the code", () => {
   const committed = readFileSync(new URL("../../schema.graphql", import.meta.url), "utf8");
   assert.equal(`${printSchema(schema)}\n`, committed, "run npm run generate");
 });
@@ -70,7 +70,7 @@ test("every type, field, argument and enum value is described", () => {
   assert.deepEqual(bare, []);
 });
 
-test("no description speaks of RPC", () => {
+test("no description uses names of the RPC API", () => {
   const descriptions = printSchema(schema).match(/"""[\s\S]*?"""/g) ?? [];
   const foreign = descriptions.filter((text) =>
     /\b(Get|Find|Stream)[A-Z]|WatchP|after_cursor|_UNSPECIFIED|_id\b/.test(text),
@@ -78,7 +78,7 @@ test("no description speaks of RPC", () => {
   assert.deepEqual(foreign, []);
 });
 
-test("every field of an answer is there, but the full number of a wallet card", () => {
+test("the schema has every response field except the full number of a wallet card", () => {
   const answers: [DescMessage, string][] = [
     [PaymentSchema, "Payment"],
     [PayoutSchema, "Payout"],
@@ -99,7 +99,7 @@ test("every field of an answer is there, but the full number of a wallet card", 
   for (const field of EventSchema.fields) assert.ok(events.includes(field.localName), field.name);
 });
 
-test("every field of a request is an input, but callback_url, the customer's rid and durations", () => {
+test("the schema has every request field except callback_url, the customer's rid and durations", () => {
   const requests: [DescMessage, string][] = [
     [CreatePaymentRequestSchema, "CreatePaymentInput"],
     [CreateRecurrentPaymentRequestSchema, "CreateRecurrentPaymentInput"],
@@ -124,7 +124,7 @@ test("every field of a request is an input, but callback_url, the customer's rid
   ]);
 });
 
-test("every enum has the proto's values but the unspecified one", () => {
+test("every enum has the proto's values except UNSPECIFIED", () => {
   const files: DescFile[] = [
     file_payments_v1_payment,
     file_payments_v1_payment_input,
@@ -179,7 +179,7 @@ test("each mutation answers with its success type or one of the four errors", ()
   }
 });
 
-test("what the contract spells out is spelt so", () => {
+test("type definitions and field signatures match the contract", () => {
   const text = printSchema(schema).replace(/\s*"""[\s\S]*?"""\s*/g, "\n");
   for (const line of [
     "input CustomerInput {",
@@ -229,7 +229,7 @@ function ownTypes(): GraphQLNamedType[] {
   );
 }
 
-/** Fields as `(args): type`, arguments in the order of their names. */
+/** Fields of a type as `(args): type`, with the arguments sorted by name. */
 function signatures(name: string): Record<string, string> {
   const { ...fields } = (schema.getType(name) as GraphQLObjectType).getFields();
   return Object.fromEntries(
@@ -240,7 +240,7 @@ function signatures(name: string): Record<string, string> {
   );
 }
 
-/** Fields of a message, and of those below it, that a GraphQL type has no place for. */
+/** Fields of a message, and of the messages in it, that a GraphQL type lacks. */
 function missingFields(
   desc: DescMessage,
   type: GraphQLObjectType | GraphQLInputObjectType,
@@ -263,7 +263,7 @@ function missingFields(
   });
 }
 
-test("fields of a mutation's results that have one name have one type, so that all may be asked for", () => {
+test("result types of a mutation agree on the type of a field, so that one query can select it in each", () => {
   const clashes: string[] = [];
   for (const field of Object.values(schema.getMutationType()?.getFields() ?? {})) {
     const types = new Map<string, string>();
@@ -275,6 +275,6 @@ test("fields of a mutation's results that have one name have one type, so that a
       }
     }
   }
-  // The type of a wallet item and the type of an error: give one of them an alias.
+  // `type` of a wallet item and of an error differ: a query must give one of them an alias.
   assert.deepEqual(clashes, ["deleteWalletItem: type"]);
 });

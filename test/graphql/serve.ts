@@ -15,23 +15,23 @@ export const somebody: Caller = { name: "test", account: "default", scopes: new 
 export interface Served {
   readonly url: string;
   readonly wsUrl: string;
-  /** Where the plain watches stand. */
+  /** Base URL of the plain watches. */
   readonly watchUrl: string;
-  /** What reached the core, without the budget that each answer tells. */
+  /** Calls that reached the core, without `rateLimit`, which each response causes. */
   readonly seen: () => Seen[];
   /** The log, as it was written. */
   readonly logged: () => string;
   post(body: unknown, headers?: Record<string, string>): Promise<Response>;
   /** Runs an operation by POST and reads its JSON. */
   run(query: string, variables?: unknown, headers?: Record<string, string>): Promise<Answer>;
-  /** By default at once, whatever is under way. */
+  /** Closes all WebSockets; by default at once, even with operations in progress. */
   closeWebSockets(times?: DrainTimes): Promise<void>;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects
 export type Answer = any;
 
-/** The GraphQL edge over a fake core, on a listener of its own that the test takes down. */
+/** The GraphQL edge over a fake core, on a listener of its own that is closed after the test. */
 export async function serve(
   t: TestContext,
   methods: Partial<Core> = {},

@@ -36,8 +36,9 @@ import { fakeCore, type Seen } from "./fake-core.ts";
 import { somebody } from "./serve.ts";
 
 /*
- * The same requests by the straight path and by Yoga: answers, records, metrics and what reaches the
- * core must be the same. Not compared: ids that each answer gets anew, and times.
+ * Sends the same requests to the straight path and to Yoga: responses, log records, observed
+ * operations and calls to the core must be the same. Times, and ids that are new in each response,
+ * are not compared.
  */
 
 interface Sent {
@@ -54,7 +55,7 @@ interface At {
   readonly seen: Seen[];
   readonly records: Record<string, unknown>[];
   readonly ended: Ended[];
-  /** Resolves when all answers are over. */
+  /** Resolves when all responses are closed. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }
@@ -69,7 +70,7 @@ function errorOf(code: ErrorCode): GatewayError {
   });
 }
 
-/** What the core does is told by the external id. */
+/** Fails as the external id says: `error:<code>`, `plain:<code>` or `bug:<name>`. */
 function failOrNot(externalId: string): void {
   const [what, name = ""] = externalId.split(":");
   if (what === "error") throw errorOf(name as ErrorCode);
@@ -118,7 +119,7 @@ const trusted = new Map([
   ["sha256:abc", "{ rateLimit { limit } }"],
 ]);
 
-/** Where all is as full as it may be for calls that move no money. */
+/** Admission of a process that has slots left only for calls that move money. */
 const moneyOnly: Admission = {
   inFlight: 0,
   enter: ({ start }) => start({ ...freeSlot, moneyOnly: true }),
@@ -196,11 +197,11 @@ const ofFraming = new Set([
   "transfer-encoding",
 ]);
 
-/** The answer, and all that the request leaves behind but for ids and times. */
+/** The response, and the calls and records that the request caused, without ids and times. */
 async function outcomeOf(at: At, sent: Sent) {
   const [seen, records, ended] = [at.seen.length, at.records.length, at.ended.length];
   const came = await send(at, sent);
-  // The record is written once the answer has left.
+  // The log record is written only after the response was sent.
   await at.settled();
   return {
     came,
@@ -546,7 +547,7 @@ const variants: Record<string, { variant: Variant; every: number }> = {
 
 let compared = 0;
 for (const [name, { variant, every }] of Object.entries(variants)) {
-  test(`requests are answered alike both ways, ${name}`, async (t) => {
+  test(`the straight path and Yoga answer requests alike, ${name}`, async (t) => {
     const [straight, byYoga] = [await start(variant, true), await start(variant, false)];
     t.after(() => Promise.all([straight.close(), byYoga.close()]));
     const sent = corpus.filter((_, index) => index % every === 0);
@@ -562,7 +563,7 @@ test("at least 300 requests were compared", () => {
   assert.ok(compared >= 300, String(compared));
 });
 
-test("ordinary operations never reach Yoga, and odd ones do", async (t) => {
+test("the straight path takes ordinary operations and leaves unusual ones to Yoga", async (t) => {
   const { core } = fakeCore(methods);
   const formatError = createErrorFormatter(createLogger("silent"));
   const path = createStraightPath({
@@ -611,7 +612,7 @@ test("ordinary operations never reach Yoga, and odd ones do", async (t) => {
     t.after(lifetime.end);
     const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };
     const answer = await path.answer(request as never, "application/json", surroundings);
-    // What goes to Yoga goes with its body.
+    // A request that is left to Yoga must keep its body.
     if (!answer) assert.ok("body" in request);
     return answer?.status;
   };

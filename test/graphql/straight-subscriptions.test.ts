@@ -24,13 +24,14 @@ import { paymentEvent } from "./feed.ts";
 import { type Served, serve, somebody } from "./serve.ts";
 
 /*
- * The same subscriptions by the straight path and by Yoga: status, headers, body, records and what
- * reaches the core must be the same. Not compared: ids that each answer gets anew, and times.
+ * Sends the same subscriptions to the straight path and to Yoga: status, headers, body, log records
+ * and calls to the core must be the same. Times, and ids that are new in each response, are not
+ * compared.
  */
 
 const { PENDING, SUCCESS } = PaymentStatus;
 
-/** Ends as its external_id says. */
+/** Ends as the external id says: refused with a code, without events, by an error, or regularly. */
 async function* watchPayment(
   { externalId }: WatchPaymentRequest,
   { onOpen }: Call,
@@ -72,7 +73,7 @@ const of = (id: unknown, document = query) => ({ query: document, variables: { i
 const selecting = (selection: string) =>
   `subscription S($id: ID!) { paymentUpdated(externalId: $id) { ${selection} } }`;
 
-/** What is asked: by POST, and by GET where it can be. */
+/** Parameters of the requests; each set is sent by GET and by POST. */
 const asked: readonly Readonly<Record<string, unknown>>[] = [
   ...["order-1", "silent", "over", "fails", "", "x".repeat(300), null, 7].map((id) => of(id)),
   ...["UNAVAILABLE", "OUT_OF_RANGE", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "INTERNAL"].map(
@@ -126,7 +127,7 @@ async function answerOf(url: string, init: RequestInit): Promise<Answer> {
   return { status: response.status, headers, text: text.replaceAll(/retry: \d+/g, "retry: n") };
 }
 
-/** What the log says of so many operations, less what differs each time. */
+/** Waits for `count` log records of operations; returns what must be the same in them, sorted. */
 async function recordsOf({ logged }: Served, count: number): Promise<string[]> {
   const end = Date.now() + 30_000;
   for (;;) {
@@ -218,11 +219,11 @@ test("a subscription is answered alike by the straight path and by Yoga", async 
       [straight, byYoga].map(({ url }) => answerOf(url + path, init)),
     );
     assert.deepEqual(one, other, about.slice(0, 400));
-    // Node refuses an address that is too long.
+    // Node refuses an address that is too long, so the gateway records no operation.
     if (one?.status !== 431) count += 1;
   };
   for (const headers of headerSets) {
-    // What is said of who asks, and from where, has to do with few of them.
+    // Checks of the origin and the credentials do not depend on the parameters: a few are enough.
     const { origin, authorization } = headers;
     for (const params of (origin ?? authorization) ? asked.slice(0, 3) : asked) {
       const search = new URLSearchParams();

@@ -26,7 +26,7 @@ const successJson = { cursor: "c-2", final: true, payment: { details: { status: 
 
 type Iterate = (query: string) => AsyncIterableIterator<Answer>;
 
-/** The two transports, each by the client that browsers use. */
+/** The two transports, each with the client library that browsers use. */
 const transports: Record<string, (t: TestContext, gateway: Served) => Iterate> = {
   SSE: (t, { url }) => {
     const client = createSseClient({ url, retryAttempts: 0 });
@@ -50,7 +50,7 @@ for (const [name, connect] of Object.entries(transports)) {
     return connect(t, gateway);
   };
 
-  test(`${name} delivers each event as it comes, and the end`, async (t) => {
+  test(`${name} delivers each event at once, then the end`, async (t) => {
     const feed = createFeed();
     const events = (await start(t, feed))(watchPayment);
     feed.push(paymentEvent("c-1", PENDING));
@@ -62,7 +62,7 @@ for (const [name, connect] of Object.entries(transports)) {
     await feed.released;
   });
 
-  test(`${name} delivers the error that ends a stream, with the cursor to go on from`, async (t) => {
+  test(`${name} delivers the error that ends a stream, with the resume cursor`, async (t) => {
     const feed = createFeed();
     const events = (await start(t, feed))(watchPayment);
     feed.push(paymentEvent("c-1", PENDING));
@@ -90,7 +90,7 @@ for (const [name, connect] of Object.entries(transports)) {
     assert.equal((await events.next()).done, true);
   });
 
-  test(`${name} lets go of the core's stream when the client leaves`, async (t) => {
+  test(`${name} releases the core's stream when the client leaves`, async (t) => {
     const feed = createFeed();
     const events = (await start(t, feed))(watchPayment);
     feed.push(paymentEvent("c-1", PENDING));
@@ -100,7 +100,7 @@ for (const [name, connect] of Object.entries(transports)) {
     assert.equal((await feed.opened).call.signal.aborted, true);
   });
 
-  test(`${name} lets go of a stream that never said anything`, async (t) => {
+  test(`${name} releases a stream that has sent no event`, async (t) => {
     const feed = createFeed();
     const events = (await start(t, feed))(watchPayment);
     void events.next().catch(() => undefined);
@@ -109,7 +109,7 @@ for (const [name, connect] of Object.entries(transports)) {
     await feed.released;
   });
 
-  test(`${name} begins a payout with its oldest event, where that is asked for`, async (t) => {
+  test(`${name} begins with the oldest event of a payout after the cursor "earliest"`, async (t) => {
     const feed = createFeed();
     const events = (await start(t, feed))(
       `subscription { payoutUpdated(externalId: "payout-1", after: "earliest") { cursor } }`,
@@ -121,7 +121,7 @@ for (const [name, connect] of Object.entries(transports)) {
     await events.return?.();
   });
 
-  test(`${name} hands the arguments on, without a deadline`, async (t) => {
+  test(`${name} passes the arguments to the core, without a deadline`, async (t) => {
     const feed = createFeed();
     const events = (await start(t, feed))(
       `subscription { payoutUpdated(externalId: "payout-1", after: "c-0", untilFinal: true) {
@@ -173,7 +173,7 @@ for (const [name, connect] of Object.entries(transports)) {
   });
 }
 
-test("the links of each event are read anew, within a time of their own", async (t) => {
+test("the links of each event are read anew, with a deadline", async (t) => {
   const feed = createFeed();
   let reads = 0;
   const deadlines: unknown[] = [];
@@ -203,7 +203,7 @@ test("the links of each event are read anew, within a time of their own", async 
   await feed.released;
 });
 
-test("an SSE client that only asks by fetch reads the protocol's events", async (t) => {
+test("a plain fetch reads the events of the graphql-sse protocol", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch });
   feed.push(paymentEvent("c-1", PENDING));
@@ -218,7 +218,7 @@ test("an SSE client that only asks by fetch reads the protocol's events", async 
   );
 });
 
-test("an EventSource's GET is a subscription too", async (t) => {
+test("a GET by an EventSource runs a subscription", async (t) => {
   const feed = createFeed();
   const asked: (string | undefined)[] = [];
   const gateway = await serve(
@@ -238,7 +238,7 @@ test("an EventSource's GET is a subscription too", async (t) => {
   assert.deepEqual(asked, ["jwt"]);
 });
 
-test("a client that stops reading and then leaves does not leave its stream behind", async (t) => {
+test("the stream of a client that stops reading and then leaves is released", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch });
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
@@ -263,7 +263,7 @@ test("a client that stops reading and then leaves does not leave its stream behi
   await new Promise((resolve) => request.once("response", resolve));
   request.destroy();
   await feed.released;
-  // The stream's keep-alive timer goes with it: nothing holds what it holds.
+  // The heartbeat timer must stop too: it would keep what belongs to the stream in memory.
   const deadlineMs = performance.now() + 20_000;
   while (timers() > before) {
     assert.ok(performance.now() < deadlineMs, "a timer is left");

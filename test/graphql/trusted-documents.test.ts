@@ -46,7 +46,7 @@ const transports: Record<string, (gateway: Served, after: (fn: () => void) => vo
 };
 
 for (const [transport, connect] of Object.entries(transports)) {
-  test(`${transport} runs a document by its id, however it is given`, async (t) => {
+  test(`${transport} runs a trusted document by each form of its id, and any document by its text`, async (t) => {
     const gateway = await serve(t, {}, { trustedDocuments: { documents, only: false } });
     const send = connect(gateway, (fn) => t.after(fn));
     assert.deepEqual(await send({ documentId: hash }), answered);
@@ -59,12 +59,12 @@ for (const [transport, connect] of Object.entries(transports)) {
     assert.equal(codeOf(await send({ extensions: persisted("x") })), "PERSISTED_QUERY_NOT_FOUND");
   });
 
-  test(`${transport} runs no other document where only known ones are allowed`, async (t) => {
+  test(`${transport} runs no other document where only trusted ones are allowed`, async (t) => {
     const gateway = await serve(t, {}, { trustedDocuments: { documents, only: true } });
     const send = connect(gateway, (fn) => t.after(fn));
     assert.deepEqual(await send({ documentId: hash }), answered);
     assert.deepEqual(await send({ query: text }), answered);
-    // What is known wins over what is given beside it.
+    // The id of a trusted document wins over the text beside it.
     assert.deepEqual(await send({ query: other, documentId: hash }), answered);
     for (const params of [
       { query: other },
@@ -78,7 +78,7 @@ for (const [transport, connect] of Object.entries(transports)) {
     assert.deepEqual(gateway.seen(), []);
   });
 
-  test(`${transport} says that there are no documents by id where there are none`, async (t) => {
+  test(`${transport} answers PersistedQueryNotSupported where no trusted documents are configured`, async (t) => {
     const gateway = await serve(t);
     const send = connect(gateway, (fn) => t.after(fn));
     const { errors } = await send({ extensions: persisted(hash) });

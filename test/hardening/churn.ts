@@ -8,15 +8,15 @@ import type { Gateway } from "../../src/app/gateway.ts";
 
 const json = { "content-type": "application/json" };
 const service = "/payments.v1.PaymentService";
-/** A payment that the gateway knows, so that every watch has something to tell at once. */
+/** A payment that exists, so that every watch delivers an event at once. */
 const externalId = "churn";
 const subscription = `subscription { paymentUpdated(externalId: "${externalId}") { cursor } }`;
 
-/** Clients that leave in the middle, in every way that there is, and wait only for what shows it. */
+/** Clients that disconnect in the middle of calls, uploads and streams. */
 export interface Churn {
-  /** Calls, uploads and streams that break off, `n` of each kind. */
+  /** Starts and breaks off calls, uploads and streams, `n` of each kind. */
   run(n: number): Promise<void>;
-  /** A stream that stays open until it is told to end, and what it said first. */
+  /** Opens a stream. `first` is its first message, and `end` closes it. */
   openStream(): Promise<{ readonly first: string; readonly end: () => void }>;
 }
 
@@ -150,7 +150,7 @@ async function webSocket({ publicUrl }: Gateway): Promise<void> {
   await once(socket, "close");
 }
 
-/** What a process holds that a leak would add to. */
+/** Resources of the process that a leak would increase. */
 export interface Held {
   readonly sockets: number;
   readonly callsInFlight: number;
@@ -167,7 +167,7 @@ export async function heldBy({ adminUrl }: Gateway): Promise<Held> {
   return { sockets: sockets.length, callsInFlight };
 }
 
-/** Waits until no more is held than before. @throws when that takes longer than `timeoutMs` */
+/** Waits until the gateway holds no more than `before`. @throws after `timeoutMs` */
 export async function settled(gateway: Gateway, before: Held, timeoutMs: number): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {

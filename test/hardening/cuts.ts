@@ -2,12 +2,12 @@ import { EventEmitter, once } from "node:events";
 import type { CallKind } from "../../src/net/admission.ts";
 import type { Cut, LimitObserver } from "../../src/net/observer.ts";
 
-/** What a listener told of its limits. */
+/** The cuts and refusals that a listener has reported. */
 export interface Cuts {
   readonly observer: LimitObserver;
   readonly cuts: Cut[];
   readonly refused: CallKind[];
-  /** Resolves when this was cut, before or from now on. */
+  /** Resolves when a cut for this reason is reported, or was already. */
   cut(reason: Cut): Promise<void>;
 }
 

@@ -5,14 +5,14 @@ import { test } from "node:test";
 import { parse } from "acorn";
 
 /**
- * Every regular expression of `src` is fed each phrase that it knows, again and again: what backtracks
- * over a text of a caller's takes seconds for what fits into one message, and one request would stop
- * all others. Time is this process's own and grows with the text where it grows at all, so that a busy
- * machine makes no difference.
+ * Matches every regular expression of `src` against long repetitions of the phrases in its pattern.
+ * An expression that backtracks takes seconds for a text that fits into one message: one request
+ * would block all others. The limit is on this process's CPU time, so other load on the machine
+ * makes no difference.
  */
 
 const root = new URL("../../src", import.meta.url).pathname;
-/** Of the order of the longest text that a caller may send. */
+/** About the longest text that a caller may send, in characters. */
 const longest = 256 * 1024;
 /** Linear expressions take some milliseconds for the longest text. */
 const allowedMs = 250;
@@ -37,7 +37,7 @@ function expressionsOf(file: string): Expression[] {
   return found;
 }
 
-/** What stands in a pattern as itself, and one character of each of its classes. */
+/** The literal parts of a pattern, with one character for each of its classes. */
 function phrasesOf({ source, flags }: RegExp): string[] {
   const samples = source
     .replace(/\(\?(?:[:=!]|<[=!]|<\w+>)/g, "(")
@@ -81,14 +81,14 @@ function phrasesOf({ source, flags }: RegExp): string[] {
   return [...new Set([...phrases, ...pairs.slice(0, 100), ...folded])].filter(Boolean);
 }
 
-/** What may stand before the phrases and behind them, so that the end of a match fails. */
+/** Texts before and after the phrases, so that a match fails at its end. */
 const frames: readonly (readonly [string, string])[] = [
   ["", ""],
   ["", "\u0000"],
   ["a", "!\n"],
 ];
 
-/** The first text that takes too long, as it is doubled; undefined for an expression that is linear. */
+/** Doubles texts and describes the first that takes too long; undefined if there is none. */
 function tooSlow(expression: RegExp): string | undefined {
   for (const phrase of phrasesOf(expression)) {
     for (const [before, behind] of frames) {
@@ -98,7 +98,7 @@ function tooSlow(expression: RegExp): string | undefined {
         if (ms > allowedMs && cpuMs(() => matchAll(expression, text)) > allowedMs) {
           return `${JSON.stringify(phrase)} for ${text.length} characters: ${Math.round(ms)} ms`;
         }
-        // Linear up to here takes twice that for the next one.
+        // Linear up to here: a text of twice the length takes twice the time.
         if (length >= 16_384 && ms < 1) break;
       }
     }
@@ -128,7 +128,7 @@ test("the expressions of src are found", () => {
 });
 
 for (const { where, source } of expressions) {
-  test(`${where} ${source} takes time with the length of its text alone`, () => {
+  test(`${where} ${source} takes time linear in the length of the text`, () => {
     assert.equal(tooSlow(source), undefined);
   });
 }

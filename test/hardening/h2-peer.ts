@@ -1,7 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import net from "node:net";
 
-/** Types and flags of frames (RFC 9113, section 6), as far as attacks need them. */
+/** Frame types (RFC 9113, section 6) that the attacks need. */
 export const frameType = {
   data: 0,
   headers: 1,
@@ -13,13 +13,13 @@ export const frameType = {
   goaway: 7,
   windowUpdate: 8,
   continuation: 9,
-  /** Nobody's: a server ignores it. */
+  /** An unassigned type: a server ignores it. */
   unknown: 0xbb,
 } as const;
 
 export const flag = { ack: 1, endStream: 1, endHeaders: 4 } as const;
 
-/** Error codes (section 7). */
+/** Error codes (RFC 9113, section 7). */
 export const errorCode = {
   none: 0,
   flowControl: 3,
@@ -28,7 +28,7 @@ export const errorCode = {
   enhanceYourCalm: 11,
 } as const;
 
-/** One frame's bytes. */
+/** The bytes of one frame. */
 export function frame(
   type: number,
   flags: number,
@@ -62,14 +62,14 @@ export const settingId = {
   initialWindowSize: 4,
 } as const;
 
-/** A header block of literals that no table is asked for (RFC 7541, section 6.2.2). */
+/** A header block of literals without indexing (RFC 7541, section 6.2.2). */
 export function headerBlock(fields: Readonly<Record<string, string>>): Buffer {
   return Buffer.concat(
     Object.entries(fields).flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]),
   );
 }
 
-/** The headers of a call of a method of ours. */
+/** The header block of a call to a method of the gateway. */
 export function callHeaders(path: string, more: Readonly<Record<string, string>> = {}): Buffer {
   return headerBlock({
     ":method": "POST",
@@ -97,13 +97,13 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** A client that speaks HTTP/2 by hand, and need not behave. */
+/** An HTTP/2 client that sends frames as given, valid or not. */
 export interface H2Peer {
   readonly socket: net.Socket;
   readonly frames: Frame[];
-  /** Writes, also after the connection was closed. */
+  /** Writes frames; does nothing once the connection is closed. */
   send(...bytes: Uint8Array[]): void;
-  /** The first frame that fits, whether it came already or comes yet; rejects when none can. */
+  /** The first frame that fits, received before or later; rejects when the connection closes. */
   received(fits: (frame: Frame) => boolean): Promise<Frame>;
   /** Resolves when the connection is closed, with the error code of the last GOAWAY if one came. */
   readonly closed: Promise<number | undefined>;
@@ -111,8 +111,8 @@ export interface H2Peer {
 }
 
 /**
- * Connects and says hello. The server's settings are acknowledged unless `mute`; the server's end of
- * the connection is answered with ours unless `allowHalfOpen`.
+ * Connects and sends the connection preface. Acknowledges the server's settings unless `mute`. Ends
+ * its side of the connection when the server ends its own, unless `allowHalfOpen`.
  */
 export async function h2Peer(
   port: number,

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The longest that a healthy replica takes to say so, in milliseconds. */
+/** Longest time in which a healthy replica answers `/healthz`, in milliseconds. */
 const longestMs = 1_500;
-/** After this long without an answer the replica stands still: nobody waits on. */
+/** After this many milliseconds without an answer the replica is blocked: the check stops. */
 const stillMs = 20_000;
 const rounds = 3;
 
 type Attack = (signal: AbortSignal) => Promise<unknown>;
 
 /**
- * Asserts that `/healthz` of a process of its own keeps answering while it is attacked. What others
- * take of the machine is no fault of the gateway: as much longer as this process's own work takes is
- * allowed, and one of the rounds has to be calm.
+ * Asserts that `/healthz` of a gateway in another process keeps answering under an attack. Other
+ * load on the machine is allowed for: the limit is multiplied by the factor by which it slows down
+ * this process, and it is enough if one round stays within the limit.
  * @param attackMs deadline of one round
  */
 export async function keepsAnswering(
@@ -32,7 +32,7 @@ export async function keepsAnswering(
   assert.fail(`/healthz was waited for while this went on: ${told.join("; ")}`);
 }
 
-/** How much longer than alone on the machine some work takes now; 1 on a machine without other work. */
+/** Factor by which other load slows this process down now; 1 on a machine without other load. */
 function slowness(): number {
   const startedMs = performance.now();
   const before = process.cpuUsage();
@@ -50,7 +50,7 @@ async function maxWaitMs(adminUrl: string, attack: Attack, attackMs: number): Pr
   const attacked = attack(AbortSignal.timeout(attackMs)).finally(() => {
     over = true;
   });
-  // Its failure is told below, when nobody asks for the health any more.
+  // `await attacked` below reports its failure, after the last health check.
   attacked.catch(() => {});
   do {
     const startedMs = performance.now();

@@ -22,14 +22,14 @@ async function connect(t: TestContext, address: string | number): Promise<net.So
   return socket;
 }
 
-/** All that comes back until the connection is closed. */
+/** Sends bytes, and resolves with all that returns until the connection is closed. */
 async function exchange(t: TestContext, address: string, bytes: string): Promise<string> {
   const socket = await connect(t, address);
   socket.write(bytes, "latin1");
   return text(socket);
 }
 
-/** Bytes that one parser may end elsewhere than another: what follows could pass for a request. */
+/** Requests whose end parsers may see in different places: the rest could pass for a request. */
 const ambiguous: Readonly<Record<string, string>> = {
   "length and chunks": "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /x",
   "chunks and length": "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
@@ -70,7 +70,7 @@ describe("requests that can be read in two ways are refused, and their connectio
   const refused = {
     rpc: badRequest,
     graphql: badRequest,
-    // These answer before they have read the body, and then may have begun when it goes wrong.
+    // These answer before they read the body, so an answer may precede the error in the body.
     callbacks: /^$|^HTTP\/1\.1 400 /,
     admin: /^(HTTP\/1\.1 405 (.*\r\n)*\r\n.*\n)?HTTP\/1\.1 400 /,
   };
@@ -96,7 +96,7 @@ describe("requests that can be read in two ways are refused, and their connectio
       }
     });
 
-    it(`${listener}: a whole address for a target is its path`, { timeout }, async (t) => {
+    it(`${listener}: a target in absolute form is served as its path`, { timeout }, async (t) => {
       const rest = "Content-Length: 2\r\nConnection: close\r\n\r\n{}";
       const plain = head(url()) + rest;
       const whole = plain.replace("/", `http://localhost:${new URL(url()).port}/`);
@@ -106,13 +106,13 @@ describe("requests that can be read in two ways are refused, and their connectio
       assert.equal(asAddress, asPath);
     });
 
-    it(`${listener}: headers beyond 16 KiB`, { timeout }, async (t) => {
+    it(`${listener}: headers beyond 16 KiB are refused with 431`, { timeout }, async (t) => {
       const long = `X: ${"a".repeat(17_000)}\r\nContent-Length: 2\r\n\r\n{}`;
       assert.match(await exchange(t, url(), head(url()) + long), /^HTTP\/1\.1 431 /);
     });
   }
 
-  it("an upgrade to anything but a WebSocket is an offer, and not taken", {
+  it("an upgrade to anything but a WebSocket is ignored, and the request is served", {
     timeout,
   }, async (t) => {
     const url = listeners.graphql();
@@ -129,7 +129,7 @@ describe("requests that can be read in two ways are refused, and their connectio
 const request = (path: string) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
 
-test("requests pipelined without end are cut, those of a usual client are not", {
+test("pipelined requests are cut beyond the limit and served within it", {
   timeout,
 }, async (t) => {
   const release = Promise.withResolvers<void>();
@@ -181,7 +181,9 @@ test("an answer that is not read is cut, and one that is read slowly is not", {
   assert.deepEqual(control.cuts, []);
 });
 
-test("uploads that break off leave nothing behind", { timeout }, async (t) => {
+test("uploads that break off reach no method, and the server goes on serving", {
+  timeout,
+}, async (t) => {
   const rpc = await start({ getPayment: async () => ({ cursor: "c1" }) as GetPaymentResponse });
   t.after(() => rpc[Symbol.asyncDispose]());
   for (let i = 0; i < 50; i++) {

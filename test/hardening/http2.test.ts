@@ -28,7 +28,7 @@ const path = "/payments.v1.PaymentService/GetPayment";
 const call = callHeaders(path);
 const known = { cursor: "c1" } as GetPaymentResponse;
 
-/** An answer that no default window takes whole. */
+/** An answer that is larger than the default flow-control window. */
 const large = { cursor: "c".repeat(200_000) } as GetPaymentResponse;
 
 interface Rig extends Cuts {
@@ -52,7 +52,7 @@ async function peerOf(t: TestContext, { rpc }: Rig, options?: Parameters<typeof 
   return peer;
 }
 
-/** A whole call on the peer's connection, which is answered while the connection lives. */
+/** Makes a call on the peer's connection, and resolves when it is answered. */
 async function answered(peer: H2Peer, streamId: number): Promise<void> {
   peer.send(
     frame(frameType.headers, flag.endHeaders, streamId, call),
@@ -63,7 +63,7 @@ async function answered(peer: H2Peer, streamId: number): Promise<void> {
   );
 }
 
-/** Other callers' connections are served as before. */
+/** Asserts that other callers' connections are still served. */
 async function neighboursServed({ rpc }: Rig): Promise<void> {
   const session = http2.connect(rpc.url);
   const stream = session.request({
@@ -85,7 +85,7 @@ const reset = (i: number) =>
     frame(frameType.rstStream, 0, 2 * i + 1, uint32(errorCode.cancel)),
   ]);
 
-/** A flood of frames, the limit that cuts it, and what it is called then. */
+/** Floods of frames, each with the limit that cuts it and the reason that is reported. */
 const floods = {
   PING: {
     flood: () => frame(frameType.ping, 0, 0, Buffer.alloc(8)),
@@ -101,7 +101,7 @@ const floods = {
 } as const;
 
 for (const [name, { flood, limit, cut }] of Object.entries(floods)) {
-  test(`a flood of ${name} is cut, and its connection alone`, { timeout }, async (t) => {
+  test(`a flood of ${name} cuts its connection and no other`, { timeout }, async (t) => {
     const attacked = await rig(t, { [limit]: { burst: 20, perSecond: 1 } });
     const peer = await peerOf(t, attacked);
     peer.send(times(200, flood));
@@ -121,7 +121,9 @@ for (const [name, { flood, limit, cut }] of Object.entries(floods)) {
   });
 }
 
-test("PINGs and SETTINGS whose answers are not read are cut by nghttp2", { timeout }, async (t) => {
+test("nghttp2 cuts a peer that does not read the answers to its PINGs or SETTINGS", {
+  timeout,
+}, async (t) => {
   for (const flood of [floods.PING.flood, floods.SETTINGS.flood]) {
     const attacked = await rig(t, { pings: unlimited, settings: unlimited, lingerMs: 200 });
     const peer = await peerOf(t, attacked, { mute: true });
@@ -137,7 +139,7 @@ test("PINGs and SETTINGS whose answers are not read are cut by nghttp2", { timeo
   }
 });
 
-test("headers that never end in CONTINUATIONs are cut at the ninth", { timeout }, async (t) => {
+test("a ninth CONTINUATION of the same headers cuts the connection", { timeout }, async (t) => {
   const attacked = await rig(t);
   const continued = (n: number, streamId: number) => [
     frame(frameType.headers, flag.endStream, streamId, call),
@@ -159,10 +161,12 @@ test("headers that never end in CONTINUATIONs are cut at the ninth", { timeout }
   assert.ok(attacked.rpc.calls.length <= 1);
 });
 
-test("headers beyond 16 KiB cost their call, not more", { timeout }, async (t) => {
+test("headers beyond 16 KiB reset their call and leave the connection open", {
+  timeout,
+}, async (t) => {
   const long = callHeaders(path, { "x-long": "x".repeat(14_000), "x-more": "y".repeat(4_000) });
   const send = async (peer: H2Peer) => {
-    // The limit holds from when the client has acknowledged it; until then it is Node's, 64 KiB.
+    // The limit applies once the client has acknowledged it; until then Node's 64 KiB apply.
     await answered(peer, 1);
     peer.send(
       frame(frameType.headers, 0, 3, long.subarray(0, 16_000)),
@@ -183,7 +187,9 @@ test("headers beyond 16 KiB cost their call, not more", { timeout }, async (t) =
   await allowed.received((got) => got.type === frameType.data && got.streamId === 3);
 });
 
-test("streams beyond the limit are refused, and who goes on is cut", { timeout }, async (t) => {
+test("streams beyond the limit are refused, and a peer that keeps opening them is cut", {
+  timeout,
+}, async (t) => {
   const never = () => new Promise<GetPaymentResponse>(() => {});
   const open = (peer: H2Peer, from: number, n: number) =>
     peer.send(
@@ -195,7 +201,7 @@ test("streams beyond the limit are refused, and who goes on is cut", { timeout }
       ),
     );
   const attacked = await rig(t, { maxConcurrentStreams: 10 }, never);
-  // A proxy that has not heard of the limit yet may send more: they are refused, not cut.
+  // A proxy that has not received the limit yet may open more: they are refused without a cut.
   const hasty = await peerOf(t, attacked, { mute: true });
   open(hasty, 1, 200);
   await hasty.received(
@@ -219,7 +225,7 @@ test("streams beyond the limit are refused, and who goes on is cut", { timeout }
   assert.equal(allowed.isClosed, false);
 });
 
-test("a connection has so many streams for which nobody says who is calling", {
+test("a connection has a limited number of open streams without credentials", {
   timeout,
 }, async (t) => {
   const attacked = await rig(t);
@@ -237,7 +243,7 @@ test("a connection has so many streams for which nobody says who is calling", {
   );
   assert.ok(refused.flags & flag.endStream);
   assert.deepEqual(attacked.cuts, ["open_streams"]);
-  // One that ends makes room, and other connections have their own.
+  // A stream that ends frees a slot, and other connections have their own limit.
   peer.send(frame(frameType.rstStream, 0, 1, uint32(errorCode.cancel)));
   open(peer, last + 2);
   await peer.received((got) => got.type === frameType.data && got.streamId === last + 2);
@@ -246,7 +252,7 @@ test("a connection has so many streams for which nobody says who is calling", {
   await other.received((got) => got.type === frameType.data && got.streamId === 1);
 });
 
-/** A server that says so has come to allow so many streams. */
+/** Matches a SETTINGS frame that allows this many concurrent streams. */
 function isAllowed(streams: number) {
   return ({ type, payload }: Frame) => {
     for (let at = 0; type === frameType.settings && at < payload.length; at += 6) {
@@ -257,7 +263,7 @@ function isAllowed(streams: number) {
   };
 }
 
-test("a connection may have more streams as those that it had end well", {
+test("streams that end well raise the stream limit of their connection", {
   timeout,
 }, async (t) => {
   const limits = { initialConcurrentStreams: 10, maxConcurrentStreams: 25 };
@@ -269,7 +275,7 @@ test("a connection may have more streams as those that it had end well", {
   await peer.received(isAllowed(25));
 });
 
-test("streams that are read on make room for further ones, and no others do", {
+test("open streams raise the limit only if their request is complete and they are read", {
   timeout,
 }, async (t) => {
   const cuts = recordCuts();
@@ -309,7 +315,7 @@ test("streams that are read on make room for further ones, and no others do", {
   assert.ok(!unfinished.frames.some(isAllowed(12)));
 });
 
-test("a new connection may reset few calls, one that is used many", { timeout }, async (t) => {
+test("a connection may reset more calls the more streams it is allowed", { timeout }, async (t) => {
   const attacked = await rig(t, { initialConcurrentStreams: 20, maxConcurrentStreams: 1_000 });
   const peer = await peerOf(t, attacked);
   peer.send(times(200, reset));
@@ -324,7 +330,9 @@ test("a new connection may reset few calls, one that is used many", { timeout },
   assert.deepEqual(control.cuts, []);
 });
 
-test("whoever was cut again and again waits, and nobody else does", { timeout }, async (t) => {
+test("an address whose connections were cut repeatedly waits, and another does not", {
+  timeout,
+}, async (t) => {
   const attacked = await rig(t, { pings: { burst: 1, perSecond: 1 } });
   const flood = async () => {
     const peer = await peerOf(t, attacked);
@@ -350,7 +358,9 @@ async function neighbourConnects({ rpc }: Rig): Promise<void> {
 
 const closedWindow = { settings: settings([settingId.initialWindowSize, 0]) };
 
-test("an answer whose window never opens is cut, and holds nobody up", { timeout }, async (t) => {
+test("an answer whose window never opens is cut, and delays no other caller", {
+  timeout,
+}, async (t) => {
   const ask = (peer: H2Peer) =>
     peer.send(
       frame(frameType.headers, flag.endHeaders, 1, call),
@@ -375,7 +385,7 @@ test("an answer whose window never opens is cut, and holds nobody up", { timeout
   await patient.received((got) => got.type === frameType.data && got.payload.length > 1_000);
 });
 
-test("an answer that comes after a quiet time and is not read is cut, too", {
+test("an unread answer is cut also if its call took longer than the timeout", {
   timeout,
 }, async (t) => {
   const release = Promise.withResolvers<void>();
@@ -388,14 +398,14 @@ test("an answer that comes after a quiet time and is not read is cut, too", {
     frame(frameType.headers, flag.endHeaders, 1, call),
     frame(frameType.data, flag.endStream, 1, Buffer.from("{}")),
   );
-  // Longer than an answer may wait, were there one.
+  // Longer than `unreadTimeoutMs`, which does not apply before there is an answer.
   await new Promise((resolve) => setTimeout(resolve, 150));
   assert.deepEqual(attacked.cuts, []);
   release.resolve();
   await attacked.cut("unread_answer");
 });
 
-test("answers that wait for their readers are bounded in all", { timeout }, async (t) => {
+test("the total size of unread answers is limited", { timeout }, async (t) => {
   const limits = { maxUnreadBytes: 1_100_000 };
   const attacked = await rig(t, limits, async () => large);
   const peers = await Promise.all(
@@ -413,7 +423,9 @@ test("answers that wait for their readers are bounded in all", { timeout }, asyn
   await neighboursServed(attacked);
 });
 
-test("a connection that its client keeps after it was closed is cut", { timeout }, async (t) => {
+test("a connection that its client keeps open after the server ended it is cut", {
+  timeout,
+}, async (t) => {
   const attacked = await rig(t, { idleTimeoutMs: 50, lingerMs: 100 });
   const peer = await peerOf(t, attacked, { allowHalfOpen: true });
   await peer.received((got) => got.type === frameType.goaway);
@@ -421,13 +433,15 @@ test("a connection that its client keeps after it was closed is cut", { timeout 
   await new Promise<void>((resolve) => peer.socket.end(resolve));
   await peer.closed;
 
-  // Control: one that answers the end with its own is not cut.
+  // Control: a client that ends its side too is not cut.
   const polite = await rig(t, { idleTimeoutMs: 50, lingerMs: 10_000 });
   await (await peerOf(t, polite)).closed;
   assert.deepEqual(polite.cuts, []);
 });
 
-test("connections beyond the limit are closed, and idle ones make room", { timeout }, async (t) => {
+test("a connection beyond the limit is closed, and so are idle ones to make room", {
+  timeout,
+}, async (t) => {
   const attacked = await rig(t, { maxConnections: 5 });
   const idle = await Promise.all(Array.from({ length: 5 }, () => peerOf(t, attacked)));
   await Promise.all(idle.map((peer) => peer.received((got) => got.type === frameType.settings)));
@@ -438,7 +452,7 @@ test("connections beyond the limit are closed, and idle ones make room", { timeo
   await neighboursServed(attacked);
 });
 
-test("one address has its share of the connections, where there is one", { timeout }, async (t) => {
+test("maxConnectionsPerAddress limits the connections of one address", { timeout }, async (t) => {
   const attacked = await rig(t, { maxConnectionsPerAddress: 2 });
   const first = await peerOf(t, attacked);
   const second = await peerOf(t, attacked);

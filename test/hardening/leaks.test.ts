@@ -5,7 +5,7 @@ import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { type Churn, createChurn, type Held, heldBy, settled } from "./churn.ts";
 
-/** What one caller may have open at once here: a stream that leaks is soon missed. */
+/** Most open streams of one caller in this test: low, so that leaked streams soon use it up. */
 const streams = 30;
 
 let gateway: Gateway;
@@ -23,17 +23,19 @@ after(async () => {
   process.off("warning", onWarning);
 });
 
-/** What is held at rest: the gateway and its emulator keep a connection to each other. */
+/** Held at rest: the gateway and its emulator keep connections to each other. */
 const idle: Held = { sockets: 4, callsInFlight: 0 };
 
-test("clients that leave in the middle leave nothing behind", { timeout: 60_000 }, async () => {
+test("clients that disconnect midway leak no sockets, calls or listeners", {
+  timeout: 60_000,
+}, async () => {
   await churn.run(60);
   await settled(gateway, idle, timeoutMs);
-  // Listeners that pile up are warned of.
+  // Node warns of leaked event listeners.
   assert.deepEqual(warnings, []);
 });
 
-test("control: a stream that is open shows, and its place is taken", {
+test("control: open streams count as sockets and towards the limit", {
   timeout: 60_000,
 }, async () => {
   const open: Awaited<ReturnType<Churn["openStream"]>>[] = [];

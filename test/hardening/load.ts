@@ -4,10 +4,10 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Longest that a caller waits for its answer. */
+/** Longest time that a caller waits for its answer. */
 export const deadlineMs = 1_000;
 
-/** What `google.rpc.RetryInfo` of a refusal tells. */
+/** The delay in `google.rpc.RetryInfo` of a refusal. */
 const retryMs = 1_000;
 
 export interface Outcome {
@@ -16,7 +16,7 @@ export interface Outcome {
   readonly ms: number;
 }
 
-/** A payments service with time for everybody, which answers after `answerMs`. */
+/** A payments service with ample capacity, which answers every request after `answerMs`. */
 export async function startAmpleUpstream(answerMs: number) {
   const server = http.createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
     let text = "";
@@ -48,7 +48,7 @@ function answer(response: http.ServerResponse, request: string): void {
   response.end(JSON.stringify({ external_id, operation: "payment", is_success: true, details }));
 }
 
-/** Callers of CreatePayment over a few connections of HTTP/2. */
+/** Callers of CreatePayment over a few HTTP/2 connections. */
 export function createCallers(rpcUrl: string) {
   const sessions = Array.from({ length: 16 }, () => http2.connect(rpcUrl));
   let calls = 0;
@@ -85,7 +85,7 @@ export function createCallers(rpcUrl: string) {
   }
 
   return {
-    /** So many callers, each of whom calls again when it has its answer, or as a refusal tells. */
+    /** Callers that each call again after an answer, and after a refusal with its retry delay. */
     async closedLoop(callers: number, forMs: number): Promise<Outcome[]> {
       const until = performance.now() + forMs;
       const outcomes: Outcome[] = [];
@@ -99,7 +99,7 @@ export function createCallers(rpcUrl: string) {
       await Promise.all(Array.from({ length: callers }, loop));
       return outcomes;
     },
-    /** So many calls a second, whatever becomes of those before. */
+    /** Makes `perSecond` calls a second, whether or not earlier ones were answered. */
     async openLoop(perSecond: number, forMs: number): Promise<Outcome[]> {
       const beganMs = performance.now();
       const all: Promise<Outcome>[] = [];
@@ -115,7 +115,7 @@ export function createCallers(rpcUrl: string) {
   };
 }
 
-/** The time below which this share of the outcomes is; 0 of none. */
+/** The time within which this share of the outcomes lies; 0 if there are none. */
 export function quantile(outcomes: readonly Outcome[], share: number): number {
   const times = outcomes.map(({ ms }) => ms).toSorted((a, b) => a - b);
   return times[Math.floor(times.length * share)] ?? 0;

@@ -2,16 +2,16 @@ import http2 from "node:http2";
 import { setTimeout as delay } from "node:timers/promises";
 import { parentPort, workerData } from "node:worker_threads";
 
-/** In milliseconds, from the request to the last byte of its answer. */
+/** Times from a request to the last byte of its answer, in milliseconds. */
 export interface Waits {
   readonly p50: number;
   readonly p99: number;
-  /** Calls without the answer that was expected. */
+  /** Calls without the expected answer. */
   readonly failed: number;
 }
 
 const perSecond = 50;
-/** As services have one: it is there before the attack is. */
+/** One long-lived connection, as services have: opened before the attack. */
 const session = http2.connect(workerData);
 const calls = new Set<Promise<void>>();
 let times: number[] = [];
@@ -30,7 +30,7 @@ parentPort?.on("message", async (message) => {
   if (!running) session.close();
 });
 
-// At a steady pace, whether or not the last call was answered.
+// Calls at a steady rate, whether or not the last call was answered.
 while (running) {
   const made = call();
   calls.add(made);
@@ -55,6 +55,6 @@ async function call(): Promise<void> {
     stream.resume().end('{"external_id":"nobody"}');
   });
   times.push(performance.now() - startedMs);
-  // Nobody is known, which is an answer.
+  // 404 is the expected answer: the payment does not exist.
   if (status !== 404) failed += 1;
 }

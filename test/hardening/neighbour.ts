@@ -2,14 +2,14 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { Waits } from "./neighbour-worker.ts";
 
-/** A caller who minds its own business, and what it had to wait. */
+/** A well-behaved caller that measures its waits while others attack. */
 export interface Neighbour {
-  /** What it had to wait since the last time it was asked. */
+  /** The waits since the last lap. */
   lap(): Promise<Waits>;
   stop(): Promise<Waits>;
 }
 
-/** In a thread of its own, where the attacker's work does not hold it up. */
+/** Runs the caller in its own thread, where the attacker's work does not delay it. */
 export async function startNeighbour(rpcUrl: string): Promise<Neighbour> {
   const worker = new Worker(new URL("./neighbour-worker.ts", import.meta.url), {
     workerData: rpcUrl,
@@ -30,7 +30,7 @@ export async function startNeighbour(rpcUrl: string): Promise<Neighbour> {
   };
 }
 
-/** What the operators' listener tells of its process. */
+/** Memory, open files and cuts of a gateway's process, from its metrics. */
 export async function footprint(adminUrl: string) {
   const metrics = await (await fetch(`${adminUrl}/metrics`)).text();
   const value = (name: string) =>
@@ -38,7 +38,7 @@ export async function footprint(adminUrl: string) {
   return {
     rssMb: value("process_resident_memory_bytes") / 1e6,
     files: value("process_open_fds"),
-    /** By limit. */
+    /** Number of cuts by limit. */
     cuts: Object.fromEntries(
       [...metrics.matchAll(/connections_cut_total\{.*limit="(\w+)"\} (\d+)/g)].map((found) => [
         found[1],

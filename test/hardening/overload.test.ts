@@ -26,7 +26,7 @@ import { recordCuts } from "./cuts.ts";
 const timeout = 30_000;
 const known = { cursor: "c1" } as GetPaymentResponse;
 
-/** The RPC edge with one place for other calls and two in all, and calls that wait to be told. */
+/** The RPC edge with a limit of two calls, which wait for `release`; watches wait for `events`. */
 async function rpcWithTwoPlaces(t: TestContext) {
   const release = Promise.withResolvers<void>();
   const events = Promise.withResolvers<Event>();
@@ -53,13 +53,13 @@ async function rpcWithTwoPlaces(t: TestContext) {
   return { rpc, admission, cuts, release, events };
 }
 
-/** Resolves when so many calls have reached the core. */
+/** Resolves when `n` calls have reached the core. */
 async function reached(rpc: Started, n: number): Promise<void> {
   while (rpc.calls.length < n) await new Promise((resolve) => setImmediate(resolve));
 }
 
 for (const { protocol, httpVersion, name } of wires) {
-  test(`${name}: a call too many is refused at once and says when to try again`, {
+  test(`${name}: a call beyond the limit is refused at once with a retry delay`, {
     timeout,
   }, async (t) => {
     const { rpc, admission, cuts, release, events } = await rpcWithTwoPlaces(t);
@@ -110,7 +110,7 @@ test("reads are refused before calls that move money", { timeout }, async (t) =>
   release.resolve();
   await Promise.all([...pays, read]);
 
-  // Of five places the fifth is for money alone.
+  // Of five slots, the fifth is reserved for calls that move money.
   const blocked = Promise.withResolvers<void>();
   const five = await start(
     {
@@ -131,7 +131,7 @@ test("reads are refused before calls that move money", { timeout }, async (t) =>
   await Promise.all([...four, money]);
 });
 
-test("grpc-js reads the refusal", { timeout }, async (t) => {
+test("grpc-js receives the refusal with its details", { timeout }, async (t) => {
   const { rpc, release } = await rpcWithTwoPlaces(t);
   const client = createClient(PaymentService, rpc.transport("grpc", "2"));
   const reads = [client.getPayment({ externalId: "e" }), client.getPayment({ externalId: "e" })];
@@ -154,7 +154,7 @@ test("grpc-js reads the refusal", { timeout }, async (t) => {
   await Promise.all(reads);
 });
 
-test("a call whose body does not come holds no place", { timeout }, async (t) => {
+test("a call whose body has not arrived holds no slot", { timeout }, async (t) => {
   const { rpc, admission } = await rpcWithTwoPlaces(t);
   const slow = await fetchSlowly(rpc);
   while (admission.inFlight < 1) await new Promise((resolve) => setImmediate(resolve));
@@ -170,7 +170,7 @@ test("a call whose body does not come holds no place", { timeout }, async (t) =>
   call.catch(() => {});
 });
 
-/** A call whose body begins and then waits. */
+/** Starts a call whose body stops midway until `finish`. */
 async function fetchSlowly(rpc: Started) {
   const controller = new AbortController();
   const body = Promise.withResolvers<void>();
@@ -237,13 +237,13 @@ async function assertRefused(answer: Response): Promise<void> {
   });
 }
 
-test("GraphQL refuses at once with 503, which pages may read", { timeout }, async (t) => {
+test("GraphQL refuses at once with 503, which CORS lets pages read", { timeout }, async (t) => {
   const { served, release, cuts, reached } = await graphqlWith(t, 1);
   const first = served.run(pay);
   await reached(1);
   await assertRefused(await served.post({ query: pay }));
   await assertRefused(await fetch(`${served.url}?query=${encodeURIComponent(read)}`));
-  // Any other status would be the end to an EventSource.
+  // After any status other than 200, an EventSource would not reconnect.
   const asked = `${served.url}?query=${encodeURIComponent("subscription { events { cursor } }")}`;
   const stream = await fetch(asked, { headers: { accept: "text/event-stream" } });
   assert.equal(stream.status, 200);
@@ -281,7 +281,7 @@ test("GraphQL refuses queries and new streams before mutations", { timeout }, as
   while (admission.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
 });
 
-test("an open stream holds no place, by SSE and by WebSocket", { timeout }, async (t) => {
+test("an open stream holds no slot, by SSE and by WebSocket", { timeout }, async (t) => {
   const { served, release, admission } = await graphqlWith(t, 1);
   const query = 'subscription { paymentUpdated(externalId: "e") { cursor } }';
   const sse = await served.post({ query }, { accept: "text/event-stream" });
@@ -308,7 +308,7 @@ test("an open stream holds no place, by SSE and by WebSocket", { timeout }, asyn
   await reader?.cancel();
 });
 
-test("control: as many calls without a limit are all taken on", { timeout }, async (t) => {
+test("control: without a limit, 100 calls at once are all served", { timeout }, async (t) => {
   const rpc = await start({ getPayment: async () => known });
   t.after(() => rpc[Symbol.asyncDispose]());
   const client = createClient(PaymentService, rpc.transport("grpc", "2"));
@@ -316,10 +316,10 @@ test("control: as many calls without a limit are all taken on", { timeout }, asy
   assert.equal((await Promise.all(calls)).length, 100);
 });
 
-test("a gateway that takes on nothing more still answers callbacks, health and operators", {
+test("an overloaded gateway still answers callbacks, health checks and operators", {
   timeout,
 }, async (t) => {
-  // A service that keeps its answer until it is told to give it.
+  // A payments service that answers only when the test does.
   const upstream = createServer().listen(0, "127.0.0.1");
   await once(upstream, "listening");
   const { port } = upstream.address() as AddressInfo;

@@ -12,9 +12,9 @@ import { keepsAnswering } from "./health.ts";
 
 const timeout = 280_000;
 const streams = 200;
-/** Fewer in Redis, where a gateway that shares its turns badly does not come to an end at all. */
+/** Fewer in Redis, where a gateway that shares its turns unfairly would never finish. */
 const storedEvents = { memory: 6_000, redis: 2_000 };
-/** So long they read on, and then they leave: all that they ask for is many times that. */
+/** How long the streams read on before they disconnect: all events would take many times that. */
 const readMs = 1_000;
 const attackMs = 60_000;
 
@@ -71,7 +71,7 @@ function rpcStream(rpcUrl: string): Stream {
   };
 }
 
-/** Opens them all at once, reads until each has got something, and leaves. */
+/** Opens all streams at once, reads for `readMs` after each has an event, and disconnects. */
 async function readAll({ url, headers, body }: Stream, signal: AbortSignal): Promise<void> {
   const agent = new http.Agent({ maxSockets: streams });
   const opened = Array.from({ length: streams }, async () => {
@@ -81,7 +81,7 @@ async function readAll({ url, headers, body }: Stream, signal: AbortSignal): Pro
     const [response] = (await once(request, "response")) as [http.IncomingMessage];
     response.on("error", () => {});
     assert.equal(response.statusCode, 200);
-    // The first bytes tell that the stream is open, those behind them are events.
+    // The first chunk shows that the stream is open; the next one has events.
     await once(response, "data");
     await once(response, "data");
     response.resume();
@@ -94,7 +94,7 @@ async function readAll({ url, headers, body }: Stream, signal: AbortSignal): Pro
   }
 }
 
-/** One stream alone reads as many as are stored, in order. */
+/** Reads all stored events by a single stream, asserts their order, and returns their number. */
 async function countAlone({ url, headers, body }: Stream, stored: number): Promise<number> {
   const request = http.request(url, { method: "POST", headers, agent: false });
   request.end(body);
@@ -120,13 +120,13 @@ async function attack({ publicUrl, rpcUrl, adminUrl }: Urls, stored: number): Pr
   }
 }
 
-test("200 streams that read all that is kept in memory", { timeout }, async (t) => {
+test("/healthz answers while 200 streams read all events in memory", { timeout }, async (t) => {
   const urls = await startGateway(t, {});
   await store(storedEvents.memory, (externalId, n) => sendEvent(urls, externalId, n));
   await attack(urls, storedEvents.memory);
 });
 
-test("200 streams that read all that is kept in Redis", {
+test("/healthz answers while 200 streams read all events in Redis", {
   timeout,
   skip: withoutRedis,
 }, async (t) => {

@@ -6,14 +6,14 @@ import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
 import type { Answer } from "../graphql/serve.ts";
 import { keepsAnswering as healthzAnswers } from "./health.ts";
 
-/** What one request may cost, by whichever way it comes: a process of its own is sent the worst of it. */
+/** Limits of what one request may cost, by each transport, at a gateway in another process. */
 
 const timeout = 120_000;
 let graphqlUrl: string;
 let adminUrl: string;
 let watchToken: string;
 
-/** A gateway that stood still is replaced, so that the next test says something of its own. */
+/** Replaces a gateway that failed the check, so that the next test starts with a new one. */
 async function keepsAnswering(attack: (signal: AbortSignal) => Promise<unknown>): Promise<void> {
   if (!adminUrl) await start();
   try {
@@ -100,7 +100,7 @@ const bySocket: Ask = async (asked, signal) => {
 
 const ways: Readonly<Record<string, Ask>> = { POST: post, GET: get, WebSocket: bySocket };
 
-/** Sixty fragments, each of which spreads the next one twice: 2^60 ways to the last. */
+/** Sixty fragments, each of which spreads the next one twice: 2^60 paths to the last. */
 function doubling(type: "Query" | "Mutation", last: string): string {
   const fragments = Array.from(
     { length: 60 },
@@ -114,7 +114,7 @@ const resend = 'resendCallback(input: {externalId: "nobody"}) { __typename }';
 const mutation = `mutation { ...F0 } ${doubling("Mutation", resend)}`;
 
 for (const [way, ask] of Object.entries(ways)) {
-  test(`${way}: fragments that double sixty times are walked once each`, { timeout }, async () => {
+  test(`${way}: fragments that double sixty times are visited once each`, { timeout }, async () => {
     await keepsAnswering(async (signal) => {
       const { data, errors } = await ask({ query }, signal);
       assert.equal(errors, undefined);
@@ -123,7 +123,9 @@ for (const [way, ask] of Object.entries(ways)) {
   });
 }
 
-test("the same with a watch token", { timeout }, async () => {
+test("fragments that double sixty times are visited once each with a watch token", {
+  timeout,
+}, async () => {
   await keepsAnswering(async (signal) => {
     const { data, errors } = await get({ query }, signal, { watch_token: watchToken });
     assert.equal(errors, undefined);
@@ -131,7 +133,9 @@ test("the same with a watch token", { timeout }, async () => {
   });
 });
 
-test("the same with an Idempotency-Key, which goes with one mutation", { timeout }, async () => {
+test("fragments that double sixty times are visited once each with an Idempotency-Key", {
+  timeout,
+}, async () => {
   await keepsAnswering(async (signal) => {
     const { errors } = await post({ query: mutation }, signal, { "idempotency-key": "k" });
     assert.equal(errors[0].extensions.code, "OPERATION_TOO_COMPLEX", "by its cost");
@@ -159,7 +163,7 @@ const phrases = [
   '"',
   "\\",
 ];
-/** As much as a message may be. */
+/** Repeats the phrase up to this size. */
 const filled = (phrase: string, bytes: number) => phrase.repeat(Math.floor(bytes / phrase.length));
 const unknownKeys = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`a${n}`, 1]));
@@ -201,7 +205,7 @@ refusedVariables["1 MB for an object"] = {
 
 for (const [what, asked] of Object.entries(refusedVariables)) {
   for (const way of ["POST", "WebSocket"]) {
-    test(`${way}: ${what} is refused in a few words`, { timeout }, async () => {
+    test(`${way}: ${what} is refused with a short message`, { timeout }, async () => {
       await keepsAnswering(async (signal) => {
         const { errors } = await (ways[way] as Ask)(asked, signal);
         assert.ok(errors.length > 0 && errors.length <= 11, `${errors.length} faults`);
@@ -215,7 +219,7 @@ for (const [what, asked] of Object.entries(refusedVariables)) {
   }
 }
 
-test("100,000 lists in one another are refused", { timeout }, async () => {
+test("100,000 nested lists are refused", { timeout }, async () => {
   const variables = `{"i":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
   const body = `{"query":${JSON.stringify(confirm)},"variables":${variables}}`;
   await keepsAnswering(async (signal) => {

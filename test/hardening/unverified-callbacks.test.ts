@@ -8,7 +8,7 @@ import { startTestGateway } from "../start.ts";
 
 const mebibyte = 1024 * 1024;
 
-test("bodies that nobody signed hold no more than their budget, and callbacks keep arriving", async () => {
+test("unverified bodies use at most their budget, and signed callbacks are accepted", async () => {
   const gateway = await startTestGateway({ MAX_UNVERIFIED_CALLBACK_BYTES: `${mebibyte}` });
   const { hostname, port } = new URL(gateway.publicUrl);
   const sockets = Array.from({ length: 100 }, () => connect(Number(port), hostname));
@@ -33,7 +33,7 @@ test("bodies that nobody signed hold no more than their budget, and callbacks ke
       assert.equal(answer.status, 200);
       assert.equal((await fetch(`${gateway.adminUrl}/healthz`)).status, 200);
     }
-    // Of 64 KiB each, 16 have their place.
+    // The budget of 1 MiB has room for 16 bodies of 64 KiB.
     const deadline = Date.now() + 30_000;
     while ((await overloaded(gateway.adminUrl)) < 84) {
       assert.ok(Date.now() < deadline, "the others are told to come again");

@@ -23,7 +23,7 @@ async function rig(
   return { ...cuts, served };
 }
 
-/** A socket, and what came by it and was not read yet. */
+/** A socket and a reader of the messages that it receives. */
 interface Peer {
   readonly socket: WebSocket;
   next(): Promise<Answer>;
@@ -55,7 +55,7 @@ function subscribe(id: string, query: string): string {
 
 const budget = "{ rateLimit { limit } }";
 
-/** Another caller is served as before. */
+/** Asserts that another caller is still served. */
 async function neighboursServed(t: TestContext, attacked: Rig): Promise<void> {
   const { socket, next } = await connect(t, attacked);
   socket.send(subscribe("1", budget));
@@ -63,7 +63,7 @@ async function neighboursServed(t: TestContext, attacked: Rig): Promise<void> {
   assert.deepEqual(answer.payload, { data: { rateLimit: { limit: 10 } } });
 }
 
-test("a socket that never says who it is is closed", { timeout }, async (t) => {
+test("a socket that never sends connection_init is closed", { timeout }, async (t) => {
   const attacked = await rig(t);
   const { socket } = await connect(t, attacked, false);
   const [code] = await once(socket, "close");
@@ -71,7 +71,7 @@ test("a socket that never says who it is is closed", { timeout }, async (t) => {
   await neighboursServed(t, attacked);
 });
 
-test("a message beyond the limit closes its socket before it is read whole", {
+test("a message beyond the size limit closes its socket before it is read completely", {
   timeout,
 }, async (t) => {
   const attacked = await rig(t);
@@ -86,7 +86,7 @@ test("a message beyond the limit closes its socket before it is read whole", {
   assert.equal(answer.type, "next");
 });
 
-/** Each waits for what the one before it brought, lest ws itself cut the pings (see below). */
+/** Each waits for the effect of its message: ws itself cuts pings with unread pongs (see below). */
 const kinds = {
   async pings({ socket }: Peer) {
     socket.ping();
@@ -103,7 +103,7 @@ const kinds = {
 } as const;
 
 for (const [name, send] of Object.entries(kinds)) {
-  test(`a flood of ${name} ends its socket`, { timeout }, async (t) => {
+  test(`a flood of ${name} cuts its socket`, { timeout }, async (t) => {
     const attacked = await rig(t);
     const peer = await connect(t, attacked);
     while (peer.socket.readyState === WebSocket.OPEN) await send(peer);
@@ -111,7 +111,7 @@ for (const [name, send] of Object.entries(kinds)) {
     await neighboursServed(t, attacked);
   });
 
-  test(`control: as many ${name} as are allowed do not`, { timeout }, async (t) => {
+  test(`control: ${name} within the limit do not cut their socket`, { timeout }, async (t) => {
     const attacked = await rig(t);
     const peer = await connect(t, attacked);
     for (let i = 0; i < socketLimits.messages.burst - 10; i++) await send(peer);
@@ -121,7 +121,7 @@ for (const [name, send] of Object.entries(kinds)) {
   });
 }
 
-test("pings whose pongs are not read are cut by ws", { timeout }, async (t) => {
+test("ws cuts a socket that does not read the pongs to its pings", { timeout }, async (t) => {
   const attacked = await rig(t);
   const { socket } = await connect(t, attacked);
   socket.pause();
@@ -131,7 +131,7 @@ test("pings whose pongs are not read are cut by ws", { timeout }, async (t) => {
   await neighboursServed(t, attacked);
 });
 
-test("a socket that asks and does not read is read from no more, and then cut", {
+test("a socket that sends operations and reads no answers is read no further, and then cut", {
   timeout,
 }, async (t) => {
   const kept = "x".repeat(200_000);
@@ -145,20 +145,20 @@ test("a socket that asks and does not read is read from no more, and then cut", 
   const closed = once(socket, "close");
   socket.pause();
   const query = subscribe("0", '{ payment(externalId: "e") { id } }');
-  // One after the other, so that the number of operations is no limit.
+  // One after the other, so that the limit on operations at once does not apply.
   const sent = socketLimits.messages.burst / 2;
   for (let i = 0; i < sent; i++) {
     socket.send(query.replace('"0"', `"${i}"`));
     await new Promise((resolve) => setImmediate(resolve));
   }
-  // A paused socket sees neither the ping that it should answer nor that it was cut for it.
+  // A paused socket sees neither the ping that it should answer nor the cut that follows.
   setTimeout(() => socket.resume(), 2_000);
   await closed;
   assert.ok(asked < sent, `all of ${sent} answers were kept for it`);
   await neighboursServed(t, attacked);
 });
 
-test("a socket has so many operations at once, and no more", { timeout }, async (t) => {
+test("a socket's operations beyond the limit at once are refused", { timeout }, async (t) => {
   const answer = Promise.withResolvers<never>();
   const attacked = await rig(t, { getPayment: () => answer.promise });
   const { socket, next } = await connect(t, attacked);

@@ -34,7 +34,7 @@ interface Told {
   readonly amount?: string;
 }
 
-/** Books whose clock goes on by a millisecond whenever something happens. */
+/** A log and an intent store on one clock, which advances by a millisecond with each action. */
 function books() {
   let nowMs = 1_000_000;
   const now = () => nowMs;
@@ -47,7 +47,7 @@ function books() {
       const about = { id: randomUUID(), kind: PAYMENT, externalId, leaseMs: 60_000 };
       let begun = await intents.begin(account, { ...about, method });
       if (begun.kind === "inFlight") {
-        // Two of a method are open when a replica was without its store.
+        // Two calls of a method are open only if a replica began one without its store.
         begun = await createMemoryIntents(options).begin(account, { ...about, method });
         if (begun.kind === "started") intents.adopt(account, begun.intent);
       }
@@ -63,7 +63,7 @@ function books() {
       await this.end(intent, { state: "unknown" });
       return intent;
     },
-    /** A callback. */
+    /** Stores a callback. */
     async tell(
       paymentId: string,
       status: PaymentStatus,
@@ -76,7 +76,7 @@ function books() {
       assert.ok(entry);
       await log.append(account, entry);
     },
-    /** The service says that it is paid. */
+    /** Handles the service's answer that the external_id is already paid. */
     async saidPaid(intent: Intent, said: Parameters<typeof settleAsPaid>[3]) {
       nowMs++;
       await settleAsPaid({ log, intents }, account, intent, said);
@@ -86,12 +86,12 @@ function books() {
       const { outcomeUnknown } = outcomeFlags(known.openCalls);
       return paymentState(known.snapshot?.facts ?? noFacts, outcomeUnknown);
     },
-    /** What the events tell of a call. */
+    /** What the events show about a call. */
     async evidenceOf({ id }: Intent) {
       const { openCalls } = await openCallsOf({ log, intents }, account, PAYMENT, externalId);
       return openCalls.find(({ intent }) => intent.id === id)?.evidence;
     },
-    /** Settles what the events tell of, and names what is open still. */
+    /** Settles the calls whose outcome the events show; returns those that are still open. */
     async settle(): Promise<string[]> {
       const open = async () =>
         (await openCallsOf({ log, intents }, account, PAYMENT, externalId)).openCalls;
@@ -105,7 +105,7 @@ function books() {
 
 const refused = (mark: string): Ending => ({ state: "closed", mark, key: "keep" });
 
-test("a payment that only began after the call is what became of it", async () => {
+test("a payment that began after the call is evidence for it", async () => {
   const b = books();
   const lost = await b.lose();
   assert.equal(await b.evidenceOf(lost), undefined);
@@ -115,7 +115,7 @@ test("a payment that only began after the call is what became of it", async () =
   assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p1" });
 });
 
-test("a success settles all calls, until it is taken back: then those that began behind it are open", async () => {
+test("a success settles all calls; if it is taken back whole, calls that began after it are open", async () => {
   for (const [takenBack, amount, isStanding] of [
     [CANCEL, undefined, false],
     [REFUND, "10.00", false],
@@ -148,7 +148,7 @@ test("a success settles all calls, until it is taken back: then those that began
   }
 });
 
-test("that it is paid already is no word about a call behind a success that was taken back", async () => {
+test("an already-paid answer that may be about a success taken back earlier settles no call", async () => {
   const code = "transaction_already_paid";
   for (const [paymentId, settles] of [
     [undefined, false],
@@ -165,7 +165,7 @@ test("that it is paid already is no word about a call behind a success that was 
   }
 });
 
-test("a late failure of an earlier, answered attempt is no word about this one", async () => {
+test("a late failure of an earlier, answered attempt is no evidence for this call", async () => {
   const b = books();
   await b.end(await b.begin(), refused("p1"));
   const lost = await b.lose();
@@ -175,7 +175,7 @@ test("a late failure of an earlier, answered attempt is no word about this one",
   assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
 });
 
-test("nor is that of an attempt which was refused without naming its payment", async () => {
+test("a failure is no evidence if it may be that of a refusal without a payment_id", async () => {
   const b = books();
   await b.end(await b.begin(), refused(""));
   const lost = await b.lose();
@@ -185,7 +185,7 @@ test("nor is that of an attempt which was refused without naming its payment", a
   assert.equal((await b.evidenceOf(lost))?.kind, "settled", "both cannot be");
 });
 
-test("after a nameless refusal, what goes on or succeeds is the call's own", async () => {
+test("after a refusal without a payment_id, a pending payment is evidence for the open call", async () => {
   const b = books();
   await b.end(await b.begin(), refused(""));
   const lost = await b.lose();
@@ -194,7 +194,7 @@ test("after a nameless refusal, what goes on or succeeds is the call's own", asy
   assert.deepEqual(await b.evidenceOf(lost), { kind: "arrived", subjectId: "p2", mark: "p2" });
 });
 
-test("a refusal whose callback came before the call accounts for that one alone", async () => {
+test("a refusal without a payment_id accounts for one failure, also if that came before the call", async () => {
   const b = books();
   await b.end(await b.begin(), refused(""));
   await b.tell("p1", FAILURE);
@@ -203,7 +203,7 @@ test("a refusal whose callback came before the call accounts for that one alone"
   assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
 });
 
-test("the end of a payment that was known before the call is no word about it", async () => {
+test("the failure of a payment that began before the call is no evidence for the call", async () => {
   const b = books();
   await b.tell("p0", PENDING);
   const lost = await b.lose();
@@ -211,7 +211,7 @@ test("the end of a payment that was known before the call is no word about it", 
   assert.equal(await b.evidenceOf(lost), undefined);
 });
 
-test("the success of a payment settles each CreatePayment, whosever it was", async () => {
+test("the success of a payment settles every CreatePayment, whichever call made it", async () => {
   const b = books();
   await b.tell("p0", PENDING);
   const lost = await b.lose();
@@ -219,7 +219,7 @@ test("the success of a payment settles each CreatePayment, whosever it was", asy
   assert.deepEqual(await b.evidenceOf(lost), { kind: "settled" });
 });
 
-test("what another call answered is no word about this one, also if that began earlier", async () => {
+test("a payment of another call, running or answered, is no evidence for this call", async () => {
   const b = books();
   const other = await b.begin("CreateRecurrentPayment");
   const lost = await b.lose("CreateRecurrentPayment");
@@ -231,7 +231,7 @@ test("what another call answered is no word about this one, also if that began e
   assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
 });
 
-test("of two lost calls one payment settles one, the other stays unknown", async () => {
+test("one payment settles only one of two lost calls, and the other stays unknown", async () => {
   const b = books();
   await b.lose("CreateRecurrentPayment");
   const second = await b.lose("CreateRecurrentPayment");
@@ -242,7 +242,7 @@ test("of two lost calls one payment settles one, the other stays unknown", async
   assert.deepEqual(await b.settle(), []);
 });
 
-test("of two lost calls one that arrived goes on as its payment", async () => {
+test("a pending payment makes only the first of two lost calls pending", async () => {
   const b = books();
   const first = await b.lose("CreateRecurrentPayment");
   const second = await b.lose("CreateRecurrentPayment");
@@ -252,7 +252,7 @@ test("of two lost calls one that arrived goes on as its payment", async () => {
   assert.deepEqual(await b.settle(), [`${second.id} unknown`]);
 });
 
-test("confirmations of one payment are told apart by their operations", async () => {
+test("confirmations of one payment are distinguished by their operation_id", async () => {
   const b = books();
   const first = { state: "closed", mark: "confirm o1", key: "keep" } as const;
   await b.end(await b.begin("ConfirmPayment"), first);
@@ -263,7 +263,7 @@ test("confirmations of one payment are told apart by their operations", async ()
   assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "confirm o2" });
 });
 
-test("an answer that named no payment is completed by the payment that comes", async () => {
+test("a call whose answer named no payment continues as the payment that arrives", async () => {
   const b = books();
   const vague = await b.begin();
   await b.end(vague, { state: "pending", subjectId: "", key: "keep" });

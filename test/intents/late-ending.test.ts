@@ -19,7 +19,7 @@ const endings: readonly [string, Ending, CallOutcome | undefined][] = [
 ];
 
 for (const [name, ending, outcome] of endings) {
-  it(`a late ending is told to those who watch: ${name}`, async () => {
+  it(`a late ending is published if it is news: ${name}`, async () => {
     const entries: Entry[] = [];
     const publish = publishLateEndings({
       async append(_, entry) {
@@ -34,7 +34,7 @@ for (const [name, ending, outcome] of endings) {
       entries.map(({ event }) => event.callOutcome),
       outcome === undefined ? [] : [outcome],
     );
-    // What a hold made may not be in the log yet: only its note tells then that it is held.
+    // The payment of a hold may not be in the log yet: then only the note marks it as held.
     assert.ok(entries.every(({ held }) => held === undefined));
   });
 }

@@ -20,7 +20,7 @@ function rig() {
 
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
 
-test("what cannot be written is written once the store is back, in its order", async () => {
+test("failed writes are made in their order once the store is back", async () => {
   const { outbox, states, made, store, add } = rig();
   for (const n of numbers(1_000)) await add(n);
   assert.deepEqual([made, states], [[], ["alone"]]);
@@ -32,18 +32,18 @@ test("what cannot be written is written once the store is back, in its order", a
   assert.equal(made.at(-1), 1_000, "and then at once");
 });
 
-test("by itself, without anybody asking", async () => {
+test("failed writes are retried without a call of flush", async () => {
   const { outbox, made, store, add } = rig();
   await add(0);
   store.away = false;
-  // Its own timer keeps no process alive.
+  // The outbox's own timer does not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
   while (!outbox.isEmpty) await new Promise((resolve) => setTimeout(resolve, 5));
   clearInterval(alive);
   assert.deepEqual(made, [0]);
 });
 
-test("what fails stays until it is made, and holds up none that are under way", async () => {
+test("a write that fails stays until it succeeds, and does not hold up the others", async () => {
   const { outbox, states, made, store, add } = rig();
   for (const n of numbers(3)) await add(n);
   store.away = false;
@@ -55,7 +55,7 @@ test("what fails stays until it is made, and holds up none that are under way", 
   assert.deepEqual([made, outbox.isEmpty], [[0, 2, 1], true]);
 });
 
-test("many are written at once", async () => {
+test("up to a hundred writes are under way at a time", async () => {
   const { outbox, store } = rig();
   let [underWay, most] = [0, 0];
   const write = async () => {

@@ -16,7 +16,7 @@ import {
   kinds,
 } from "../../src/model/kinds.ts";
 
-test("the kinds are those of the contract, and each is found by its words", () => {
+test("the kinds are those of the contract, and each is found by its name and resource", () => {
   const numbers = EventKindSchema.values.map(({ number }) => number).filter((n) => n !== 0);
   assert.deepEqual([...allKinds], numbers);
   for (const kind of allKinds) {
@@ -27,7 +27,7 @@ test("the kinds are those of the contract, and each is found by its words", () =
   assert.equal(kindOfResource("constructor"), undefined);
 });
 
-test("a stored kind that is not known is refused, not taken for a payment", () => {
+test("an unknown stored kind is refused, not treated as a payment", () => {
   const isRefused = (error: unknown) => error instanceof GatewayError && error.code === "INTERNAL";
   for (const kind of [0, 3, Number.NaN]) {
     assert.equal(isKind(kind), false);
@@ -38,7 +38,9 @@ test("a stored kind that is not known is refused, not taken for a payment", () =
   assert.throws(() => readIntent({ ...stored, kind: "3" }), isRefused);
 });
 
-test("a third kind compiles nowhere until each table has it", { timeout: 110_000 }, async (t) => {
+test("a new kind is a compile error in each table that lacks it", {
+  timeout: 110_000,
+}, async (t) => {
   const directory = await mkdtemp(join(tmpdir(), "kinds-"));
   t.after(() => rm(directory, { recursive: true, force: true }));
   const root = new URL("../..", import.meta.url).pathname;
@@ -60,7 +62,7 @@ test("a third kind compiles nowhere until each table has it", { timeout: 110_000
   for (const table of tables) assert.match(said, new RegExp(`^src/${table}\\.ts\\(`, "m"), table);
 });
 
-/** Each decides something by kind. */
+/** The modules with a table by kind. */
 const tables = [
   "model/kinds",
   "callbacks/parse-callback",
@@ -71,7 +73,7 @@ const tables = [
   "reconcile/probe",
 ];
 
-/** What the compiler says; it fails where it says something. */
+/** The output of the compiler. Does not reject if the compilation fails. */
 function compile(directory: string): Promise<string> {
   const compiler = join(directory, "node_modules/typescript/bin/tsc");
   return new Promise((resolve) => {

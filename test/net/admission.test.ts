@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type CallKind, createAdmission, type Slot } from "../../src/net/admission.ts";
 
-/** An admission whose time and whose turns are the test's. */
+/** An admission whose clock and whose turns of the event loop the test controls. */
 function createRig(maxCalls: number | undefined) {
   let nowMs = 1_000_000;
   let turn: (() => void)[] = [];
@@ -23,7 +23,7 @@ function createRig(maxCalls: number | undefined) {
     wait(ms: number) {
       nowMs += ms;
     },
-    /** Lets a call arrive that keeps the loop busy for `workMs` and then is over, or else stays. */
+    /** Lets a call arrive. It keeps the loop busy for `workMs` and ends; without it, it stays. */
     arrive(
       name: string,
       kind: CallKind = "other",
@@ -65,7 +65,7 @@ function createRig(maxCalls: number | undefined) {
 const owners: Readonly<Record<string, object>> = { one: {}, two: {}, three: {} };
 const names = (n: number, prefix = "") => Array.from({ length: n }, (_, i) => `${prefix}${i}`);
 
-test("other calls fill four fifths of the places, those that move money all", () => {
+test("other calls fill four fifths of the slots, calls that move money fill all", () => {
   const rig = createRig(10);
   for (const name of names(8)) rig.arrive(name);
   rig.turns();
@@ -94,7 +94,7 @@ test("calls that arrive together are counted one by one", () => {
   assert.equal(rig.refused.length, 20);
 });
 
-test("a place is given back once, and one that waits for its client does not count", () => {
+test("a slot is given back once, and does not count while its call waits for its client", () => {
   const rig = createRig(10);
   rig.arrive("call");
   rig.turns();
@@ -111,7 +111,7 @@ test("a place is given back once, and one that waits for its client does not cou
   assert.equal(rig.admission.inFlight, 0);
 });
 
-test("connections take turns, so that one that sends a thousand holds nobody up", () => {
+test("connections take turns, so that a flood on one does not delay the others", () => {
   const rig = createRig(1_000);
   for (const name of names(500, "flood ")) rig.arrive(name, "other", { workMs: 1 });
   rig.arrive("neighbour", "other", { owner: "two", workMs: 1 });
@@ -121,7 +121,7 @@ test("connections take turns, so that one that sends a thousand holds nobody up"
   assert.equal(rig.begun.length, 501);
 });
 
-test("a turn begins a few calls, and fewer where they take long", () => {
+test("a turn begins a few calls, and fewer if they take long", () => {
   const quick = createRig(1_000);
   for (const name of names(100)) quick.arrive(name, "other", { workMs: 0.1 });
   quick.turn();
@@ -132,7 +132,7 @@ test("a turn begins a few calls, and fewer where they take long", () => {
   assert.equal(slow.begun.length, 2);
 });
 
-test("calls whose clients left before their turn cost nothing", () => {
+test("calls whose clients left before their turn are dropped", () => {
   const rig = createRig(1_000);
   for (const name of names(1_000)) rig.arrive(name, "other", { isGone: () => true });
   rig.arrive("stays");
@@ -143,7 +143,7 @@ test("calls whose clients left before their turn cost nothing", () => {
   assert.equal(rig.admission.inFlight, 1);
 });
 
-/** Calls of 1 ms of which three come each millisecond, for nine seconds. */
+/** Nine seconds in which three calls of 1 ms each arrive in every millisecond. */
 function overload(rig: ReturnType<typeof createRig>, kindOf: (i: number) => CallKind) {
   const beganMs = rig.now();
   for (let i = 0; i < 27_000; ) {
@@ -156,18 +156,18 @@ function overload(rig: ReturnType<typeof createRig>, kindOf: (i: number) => Call
   return rig.now() - beganMs;
 }
 
-test("a standing queue sheds what it can't serve in time, and serves as much as ever", () => {
+test("a standing queue sheds the calls that it can't serve in time, and serves no fewer", () => {
   const rig = createRig(10_000);
   const tookMs = overload(rig, () => "other");
   assert.equal(rig.begun.length + rig.refused.length, 27_000);
-  // As many as there were milliseconds, and nothing goes on for long when no more come.
+  // About one call in each millisecond; the queue is empty soon after the last arrival.
   assert.ok(rig.begun.length > 8_900, `${rig.begun.length} begun`);
   assert.ok(tookMs < 9_100, `${tookMs} ms`);
 });
 
-test("where each turn comes late, it still begins some of those that wait", () => {
+test("a turn that comes late still begins some of the waiting calls", () => {
   const rig = createRig(10_000);
-  // Somebody else has the processor, all but a millisecond of every hundred.
+  // Another process has the CPU: 100 ms pass before each turn.
   for (let turn = 0; turn < 200; turn++) {
     for (const name of names(50, `${turn} `)) rig.arrive(name, "money", { timeoutMs: 1_000 });
     rig.wait(100);
@@ -177,16 +177,16 @@ test("where each turn comes late, it still begins some of those that wait", () =
   assert.ok(rig.refused.length > 6_000, `${rig.refused.length} refused`);
 });
 
-test("where there is too much of both, other calls are refused and money is not", () => {
+test("when there are too many calls, other calls are refused and those that move money are not", () => {
   const rig = createRig(10_000);
   overload(rig, (i) => (i % 5 === 0 ? "money" : "other"));
-  // All that waited when the queue turned out to be a standing one is late.
+  // Calls that already waited when the queue became a standing one are late: they do not count.
   const money = rig.refused.filter((name) => Number(name) > 10_000 && Number(name) % 5 === 0);
   assert.ok(rig.refused.length > 13_000, `${rig.refused.length} refused`);
   assert.deepEqual(money, []);
 });
 
-test("a connection with one call waiting is served where one that floods is refused", () => {
+test("a connection with one waiting call is served while connections that flood are refused", () => {
   const rig = createRig(10_000);
   let asked = 0;
   overload(rig, (i) => {
@@ -201,11 +201,11 @@ test("a connection with one call waiting is served where one that floods is refu
   assert.equal(rig.begun.filter((name) => name.startsWith("neighbour")).length, asked);
 });
 
-test("a call that could not be answered in its client's time is refused at once", () => {
+test("a call that could not be answered before its client's time-out is refused at once", () => {
   const rig = createRig(1_000);
   for (const name of names(200)) rig.arrive(name, "money", { workMs: 10 });
   while (rig.begun.length < 100) rig.turn();
-  // Of the hundred calls that are before them, each takes ten milliseconds.
+  // On connection `one`, a hundred calls of 10 ms each are waiting.
   rig.arrive("hurried", "money", { timeoutMs: 1_000, workMs: 10 });
   assert.deepEqual(rig.refused, ["hurried"]);
   rig.arrive("patient", "money", { timeoutMs: 5_000, workMs: 10 });
@@ -216,7 +216,7 @@ test("a call that could not be answered in its client's time is refused at once"
 });
 
 for (const kind of ["other", "money", "watch"] as const) {
-  test(`a ${kind} whose deadline is over begins on an idle process: it is told that, not of an overload`, () => {
+  test(`a call (${kind}) past its deadline begins on an idle process, instead of reporting an overload`, () => {
     const rig = createRig(1_000);
     rig.arrive("over", kind, { timeoutMs: 0 });
     rig.wait(1);
@@ -225,7 +225,7 @@ for (const kind of ["other", "money", "watch"] as const) {
   });
 }
 
-test("a call of a connection of its own waits behind all other connections", () => {
+test("a call on a connection of its own waits behind all other connections", () => {
   const rig = createRig(1_000);
   for (const name of names(200)) rig.arrive(name, "money", { workMs: 10, owner: `own ${name}` });
   while (rig.begun.length < 100) rig.turn();
@@ -233,35 +233,36 @@ test("a call of a connection of its own waits behind all other connections", () 
   assert.deepEqual(rig.refused, ["hurried"]);
 });
 
-test("a call that waited longer than was expected is let off until it is hopeless", () => {
+test("a call that waits longer than expected is refused only at 1.75 times the longest wait", () => {
   const rig = createRig(1_000);
   for (const name of names(60)) rig.arrive(name, "money", { workMs: 10, timeoutMs: 700 });
   rig.arrive("last", "money", { timeoutMs: 1_000, workMs: 10 });
   rig.turns();
-  // Nothing was known of the sixty when they came: 490 ms, 70 of a hundred, are gone with 49 of them.
+  // No cost was known when the sixty arrived. Each may wait for 490 ms, 70 % of its time-out: the
+  // last ten would begin later.
   assert.deepEqual(rig.begun.at(-1), "last");
   assert.deepEqual(rig.refused, names(60).slice(-10));
 });
 
-test("a burst is served whole, however long it takes", () => {
+test("a burst is served completely", () => {
   const rig = createRig(1_000);
   for (const name of names(500)) rig.arrive(name, "other", { workMs: 1.5 });
   rig.turns();
   assert.equal(rig.begun.length, 500);
-  // And another one, as soon as the first is through.
+  // A second burst, as soon as the first is served.
   for (const name of names(500)) rig.arrive(name, "other", { workMs: 1.5 });
   rig.turns();
   assert.equal(rig.begun.length, 1_000);
 });
 
-/** Thousands whose replica died, each on a connection of its own; a millisecond of work each. */
+/** Calls of clients whose replica died, each on a connection of its own, with 1 ms of work each. */
 function comeBack(rig: ReturnType<typeof createRig>, count: number, kind: CallKind) {
   for (const name of names(count, `${kind} `)) {
     rig.arrive(name, kind, { owner: name, workMs: 1 });
   }
 }
 
-test("a call goes before the watches that wait", () => {
+test("a call begins before waiting watches", () => {
   const rig = createRig(10_000);
   comeBack(rig, 2_000, "watch");
   rig.turn();
@@ -271,7 +272,7 @@ test("a call goes before the watches that wait", () => {
   assert.ok(at >= 0 && at <= 20, `begun as number ${at}`);
 });
 
-test("control: calls that are no watches go in the order in which they came", () => {
+test("control: a call does not begin before other waiting calls", () => {
   const rig = createRig(10_000);
   comeBack(rig, 2_000, "other");
   rig.turn();
@@ -280,7 +281,7 @@ test("control: calls that are no watches go in the order in which they came", ()
   assert.equal(rig.begun.includes("payment"), false);
 });
 
-test("watches that come back together all begin, and no call is refused for them", () => {
+test("watches that reconnect together all begin, and cause no call to be refused", () => {
   const rig = createRig(10_000);
   comeBack(rig, 6_000, "watch");
   for (let call = 0; rig.turn(); call++) {
@@ -290,14 +291,14 @@ test("watches that come back together all begin, and no call is refused for them
   assert.equal(rig.begun.length, 6_200);
 });
 
-test("control: as many calls, which are late for so long, are refused", () => {
+test("control: as many calls, which are late for as long, are refused", () => {
   const rig = createRig(10_000);
   comeBack(rig, 6_000, "other");
   rig.turns();
   assert.ok(rig.refused.length > 1_000, `${rig.refused.length} refused`);
 });
 
-test("a watch that would wait for ten seconds is refused, and comes back", () => {
+test("a watch that would wait for more than ten seconds is refused", () => {
   const rig = createRig(20_000);
   comeBack(rig, 100, "watch");
   rig.turns();
@@ -307,7 +308,7 @@ test("a watch that would wait for ten seconds is refused, and comes back", () =>
   assert.equal(rig.begun.length + rig.refused.length, 15_100);
 });
 
-test("where calls never stop, watches still begin", () => {
+test("watches still begin while calls never stop", () => {
   const rig = createRig(10_000);
   comeBack(rig, 1_000, "watch");
   overload(rig, () => "other");
@@ -315,7 +316,7 @@ test("where calls never stop, watches still begin", () => {
   assert.equal(watches.length, 1_000);
 });
 
-test("control: without a limit nothing is refused", () => {
+test("control: without a limit no call is refused", () => {
   const rig = createRig(undefined);
   overload(rig, () => "other");
   assert.deepEqual(rig.refused, []);

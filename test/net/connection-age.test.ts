@@ -25,7 +25,7 @@ const getPayment = "/payments.v1.PaymentService/GetPayment";
 const json = { "content-type": "application/json" };
 const young = { maxConnectionAgeMs: 50 };
 
-/** A watch as the core has it: it fails with what its signal says, and with the cursor. */
+/** A watch like the core's: it fails with the reason of its signal, and with the cursor. */
 async function* watchPayment(_request: unknown, { signal }: Call): AsyncGenerator<Event> {
   yield create(EventSchema, { cursor: "c1" });
   if (!signal.aborted) await once(signal, "abort");
@@ -33,7 +33,7 @@ async function* watchPayment(_request: unknown, { signal }: Call): AsyncGenerato
   throw new GatewayError(code, message, { ...details, resumeCursor: "c1" });
 }
 
-test("an old connection of HTTP/2 takes no new calls, and those under way go on", async () => {
+test("an old HTTP/2 connection takes no new calls, and calls in progress finish", async () => {
   const entered = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   const slow = {
@@ -54,7 +54,7 @@ test("an old connection of HTTP/2 takes no new calls, and those under way go on"
   stream.end("{}");
   await entered.promise;
   assert.equal((await goaway)[0], http2.constants.NGHTTP2_NO_ERROR);
-  // The grace is for streams: it is over when a connection that was opened after it began is old.
+  // The grace limits only streams. It is over when a connection opened after its start has aged.
   await once(http2.connect(aging.url), "close");
   await once(http2.connect(aging.url), "close");
   const closed = once(session, "close");
@@ -66,7 +66,7 @@ test("an old connection of HTTP/2 takes no new calls, and those under way go on"
 });
 
 for (const { protocol, httpVersion, name } of wires) {
-  test(`an old connection's streams end with where to go on, by ${name}`, async () => {
+  test(`an old connection's streams end with their resume cursor, by ${name}`, async () => {
     await using started = await start(
       { watchPayment },
       { limits: { ...young, connectionAgeGraceMs: 20 } },
@@ -85,7 +85,7 @@ for (const { protocol, httpVersion, name } of wires) {
   });
 }
 
-test("an old connection of HTTP/1.1 closes with its next answer", async () => {
+test("an old HTTP/1.1 connection closes with its next response", async () => {
   await using started = await start(answers, { limits: young });
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   const ask = async () => {
@@ -114,9 +114,9 @@ test("an old connection of HTTP/1.1 closes with its next answer", async () => {
   agent.destroy();
 });
 
-test("a connection that does not go by itself is cut", async () => {
+test("an old connection with a call that does not end is cut", async () => {
   const limits = { maxConnectionAgeMs: 20, connectionAgeGraceMs: 1, maxUnaryTimeoutMs: 20 };
-  // One that ignores its signal, so that its call never ends.
+  // This method ignores its signal, so its call never ends.
   await using started = await start({ getPayment: () => new Promise(() => {}) }, { limits });
   const session = http2.connect(started.url);
   session.on("error", () => {});
@@ -126,7 +126,7 @@ test("a connection that does not go by itself is cut", async () => {
   await once(session, "close");
 });
 
-test("grpc-js calls without a break over connections that grow old, and none fails", async () => {
+test("grpc-js sends calls without a break over aging connections, and none fails", async () => {
   await using started = await start(answers, { limits: { maxConnectionAgeMs: 300 } });
   const client = grpcJsClient(PaymentService, started.port);
   const { getPayment: call } = client as never as {

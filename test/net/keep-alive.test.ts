@@ -20,7 +20,7 @@ const quick = { keepAliveIntervalMs: 20, keepAliveTimeoutMs: 50 };
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 
-/** A client of HTTP/2 that says hello and then nothing any more, not even to a PING. */
+/** An HTTP/2 client that opens its session and then sends nothing, not even a PING ACK. */
 async function mute(port: number): Promise<net.Socket> {
   const socket = net.connect(port, "127.0.0.1");
   socket.resume();
@@ -30,7 +30,7 @@ async function mute(port: number): Promise<net.Socket> {
   return socket;
 }
 
-test("a peer that answers no PING is cut, and without PINGs it is not", async () => {
+test("a peer that answers no PING is cut, and stays if the gateway sends none", async () => {
   await using asked = await start(answers, { limits: quick });
   await using unasked = await start(answers, { limits: { ...quick, keepAliveIntervalMs: 0 } });
   const left = await mute(unasked.port);
@@ -40,7 +40,7 @@ test("a peer that answers no PING is cut, and without PINGs it is not", async ()
   left.destroy();
 });
 
-test("a peer that answers stays, with no call of its own", async () => {
+test("a peer that answers PINGs stays connected without a call", async () => {
   await using started = await start(answers, { limits: quick });
   const session = http2.connect(started.url);
   let pings = 0;
@@ -57,7 +57,7 @@ test("a peer that answers stays, with no call of its own", async () => {
   session.destroy();
 });
 
-test("a peer that reads nothing any more is cut, and its watch ends in the core", async () => {
+test("a peer that becomes unreachable is cut, and its watch ends in the core", async () => {
   const ended = Promise.withResolvers<void>();
   await using started = await start(
     {
@@ -72,7 +72,7 @@ test("a peer that reads nothing any more is cut, and its watch ends in the core"
     },
     { limits: quick },
   );
-  // The cable between the two, which is cut without a word to either.
+  // The cable between the two: once cut, it forwards nothing, and neither end sees a close.
   const cable = net.createServer((near) => {
     const far = net.connect(started.port, "127.0.0.1");
     near.pipe(far).pipe(near);

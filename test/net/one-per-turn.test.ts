@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { onePerTurn } from "../../src/net/one-per-turn.ts";
 
-test("tasks run in order, one in each turn of the event loop", async () => {
+test("tasks run in their order, one in each turn of the event loop", async () => {
   const ran: string[] = [];
   const so = () => ran.join(" ");
   const inTurn = onePerTurn();

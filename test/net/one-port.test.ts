@@ -28,7 +28,7 @@ async function connected(port: number): Promise<net.Socket> {
   return socket;
 }
 
-/** The server still answers, over either HTTP. */
+/** Asserts that the server still answers over HTTP/1.1 and HTTP/2. */
 async function assertAlive(started: Started): Promise<void> {
   for (const httpVersion of ["1.1", "2"] as const) {
     const client = createClient(PaymentService, started.transport("connect", httpVersion));
@@ -48,7 +48,7 @@ for (const { protocol, httpVersion, name } of wires) {
   });
 }
 
-test("ALPN picks HTTP/2 when the client has it", async () => {
+test("ALPN picks HTTP/2 when the client offers it", async () => {
   await using started = await start(answers, { tls: true });
   for (const [offered, chosen] of [
     [["h2", "http/1.1"], "h2"],
@@ -166,7 +166,7 @@ test("an HTTP/2 request whose body stalls is cut, and its session goes on", asyn
   assert.equal(started.calls.length, 1);
 });
 
-test("an HTTP/2 session without a call is closed after a while, one with a call is not", async () => {
+test("an HTTP/2 session without a call is closed after the idle time-out, one with a call is not", async () => {
   const entered = Promise.withResolvers<void>();
   const release = Promise.withResolvers<void>();
   await using started = await start(
@@ -194,7 +194,7 @@ test("an HTTP/2 session without a call is closed after a while, one with a call 
   await once(busy, "close");
 });
 
-test("an address that is none is refused", async () => {
+test("a request with an invalid or a missing host is refused", async () => {
   await using started = await start(answers);
   const socket = await connected(started.port);
   socket.write(post("{}", "Connection: close\r\n").replace("Host: x", "Host: ["));
@@ -205,7 +205,7 @@ test("an address that is none is refused", async () => {
   await assertAlive(started);
 });
 
-test("unknown paths are not found, and other types and methods are refused", async () => {
+test("unknown paths are answered 404, other methods 405 and other types 415", async () => {
   await using started = await start(answers);
   const statuses = await Promise.all(
     [
@@ -222,7 +222,7 @@ test("unknown paths are not found, and other types and methods are refused", asy
   assert.deepEqual(statuses, [404, 404, 405, 415]);
 });
 
-test("a port that is taken is an error, and not the end of the process", async () => {
+test("a port that is taken is an error and does not end the process", async () => {
   await using started = await start(answers);
   const second = createRpcServer({
     core: {} as Core,
@@ -233,7 +233,7 @@ test("a port that is taken is an error, and not the end of the process", async (
   second.close();
 });
 
-test("a large request arrives whole", async () => {
+test("a large request arrives completely", async () => {
   const description = "0123456789".repeat(90_000);
   await using started = await start({
     createPayment: async (request) => {

@@ -11,7 +11,7 @@ const cut = (times: number, { penalties }: ReturnType<typeof rig>, address = "a"
   for (let i = 0; i < times; i++) penalties.add(address);
 };
 
-test("each cut has the next connection of its address wait longer, up to a second", () => {
+test("each cut delays the next connection from its address more, up to a second", () => {
   const attacked = rig();
   assert.equal(attacked.penalties.delayMs("a"), 0);
   cut(1, attacked);
@@ -23,7 +23,7 @@ test("each cut has the next connection of its address wait longer, up to a secon
   assert.equal(attacked.penalties.delayMs("b"), 0, "another address does not pay");
 });
 
-test("cuts are forgotten as time goes by", () => {
+test("the delay after cuts decays with time", () => {
   const attacked = rig();
   cut(8, attacked);
   attacked.clock.nowMs += 10_000;
@@ -32,13 +32,13 @@ test("cuts are forgotten as time goes by", () => {
   assert.equal(attacked.penalties.delayMs("a"), 0);
 });
 
-test("connections that were cut together do not come together", () => {
+test("a delay is shortened at random by up to half", () => {
   const attacked = rig(() => 0);
   cut(8, attacked);
   assert.equal(attacked.penalties.delayMs("a"), 100, "half of the most that it may be");
 });
 
-test("of ten thousand addresses the one that was not heard of for longest is forgotten", () => {
+test("beyond ten thousand addresses, the one with the oldest cut is forgotten", () => {
   const attacked = rig();
   for (let i = 0; i < 10_000; i++) cut(1, attacked, `${i}`);
   cut(1, attacked, "0");

@@ -7,7 +7,7 @@ import { headOfHttp1, type Received, type RequestHead } from "../../src/net/requ
 
 const maxBytes = 10;
 
-/** Hands each request to `serve` in the next turn of the event loop, when a short body is there. */
+/** Passes each request to `serve` in the next turn of the loop, when a short body is there. */
 async function serving(t: TestContext, serve: (head: RequestHead) => void) {
   const server = createServer((request, response) => {
     setImmediate(() => serve(headOfHttp1(request, response)));
@@ -25,7 +25,7 @@ async function serving(t: TestContext, serve: (head: RequestHead) => void) {
   });
   return {
     socket,
-    /** Resolves when so many answers have come by the connection. */
+    /** Resolves when the connection has received `count` responses. */
     async answered(count: number) {
       while (answers.split("HTTP/1.1 200").length <= count) await once(socket, "data");
     },
@@ -38,7 +38,7 @@ const post = (body: string, length = body.length) =>
 const answerOf = (head: RequestHead) =>
   head.send({ status: 200, headers: { "content-length": "0" }, body: "" });
 
-test("a body that came with its headers is at hand, and the next request is served", async (t) => {
+test("a body that arrived with its headers is at hand, and the next request is served", async (t) => {
   const bodies: (string | undefined)[] = [];
   const { socket, answered } = await serving(t, (head) => {
     bodies.push(head.bodyAtHand(maxBytes)?.toString());
@@ -51,7 +51,7 @@ test("a body that came with its headers is at hand, and the next request is serv
   assert.deepEqual(bodies, ["first", "", "0123456789", "last"]);
 });
 
-test("a body that is still on its way, and one that is too long, are received", async (t) => {
+test("a body that is incomplete or too long is not at hand, and goes through `receive`", async (t) => {
   const bodies: Received[] = [];
   const arrived = Promise.withResolvers<void>();
   const { socket, answered } = await serving(t, (head) => {

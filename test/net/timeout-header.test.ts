@@ -19,14 +19,14 @@ const cases: readonly (readonly [name: string, given: string, capped: string])[]
 ];
 
 for (const [name, given, capped] of cases) {
-  test(`a limit of five minutes makes ${name} "${given}" "${capped}"`, () => {
+  test(`a limit of five minutes turns ${name} "${given}" into "${capped}"`, () => {
     const headers = { [name]: given };
     capTimeout(headers, 300_000);
     assert.deepEqual(headers, { [name]: capped });
   });
 }
 
-test("a time-out of one protocol does not hide that of another", () => {
+test("a time-out header of one protocol does not hide that of another", () => {
   const headers = { "connect-timeout-ms": "10", "grpc-timeout": "301S" };
   capTimeout(headers, 300_000);
   assert.deepEqual(headers, { "connect-timeout-ms": "10", "grpc-timeout": "300S" });

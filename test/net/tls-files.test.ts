@@ -20,7 +20,7 @@ const second = { cert: fixture("renewed.crt"), key: fixture("renewed.key") };
 const clientCa = fixture("ca-one.crt");
 const intervalMs = 20;
 
-/** A secret mounted as Kubernetes does it: the files are links through one that is swapped. */
+/** A secret as Kubernetes mounts it: the files are links through one link that is swapped. */
 function mount(t: TestContext, identity: TlsIdentity) {
   const dir = mkdtempSync(join(tmpdir(), "tls-"));
   t.after(() => rmSync(dir, { recursive: true }));
@@ -45,7 +45,7 @@ function mount(t: TestContext, identity: TlsIdentity) {
   };
 }
 
-/** The files, and what they tell next. */
+/** Watches the files; `next` resolves with the next identity or problem that they report. */
 function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"]) {
   const waiting: ((told: TlsIdentity | TlsFileError) => void)[] = [];
   const told: (TlsIdentity | TlsFileError)[] = [];
@@ -55,7 +55,7 @@ function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"
     else told.push(what);
   };
   const files = openTlsFiles({ paths, intervalMs, onChange: tell, onProblem: tell });
-  // Its timers alone do not keep the process waiting.
+  // The timers of `files` do not keep the process alive; this one does.
   const alive = setInterval(() => {}, 1_000);
   t.after(() => {
     clearInterval(alive);
@@ -68,7 +68,7 @@ function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"
   return { identity: files.identity, next, told };
 }
 
-test("a swapped link brings all files at once", async (t) => {
+test("a swapped link replaces all files at once", async (t) => {
   const secret = mount(t, { ...first, clientCa });
   const files = watch(t, secret.mutual);
   assert.deepEqual(files.identity, { ...first, clientCa });
@@ -80,7 +80,7 @@ test("a swapped link brings all files at once", async (t) => {
   assert.deepEqual(files.told, []);
 });
 
-test("files written one after the other are taken up together", async (t) => {
+test("files written one after the other are loaded together", async (t) => {
   const secret = mount(t, first);
   const files = watch(t, secret.paths);
   writeFileSync(secret.path("crt"), second.cert);
@@ -88,7 +88,7 @@ test("files written one after the other are taken up together", async (t) => {
   assert.deepEqual(await files.next(), second);
 });
 
-test("new files that cannot be used are told of, and good ones after them are taken up", async (t) => {
+test("new files that cannot be used are reported, and good ones after them are loaded", async (t) => {
   const secret = mount(t, first);
   const files = watch(t, secret.paths);
   for (const [broken, variable] of [
@@ -109,7 +109,7 @@ test("new files that cannot be used are told of, and good ones after them are ta
   assert.deepEqual(await files.next(), second);
 });
 
-test("files that cannot be used at start are refused by the variable's name", (t) => {
+test("files that cannot be used at start are refused with the name of their variable", (t) => {
   const broken = first.cert.replace(/\n.{20}/, "\nAAAAAAAAAAAAAAAAAAAA");
   const cases: [Partial<TlsIdentity>, string, RegExp][] = [
     [{ cert: "no PEM" }, "TLS_CERT_FILE", /^has no PEM certificate$/],

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { turnEnd } from "../../src/net/turn-end.ts";
 
-test("all who wait in one turn go on together at its end, in their order", async () => {
+test("all waits of one turn resolve together at its end, the first one first", async () => {
   const ran: string[] = [];
   const wait = async (name: string) => {
     await turnEnd();
@@ -27,7 +27,7 @@ test("all who wait in one turn go on together at its end, in their order", async
   assert.equal(ran[0], "first");
 });
 
-test("who comes after the end waits for the next one", async () => {
+test("a wait that begins after the end of a turn resolves at the next end", async () => {
   await turnEnd();
   let ended = false;
   const next = turnEnd().then(() => {

@@ -87,9 +87,9 @@ interface Scenario {
   readonly dropTo?: number;
   readonly moneyShare?: number;
   readonly reserve?: number;
-  /** Most that latency varies, each way. */
+  /** Largest random addition to the latency, each way. */
   readonly jitterMs?: number;
-  /** Requests of another client that the bucket does not know of. */
+  /** Requests a second of another client, which the bucket does not see. */
   readonly othersPerSecond?: number;
   readonly seconds?: number;
   readonly ignoreBucket?: boolean;
@@ -101,7 +101,7 @@ interface Figures {
   sent: number;
   accepted: number;
   rejected: number;
-  /** Of those, sent before any answer could tell of the lower limit: no client can avoid them. */
+  /** Rejected, but sent before any answer named the lower limit: no client can avoid these. */
   unforeseeable: number;
   budget: number;
   refusedMoney: number;
@@ -145,7 +145,7 @@ async function simulate(scenario: Scenario): Promise<Figures> {
       return;
     }
     const sentAt = clock.now();
-    // The burst that empties a full bucket is another matter: it comes back within a second.
+    // Ignores the start: a burst empties the full bucket, which takes a second to refill.
     if (priority === "money" && askedAt > 2_000) {
       figures.longestMoneyWaitMs = Math.max(figures.longestMoneyWaitMs, sentAt - askedAt);
     }
@@ -177,7 +177,7 @@ async function simulate(scenario: Scenario): Promise<Figures> {
     };
     other();
   }
-  // Half a second off the whole, so that the drop falls into the middle of a fixed window.
+  // Half a second off a whole second, so that the drop falls into the middle of a fixed window.
   const dropMs = (seconds * 1_000) / 2 - 500;
   await clock.run(dropMs);
   if (scenario.dropTo !== undefined) upstream.limit = scenario.dropTo;

@@ -6,7 +6,7 @@ import { readRateLimitHeaders } from "../../src/ratelimit/headers.ts";
 import { Budget } from "../../src/ratelimit/local/budget.ts";
 
 describe("the budget", () => {
-  it("gives no second more than the limit, whoever asks whenever", () => {
+  it("grants at most the limit in any second, for any sequence of calls", () => {
     const asks = fc.array(
       fc.record({
         afterMs: fc.integer({ min: 0, max: 400 }),
@@ -56,7 +56,7 @@ describe("the budget", () => {
     );
   });
 
-  it("never believes an answer into more tokens", () => {
+  it("never gains tokens from an answer", () => {
     const header = fc.option(fc.oneof(fc.integer({ min: -5, max: 200 }).map(String), fc.string()), {
       nil: undefined,
     });
@@ -90,21 +90,21 @@ describe("the budget", () => {
     assert.ok(taken >= 90 && taken <= 100, `${taken} taken`);
   });
 
-  it("slows below one call a second for a share of less than one", () => {
+  it("grants less than one call a second for a share of less than one", () => {
     const budget = new Budget({ initialLimit: 1, reserve: 0, share: 0.25 }, 0);
     assert.equal(budget.status(0).limit, 1);
     budget.take(0);
     assert.equal(budget.nextTokenAt("read", 0, 0), 4_200);
   });
 
-  it("can begin empty and fills within the first second or so", () => {
+  it("can begin empty, and fills within the first second or so", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0, startEmpty: true }, 0);
     assert.equal(budget.status(0).remaining, 0);
     assert.ok(budget.nextTokenAt("money", 0, 0) >= 1_000);
     assert.equal(budget.status(1_100).remaining, 10);
   });
 
-  it("widens its window after a rejection without a cause, and forgets slowly", () => {
+  it("widens its window after an unexplained rejection, and narrows it slowly", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const windows = [budget.windowMs(0)];
     for (let rejections = 0; rejections < 3; rejections++) {
@@ -116,29 +116,29 @@ describe("the budget", () => {
     assert.ok(budget.windowMs(600_000) < 1_051);
   });
 
-  it("learns once from calls that were under way together", () => {
+  it("widens its window once for rejected calls that were in flight together", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const together = [budget.take(0), budget.take(0), budget.take(0)];
     for (const taken of together) budget.reject(taken, { resetSeconds: 1 }, 0);
     assert.equal(budget.windowMs(0), 1_100);
   });
 
-  it("learns nothing from a rejection that tells of a lower limit", () => {
+  it("keeps its window after a rejection that names a lower limit", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     budget.reject(budget.take(0), { limit: 5, remaining: 0, resetSeconds: 1 }, 0);
     assert.equal(budget.windowMs(0), 1_050);
     assert.equal(budget.capacity, 5);
   });
 
-  it("remembers what was sent when the limit drops", () => {
+  it("counts earlier calls against a limit that drops", () => {
     const budget = new Budget({ initialLimit: 50, reserve: 0 }, 0);
     for (let calls = 0; calls < 40; calls++) budget.take(calls * 20);
     budget.observe(budget.take(800), { limit: 20 }, 800);
-    // The 20th latest take was at 420 ms: only from then on were fewer than 20 sent in a window.
+    // The 20th latest take was at 420 ms: one window later fewer than 20 are out.
     assert.equal(budget.nextTokenAt("money", 0, 800), 420 + 1_050);
   });
 
-  it("holds Remaining against what was left when the call was counted", () => {
+  it("compares Remaining with what was left right after the call's take", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const first = budget.take(0);
     for (let calls = 0; calls < 5; calls++) budget.take(10);
@@ -148,7 +148,7 @@ describe("the budget", () => {
     assert.equal(budget.status(40).remaining, 1);
   });
 
-  it("counts what was taken after the call that Remaining speaks of", () => {
+  it("subtracts later takes from the Remaining of an earlier call", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const first = budget.take(0);
     for (let calls = 0; calls < 3; calls++) budget.take(10);
@@ -156,7 +156,7 @@ describe("the budget", () => {
     assert.equal(budget.status(20).remaining, 2);
   });
 
-  it("takes the same shortage off once", () => {
+  it("subtracts a shortage only once when two answers show it", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
     const [first, second] = [budget.take(0), budget.take(0)];
     budget.observe(first, { remaining: 5 }, 10);

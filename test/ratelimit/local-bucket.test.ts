@@ -24,7 +24,7 @@ describe("the local bucket", () => {
     }
   });
 
-  it("serves who waits evenly after a burst", async () => {
+  it("serves waiting calls evenly after a burst", async () => {
     const { bucket, clock } = virtualBucket({ initialLimit: 10, maxWaitMs: 5_000 });
     const times: number[] = [];
     for (let call = 0; call < 25; call++) void take(bucket).then(() => times.push(clock.now()));
@@ -35,7 +35,7 @@ describe("the local bucket", () => {
     assert.ok(Math.min(...gaps) >= 50, `gaps of ${gaps.join(", ")} ms`);
   });
 
-  it("leaves the reserve alone after a burst of reads until tokens come back", async () => {
+  it("keeps the reserve from a burst of reads until tokens come back", async () => {
     const { bucket, clock } = virtualBucket({ initialLimit: 10, reserve: 0.3, maxWaitMs: 5_000 });
     for (let call = 0; call < 30; call++) void take(bucket).catch(() => {});
     await clock.run(700);
@@ -47,7 +47,7 @@ describe("the local bucket", () => {
     await bucket.close();
   });
 
-  it("keeps one timer however many wait, and none when nobody does", async () => {
+  it("keeps one timer however many calls wait, and none when no call waits", async () => {
     const { bucket, clock } = virtualBucket({ initialLimit: 10, maxWaitMs: 60_000 });
     const callers = Array.from({ length: 300 }, () => new AbortController());
     let left = 0;
@@ -85,7 +85,7 @@ describe("the local bucket", () => {
     assert.ok((await late).at <= 1_100);
   });
 
-  it("wakes those who wait when the limit is raised", async () => {
+  it("serves waiting calls sooner when the limit is raised", async () => {
     const { bucket, clock } = virtualBucket({ initialLimit: 1, maxWaitMs: 60_000 });
     const permit = await take(bucket);
     const waiting = Array.from({ length: 20 }, () => outcome(take(bucket), clock));
@@ -94,7 +94,7 @@ describe("the local bucket", () => {
     for (const { at } of await Promise.all(waiting)) assert.ok(at <= 2_200, `served at ${at} ms`);
   });
 
-  it("refuses at once those whom a later rejection makes too late", async () => {
+  it("refuses waiting calls at once when a rejection makes them too late", async () => {
     const { bucket, clock } = virtualBucket({ maxWaitMs: 5_000 });
     const [first, second] = [await take(bucket), await take(bucket)];
     first.rejected({ reset: "2" });
@@ -104,7 +104,7 @@ describe("the local bucket", () => {
     assert.deepEqual(await waiting, { code: "RESOURCE_EXHAUSTED", at: 5 });
   });
 
-  it("soon refuses those whom a lower limit makes too late", async () => {
+  it("soon refuses waiting calls when a lower limit makes them too late", async () => {
     const { bucket, clock } = virtualBucket({ initialLimit: 20, maxWaitMs: 2_000 });
     const permits = await Promise.all(Array.from({ length: 20 }, () => take(bucket)));
     const waiting = Array.from({ length: 15 }, () => outcome(take(bucket), clock));
@@ -132,7 +132,7 @@ describe("the local bucket", () => {
     assert.ok(served >= 900, `${served} served`);
   });
 
-  it("tells the state while it is paused", async () => {
+  it("reports its status while it is paused", async () => {
     const { bucket, clock } = virtualBucket({});
     (await take(bucket)).rejected({ reset: "7" });
     assert.deepEqual(bucket.status(), { limit: 10, remaining: 0, resetSeconds: 7 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createLocalBucket } from "../../src/ratelimit/local/bucket.ts";
 import { observedBucket } from "../../src/ratelimit/observed-bucket.ts";
 
-test("waits, refusals and rejections are told, and permits do what they did", async () => {
+test("an observed bucket reports waits, refusals and rejections", async () => {
   const told: string[] = [];
   const bucket = observedBucket(
     createLocalBucket({ initialLimit: 1, reserve: 0, maxWaitMs: 5_000 }),

@@ -23,20 +23,20 @@ export interface LoadOptions {
   /** Share of the calls that move money. Default: a tenth. */
   readonly moneyShare?: number;
   readonly reserve?: number;
-  /** Most that latency varies, each way, in milliseconds. Default: 20. */
+  /** Largest random addition to the latency, each way, in milliseconds. Default: 20. */
   readonly jitterMs?: number;
-  /** Default: counts requests in any second, whenever it begins. */
+  /** Makes the upstream. Default: a sliding window of one second. */
   readonly model?: (limit: number) => ModelledUpstream;
-  /** What happens meanwhile; the load goes on until it is done, too. */
+  /** Runs beside the load, which lasts at least until the script is done. */
   readonly script?: (load: Load) => Promise<void>;
-  /** What stands between a replica and Redis. Default: nothing. */
+  /** Wraps a replica's connection to Redis. Default: no wrapper. */
   readonly tamper?: (client: RedisClient) => RedisClient;
   /** Makes a replica's bucket. Default: on Redis. */
   readonly bucket?: (replica: Replica) => TokenBucket;
   readonly ignoreAnswers?: boolean;
   /** Default: real time. */
   readonly clock?: RunningClock;
-  /** Default: other numbers each time. */
+  /** Default: `Math.random`. */
   readonly random?: () => number;
 }
 
@@ -57,7 +57,7 @@ export interface Load {
   pause(ms: number): Promise<void>;
   /** How many calls have arrived at the upstream. */
   sent(): number;
-  /** Ends one replica as SIGKILL would: nothing is said to anyone. */
+  /** Ends one replica as SIGKILL would: it does not announce its end. */
   killReplica(): void;
   /** Each change of a replica's source of tokens. */
   readonly changes: { readonly at: number; readonly source: BudgetSource }[];
@@ -72,20 +72,23 @@ export interface Call {
   readonly sentAt: number;
   readonly arrivedAt: number;
   readonly accepted: boolean;
-  /** Rejected, but sent before any answer could tell of a lower limit: no client can avoid it. */
+  /** Rejected, but sent before any answer named the lower limit: no client can avoid it. */
   readonly unforeseeable: boolean;
 }
 
 export interface LoadResult {
   readonly offered: number;
   readonly refusedMoney: number;
-  /** Those that were sent, in order of arrival. */
+  /** Calls that were sent, in order of arrival. */
   readonly calls: readonly Call[];
   readonly changes: Load["changes"];
   readonly marks: ReadonlyMap<string, number>;
-  /** Longest that this process stood still: what is beyond the bucket's margin spoils the figures. */
+  /**
+   * Longest time that this process was blocked, in milliseconds. Beyond the bucket's margin it
+   * spoils the figures.
+   */
   readonly stalledMs: number;
-  /** Requests that the upstream would have taken while the load lasted. */
+  /** Requests that the upstream would have accepted while the load lasted. */
   readonly budget: number;
   readonly endedAt: number;
 }
@@ -142,7 +145,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     const sentAt = now();
     const onTheWayMs = latency();
     await pause(onTheWayMs);
-    // Late timers of this process are no latency of the network.
+    // A late timer of this process does not count as latency of the network.
     const arrivedAt = Math.max(latestArrival, sentAt + onTheWayMs);
     latestArrival = arrivedAt;
     const { accepted, headers } = upstream.request(arrivedAt);
@@ -219,9 +222,9 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
 }
 
 /**
- * Runs a load and checks what came of it. When the check fails and this machine was too busy to tell
- * anything, all is done again, twice at most: a process that stands still is latency without a bound
- * to its upstream, and no client can promise anything then.
+ * Runs a load and checks the result. If the check fails and this process was blocked for longer
+ * than `CALM_MS`, runs both again, twice at most: to the upstream a blocked process means unbounded
+ * latency, and then no client can promise anything.
  */
 export async function calmly(
   run: () => Promise<LoadResult>,
@@ -241,7 +244,9 @@ export async function calmly(
 
 const CALM_MS = 40;
 
-/** What one replica hears has gone through Redis to the others after this. */
+/**
+ * Milliseconds after which all replicas know, through Redis, what an answer to one of them said.
+ */
 const NEWS_MS = 20;
 
 function bucketOnRedis({ id, account, limit, ...replica }: Replica) {
@@ -254,7 +259,7 @@ function bucketOnRedis({ id, account, limit, ...replica }: Replica) {
   });
 }
 
-/** Most requests that arrived in any `windowMs`, from one time to another. */
+/** Most requests that arrived in any second between two times. */
 export function mostInAnySecond(calls: readonly Call[], from = 0, to = Infinity): number {
   const times = calls.map(({ arrivedAt }) => arrivedAt).filter((time) => time >= from && time < to);
   let most = 0;
@@ -265,7 +270,7 @@ export function mostInAnySecond(calls: readonly Call[], from = 0, to = Infinity)
   return most;
 }
 
-/** Of the calls that move money and came after this time. */
+/** Longest wait of the money calls that began after `from`. */
 export function longestMoneyWaitMs({ calls }: LoadResult, from: number): number {
   const money = calls.filter(({ priority, askedAt }) => priority === "money" && askedAt > from);
   return Math.max(0, ...money.map(({ askedAt, sentAt }) => sentAt - askedAt));
@@ -287,7 +292,7 @@ export function figuresOf(result: LoadResult) {
     avoidable: calls.filter((call) => !call.accepted && !call.unforeseeable).length,
     used: (calls.length - rejected) / budget,
     mostInAnySecond: mostInAnySecond(calls),
-    // The burst that empties a full bucket is another matter: it comes back within a second.
+    // Ignores the start: a burst empties the full bucket, which takes a second to refill.
     longestMoneyWaitMs: longestMoneyWaitMs(result, 2_000),
     refusedMoney: result.refusedMoney,
   };
@@ -303,7 +308,7 @@ export function report(name: string, f: ReturnType<typeof figuresOf>): void {
   );
 }
 
-/** What replicas that share a budget promise under a steady load, with this part of it used. */
+/** Asserts what replicas that share a budget promise under a steady load. */
 export function assertGoals(figures: ReturnType<typeof figuresOf>, leastUsed: number): void {
   const { rejected, sent, used, longestMoneyWaitMs, refusedMoney } = figures;
   assert.ok(rejected <= sent / 1_000, `${rejected} of ${sent} rejected`);

@@ -3,7 +3,7 @@ import { it } from "node:test";
 import fc from "fast-check";
 import { TakeLog } from "../../src/ratelimit/local/take-log.ts";
 
-it("the take log agrees with a plain list through any use", () => {
+it("the take log behaves like a plain list through any sequence of changes", () => {
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ push: fc.integer({ min: 0, max: 3 }) }) },
     { weight: 1, arbitrary: fc.record({ remove: fc.integer({ min: 0, max: 20 }) }) },
@@ -39,7 +39,7 @@ it("the take log agrees with a plain list through any use", () => {
   );
 });
 
-it("the take log has the time since each take, by cells, rather too short than too long", () => {
+it("the take log rounds the time since each take down, by one cell at most", () => {
   fc.assert(
     fc.property(
       fc.array(fc.nat(7), { maxLength: 200 }),

@@ -11,11 +11,11 @@ export interface CallerLoad {
   readonly caller: TurnTaker;
   readonly perSecond: number;
   readonly priority?: Priority;
-  /** No call comes soon after another, so that none waits behind one of its own. */
+  /** Calls keep a distance, so that none waits behind another one of the same caller. */
   readonly spaced?: true;
 }
 
-/** A clock that goes on for as long as it is told to. */
+/** A clock whose `run` lets `ms` pass. */
 export interface RunningClock extends Clock {
   run(ms: number): Promise<void>;
 }
@@ -25,12 +25,12 @@ export const realClock: RunningClock = { ...systemClock, run: (ms) => delay(ms) 
 
 export interface TurnsLoad {
   readonly clock: RunningClock;
-  /** One of each replica. */
+  /** One bucket per replica. */
   readonly buckets: readonly TokenBucket[];
   readonly limit: number;
   readonly seconds: number;
   readonly callers: readonly CallerLoad[];
-  /** False: all calls are of one caller. */
+  /** False: the bucket takes all calls for those of one caller. */
   readonly turns: boolean;
 }
 
@@ -45,15 +45,15 @@ export interface CallerFigures {
 
 export interface TurnsFigures {
   readonly callers: readonly CallerFigures[];
-  /** Jain's index of what each was granted beside what each could use. */
+  /** Jain's fairness index: see `jainOf`. */
   readonly jain: number;
-  /** Part of the budget that was used. */
+  /** Share of the budget that was used. */
   readonly used: number;
   readonly sent: number;
   readonly rejected: number;
 }
 
-/** Callers whose calls come at random to the replicas of one account, with a strict upstream behind. */
+/** Sends the callers' calls to random replicas of one account, before a strict upstream. */
 export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
   const { clock, buckets, limit, seconds } = load;
   const random = randomFrom(1);
@@ -65,14 +65,14 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
   let [sent, rejected, ending, latestArrival] = [0, 0, false, 0];
 
   const figures = load.callers.map(({ caller, perSecond, priority = "read", spaced }, nth) => {
-    // When a caller's calls come does not depend on what becomes of others.
+    // The times of a caller's calls do not depend on the other callers.
     const arrivals = randomFrom(nth + 2);
     const gap = () => (spaced ? 0.5 + arrivals() : -Math.log(1 - arrivals()));
     const counted = { offered: 0, granted: 0, refused: 0, waits: [] as number[] };
     const call = async () => {
       const bucket = buckets[Math.floor(random() * buckets.length)]!;
       const askedAt = now();
-      // The bucket is full at first: everybody gets all that is wanted.
+      // The bucket is full at first and grants everything: do not count that.
       const counts = askedAt >= warmUpMs;
       if (counts) counted.offered++;
       let permit: Permit;
@@ -87,7 +87,7 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
       if (counts) counted.granted++;
       if (counts) counted.waits.push(now() - askedAt);
       const onTheWayMs = 5 + random() * 20;
-      // Late timers of this process are no latency of the network.
+      // A late timer of this process does not count as latency of the network.
       const arrivesAt = now() + onTheWayMs;
       await pause(onTheWayMs);
       latestArrival = Math.max(latestArrival, arrivesAt);
@@ -129,7 +129,10 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
 
 const warmUpMs = 3_000;
 
-/** Of what each was granted as a part of what it could use: all that it asked for, or an even share. */
+/**
+ * Jain's fairness index over each caller's granted calls as a part of those it could use: all that
+ * it offered, or an even share.
+ */
 export function jainOf(callers: readonly { offered: number; granted: number }[]): number {
   let left = callers.reduce((sum, { granted }) => sum + granted, 0);
   const byDemand = callers.toSorted((a, b) => a.offered - b.offered);

@@ -5,7 +5,7 @@ import { keyOf, Turns } from "../../src/ratelimit/turns.ts";
 const service = (name: string) => keyOf({ name });
 const customer = (name: string) => keyOf({ name, customer: name });
 
-/** Turns in which these calls came, each named by its caller and a number. */
+/** Turns with these calls in order of arrival; each call is named by its caller and a number. */
 function turnsOf(...calls: string[]) {
   const turns = new Turns<string>();
   for (const call of calls) turns.add(callerOf(call), call);
@@ -28,18 +28,18 @@ function serve(turns: Turns<string>, count = Infinity): string[] {
 }
 
 describe("turns", () => {
-  it("give one call to each caller, each caller's in the order they came", () => {
+  it("go round the callers, and serve each caller's calls in order of arrival", () => {
     const turns = turnsOf("a 1", "a 2", "a 3", "b 1", "d 1", "d 2");
     assert.deepEqual(serve(turns), ["a 1", "b 1", "d 1", "a 2", "d 2", "a 3"]);
     assert.deepEqual([turns.size, turns.total], [0, 0]);
   });
 
-  it("of all customers together are those of one service", () => {
+  it("treat all customers together like one service", () => {
     const turns = turnsOf("c1 1", "c1 2", "c2 1", "a 1", "a 2", "a 3");
     assert.deepEqual(serve(turns), ["c1 1", "a 1", "c2 1", "a 2", "c1 2", "a 3"]);
   });
 
-  it("are given up by who leaves, and begin at the end for who comes back", () => {
+  it("are given up by a caller that leaves, which comes last when it returns", () => {
     const turns = turnsOf("a 1", "a 2", "b 1", "d 1", "d 2");
     turns.remove(callerOf("b 1"), "b 1", { served: false });
     assert.deepEqual(serve(turns, 2), ["a 1", "d 1"]);
@@ -47,14 +47,14 @@ describe("turns", () => {
     assert.deepEqual(serve(turns), ["a 2", "d 2", "b 2"]);
   });
 
-  it("are not lost by a caller of whom one call leaves", () => {
+  it("stay with a caller when one of its calls leaves", () => {
     const turns = turnsOf("a 1", "a 2", "b 1");
     turns.remove(callerOf("a 1"), "a 1", { served: false });
     turns.remove(callerOf("a 1"), "a 1", { served: false });
     assert.deepEqual(serve(turns), ["a 2", "b 1"]);
   });
 
-  it("tell how many go before: no more of others than their turns", () => {
+  it("count the calls ahead: of other callers no more than their turns", () => {
     const turns = turnsOf("a 1", "a 2", "a 3", "b 1", "c1 1", "c1 2", "c2 1");
     assert.equal(turns.ahead(service("a"), 3), 3 + 1 + 3);
     assert.equal(turns.ahead(service("b"), 0), 2, "one of a, one of the customers");

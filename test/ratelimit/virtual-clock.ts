@@ -6,7 +6,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** A clock that stands still until it is told to run; the epoch is its start. */
+/** A clock that only `run` moves; the epoch is its start. */
 export class VirtualClock implements Clock {
   #now = 0;
   #order = 0;
@@ -38,8 +38,8 @@ export class VirtualClock implements Clock {
   }
 
   /**
-   * Time stands still until this is over: real work, such as another process's. One after the other,
-   * so that chance does not decide which of two ends first.
+   * Stops the clock during real work, such as another process's. Works run one after another, so
+   * that chance does not decide which of two ends first.
    */
   async holdFor<T>(work: () => Promise<T>): Promise<T> {
     const before = this.#last;
@@ -55,7 +55,7 @@ export class VirtualClock implements Clock {
     }
   }
 
-  /** Runs all that falls due within `ms`, in order, with the promises that follow from each. */
+  /** Runs all timers due within `ms`, in order, and after each one the promises that it settles. */
   async run(ms: number): Promise<void> {
     const until = this.#now + ms;
     await this.#settled();

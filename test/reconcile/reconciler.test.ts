@@ -59,19 +59,19 @@ function rig(options: Partial<IntentStoreOptions> = {}) {
 
 interface Circumstances {
   readonly giveUpMs?: number;
-  /** What is left of the budget of 10. */
+  /** Tokens left of the budget of 10. */
   readonly remaining?: number;
   readonly afterMs?: number;
   readonly getOperation?: Upstream["getOperation"];
-  /** Default: by the machine's clock. */
+  /** Default: real timers. */
   readonly sleep?: ReconcilerOptions["sleep"];
-  /** Told of each look, before anything is asked. */
+  /** Called at each look, before the service is asked. */
   readonly onLook?: () => void;
   /** Default: no round may fail. */
   readonly onFailure?: ReconcilerOptions["observer"]["onFailure"];
 }
 
-/** Reconciles with a service that answers each request for a callback like this. */
+/** Starts a reconciler whose service answers each request for a callback with `resend`. */
 function reconcile(
   t: TestContext,
   { log, intents }: ReturnType<typeof rig>,
@@ -118,7 +118,7 @@ function reconcile(
       onFailure,
     },
   });
-  // The reconciler's own timers need not keep the process alive.
+  // The reconciler's own timers do not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
   t.after(async () => {
     clearInterval(alive);
@@ -133,7 +133,7 @@ function told(code: string, paymentId?: string): GatewayError {
 }
 
 for (const paymentId of ["p9", undefined]) {
-  test(`already paid after doubt means paid (payment_id ${paymentId})`, async (t) => {
+  test(`an already-paid answer settles a lost call as paid (payment_id ${paymentId})`, async (t) => {
     const books = rig();
     await books.lose();
     const given = reconcile(t, books, async () => {
@@ -154,7 +154,7 @@ for (const paymentId of ["p9", undefined]) {
   });
 }
 
-test("what the service does not know is not done only after a while and three times over", async (t) => {
+test("a lost call becomes NOT_DONE only after some time and three NOT_FOUND answers", async (t) => {
   const books = rig();
   await books.lose();
   let asked = 0;
@@ -169,15 +169,15 @@ test("what the service does not know is not done only after a while and three ti
 });
 
 for (const times of [1, 2]) {
-  test(`what the service did not know ${times} times stays open, however late`, async (t) => {
+  test(`a lost call with ${times} NOT_FOUND answers stays open, however old it is`, async (t) => {
     const books = rig();
     const lost = await books.lose();
     let asked = 0;
     const given = reconcile(t, books, async () => {
-      // Long after a request that was held up could have arrived.
+      // By now a delayed request would long have arrived.
       await new Promise((resolve) => setTimeout(resolve, 40));
       if (++asked <= times) throw told("transaction_not_found");
-      // Nobody has told of it yet: what was said before is no three times in a row.
+      // From here on the service accepts the request, so there are no three NOT_FOUND in a row.
     });
     await until(() => given.probes >= times + 1);
     const [open] = await books.intents.open(account, PAYMENT, externalId);
@@ -186,7 +186,7 @@ for (const times of [1, 2]) {
   });
 }
 
-test("what the service does not know three times too early stays open", async (t) => {
+test("three NOT_FOUND answers that come too early leave a lost call open", async (t) => {
   const books = rig({ firstLookMs: 0 });
   const lost = await books.lose();
   const given = reconcile(
@@ -198,7 +198,7 @@ test("what the service does not know three times too early stays open", async (t
     { afterMs: 10_000, sleep: () => delay(1) },
   );
   await until(async () => {
-    // Each look comes at once.
+    // Makes each look due at once.
     await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
     return given.probes >= 4;
   });
@@ -207,7 +207,7 @@ test("what the service does not know three times too early stays open", async (t
   assert.deepEqual(given.settled, []);
 });
 
-test("an event ends the rest only if a call that is open may be settled by it", async (t) => {
+test("an event ends the rest between two rounds only if it may settle an open call", async (t) => {
   const books = rig({ firstLookMs: 60_000 });
   await books.lose();
   const heard: string[] = [];
@@ -218,7 +218,7 @@ test("an event ends the rest only if a call that is open may be settled by it", 
   };
   let rests = 0;
   const sleep = async (ms: number, signal: AbortSignal) => {
-    // Those that come together are waited for a moment only.
+    // The short sleep in which events gather is not the rest.
     if (ms < 1_000) return;
     rests++;
     await new Promise<void>((resolve) =>
@@ -252,7 +252,7 @@ test("each further pause between two looks is twice as long", async (t) => {
   }
 });
 
-test("a long pause does not put off that an operator hears of it", async (t) => {
+test("a long pause does not delay giving a call up to an operator", async (t) => {
   const books = rig();
   const lost = await books.lose();
   const pauses: { endsAtMs: number }[] = [];
@@ -261,15 +261,15 @@ test("a long pause does not put off that an operator hears of it", async (t) => 
     pauses.push({ endsAtMs: books.intents.nowMs() + next.inMs });
     await postpone(of, intent, next);
   };
-  // Without that, the first pause would be half an hour.
+  // Without that limit, the first pause would be about half an hour.
   reconcile(t, books, async () => {}, { afterMs: 1_000_000, giveUpMs: 600_000 });
   await until(() => pauses.length > 0);
   const lateMs = (pauses[0]?.endsAtMs ?? Infinity) - lost.startedAtMs - 600_000;
-  // Behind it, so that this look is the last; not by the half hour.
+  // Just after the give-up time, so that the next look is the last; not half an hour later.
   assert.ok(lateMs > 0 && lateMs < 300_000, `${lateMs}`);
 });
 
-test("where operation info is refused, the callback is asked for", async (t) => {
+test("if operation info is refused, the callback is requested", async (t) => {
   const books = rig();
   const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
   await books.intents.end(account, await books.begin(), pending);
@@ -292,11 +292,11 @@ test("where operation info is refused, the callback is asked for", async (t) => 
   assert.deepEqual(asked.slice(0, 2), ["operation-1", `callback of ${PaymentOperation.PAYMENT}`]);
 });
 
-test("a service out of reach settles nothing, and counts for nothing", async (t) => {
+test("an answer without an Error object settles nothing and is not counted", async (t) => {
   const books = rig();
   const lost = await books.lose();
   const given = reconcile(t, books, async () => {
-    // A bare 404 may be a proxy's.
+    // A bare 404 may come from a proxy.
     throw new GatewayError("NOT_FOUND", "HTTP 404", {
       upstream: create(UpstreamErrorSchema, { httpStatus: 404 }),
     });
@@ -306,7 +306,7 @@ test("a service out of reach settles nothing, and counts for nothing", async (t)
   assert.deepEqual([open?.id, open?.notFound, open?.checks], [lost.id, 0, 0]);
 });
 
-test("a payment at which the service fails holds up no other", async (t) => {
+test("a payment for which the service fails does not hold up others", async (t) => {
   const books = rig();
   await books.lose({ externalId: "poison" });
   await books.lose();
@@ -319,7 +319,7 @@ test("a payment at which the service fails holds up no other", async (t) => {
   assert.equal((await books.intents.open(account, PAYMENT, "poison")).length, 1);
 });
 
-test("a recurrent payment that goes by another name is not taken for one not done", async (t) => {
+test("a recurrent payment that the service knows as another operation is not taken as not done", async (t) => {
   const books = rig();
   await books.lose({ method: "CreateRecurrentPayment" });
   let asked = 0;
@@ -331,13 +331,13 @@ test("a recurrent payment that goes by another name is not taken for one not don
   assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
 });
 
-test("what comes while the service says that it knows nothing counts more", async (t) => {
+test("an event that arrives before the third NOT_FOUND outweighs it", async (t) => {
   const books = rig();
   await books.lose();
   let asked = 0;
   reconcile(t, books, async () => {
     if (++asked === 3) {
-      // Long enough for no to be a no.
+      // Long enough for NOT_FOUND answers to count.
       await new Promise((resolve) => setTimeout(resolve, 40));
       await books.tell("p1", PaymentStatus.PENDING);
     }
@@ -352,7 +352,7 @@ test("what comes while the service says that it knows nothing counts more", asyn
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });
 
-test("a call that was told as unknown while its answer came is told as settled", async (t) => {
+test("a call that was published as UNKNOWN while its answer arrived is published as SETTLED", async (t) => {
   const books = rig();
   const intent = await books.begin();
   await books.tell("p1", PaymentStatus.PENDING);
@@ -367,7 +367,7 @@ test("a call that was told as unknown while its answer came is told as settled",
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });
 
-test("an unknown outcome is published once the intent says so, and until that succeeds", async (t) => {
+test("UNKNOWN is published after the intent is stored as unknown, and retried until that succeeds", async (t) => {
   const books = rig();
   await books.begin({ leaseMs: 1 });
   const failures: string[] = [];
@@ -397,7 +397,7 @@ test("an unknown outcome is published once the intent says so, and until that su
   assert.deepEqual(published, ["unknown", "unknown"]);
 });
 
-test("a call that others have ended meanwhile is not told as not done", async (t) => {
+test("a call that another process has ended meanwhile is not published as NOT_DONE", async (t) => {
   const books = rig();
   const lost = await books.lose();
   let asked = 0;
@@ -410,7 +410,7 @@ test("a call that others have ended meanwhile is not told as not done", async (t
   });
   await until(() => given.probes >= 3);
   await books.lose({ externalId: "other" });
-  // Its turn comes behind the first one's.
+  // The second call is looked up after the first one.
   await until(() => given.probes >= 4);
   const outcomes = await books.log.history(account, PAYMENT, externalId, 10);
   assert.deepEqual(
@@ -420,7 +420,7 @@ test("a call that others have ended meanwhile is not told as not done", async (t
   assert.deepEqual(given.settled, []);
 });
 
-test("what stays pending is looked up though no call here made it", async (t) => {
+test("a payment that stays pending is looked up even if no call of this gateway made it", async (t) => {
   const books = rig();
   await books.tell("p1", PaymentStatus.PENDING);
   let asked = 0;
@@ -432,7 +432,7 @@ test("what stays pending is looked up though no call here made it", async (t) =>
   assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
 });
 
-test("what a call here made is looked up once, not for its events too", async (t) => {
+test("a pending payment of an open call is looked up by that call alone", async (t) => {
   const books = rig();
   const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
   await books.intents.end(account, await books.begin(), pending);
@@ -443,11 +443,11 @@ test("what a call here made is looked up once, not for its events too", async (t
   assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
 });
 
-test("nothing is asked while the budget is in use", async (t) => {
+test("an event settles a call, without a look-up, while the budget is in use", async (t) => {
   const books = rig();
   await books.lose();
   const given = reconcile(t, books, async () => assert.fail("asked"), { remaining: 5 });
-  // What comes by itself settles all the same.
+  // Events that nobody requested still settle the call.
   await books.tell("p1", PaymentStatus.SUCCESS);
   await until(() => given.settled.length > 0);
   assert.deepEqual([given.settled, given.probes], [["event"], 0]);
@@ -461,7 +461,7 @@ for (const remaining of [5, 1, 0]) {
     const onLook = () => void looks++;
     reconcile(t, books, async () => assert.fail("asked"), { remaining, onLook });
     await until(async () => {
-      // A wake-up ends the rest.
+      // An event that makes a call due ends the rest between two rounds.
       await books.tell("elsewhere", PaymentStatus.PENDING, "another");
       return looks >= 3;
     });
@@ -469,7 +469,7 @@ for (const remaining of [5, 1, 0]) {
   });
 }
 
-test("what is not settled in time is an operator's, and bars nothing any more", async (t) => {
+test("a call that is not settled in time goes to an operator and no longer blocks others", async (t) => {
   const books = rig({ giveUpMs: 60_000 });
   await books.lose();
   const given = reconcile(t, books, async () => {}, { giveUpMs: 30 });

@@ -11,7 +11,7 @@ export interface RedisCluster {
 
 const slots = 16_384;
 
-/** Starts a cluster of so many masters and waits until each of them sees it whole. */
+/** Starts a cluster of `size` masters and waits until each of them reports all as ok. */
 export async function startCluster(
   size = 3,
   settings: readonly [string, string][] = [],
@@ -44,7 +44,7 @@ export async function startCluster(
   };
 }
 
-/** Adds a replica of a node, and waits until it has caught up. */
+/** Adds a replica of a node, and waits until it is in sync and all masters know it. */
 export async function addReplica(cluster: RedisCluster, of: number): Promise<RedisServer> {
   const master = cluster.nodes[of];
   if (!master) throw new Error(`the cluster has no node ${of}`);

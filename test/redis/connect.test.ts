@@ -12,8 +12,8 @@ describe("a connection to a cluster", { skip: withoutRedis }, () => {
   });
   after(() => cluster.close());
 
-  it("keeps no process that closed it, not even while it asks who serves what", async () => {
-    // Closes at the moment at which the connection asks for the slots by its own clock.
+  it("lets the process exit once it is closed, even during a refresh of the slots", async () => {
+    // Closes the connection in the middle of its periodic refresh of the slots.
     const source = `
       import { connectRedis } from "./src/redis/connect.ts";
       import { Secret } from "./src/secrets/secret.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { RedisTimeout, within } from "../../src/redis/deadline.ts";
 
-/** Time that stands still but for `pass`, where timers fire `lateMs` too late. */
+/** A mocked clock that only `pass` moves; its timers fire `lateMs` late. */
 function clockOf(t: TestContext) {
   let nowMs = 0;
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -22,7 +22,7 @@ function ask() {
   return { outcome, answer: () => resolve("answer") };
 }
 
-test("no answer within the time is the end of it", async (t) => {
+test("within rejects with RedisTimeout when no answer arrives in time", async (t) => {
   const clock = clockOf(t);
   const { outcome } = ask();
   await clock.pass(500);
@@ -30,7 +30,7 @@ test("no answer within the time is the end of it", async (t) => {
   assert.ok((await outcome) instanceof RedisTimeout);
 });
 
-test("an answer that a process which stood still has yet to read is taken", async (t) => {
+test("within accepts an answer that arrives after the process was blocked", async (t) => {
   const clock = clockOf(t);
   const { outcome, answer } = ask();
   await clock.pass(500, 600);
@@ -39,7 +39,7 @@ test("an answer that a process which stood still has yet to read is taken", asyn
   assert.equal(await outcome, "answer");
 });
 
-test("as long as it stood still is waited, and no longer", async (t) => {
+test("within waits once more for as long as the process was blocked, up to `ms`", async (t) => {
   for (const [lateMs, againMs] of [
     [100, 100],
     [9_000, 500],
@@ -48,7 +48,7 @@ test("as long as it stood still is waited, and no longer", async (t) => {
       const clock = clockOf(t);
       const { outcome } = ask();
       await clock.pass(500, lateMs);
-      // It stands still again: that is no excuse twice.
+      // A second block does not extend the wait again.
       await clock.pass(againMs, 5_000);
       await clock.pass(1);
       assert.ok((await outcome) instanceof RedisTimeout);

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 
-/** Everything that a Redis server holds, as text, by key. */
+/** Reads all keys of a Redis server; returns their values as text, by key. */
 export async function dumpRedis(port: number): Promise<Map<string, string>> {
   const client = new Redis(port, "127.0.0.1");
   const held = new Map<string, string>();
@@ -33,7 +33,7 @@ const readers: Readonly<Record<string, readonly [command: string, ...args: (stri
     stream: ["XRANGE", "-", "+"],
   };
 
-/** Byte by byte: what is binary keeps the texts within it. */
+/** Maps each byte to one character, so that texts within binary values can be searched for. */
 function textOf(value: unknown): string {
   if (value instanceof Uint8Array) return Buffer.from(value).toString("latin1");
   return Array.isArray(value) ? value.map(textOf).join("\n") : String(value);

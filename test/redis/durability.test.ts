@@ -8,7 +8,7 @@ import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { type RedisServer, startRedis, withoutRedis } from "./server.ts";
 
-describe("what is lost with Redis's process", { skip: withoutRedis, timeout: 30_000 }, () => {
+describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () => {
   let server: RedisServer;
   let redis: RedisConnector;
   before(async () => {
@@ -32,19 +32,19 @@ describe("what is lost with Redis's process", { skip: withoutRedis, timeout: 30_
     return describeDurability(redis.client);
   }
 
-  it("is everything without a file, the newest with snapshots, nothing with an AOF", async () => {
+  it("names the loss without a file and with snapshots, and is absent with an AOF", async () => {
     assert.match((await told({ appendonly: "no", save: "" })) ?? "", /nothing on disk/);
     assert.match((await told({ save: "3600 1" })) ?? "", /only snapshots.*"3600 1"/);
     assert.equal(await told({ appendonly: "yes" }), undefined);
   });
 
-  it("may be what Redis evicts, if it is allowed to", async () => {
+  it("names a policy that lets Redis evict events", async () => {
     const limits = { maxmemory: "100mb", "maxmemory-policy": "allkeys-lru" };
     assert.match((await told({ appendonly: "yes", ...limits })) ?? "", /allkeys-lru/);
     assert.equal(await told({ "maxmemory-policy": "noeviction" }), undefined);
   });
 
-  it("is not known where CONFIG is not allowed", async () => {
+  it("reports unknown snapshot settings where CONFIG is not allowed", async () => {
     await told({ appendonly: "no", save: "" });
     const rules = ["on", ">secret", "~*", "&*", "+@all", "-config"];
     await server.command("ACL", "SETUSER", "guest", ...rules);
@@ -53,7 +53,7 @@ describe("what is lost with Redis's process", { skip: withoutRedis, timeout: 30_
     await guest.close();
   });
 
-  it("is what a server knew at first, if Sentinel cannot note its role", async (t) => {
+  it("names a missing configuration file where Sentinels change the roles", async (t) => {
     const bare = await startRedis([], async (dir, port) => {
       const settings = { port: `${port}`, bind: "127.0.0.1", dir, appendonly: "yes" };
       return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
@@ -67,7 +67,7 @@ describe("what is lost with Redis's process", { skip: withoutRedis, timeout: 30_
     assert.equal(await describeDurability(redis.client, true), undefined);
   });
 
-  it("is asked of every node of a cluster", async (t) => {
+  it("covers every primary of a cluster", async (t) => {
     const cluster = await startCluster(3, [["appendonly", "yes"]]);
     t.after(() => cluster.close());
     const joined = await connected(cluster.url);
@@ -77,7 +77,7 @@ describe("what is lost with Redis's process", { skip: withoutRedis, timeout: 30_
     assert.match((await describeDurability(joined.client)) ?? "", /nothing on disk/);
   });
 
-  it("cannot be told while Redis is away", async () => {
+  it("fails with UNAVAILABLE while Redis does not answer", async () => {
     server.pause();
     try {
       await assert.rejects(

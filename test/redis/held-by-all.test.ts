@@ -23,7 +23,7 @@ import { withoutRedis } from "./server.ts";
 const up: Candidate = { down: false, eligible: true };
 const down: Candidate = { down: true, eligible: true };
 
-describe("a write is held by every replica that could be promoted", () => {
+describe("a write must be held by every replica that could be promoted:", () => {
   const following = (replicas: Record<string, number>) => ({
     offset: 100,
     replicas: new Map(Object.entries(replicas)),
@@ -31,25 +31,25 @@ describe("a write is held by every replica that could be promoted", () => {
   const lacking = (replicas: Record<string, number>, candidates: Record<string, Candidate>) =>
     heldBy(100, following(replicas), { replicas: new Map(Object.entries(candidates)) }).lacking;
 
-  it("not when one that is in sync has less", () => {
+  it("a replica in sync with a lower offset lacks it", () => {
     assert.deepEqual(lacking({ a: 100, b: 101 }, { a: up, b: up }), []);
     assert.deepEqual(lacking({ a: 99, b: 101 }, { a: up, b: up }), ["a"]);
     assert.deepEqual(lacking({ a: 99, b: 101 }, {}), ["a"], "nor one that nobody knows yet");
   });
 
-  it("not when the promoted one has left, and all that are left hold it", () => {
+  it("a promoted replica that left lacks it, though all that remain hold it", () => {
     assert.deepEqual(lacking({ b: 100 }, { a: up, b: up }), ["a"]);
     const { lacking: recent } = heldBy(100, following({ b: 100 }), { replicas: new Map() }, ["a"]);
     assert.deepEqual(recent, ["a"], "nor before the Sentinels knew of it");
   });
 
-  it("when those that lack it are down or never promoted", () => {
+  it("replicas that are down or never promoted need not hold it", () => {
     assert.deepEqual(lacking({ b: 100 }, { a: down, b: up }), []);
     assert.deepEqual(lacking({ b: 100, c: 7 }, { b: up, c: { down: false, eligible: false } }), []);
     assert.deepEqual(lacking({}, { a: down, b: down }), []);
   });
 
-  it("is told by ROLE, CLUSTER NODES and INFO", () => {
+  it("ROLE, CLUSTER NODES and INFO give the offsets and the state of the replicas", () => {
     assert.deepEqual(readRole(["master", 100, [["10.0.0.1", "6379", "99"]]]), {
       offset: 100,
       replicas: new Map([["10.0.0.1:6379", 99]]),
@@ -82,7 +82,7 @@ e 10.0.0.6:1@2 slave q 0 0 1 connected
     assert.equal(hasLongBeenOutOfSync(info("master", "down", 99)), false);
   });
 
-  it("by the word of most Sentinels, and only for the primary that they name", () => {
+  it("most Sentinels must answer, name this primary and agree that a replica is down", () => {
     const view = (about: Partial<SentinelView> = {}, isDown = false): SentinelView => ({
       ...{ primary: "p", epoch: 1, sentinels: 3, failingOver: false },
       replicas: [{ address: "a", down: isDown, priority: 100, offset: 0 }],
@@ -104,7 +104,7 @@ e 10.0.0.6:1@2 slave q 0 0 1 connected
   });
 });
 
-describe("a replica need not hold a write", () => {
+describe("a replica that is in sync need not hold a write", () => {
   const seen = (about: Partial<SentinelView> = {}, a = 5, b = 7, isDown = false): SentinelView => ({
     ...{ primary: "p", epoch: 1, sentinels: 3, failingOver: false },
     replicas: [
@@ -115,7 +115,7 @@ describe("a replica need not hold a write", () => {
   });
   const of = (...views: SentinelView[]) => isOutranked("a", ["b"], views, 3);
 
-  it("where all Sentinels would promote one that holds it", () => {
+  it("if all Sentinels would promote another one that holds it", () => {
     assert.equal(of(seen(), seen(), seen()), true);
     assert.equal(isOutranked("a", ["c"], [seen(), seen(), seen()], 3), false, "b holds nothing");
     assert.equal(of(seen(), seen()), false, "one says nothing");
@@ -150,11 +150,11 @@ describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrenc
     return set.servers.filter(({ port }) => port !== primary);
   };
 
-  it("acknowledges nothing while a replica that was promoted is not followed yet", async (t) => {
+  it("acknowledges nothing between the promotion of a replica and its announcement", async (t) => {
     const { set, join } = await open(t);
     const [all, one] = [await join("all"), await join(1)];
     const [promoted] = await replicasOf(set);
-    // What Sentinel does first, long before it tells anybody.
+    // Sentinel's first step of a failover, long before it announces the new primary.
     await promoted?.command("REPLICAOF", "NO", "ONE");
     await assert.rejects(all.log.append("shop", numbered(1)), isRefused);
     const { outcome } = await one.log.append("shop", numbered(2));
@@ -171,7 +171,7 @@ describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrenc
     await until(async () => (await log.append("shop", numbered(1))).outcome === "duplicate");
   });
 
-  it("goes on without a replica that died, and with none at all", async (t) => {
+  it("acknowledges writes without a replica that died, and without any replica", async (t) => {
     const { set, join } = await open(t);
     const { log } = await join("all");
     let n = 0;
@@ -181,7 +181,7 @@ describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrenc
     }
   });
 
-  it("loses nothing in a failover that is asked for while callbacks come", async (t) => {
+  it("loses nothing in a manual failover while callbacks arrive", async (t) => {
     const { set, join } = await open(t);
     const [a, b] = [await join("all"), await join("all")];
     const watchers = [watch(a.log), watch(b.log)];

@@ -11,7 +11,7 @@ import { type RedisServer, startRedis, withoutRedis } from "./server.ts";
 
 const manyCommands = 50;
 
-describe("what one turn of the event loop asks of Redis", {
+describe("the commands of one turn of the event loop", {
   skip: withoutRedis,
   timeout: 60_000,
 }, () => {
@@ -33,7 +33,7 @@ describe("what one turn of the event loop asks of Redis", {
     return redis.client;
   }
 
-  it("leaves in one write, and is answered in its order", async (t) => {
+  it("leave in one write, and are answered in order", async (t) => {
     const client = await connected(t, server.url);
     const writes = countWrites(client as Redis);
     const answers = await Promise.all(increments(client, "{one}counter"));
@@ -44,7 +44,7 @@ describe("what one turn of the event loop asks of Redis", {
     assert.equal(writes(), 1);
   });
 
-  it("leaves in a write for each command on a connection that is not joined", async (t) => {
+  it("leave in one write each on a connection without joined writes", async (t) => {
     const client = new Redis(server.url);
     t.after(() => client.disconnect());
     await once(client, "ready");
@@ -53,7 +53,7 @@ describe("what one turn of the event loop asks of Redis", {
     assert.equal(writes(), manyCommands);
   });
 
-  it("leaves in one write after a broken connection too", async (t) => {
+  it("leave in one write after a reconnect too", async (t) => {
     const client = (await connected(t, server.url)) as Redis;
     const ready = once(client, "ready");
     client.stream.destroy();
@@ -63,7 +63,7 @@ describe("what one turn of the event loop asks of Redis", {
     assert.equal(writes(), 1);
   });
 
-  it("leaves in one write for the node of a cluster that serves it", async (t) => {
+  it("leave in one write for the cluster node that serves their key", async (t) => {
     const client = await connected(t, cluster.url);
     assert.ok(client instanceof Cluster);
     // The connection to a node is opened by the first command for it.
@@ -79,7 +79,7 @@ describe("what one turn of the event loop asks of Redis", {
     );
   });
 
-  it("leaves before a connection that is closed in the same turn", async (t) => {
+  it("leave before their connection is closed in the same turn", async (t) => {
     const client = await connected(t, server.url);
     const set = client.set("{last}word", "kept");
     client.disconnect();
@@ -87,7 +87,7 @@ describe("what one turn of the event loop asks of Redis", {
     await until(async () => (await server.command("GET", "{last}word")) === "kept");
   });
 
-  it("leaves by itself when the turn is over, also while nothing else happens", async (t) => {
+  it("leave at the end of the turn, even if nothing else happens", async (t) => {
     const client = await connected(t, server.url);
     const { stream } = client as Redis;
     const set = client.set("{alone}word", "kept");

@@ -35,7 +35,7 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
     );
   });
 
-  it("are moved when Sentinel names another primary, also from one that still serves", async (t) => {
+  it("move to the primary that Sentinel names, even from one that still serves", async (t) => {
     const set = await startSentinelSet();
     t.after(() => set.close());
     let failovers = 0;
@@ -54,7 +54,7 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
     }
   });
 
-  it("are no failures while one of the Sentinels answers, and tell why when none does", async (t) => {
+  it("report no error while one Sentinel answers, and the cause when none does", async (t) => {
     const set = await startSentinelSet();
     t.after(() => set.close());
     const errors: string[] = [];
@@ -86,7 +86,7 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
       await ended;
       await answers(client);
     }
-    // The control: nobody else opens it.
+    // Control: nothing else opens it again.
     const ended = new Promise((resolve) => client.once("end", resolve));
     client.disconnect();
     await ended;
@@ -94,7 +94,7 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
     assert.equal(client.status, "end");
   });
 
-  it("are tried for ever, with growing pauses, and not once more when they are closed", async (t) => {
+  it("retry without end, with pauses that may grow, and never after disconnect", async (t) => {
     const port = await freePort();
     const pauses: number[] = [];
     const client = new Redis(port, "127.0.0.1", { retryStrategy: () => null });

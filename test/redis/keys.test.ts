@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { boundedId } from "../../src/redis/bounded-id.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
 
-test("an id stands in a key's name as it is, up to 255 bytes", () => {
+test("a key's name contains an id of up to 255 bytes unchanged", () => {
   for (const id of ["order-1", "ї:{1}", "x".repeat(255)]) assert.equal(boundedId(id), id);
 });
 
-test("of a longer id the name holds a digest, and no two ids share a name", () => {
+test("a key's name contains a digest of a longer id, and no two ids share a name", () => {
   const long = "x".repeat(1_000_000);
   const ids = [
     "x".repeat(255),
@@ -22,7 +22,7 @@ test("of a longer id the name holds a digest, and no two ids share a name", () =
   for (const name of names) assert.ok(Buffer.byteLength(name) <= 255);
 });
 
-test("no key that is named after an id grows with it", () => {
+test("the length of a key does not grow with the id that it is named after", () => {
   const keys = accountKeys("pgw", "default");
   const id = "x".repeat(900_000);
   const named = [keys.topic("payment", id), keys.state("payment", id), keys.intentsOf("1", id)];

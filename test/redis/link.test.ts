@@ -14,7 +14,7 @@ interface Store {
   readonly primary: RedisServer;
 }
 
-/** @param downAfterMs how long the others wait before they give a server up */
+/** @param downAfterMs after how long the other nodes or the Sentinels count a server as down */
 type Begin = (t: TestContext, downAfterMs: number) => Promise<Store>;
 
 const topologies: Readonly<Record<string, Begin>> = {
@@ -42,7 +42,10 @@ const options = { skip: withoutRedis, timeout: 120_000, concurrency: true };
 describe("the link to Redis", options, () => {
   for (const [name, begin] of Object.entries(topologies)) {
     describe(name, () => {
-      /** Asks every node. @returns what it was told: `up`, `away`, or neither */
+      /**
+       * Connects; the returned function writes to every node. It resolves to `away` if a node is
+       * away, else to `silent` if a write failed otherwise, else to `up`.
+       */
       function connect(t: TestContext, url: string) {
         const redis = connectRedis(new Secret(url), () => {});
         t.after(() => redis.close());
@@ -62,8 +65,9 @@ describe("the link to Redis", options, () => {
         };
       }
 
-      it("is away while its primary refuses connections, and no longer once it is back", async (t) => {
-        // A cluster says itself that it has no primary; Sentinel has no other one to name meanwhile.
+      it("is away while its primary refuses connections, and up afterwards", async (t) => {
+        // A cluster has to report its missing primary itself; Sentinels must not promote another
+        // one.
         const store = await begin(t, name === "as a cluster" ? 1_000 : patientMs);
         const state = connect(t, store.url);
         await until(async () => (await state()) === "up");
@@ -73,12 +77,12 @@ describe("the link to Redis", options, () => {
         await until(async () => (await state()) === "up");
       });
 
-      it("is not away while its primary accepts connections and is silent, however long", async (t) => {
+      it("is silent, not away, while its primary only accepts connections", async (t) => {
         const store = await begin(t, patientMs);
         const known = connect(t, store.url);
         await until(async () => (await known()) === "up");
         store.primary.pause();
-        // One that never had an answer knows no better.
+        // A client that never received an answer reports the same.
         const fresh = connect(t, store.url);
         const untilMs = performance.now() + 3_000;
         while (performance.now() < untilMs) {

@@ -6,13 +6,13 @@ import { readyWithin } from "../../src/redis/ready.ts";
 
 const never = 2 ** 31 - 1;
 
-/** A client as far as it is asked: whether it is ready, and when. */
+/** A fake client with what `readyWithin` uses: its status and its `ready` event. */
 function connecting() {
   const client = Object.assign(new EventEmitter(), { status: "connecting" });
   return { emitter: client, client: client as unknown as RedisClient };
 }
 
-it("lets a thousand wait for one connection by one listener", async () => {
+it("readyWithin adds one listener for a thousand waiters of one connection", async () => {
   const { client, emitter } = connecting();
   const all = Array.from({ length: 1_000 }, () => readyWithin(never, client));
   assert.equal(emitter.listenerCount("ready"), 1);
@@ -23,9 +23,9 @@ it("lets a thousand wait for one connection by one listener", async () => {
   assert.equal(emitter.listenerCount("ready"), 0);
 });
 
-it("waits no longer than it is told to, and again when the connection is lost", async () => {
+it("readyWithin resolves after its time, and waits again when the connection is lost", async () => {
   const { client, emitter } = connecting();
-  // Its timers hold no process.
+  // The timers of `readyWithin` do not keep the process alive.
   const held = setInterval(() => {}, 1_000);
   try {
     await readyWithin(1, client);

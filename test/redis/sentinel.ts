@@ -5,7 +5,7 @@ import { commandOn, type RedisServer, startRedis } from "./server.ts";
 
 /** A master with two replicas, watched by three sentinels. */
 export interface SentinelSet {
-  /** As `REDIS_URL` has it. */
+  /** In the form of `REDIS_URL`. */
   readonly url: string;
   /** Data servers; the first was the master at the start. */
   readonly servers: readonly RedisServer[];
@@ -39,7 +39,8 @@ export async function startSentinelSet(
     ),
   );
   for (const { port } of sentinels) {
-    // Who stood still for 2 s would vote for nobody for 30 s, on a busy machine again and again.
+    // By default a Sentinel that was blocked for 2 s does not vote for 30 s: too often on a busy
+    // machine.
     await commandOn(port, "SENTINEL", "DEBUG", "tilt-period", "1000");
     await until(async () => {
       const reply = (await commandOn(port, "SENTINEL", "MASTER", NAME)) as string[];

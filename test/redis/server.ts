@@ -30,7 +30,7 @@ export interface RedisServer {
   kill(): Promise<void>;
   /** Starts it again on the same port and directory, and waits until it answers. */
   start(): Promise<void>;
-  /** Stands still, connections and all, until `resume`. */
+  /** Suspends the process until `resume`; its connections stay open. */
   pause(): void;
   resume(): void;
   /** Runs one command on a connection of its own. */
@@ -40,8 +40,8 @@ export interface RedisServer {
 }
 
 /**
- * Starts a server with these settings (`["appendonly", "yes"]`); by default nothing is kept on disk.
- * `argumentsFor` makes the command line of another kind of server.
+ * Starts a server with these settings (`["appendonly", "yes"]`); by default nothing is kept on
+ * disk. `argumentsFor` makes the command line of another kind of server.
  */
 export async function startRedis(
   settings: readonly [string, string][] = [],
@@ -60,7 +60,7 @@ export async function startRedis(
     paused = false;
     await exited;
   };
-  /** Someone else may be faster to take a port that was free. */
+  /** Tries again, since another process may have taken the free port. */
   async function launch(triesLeft = 5): Promise<[ChildProcess, number, string[]]> {
     const free = await freePort();
     const chosen = await argumentsFor(dir, free, settings);
@@ -102,7 +102,7 @@ export async function startRedis(
   };
 }
 
-/** Runs one command on a connection of its own; a server that is not there is an error. */
+/** Runs one command on a connection of its own; rejects if it cannot connect. */
 export async function commandOn(
   port: number,
   ...[name, ...args]: [string, ...(string | number)[]]
@@ -122,8 +122,8 @@ export async function commandOn(
 }
 
 /**
- * A port that was free just now, below those that the kernel hands out by itself: what is stopped and
- * started there again finds it free, whatever runs beside it.
+ * A port that was free just now, below the ephemeral ports of the kernel: a server that restarts
+ * there finds it free, whatever runs beside it.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -141,8 +141,8 @@ export async function freePort(): Promise<number> {
 }
 
 /**
- * In a file, as Sentinel needs it: it has each server write down whom it follows, and a server that
- * comes back as what it was first could lead others back to what it knew then.
+ * The settings go into a file, because Sentinel makes each server save its role there: a server
+ * that restarts in its first role could take the others back to its old data.
  */
 async function serverArguments(
   dir: string,
@@ -170,7 +170,7 @@ async function run(port: number, dir: string, args: string[]): Promise<ChildProc
   const gone = new AbortController();
   child.once("error", (error) => gone.abort(error));
   child.once("exit", () => gone.abort(new Error(`redis-server ended, see ${dir}/redis.log`)));
-  // The one that answers there need not be this one.
+  // Another server may answer on this port.
   const ours = new RegExp(`^process_id:${child.pid}\r?$`, "m");
   await until(
     async () => ours.test(String(await commandOn(port, "INFO", "server"))),
@@ -180,7 +180,7 @@ async function run(port: number, dir: string, args: string[]): Promise<ChildProc
   return child;
 }
 
-/** No server outlives the tests, also when they end early. */
+/** Servers to kill with this process, so that none outlives the tests, even if they end early. */
 const ownChildren = new Set<ChildProcess>();
 const killAll = () => {
   for (const child of ownChildren) child.kill("SIGKILL");

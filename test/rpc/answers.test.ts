@@ -36,7 +36,9 @@ function callByGrpc(session: http2.ClientHttp2Session): http2.ClientHttp2Stream 
   return stream;
 }
 
-test("gRPC's message escapes what gRPC has escaped, and nothing else", { timeout }, async (t) => {
+test("grpc-message percent-encodes only the characters that gRPC requires", {
+  timeout,
+}, async (t) => {
   const stream = callByGrpc(connect(t, await rig(t)));
   const [trailers] = await once(stream, "trailers");
   const raw = String(trailers["grpc-message"]);
@@ -44,7 +46,9 @@ test("gRPC's message escapes what gRPC has escaped, and nothing else", { timeout
   assert.equal(decodeURIComponent(raw), message);
 });
 
-test("a caller that is not known is told how to say who it is", { timeout }, async (t) => {
+test("an unauthenticated caller receives the scheme to use in www-authenticate", {
+  timeout,
+}, async (t) => {
   const identify = async () => {
     throw new GatewayError("UNAUTHENTICATED", "no credentials", { reason: "NONE" });
   };
@@ -59,7 +63,9 @@ test("a caller that is not known is told how to say who it is", { timeout }, asy
   assert.equal(known.headers.get("www-authenticate"), null);
 });
 
-test("a method that does not fit is refused with those that do", { timeout }, async (t) => {
+test("a request with a wrong HTTP method is answered 405 with the allowed ones", {
+  timeout,
+}, async (t) => {
   const { url } = await rig(t);
   const read = await fetch(url + path, { method: "DELETE" });
   assert.equal(read.status, 405);
@@ -68,7 +74,9 @@ test("a method that does not fit is refused with those that do", { timeout }, as
   assert.equal(write.headers.get("allow"), "POST");
 });
 
-test("a client that asks before it sends its body is told to go on", { timeout }, async (t) => {
+test("a request with expect: 100-continue is answered 100 before its body", {
+  timeout,
+}, async (t) => {
   const stream = connect(t, await rig(t)).request({
     ":method": "POST",
     ":path": path,
@@ -81,11 +89,11 @@ test("a client that asks before it sends its body is told to go on", { timeout }
   assert.equal(headers[":status"], 400);
 });
 
-/** Requests that nobody ends, and how they are answered. */
+/** Paths of requests whose body does not end, and the status of their responses. */
 const early = { [path]: 429, "/nowhere": 404 };
 
 for (const [path, status] of Object.entries(early)) {
-  test(`an answer ${status} that comes before the end of its request ends it`, {
+  test(`a response ${status} before the end of its request closes the stream without an error`, {
     timeout,
   }, async (t) => {
     const rpc = await rig(t, { limits: { readMaxBytes: 10 } });

@@ -24,7 +24,7 @@ function assertSame(desc: DescMessage, message: Message, about?: string): string
   return written;
 }
 
-/** The kinds of field that the contract has: those that are written here. */
+/** The kinds of field that the contract has. The compiled writer writes only these itself. */
 const compiled = /^(?:many_|one_|opt_)?(?:string|bool|int32|int64|uint32|uint64|enum|message)$/;
 
 for (const [name, descs, rounds, isCompiled] of [
@@ -41,10 +41,10 @@ for (const [name, descs, rounds, isCompiled] of [
         const message = messageOf(desc, below);
         const written = assertSame(desc, message);
         seen.add(written);
-        // What protobuf-es wrote is no Buffer.
+        // Only the compiled writer returns a Buffer; protobuf-es returns a plain Uint8Array.
         if (Buffer.isBuffer(binaryWriterOf(desc)(message))) here += 1;
         all += 1;
-        // And reads back as it was written.
+        // The bytes decode to a message that is written as the same bytes.
         const bytes = Buffer.from(written, "hex");
         assert.equal(assertSame(desc, fromBinary(desc, bytes)), written);
       }
@@ -54,7 +54,7 @@ for (const [name, descs, rounds, isCompiled] of [
   });
 }
 
-test("lengths are written where they need more than a byte, and texts that are longer than memory", () => {
+test("lengths of more than one byte, and texts longer than the writer's memory, are written correctly", () => {
   for (const length of [0, 1, 126, 127, 128, 129, 16_383, 16_384, 16_385, 70_000]) {
     for (const letter of ["a", "ß", "€", "\ud800"]) {
       const statusDescription = letter.repeat(length);
@@ -65,7 +65,7 @@ test("lengths are written where they need more than a byte, and texts that are l
   }
 });
 
-test("a message after one that was refused is written from the start", () => {
+test("a message after one that was left to protobuf-es is written from the start", () => {
   const write = binaryWriterOf(GetPaymentRequestSchema);
   const wrong = create(GetPaymentRequestSchema, { externalId: "o-1" });
   Object.assign(wrong, { $unknown: [{ no: 99, wireType: 0, data: new Uint8Array([1]) }] });
@@ -76,7 +76,7 @@ test("a message after one that was refused is written from the start", () => {
   assert.deepEqual([...first], [...toBinary(GetPaymentRequestSchema, good)]);
 });
 
-test("what is no value of its field is refused in the words of protobuf-es", () => {
+test("an invalid value of a field is refused with the message of protobuf-es", () => {
   let refused = 0;
   for (const desc of [everyKind(), everyKind(compiled)]) {
     const wrong = [

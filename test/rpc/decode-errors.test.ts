@@ -133,7 +133,7 @@ const refused: readonly {
 
 for (const { name, body, field, message: description } of refused) {
   const message = field === undefined ? description : `${field}: ${description}`;
-  test(`${name} is refused without a word of its value`, async () => {
+  test(`${name} is refused without its value in the response or the log`, async () => {
     await using started = await start();
     const connect = await fetch(started.url + createPayment, {
       method: "POST",
@@ -209,7 +209,7 @@ for (const { name, type, encoding, body } of unreadable) {
   });
 }
 
-test("a message over the limit is refused, also one that only grows when it is unpacked", async () => {
+test("a message over the limit is refused, also if it exceeds the limit only when decompressed", async () => {
   await using started = await start({}, { limits: { readMaxBytes: 10_000 } });
   const large = JSON.stringify({ description: "x".repeat(20_000) });
   for (const [body, encoding] of [
@@ -229,7 +229,7 @@ test("a message over the limit is refused, also one that only grows when it is u
 
 const flagged = Buffer.from([1, 0, 0, 0, 1, 0]);
 
-test("a message flagged as compressed, of which no header says how, is the caller's mistake", async () => {
+test("a message flagged as compressed without an encoding header is the caller's mistake", async () => {
   await using started = await start();
   for (const type of ["application/grpc", "application/grpc+proto", "application/grpc+json"]) {
     const seen = await grpcPost(started.port, type, flagged);
@@ -254,7 +254,7 @@ test("a message flagged as compressed, of which no header says how, is the calle
   assert.equal(started.calls.length, 0);
 });
 
-test("a stream's request that cannot be read has the reason of its code", async () => {
+test("an unreadable request of a stream is logged with the reason INVALID_ARGUMENT", async () => {
   await using started = await start();
   for (const [type, body] of [
     ["application/connect+proto", Buffer.from([0xff, 0xff])],
@@ -273,7 +273,7 @@ test("a stream's request that cannot be read has the reason of its code", async 
   assert.deepEqual(reasons, ["INVALID_ARGUMENT", "INVALID_ARGUMENT"]);
 });
 
-test("it is no internal error of the gateway to its metrics", async (t) => {
+test("metrics do not count a wrongly flagged message as an internal error of the gateway", async (t) => {
   const gateway = await startTestGateway();
   t.after(() => gateway.stop());
   const { port } = new URL(gateway.rpcUrl);

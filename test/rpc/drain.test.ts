@@ -22,7 +22,7 @@ import { start } from "./start.ts";
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const getPayment = "/payments.v1.PaymentService/GetPayment";
 
-test("a drain lets calls in flight finish, closes idle connections and accepts no more", async () => {
+test("a drain lets calls in flight finish, closes idle connections and accepts no new ones", async () => {
   const entered = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const release = Promise.withResolvers<void>();
   let count = 0;
@@ -76,7 +76,7 @@ test("a drain lets calls in flight finish, closes idle connections and accepts n
   agent.destroy();
 });
 
-test("a drain closes a connection that was kept alive for a stream when the stream ends", async () => {
+test("a drain closes the connection of a stream when the stream ends", async () => {
   const release = Promise.withResolvers<void>();
   await using started = await start({
     async *watchPayment() {
@@ -101,7 +101,7 @@ test("a drain closes a connection that was kept alive for a stream when the stre
   agent.destroy();
 });
 
-test("an announced drain turns health and ends kept connections, and serves on", async () => {
+test("an announced drain reports NOT_SERVING and closes kept connections, but still serves calls", async () => {
   await using started = await start({ getPayment: async () => known });
   const health = createClient(Health, started.transport("grpc", "2"));
   const watch = health.watch({ service: "payments.v1.PaymentService" })[Symbol.asyncIterator]();
@@ -122,7 +122,7 @@ test("an announced drain turns health and ends kept connections, and serves on",
   started.server.announceDrain();
   assert.equal((await watch.next()).value?.status, ServingStatus.NOT_SERVING);
   assert.equal(await ask(), "close");
-  // On a connection of its own.
+  // The last call's connection was closed, so this one opens a new connection.
   assert.equal(await ask(), "close");
   const h2 = createClient(PaymentService, started.transport("grpc", "2"));
   assert.equal((await h2.getPayment({})).cursor, "c1");
@@ -134,7 +134,7 @@ test("an announced drain turns health and ends kept connections, and serves on",
   agent.destroy();
 });
 
-test("a drain that takes too long tells what is left, and then cuts it", async () => {
+test("a drain that takes too long aborts the calls that are left, and then cuts them", async () => {
   const reasons: unknown[] = [];
   await using started = await start({
     getPayment: (_request, call) =>
@@ -144,7 +144,7 @@ test("a drain that takes too long tells what is left, and then cuts it", async (
           reject(call.signal.reason);
         });
       }),
-    // One that ignores its signal.
+    // A call that ignores its signal.
     confirmPayment: () => new Promise(() => {}),
   });
   const client = createClient(PaymentService, started.transport("grpc", "2"));

@@ -31,7 +31,7 @@ function scripted() {
 }
 
 for (const { protocol, httpVersion, name } of wires) {
-  test(`headers come when the stream has opened, before its first event, by ${name}`, async () => {
+  test(`headers are sent when the stream has opened, before its first event, by ${name}`, async () => {
     const script = scripted();
     await using started = await start({ streamEvents: script.streamEvents });
     const client = createClient(EventService, started.transport(protocol, httpVersion));
@@ -39,7 +39,7 @@ for (const { protocol, httpVersion, name } of wires) {
     const events = client.streamEvents({}, { onHeader: header.resolve })[Symbol.asyncIterator]();
     const first = events.next();
     script.open();
-    // Nothing but the headers can have come: no event was yielded yet.
+    // The headers arrive alone, since no event has been yielded yet.
     assert.equal((await header.promise).get("x-ratelimit-limit"), "10");
     assert.ok((await header.promise).has("x-request-id"));
     script.yields();
@@ -52,7 +52,7 @@ for (const { protocol, httpVersion, name } of wires) {
     });
   });
 
-  test(`a stream that is refused before it opens says so, by ${name}`, async () => {
+  test(`a stream that is refused before it opens fails with its error, by ${name}`, async () => {
     await using started = await start({
       // biome-ignore lint/correctness/useYield: it fails before.
       async *streamEvents() {
@@ -65,7 +65,7 @@ for (const { protocol, httpVersion, name } of wires) {
   });
 }
 
-test("without a word of the stream its headers come with its first event", async () => {
+test("headers are sent with the first event if the core does not report that the stream has opened", async () => {
   const script = scripted();
   await using started = await start({
     streamEvents: (request, { onOpen: _, ...call }) => script.streamEvents(request, call),
@@ -78,7 +78,7 @@ test("without a word of the stream its headers come with its first event", async
     [Symbol.asyncIterator]();
   const first = events.next();
   script.open();
-  // A call of its own on the same connection: headers that were sent before would be here by now.
+  // Another call on the same connection: headers sent before it would have arrived by its end.
   await client.createWatchToken({}).catch(() => {});
   yielded = true;
   script.yields();
@@ -86,7 +86,7 @@ test("without a word of the stream its headers come with its first event", async
   await first;
 });
 
-test("grpc-js tells of the headers before the first event, and of the end after it", async () => {
+test("grpc-js receives the headers before the first event, and the error after it", async () => {
   const script = scripted();
   await using started = await start({ streamEvents: script.streamEvents });
   const client = grpcJsClient(EventService, started.port);

@@ -118,7 +118,7 @@ function assertEveryDetail(error: ConnectError): void {
 }
 
 for (const [name, [status, httpStatus]] of Object.entries(codes)) {
-  test(`${name} goes out as ${status} and HTTP ${httpStatus}`, async () => {
+  test(`${name} is sent as gRPC status ${status} and HTTP ${httpStatus}`, async () => {
     await using started = await start(failing(name as ErrorCode));
     const byGrpc = await grpcFailure(started.port);
     assert.equal(byGrpc.code, status);
@@ -143,7 +143,7 @@ for (const [name, [status, httpStatus]] of Object.entries(codes)) {
 }
 
 for (const { protocol, httpVersion, name } of wires) {
-  test(`an error brings all its details by ${name}`, async () => {
+  test(`an error carries all its details by ${name}`, async () => {
     await using started = await start(failing("FAILED_PRECONDITION", everyDetail));
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
     const error = await failure(client.getPayment({ externalId: "order-1" }));
@@ -157,7 +157,7 @@ for (const [name, createTransport] of Object.entries({
   Connect: createConnectTransport,
   "gRPC-Web": createGrpcWebTransport,
 })) {
-  test(`an error brings all its details to a web page by ${name}, of a call and of a stream`, async () => {
+  test(`an error carries all its details to a web page by ${name}, of a call and of a stream`, async () => {
     await using started = await start({
       ...failing("FAILED_PRECONDITION", everyDetail),
       async *watchPayment() {
@@ -175,7 +175,7 @@ for (const [name, createTransport] of Object.entries({
 }
 
 for (const { protocol, httpVersion, name } of wires) {
-  test(`an error that no handler threw says that it is the gateway's, by ${name}`, async () => {
+  test(`an error that no handler threw carries the gateway's ErrorInfo, by ${name}`, async () => {
     const stuck: Partial<Core> = {
       getPayment: (_, { signal }) =>
         new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
@@ -195,7 +195,7 @@ for (const { protocol, httpVersion, name } of wires) {
       UNAUTHENTICATED: () => payments.getPayment({}),
       NOT_FOUND: () => createClient(Health, transport).check({ service: "nobody" }),
       RESOURCE_EXHAUSTED: () => payments.getPayment(large, { headers }),
-      // The caller's own clock must not be the first: it gives the gateway's answer a minute.
+      // As headers alone, so that the client has no timer of its own, which could fire first.
       DEADLINE_EXCEEDED: () =>
         payments.getPayment(
           {},
@@ -227,7 +227,7 @@ test("a message that cannot be read is answered with the gateway's ErrorInfo", a
   );
 });
 
-test("an error brings all its details to grpc-js", async () => {
+test("an error carries all its details to grpc-js", async () => {
   await using started = await start(failing("FAILED_PRECONDITION", everyDetail));
   const { metadata } = await grpcFailure(started.port);
   const [details] = metadata.get("grpc-status-details-bin");
@@ -239,7 +239,7 @@ test("an error brings all its details to grpc-js", async () => {
   assertEveryDetail(error);
 });
 
-test("an error brings its details to a plain HTTP client", async () => {
+test("an error carries its details to a plain HTTP client", async () => {
   await using started = await start(failing("UNKNOWN", { outcomeUnknown: { externalId: "o-1" } }));
   const answer = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment`, {
     method: "POST",
@@ -255,7 +255,7 @@ test("an error brings its details to a plain HTTP client", async () => {
   });
 });
 
-test("long texts of the upstream leave an error small enough for every client", async () => {
+test("an error with long texts of the upstream stays small enough for every client", async () => {
   const long = "дуже довго ".repeat(10_000);
   const texts = { code: long, message: long, param: long, paymentId: long, errorId: long };
   await using started = await start({
@@ -278,7 +278,7 @@ test("long texts of the upstream leave an error small enough for every client", 
   assert.ok(metadata.get("grpc-status-details-bin").length === 1);
 });
 
-test("an error with half a surrogate pair in its text still goes out", async () => {
+test("an error with half a surrogate pair in its text is still sent", async () => {
   await using started = await start({
     getPayment: async () => {
       throw new GatewayError("NOT_FOUND", "half \ud83d", {
@@ -291,7 +291,7 @@ test("an error with half a surrogate pair in its text still goes out", async () 
   assert.equal(details, "half \ufffd");
 });
 
-test("an unexpected error is masked outside, and logged inside without its text", async () => {
+test("an unexpected error is masked for the client, and logged without its text", async () => {
   await using started = await start({
     getPayment: async () => {
       throw new TypeError("the card 4111111111111111 broke it");

@@ -37,7 +37,7 @@ function aborted(signal: AbortSignal): Promise<unknown> {
 }
 
 for (const { protocol, httpVersion, name } of wires) {
-  test(`a call brings its caller, key, id and deadline by ${name}`, async () => {
+  test(`the core receives the caller, key, id and deadline of a call by ${name}`, async () => {
     const seen: Pick<Headers, "get">[] = [];
     const identify: Identify = async (headers) => {
       seen.push(headers);
@@ -67,7 +67,7 @@ for (const { protocol, httpVersion, name } of wires) {
     assert.equal(call?.signal.aborted, false);
   });
 
-  test(`every unary answer tells request id and rate budget by ${name}`, async () => {
+  test(`every unary response has the request id and the rate budget in its headers by ${name}`, async () => {
     let fails = false;
     let remaining = 7;
     await using started = await start({
@@ -96,7 +96,7 @@ for (const { protocol, httpVersion, name } of wires) {
     assertTold(told ?? failed.metadata, "5");
   });
 
-  test(`a caller who is refused is told so by ${name}`, async () => {
+  test(`a refused caller receives UNAUTHENTICATED by ${name}`, async () => {
     await using started = await start({}, { identify: nobody });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
     assert.equal(await code(client.getPayment({})), Code.Unauthenticated);
@@ -126,7 +126,7 @@ for (const { protocol, httpVersion, name } of wires) {
       },
     });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
-    // As headers alone, so that the client has no timer of its own, which may be sooner.
+    // As headers alone, so that the client has no timer of its own, which could fire first.
     const headers = { "connect-timeout-ms": "30", "grpc-timeout": "30m" };
     assert.equal(await code(client.getPayment({}, { headers })), Code.DeadlineExceeded);
     await outcomes.promise;
@@ -136,13 +136,13 @@ for (const { protocol, httpVersion, name } of wires) {
     assert.equal(record.level, "info");
   });
 
-  test(`a caller who goes away aborts the call in the core by ${name}`, async () => {
+  test(`a caller that cancels its call aborts it in the core by ${name}`, async () => {
     const entered = Promise.withResolvers<Call>();
     await using started = await start({
       getPayment: async (_request, call) => {
         entered.resolve(call);
         await aborted(call.signal);
-        // What a plain AbortError of fetch, say, would do.
+        // A plain AbortError, as fetch throws it.
         throw new DOMException("aborted", "AbortError");
       },
     });
@@ -175,7 +175,7 @@ for (const [protocol, header, value] of [
     const [unary, stream] = started.calls.map(({ call }) => (call.deadlineMs ?? 0) - before);
     const slackMs = 30_000;
     assert.ok(unary && unary > 300_000 - slackMs && unary < 300_000 + slackMs);
-    // A stream may last as long as it likes, but a timer must not overflow and fire at once.
+    // A stream has no such limit, but its timer must not overflow and fire at once.
     assert.ok(stream && stream > 2 ** 31 - slackMs && stream < 2 ** 31 + slackMs);
   });
 }
@@ -195,7 +195,7 @@ test("a caller is refused before its request is read", async () => {
   session.destroy();
 });
 
-test("a request id that could forge a log, or is a card number, is replaced", async () => {
+test("a request id that could forge a log record, or is a card number, is replaced", async () => {
   await using started = await start({ getPayment: async () => known });
   const ids = await Promise.all(
     ["a b", "x".repeat(200), "{}", "card-4111-1111-1111-1111"].map(async (id) => {
@@ -211,7 +211,7 @@ test("a request id that could forge a log, or is a card number, is replaced", as
   assert.equal(new Set(ids).size, 4);
 });
 
-test("a call leaves one record that says nothing of its messages", async () => {
+test("a call writes one log record, which has nothing of its messages", async () => {
   await using started = await start({ getPayment: async () => known });
   const client = createClient(PaymentService, started.transport("grpc", "2"));
   await client.getPayment({ externalId: "order-77" }, { headers: { "x-request-id": "trace-1" } });
@@ -229,7 +229,7 @@ test("a call leaves one record that says nothing of its messages", async () => {
   assert.equal(started.records.length, 1);
 });
 
-test("a budget that cannot be told costs no answer", async () => {
+test("a rate budget that cannot be read does not fail the call", async () => {
   await using started = await start({
     getPayment: async () => known,
     rateLimit: () => {

@@ -8,7 +8,7 @@ import {
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { start, wires } from "./start.ts";
 
-/** Refuses everybody: health must not need a caller. */
+/** Refuses every caller: health must not need one. */
 const identify = async () => {
   throw new GatewayError("UNAUTHENTICATED", "nobody is known here");
 };
@@ -54,7 +54,7 @@ test("an unknown service is NOT_FOUND to a check and SERVICE_UNKNOWN to a watch"
   await assert.rejects(next, { code: Code.Canceled });
 });
 
-test("a watch tells each change, then NOT_SERVING at the drain, and ends", async () => {
+test("a watch reports each change, then NOT_SERVING at the drain, and ends", async () => {
   await using started = await start();
   const client = createClient(Health, started.transport("grpc", "2"));
   const watch = client.watch({})[Symbol.asyncIterator]();

@@ -18,7 +18,7 @@ function event(cursor: string, padding = 0): Event {
   return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
 }
 
-test("a watch that says nothing has heartbeats for those who ask, and for nobody else", async () => {
+test("a silent watch sends heartbeats only if its client asked for them", async () => {
   const overWire = async ({ protocol, httpVersion, name }: (typeof wires)[number]) => {
     let beat = Promise.withResolvers<void>();
     await using started = await start({
@@ -67,7 +67,10 @@ test("a watch with heartbeats ends in the core when its caller leaves", async ()
   await ended.promise;
 });
 
-/** A stream that fails while its reader does not read: the reader hears of it in order, or is cut. */
+/**
+ * Fails a stream while its client does not read. `reads`: whether the client reads on after that.
+ * Returns the code of the reset and the trailers.
+ */
 async function failing(reads: boolean) {
   const cut = new GatewayError("RESOURCE_EXHAUSTED", "too slow", { resumeCursor: "c-last" });
   let yielded = 0;
@@ -109,14 +112,14 @@ async function failing(reads: boolean) {
   return { reset: stream.rstCode, trailers };
 }
 
-test("a reader that reads on in time is told that it was too slow, with its cursor", async () => {
+test("a slow client that reads on in time receives the error with its resume cursor", async () => {
   const { reset, trailers } = await failing(true);
   assert.equal(reset, http2.constants.NGHTTP2_NO_ERROR);
   assert.equal(trailers["grpc-status"], "8");
   assert.equal(trailers["x-resume-cursor"], "c-last");
 });
 
-test("one that does not is cut with the code that means the same to gRPC", async () => {
+test("a slow client that does not read on is reset with the HTTP/2 code for RESOURCE_EXHAUSTED", async () => {
   const { reset } = await failing(false);
   assert.equal(reset, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
 });

@@ -36,7 +36,7 @@ for (const [name, descs, rounds] of [
   });
 }
 
-test("what is no value of its field is refused in the words of protobuf-es", () => {
+test("an invalid value of a field is refused with the message of protobuf-es", () => {
   const desc = everyKind();
   const wrong = [1, "x", true, 1n, {}, null, Symbol.iterator, [], new Date(0)];
   let refused = 0;

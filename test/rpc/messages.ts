@@ -14,7 +14,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import { services } from "../../src/rpc/services/routes.ts";
 
-/** A generator of 32 bits that gives the same ones each time. */
+/** A repeatable generator of integers from 0 to `below` - 1, with a state of 32 bits. */
 export function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -40,7 +40,7 @@ const bigs = [0n, 1n, -1n, 2n ** 63n - 1n, -(2n ** 63n)];
 const seconds = [0n, 1n, 951_782_400n, 1_732_320_000n, 253_402_300_799n, -1n, -62_135_596_800n];
 const nanos = [0, 1, 1_000, 120_000_000, 999_999_999];
 
-/** A message with anything in its fields, or nothing. */
+/** A random message: each field has a random value of its type, or is unset. */
 export function messageOf(desc: DescMessage, below: (n: number) => number, depth = 0): Message {
   const one = <T>(items: readonly T[]) => items[below(items.length)] as T;
   if (desc.typeName === "google.protobuf.Timestamp") {
@@ -73,7 +73,7 @@ export function messageOf(desc: DescMessage, below: (n: number) => number, depth
   };
   const value = (field: DescField): unknown => {
     if (field.message) return messageOf(field.message, below, depth + 1);
-    // Open enums may hold what they do not name.
+    // An open enum may hold a number that it does not name.
     if (field.enum) return one([...field.enum.values.map(({ number }) => number), 999]);
     return scalar(field.scalar as ScalarType);
   };
@@ -93,7 +93,10 @@ export function messageOf(desc: DescMessage, below: (n: number) => number, depth
   return create(desc, init as never);
 }
 
-/** Every kind of field, or those of some names: by itself, optional, in a oneof, in a list. */
+/**
+ * A message type with a field of every kind, or of the kinds that match `names`: singular, in a
+ * list, in a oneof and optional.
+ */
 export function everyKind(names = /./): DescMessage {
   const { OPTIONAL, REPEATED } = FieldDescriptorProto_Label;
   const { MESSAGE, ENUM, GROUP } = FieldDescriptorProto_Type;
@@ -146,7 +149,7 @@ export function everyKind(names = /./): DescMessage {
   return registry.getMessage("test.Every") as DescMessage;
 }
 
-/** All requests and answers of the contract. */
+/** All request and response types of the contract. */
 export const contract = services.flatMap(({ methods }) =>
   methods.flatMap(({ input, output }) => [input, output]),
 );

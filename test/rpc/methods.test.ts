@@ -206,7 +206,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** Holds what arrived in the core, and what came back, to the case. */
+/** Checks that the core received the request of the case, and the client its response. */
 function check(started: Started, { method, request, answers, response }: Case, got: Message): void {
   assert.equal(started.calls.length, 1);
   const [arrived] = started.calls;
@@ -281,7 +281,7 @@ test("every method reaches its use case by grpc-js", async () => {
   }
 });
 
-test("a plain POST of JSON is answered, with names in either case", async () => {
+test("a plain POST of JSON is answered, with field names in snake_case or camelCase", async () => {
   await using started = await start(everyAnswer);
   for (const body of ['{"external_id":"order-1"}', '{"externalId":"order-1"}']) {
     const answer = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment`, {
@@ -296,7 +296,7 @@ test("a plain POST of JSON is answered, with names in either case", async () => 
   }
 });
 
-test("a method without side effects answers a GET, one with them does not", async () => {
+test("a method without side effects answers a GET, a method with side effects does not", async () => {
   await using started = await start(everyAnswer);
   const query = `?connect=v1&encoding=json&message=${encodeURIComponent('{"externalId":"order-1"}')}`;
   const read = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment${query}`);

@@ -46,7 +46,7 @@ const wires = Object.entries(transports).flatMap(([protocol, createTransport]) =
 const encodings = { gzip: compressionGzip, br: compressionBrotli };
 
 for (const { name, createTransport, httpVersion } of wires) {
-  test(`messages go compressed both ways by ${name}`, async () => {
+  test(`messages are compressed in both directions by ${name}`, async () => {
     await using started = await start(echo);
     for (const [encoding, compression] of Object.entries(encodings)) {
       const transport = createTransport({
@@ -86,7 +86,7 @@ for (const { name, createTransport, httpVersion } of wires) {
   });
 }
 
-test("grpc-js sends and reads gzip, and is told what is beyond the limit", async () => {
+test("grpc-js sends and reads gzip, and receives RESOURCE_EXHAUSTED beyond the limit", async () => {
   const seen: (string | null)[] = [];
   const identify = async (headers: Pick<Headers, "get">) => {
     seen.push(headers.get("grpc-encoding"));
@@ -117,7 +117,7 @@ test("grpc-js sends and reads gzip, and is told what is beyond the limit", async
   client.close();
 });
 
-test("a bomb is cut at the limit, not unpacked", async () => {
+test("a decompression bomb is cut at the limit, not unpacked", async () => {
   await using started = await start(echo);
   const bomb = gzipSync(Buffer.alloc(128 * 1024 * 1024, " "));
   const before = process.memoryUsage().rss;
@@ -137,7 +137,7 @@ test("a bomb is cut at the limit, not unpacked", async () => {
   assert.ok(grown < 256 * 1024 * 1024, `${grown} bytes more`);
 });
 
-test("no answer may be kept, and least of all one to a GET", async () => {
+test("no response may be cached, not even one to a GET", async () => {
   await using started = await start({ getPayment: async () => known });
   const path = "/payments.v1.PaymentService/GetPayment";
   const query = `connect=v1&encoding=json&message=${encodeURIComponent('{"external_id":"o"}')}`;
@@ -166,7 +166,7 @@ test("no answer may be kept, and least of all one to a GET", async () => {
   assert.deepEqual(seen, ["no-store"]);
 });
 
-test("JSON that is not UTF-8 is refused, however it comes, and a replacement character is a letter", async () => {
+test("JSON that is not UTF-8 is refused however it is sent, and a U+FFFD in valid UTF-8 is kept", async () => {
   const ids: string[] = [];
   const read = ({ externalId }: { externalId: string }) => void ids.push(externalId);
   await using started = await start({
@@ -224,7 +224,7 @@ test("JSON that is not UTF-8 is refused, however it comes, and a replacement cha
     assert.deepEqual(ids, []);
   }
 
-  // Letters as they are, which fetch would encode.
+  // Raw non-ASCII bytes in the address: fetch would percent-encode them.
   const raw = http.request({
     port: started.port,
     host: "127.0.0.1",

@@ -20,8 +20,8 @@ function event(cursor: string, padding = 0): Event {
 }
 
 /**
- * A watch as the core's: it yields what it is given by `yield`, and offers by `push` what comes while
- * the edge waits for the next event.
+ * A watch like the core's: it yields what it is given by `give`, and `push` offers an event past it
+ * while the edge waits for the next one.
  */
 function live() {
   let call: Call | undefined;
@@ -58,7 +58,7 @@ function live() {
 }
 
 for (const { protocol, httpVersion, name } of wires) {
-  test(`pushed events come between the others, and the end behind them, by ${name}`, async () => {
+  test(`pushed events keep their order among the others, and the error comes last, by ${name}`, async () => {
     const { watch, waits, push, give } = live();
     await using started = await start({ watchPayment: watch });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
@@ -85,7 +85,7 @@ for (const { protocol, httpVersion, name } of wires) {
   });
 }
 
-/** The body of a watch of three events, each of them yielded or pushed. */
+/** The body of a watch of three events, either all yielded or, where possible, all pushed. */
 async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise<string> {
   const { watch, waits, push, give } = live();
   await using started = await start({ watchPayment: watch });
@@ -114,7 +114,7 @@ async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise
   const ended = once(response, "end", { signal: AbortSignal.timeout(timeoutMs) });
   for (const each of [event("c1"), event("c2", 5_000), event("c3")]) {
     await until(waits);
-    // Connect alone compresses by brotli.
+    // Only Connect compresses with brotli, and Connect's own responses take no pushed events.
     const isPushed = pushes && push(each);
     assert.equal(isPushed === true, pushes && !Object.values(headers).includes("br"));
     if (!isPushed) give(each);
@@ -125,7 +125,7 @@ async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise
   return Buffer.concat(chunks).toString("base64");
 }
 
-test("what is pushed is to the byte what Connect would write, whatever the codec", async () => {
+test("a pushed event has exactly the bytes that Connect would write, with every codec", async () => {
   const types = ["application/connect+proto", "application/connect+json"];
   const webTypes = [
     "application/grpc-web",
@@ -145,7 +145,7 @@ test("what is pushed is to the byte what Connect would write, whatever the codec
   }
 });
 
-test("an answer that is full takes no event, and takes one again when its client reads on", async () => {
+test("a full response takes no pushed event until its client reads on", async () => {
   const { watch, waits, push } = live();
   await using started = await start({ watchPayment: watch });
   const session = http2.connect(started.url, { settings: { initialWindowSize: 1_000 } });

@@ -21,7 +21,7 @@ import { type Started, start } from "./start.ts";
 
 const buf = new URL("../../node_modules/.bin/buf", import.meta.url).pathname;
 
-/** Refuses everybody: the schema must not need a caller. */
+/** Refuses every caller: the schema must not need one. */
 const identify = async () => {
   throw new GatewayError("UNAUTHENTICATED", "nobody is known here");
 };
@@ -85,7 +85,7 @@ for (const version of [ServerReflection, ServerReflectionV1Alpha]) {
   });
 }
 
-test("a file comes with all that it imports, and by its name", async () => {
+test("a file is found by its name, with all files that it imports", async () => {
   await using started = await start();
   const [answer] = await ask(started, [
     { case: "fileByFilename", value: "payments/v1/event_service.proto" },
@@ -128,7 +128,7 @@ test("extensions are found by type and number", async () => {
   assert.equal(failureOf(unknown), Code.NotFound);
 });
 
-test("what is not there is NOT_FOUND, and the stream goes on", async () => {
+test("an unknown symbol or file is NOT_FOUND, and the stream goes on", async () => {
   await using started = await start();
   const answers = await ask(started, [
     { case: "fileContainingSymbol", value: "payments.v1.Nothing" },
@@ -159,7 +159,7 @@ test("what is not there is NOT_FOUND, and the stream goes on", async () => {
   );
 });
 
-test("buf curl calls with no schema of its own", async () => {
+test("buf curl calls a method without a schema of its own", async () => {
   const known = create(GetPaymentResponseSchema, {
     cursor: "c1",
     payment: { externalId: "order-1" },
@@ -179,7 +179,7 @@ test("buf curl calls with no schema of its own", async () => {
   }
 });
 
-test("the details of errors are known, though no method names them", async () => {
+test("the types of error details are found, though no method names them", async () => {
   await using started = await start();
   const details: Readonly<Record<string, string>> = {
     "payments.v1.UpstreamError": "payments/v1/error.proto",
@@ -217,7 +217,7 @@ test("buf curl over Connect prints the details of an error readably", async () =
   });
 });
 
-test("an answer is encoded once, whoever asks for it and however", () => {
+test("a response is encoded once for all questions with the same answer", () => {
   const answerOf = createAnswers(services);
   const byName = answerOf({ case: "fileByFilename", value: "payments/v1/payment_service.proto" });
   const bySymbol = answerOf({
@@ -228,7 +228,7 @@ test("an answer is encoded once, whoever asks for it and however", () => {
   assert.equal(byName, bySymbol);
 });
 
-test("a stream takes 500 questions", async () => {
+test("a stream takes at most 500 questions", async () => {
   await using started = await start();
   const questions = (count: number) =>
     Array.from({ length: count }, (): Question => ({ case: "listServices", value: "" }));
@@ -236,7 +236,7 @@ test("a stream takes 500 questions", async () => {
   await assert.rejects(ask(started, questions(501)), { code: Code.ResourceExhausted });
 });
 
-test("each question takes its turn among calls, and is refused when there is no room", async () => {
+test("each question passes admission like a call, and is refused when the process is full", async () => {
   const admission = createAdmission({ maxCalls: 1_000 });
   let questions = 0;
   let full = false;

@@ -8,7 +8,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { headOfHttp1, headOfHttp2 } from "../../src/net/request-head.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 
-/** A listener whose only method, /x, breaks as no method should, and what it logged. */
+/** A listener whose only method, /x, throws outside of its protocol, and its logged warnings. */
 function broken() {
   const warned: object[] = [];
   const handler = async () => {
@@ -22,7 +22,7 @@ function broken() {
   return { listener: createRequestListener(router, limits, log), warned };
 }
 
-test("a method that breaks outside of its protocol leaves nobody waiting, over HTTP/1.1", async () => {
+test("a call whose method throws outside of its protocol is cut, over HTTP/1.1", async () => {
   const { listener, warned } = broken();
   const server = http
     .createServer((request, response) => listener(headOfHttp1(request, response)))
@@ -35,7 +35,7 @@ test("a method that breaks outside of its protocol leaves nobody waiting, over H
   assert.doesNotMatch(JSON.stringify(warned), /41111111/);
 });
 
-test("a method that breaks outside of its protocol leaves nobody waiting, over HTTP/2", async () => {
+test("a call whose method throws outside of its protocol is reset, over HTTP/2", async () => {
   const { listener, warned } = broken();
   const server = http2.createServer().listen(0, "127.0.0.1");
   server.on("stream", (stream, headers, _flags, raw) =>

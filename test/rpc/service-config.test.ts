@@ -60,14 +60,14 @@ async function rig(t: TestContext, code: ErrorCode, retryAfterMs?: number) {
   return { calls, call };
 }
 
-test("a gRPC client with the service config retries a read when it was told to", async (t) => {
+test("a gRPC client with the service config retries a read after the time that the gateway sends", async (t) => {
   const { calls, call } = await rig(t, "UNAVAILABLE", 20);
   const { state } = await call("getPayment");
   assert.equal(state, PaymentState.PAID);
   assert.equal(calls.getPayment, 3);
 });
 
-test("it never retries a call that moves money", async (t) => {
+test("a gRPC client with the service config never retries a call that moves money", async (t) => {
   const { calls, call } = await rig(t, "UNAVAILABLE", 20);
   await assert.rejects(call("createPayment"), (error: grpc.ServiceError) => {
     assert.equal(error.code, 14);
@@ -77,7 +77,7 @@ test("it never retries a call that moves money", async (t) => {
   assert.equal(calls.createPayment, 1);
 });
 
-test("what says when to come back is of RESOURCE_EXHAUSTED and UNAVAILABLE alone", async (t) => {
+test("only RESOURCE_EXHAUSTED and UNAVAILABLE have grpc-retry-pushback-ms, if a delay is known", async (t) => {
   for (const [code, pushback] of [
     ["RESOURCE_EXHAUSTED", ["1250"]],
     ["ABORTED", []],
@@ -95,7 +95,7 @@ test("what says when to come back is of RESOURCE_EXHAUSTED and UNAVAILABLE alone
   });
 });
 
-test("the service config names every unary method, and retries none that changes anything", () => {
+test("the service config names every unary method, and retries only reads", () => {
   const retried = new Map(
     config.methodConfig.flatMap(({ name, retryPolicy }) =>
       name.map(({ service, method }) => [`${service}.${method}`, retryPolicy !== undefined]),

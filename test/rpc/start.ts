@@ -43,10 +43,10 @@ export interface Started extends AsyncDisposable {
   readonly server: RpcServer;
   readonly port: number;
   readonly url: string;
-  /** What reached the core, in order. */
+  /** Calls that reached the core, in order. */
   readonly calls: CoreCall[];
   readonly records: LogRecord[];
-  /** Resolves with the first record that fits, written already or not. */
+  /** Resolves with the first log record that fits, whether it is already written or not. */
   logged(fits: (record: LogRecord) => boolean): Promise<LogRecord>;
   transport(protocol: Protocol, httpVersion: "1.1" | "2"): Transport;
 }
@@ -61,7 +61,7 @@ export const wires = (["connect", "grpc", "grpcWeb"] as const).flatMap((protocol
   })),
 );
 
-/** The RPC edge on a free port, in front of a core that answers as told and is otherwise empty. */
+/** The RPC edge on a free port. The core has the methods in `answers`; others are UNIMPLEMENTED. */
 export async function start(
   answers: Partial<Core> = {},
   options: {

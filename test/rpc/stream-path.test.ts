@@ -18,7 +18,7 @@ import { streamRequestOf } from "../../src/rpc/stream-protocols.ts";
 import { until } from "../until.ts";
 import { binary, envelope, errorOf, json, type Sent, twoWays, type Version } from "./two-ways.ts";
 
-/* What is compared, and what is not, `two-ways.ts` says. */
+/* `two-ways.ts` describes what is compared, and what is not. */
 
 const watchPayment = "/payments.v1.PaymentService/WatchPayment";
 const watchPayout = "/payments.v1.PayoutService/WatchPayout";
@@ -27,7 +27,7 @@ const streamEvents = "/payments.v1.EventService/StreamEvents";
 const event = (cursor: string, padding = 0) =>
   create(EventSchema, { cursor, externalId: "é€𝄞".padEnd(padding, "x") });
 
-/** What the core does is told by the external id. */
+/** Behaves as the external id says, for example `error:<code>`, `late:<code>` or `none`. */
 async function* watch({ externalId }: { externalId: string }, call: Call): AsyncGenerator<Event> {
   const [what, name = ""] = externalId.split(":");
   if (what === "error") throw errorOf(name as ErrorCode);
@@ -208,7 +208,7 @@ function requestsOf(dialect: Dialect): Requests {
 let compared = 0;
 for (const dialect of dialects) {
   for (const version of dialect.http) {
-    test(`${dialect.type} over HTTP/${version} is answered alike both ways`, async () => {
+    test(`the straight path and Connect answer ${dialect.type} over HTTP/${version} alike`, async () => {
       for (const [name, request] of Object.entries(requestsOf(dialect))) {
         const sent = { path: watchPayment, ...request };
         const [mine, its] = await two.outcomes(version, sent);
@@ -226,7 +226,7 @@ test("at least 1,000 requests were compared", () => {
 for (const dialect of dialects) {
   for (const version of dialect.http) {
     if (dialect.type === "application/grpc" && version === "1.1") continue;
-    test(`a client that leaves is alike to both, by ${dialect.type} over HTTP/${version}`, async () => {
+    test(`the straight path and Connect treat a leaving client alike, by ${dialect.type} over HTTP/${version}`, async () => {
       const body = envelope(messageOf(dialect, "until-cut"));
       const headers = { "content-type": dialect.type };
       const [mine, its] = await two.both(async (at, session) => {
@@ -254,7 +254,7 @@ for (const dialect of dialects) {
   }
 }
 
-test("ordinary requests are not Connect's to serve, and odd ones are", () => {
+test("the straight path takes ordinary requests and leaves unusual ones to Connect", () => {
   for (const { type, http } of dialects) {
     for (const version of http) {
       const isOdd = type.includes(";") || (type === "application/grpc" && version === "1.1");

@@ -20,7 +20,7 @@ function event(cursor: string, padding = 0): Event {
   return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
 }
 
-/** A watch that yields its first events and then waits for its signal, as one of the core does. */
+/** A watch that yields its first events and then waits for its signal, as the core's watches do. */
 function endless(first: readonly string[], ended: () => void) {
   return async function* (_request: unknown, { signal }: Call): AsyncGenerator<Event> {
     try {
@@ -62,7 +62,7 @@ for (const { protocol, httpVersion, name } of wires) {
     }
   });
 
-  test(`a watch that stops at its deadline does not look complete by ${name}`, async () => {
+  test(`a watch that stops at its deadline ends with DEADLINE_EXCEEDED, not as complete, by ${name}`, async () => {
     const ended = Promise.withResolvers<void>();
     await using started = await start({ watchPayment: endless(["c1"], ended.resolve) });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
@@ -72,7 +72,7 @@ for (const { protocol, httpVersion, name } of wires) {
     await ended.promise;
   });
 
-  test(`a watch that the core cuts leaves its cursor with the client by ${name}`, async () => {
+  test(`a watch that the core cuts gives its client the resume cursor by ${name}`, async () => {
     await using started = await start({
       async *streamEvents() {
         yield event("c1");
@@ -92,7 +92,7 @@ for (const { protocol, httpVersion, name } of wires) {
   });
 }
 
-test("grpc-js sees events as they come, and its cancellation reaches the core", async () => {
+test("grpc-js receives events at once, and its cancellation reaches the core", async () => {
   const ended = Promise.withResolvers<void>();
   await using started = await start({ watchPayment: endless(["c1", "c2"], ended.resolve) });
   const client = grpcJsClient(PaymentService, started.port);
@@ -112,7 +112,7 @@ test("grpc-js sees events as they come, and its cancellation reaches the core", 
   client.close();
 });
 
-test("an event is on its way before the next one comes", async () => {
+test("an event is sent before the next one is yielded", async () => {
   const gate = Promise.withResolvers<void>();
   await using started = await start({
     async *watchPayment() {
@@ -130,7 +130,7 @@ test("an event is on its way before the next one comes", async () => {
 });
 
 for (const contentType of ["application/grpc+proto", "application/connect+proto"]) {
-  test(`a reader that stops reading stops the pulling of events (${contentType})`, async () => {
+  test(`no more events are pulled for a client that stops reading (${contentType})`, async () => {
     const total = 1000;
     let pulled = 0;
     await using started = await start({
@@ -149,7 +149,7 @@ for (const contentType of ["application/grpc+proto", "application/connect+proto"
     stream.end(Buffer.concat([Buffer.from([0, 0, 0, 0, body.length]), body]));
     await once(stream, "response");
 
-    // The client reads nothing: the pulling comes to a stand, far from the end.
+    // The client reads nothing: the gateway stops pulling events, far from the end.
     let last = -1;
     while (pulled !== last) {
       last = pulled;

@@ -11,9 +11,9 @@ import type { Identify } from "../../src/rpc/gate.ts";
 import { caller, type Started, start } from "./start.ts";
 
 /*
- * The same requests by a straight path and by Connect's own: answers, records and what reaches the
- * core are told so that they can be compared. Left out: ids that each answer gets anew, times, how HTTP
- * frames a body, and how large a message is said to be that is too large.
+ * Sends the same requests to a straight path and to Connect, and describes responses, log records
+ * and calls to the core in a form that can be compared. Left out: times, ids that are new in each
+ * response, how HTTP frames a body, and the size that an error gives for a too large message.
  */
 
 export type Version = keyof typeof senders;
@@ -22,7 +22,7 @@ export interface Sent {
   readonly path: string;
   readonly method?: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Several pieces are sent in turns of their own. */
+  /** Several pieces are sent in separate turns of the event loop. */
   readonly body: Uint8Array | readonly Uint8Array[];
 }
 
@@ -53,7 +53,7 @@ const identify: Identify = async (headers) => {
   return caller;
 };
 
-/** Two servers that differ in their path alone. */
+/** Two servers that differ only in the path that serves a request: a straight path, and Connect. */
 export function twoWays(answers: Partial<Core>) {
   const servers: Started[] = [];
   const sessions = new Map<Started, http2.ClientHttp2Session>();
@@ -71,7 +71,7 @@ export function twoWays(answers: Partial<Core>) {
       for (const session of sessions.values()) session.destroy();
       for (const server of servers) await server[Symbol.asyncDispose]();
     },
-    /** What comes of a request by the straight path, and by Connect. */
+    /** The outcomes of a request: first by the straight path, then by Connect. */
     outcomes(version: Version, sent: Sent) {
       return this.both(async (at, session) =>
         understood(await senders[version](at, session, sent)),
@@ -153,12 +153,12 @@ const trailersOfErrors = [
   "grpc-retry-pushback-ms",
 ];
 
-/** An answer as its reader understands it. */
+/** A response as its client understands it. */
 function understood({ status, headers, body, trailers }: Came) {
   const rest = Object.entries(headers).filter(([name]) => !ofFraming.has(name));
   const seen = Object.fromEntries(rest);
   if (!/^[a-z-]+-1$/.test(seen["x-request-id"] ?? "")) delete seen["x-request-id"];
-  // gRPC's own status may stand among the headers where there is no body.
+  // Without a body, gRPC's status may be among the headers.
   for (const name of trailersOfErrors) {
     const value = seen[name];
     if (value === undefined) continue;
@@ -226,7 +226,7 @@ export const envelope = (data: Uint8Array, flags = 0, length = data.length) => {
 export const enveloped = <D extends DescMessage>(schema: D, init: MessageInitShape<D>) =>
   envelope(binary(schema, init));
 
-/** What a request leaves behind, but for ids and times. */
+/** The calls and log records that a request caused, without ids and times. */
 function traceOf(at: Started, calls: number, records: number) {
   return {
     calls: at.calls.slice(calls).map(({ method, request, call }) => ({
@@ -236,7 +236,7 @@ function traceOf(at: Started, calls: number, records: number) {
       key: call.idempotencyKey,
       transport: call.transport,
       hasDeadline: call.deadlineMs !== undefined,
-      // By Connect, the signal of a stream aborts at its end as well.
+      // With Connect, the signal of a stream also aborts when the stream ends.
       aborted: !/^(?:watch|stream)/.test(method) && call.signal.aborted,
     })),
     records: at.records

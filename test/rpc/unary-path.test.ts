@@ -26,15 +26,15 @@ import {
 } from "./two-ways.ts";
 
 /*
- * The same requests by the straight path and by Connect's own: answers, records and what reaches the
- * core must be the same. Not compared: ids that each answer gets anew, times, how HTTP frames a body,
- * and how large a message is said to be that is too large.
+ * Sends the same requests to the straight path and to Connect: responses, log records and calls to
+ * the core must be the same. Not compared: times, ids that are new in each response, how HTTP
+ * frames a body, and the size that an error gives for a message that is too large.
  */
 
 const getPayment = "/payments.v1.PaymentService/GetPayment";
 const createPayment = "/payments.v1.PaymentService/CreatePayment";
 
-/** What the core does is told by the external id. */
+/** Behaves as the external id says, for example `error:<code>` or `large`. */
 const answers = {
   getPayment: async ({ externalId }: GetPaymentRequest) => {
     const [what, name = ""] = externalId.split(":");
@@ -169,7 +169,7 @@ function requestsOf({ type, encode, grpc }: Dialect): Requests {
 let compared = 0;
 for (const dialect of dialects) {
   for (const version of dialect.http) {
-    test(`${dialect.type} over HTTP/${version} is answered alike both ways`, async () => {
+    test(`the straight path and Connect answer ${dialect.type} over HTTP/${version} alike`, async () => {
       for (const [name, request] of Object.entries(requestsOf(dialect))) {
         const sent = { path: getPayment, ...request };
         const [mine, its] = await two.outcomes(version, sent);
@@ -184,7 +184,7 @@ test("at least 300 requests were compared", () => {
   assert.ok(compared >= 300, String(compared));
 });
 
-test("ordinary requests are not Connect's to serve, and odd ones are", () => {
+test("the straight path takes ordinary requests and leaves unusual ones to Connect", () => {
   for (const { type, http } of dialects) {
     const isPlain = !type.includes(";");
     for (const version of http) {

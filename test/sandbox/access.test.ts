@@ -58,7 +58,7 @@ test("a path or method that is not in the spec gets an Error object", async (t) 
   assert.equal(method.body.code, "action_not_allowed");
 });
 
-test("what is not a JSON object of at most 1 MiB is refused without being repeated", async (t) => {
+test("a body that is not a JSON object of at most 1 MiB is refused without being quoted", async (t) => {
   const { call, send } = await startRig(t);
   for (const body of ["", "4111111111111111", '{"number":"4111111111111111"', "[]", "null"]) {
     const { status, text, body: error } = await call("POST", paths.new, body);
@@ -71,7 +71,7 @@ test("what is not a JSON object of at most 1 MiB is refused without being repeat
   assert.equal(large.status, 413);
 });
 
-test("every API answer tells the rate limit, and the last token is followed by 429", async (t) => {
+test("every API answer has the rate limit headers, and calls beyond the limit get 429", async (t) => {
   const { call } = await startRig(t, { rateLimit: 2 });
   const answers = [];
   for (let calls = 0; calls < 4; calls++) answers.push(await call("GET", paths.payoutInfo));
@@ -117,7 +117,7 @@ test("the rate limit refills evenly up to the limit", () => {
   assert.equal(takeAll(), 10);
 });
 
-test("nothing that is logged holds a card number, a token or the password", async (t) => {
+test("log records hold no card number, token or password", async (t) => {
   const { call, records } = await startRig(t);
   const payment = await call("POST", paths.new, newPayment());
   await call("POST", `${paths.new}/4111111111111111`, newPayment());

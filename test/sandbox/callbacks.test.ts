@@ -78,7 +78,7 @@ test("the callbacks of one payment keep their order while one is refused", async
   assert.deepEqual(operations, ["payment", "payment", "payment", "payment", "refund"]);
 });
 
-test("a refusing address holds up no other payment's callbacks", async (t) => {
+test("an address that refuses callbacks does not delay those of other payments", async (t) => {
   const { call } = await startRig(t, { callbackRetry: { firstPauseMs: 60_000 } });
   const refusing = await startReceiver(t, 500);
   const receiver = await startReceiver(t);
@@ -112,7 +112,7 @@ test("callback/resend sends the latest or the named operation's callback again",
   assert.equal(unknown.body.code, "transaction_not_found");
 });
 
-test("callback/resend cuts the pause of a callback short that was refused", async (t) => {
+test("callback/resend sends a refused callback again without waiting for its pause", async (t) => {
   const { call } = await startRig(t, {
     callbackRetry: { firstPauseMs: 3_600_000, maxPauseMs: 3_600_000 },
   });
@@ -123,7 +123,7 @@ test("callback/resend cuts the pause of a callback short that was refused", asyn
   assert.deepEqual((await receiver.next()).bytes, refused.bytes);
 });
 
-test("a callback that nobody asked for cannot be sent again", async (t) => {
+test("callback/resend is refused for a payment without a callback_url", async (t) => {
   const { call } = await startRig(t);
   await call("POST", paths.new, newPayment());
   const { status, body } = await call("POST", paths.resend, { external_id: "order-1" });
@@ -131,7 +131,7 @@ test("a callback that nobody asked for cannot be sent again", async (t) => {
   assert.equal(body.code, "action_not_allowed");
 });
 
-test("undelivered callbacks are bounded", async (t) => {
+test("the number of undelivered callbacks is bounded", async (t) => {
   const { call, records } = await startRig(t, {
     maxRecords: 1,
     callbackRetry: { firstPauseMs: 60_000 },

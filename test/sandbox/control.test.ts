@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { add, compare, onePercent, subtract } from "../../src/sandbox/ledger/money.ts";
 import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
 
-test("refunds call back under the same payment_id until all is given back", async (t) => {
+test("refunds send callbacks with the same payment_id until the whole amount is refunded", async (t) => {
   const { call } = await startRig(t);
   const receiver = await startReceiver(t);
   const { body } = await call("POST", paths.new, newPayment({ callback_url: receiver.url }));
@@ -50,7 +50,7 @@ test("a held payment is canceled once, and then neither confirmed nor refunded",
   assert.equal(confirm.body.code, "action_not_allowed");
 });
 
-test("a refund gives back no more than was confirmed", async (t) => {
+test("a refund cannot exceed the confirmed amount", async (t) => {
   const { call } = await startRig(t);
   const { body } = await call("POST", paths.new, newPayment({ confirm: false }));
   await call("POST", paths.confirm, { external_id: "order-1", amount: 6 });
@@ -61,7 +61,7 @@ test("a refund gives back no more than was confirmed", async (t) => {
   assert.equal((await call("POST", `${path}/cancel`)).body.code, "action_not_allowed");
 });
 
-test("a pending payment is settled by hand", async (t) => {
+test("a pending payment can be settled by hand, once", async (t) => {
   const { call } = await startRig(t);
   const receiver = await startReceiver(t);
   const payment = cardPayment("4000000000003014", { callback_url: receiver.url });

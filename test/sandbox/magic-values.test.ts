@@ -8,11 +8,11 @@ import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start
 interface Expected {
   readonly card: string;
   readonly cents: string;
-  /** HTTP status and the payment's status or the error's code; undefined for a broken connection. */
+  /** HTTP status, and payment status or error code; undefined for a broken connection. */
   readonly answer: readonly [number, string] | undefined;
-  /** Statuses in the order of coming. */
+  /** Statuses in the order of arrival. */
   readonly callbacks: readonly string[];
-  /** State and code in the ledger, when all is over; undefined when nothing was charged. */
+  /** Final status and code in the ledger; undefined when nothing was charged. */
   readonly ledger: string | undefined;
 }
 
@@ -114,14 +114,14 @@ for (const [name, expected] of Object.entries(expectations)) {
     await meet(t, expected, cardPayment(expected.card));
   });
 
-  test(`${name} is triggered by its cents where no card is listed`, async (t) => {
+  test(`${name} is triggered by its cents if the payment has no listed card`, async (t) => {
     const amount = Number(`12.${expected.cents}`);
     const payment_method = { type: "apple_pay", apple_pay: { token: "opaque" } };
     await meet(t, expected, newPayment({ amount, payment_method }));
   });
 }
 
-test("the 3DS and success cards are listed beside them, and no other", () => {
+test("magicValues lists these scenarios, the 3DS and success cards, and no others", () => {
   const listed = magicValues.map(({ scenario }) => scenario.name);
   const others = ["success", "3ds", "3ds_failed"];
   assert.deepEqual(listed.toSorted(), [...Object.keys(expectations), ...others].toSorted());
@@ -134,7 +134,7 @@ test("a listed success card succeeds whatever the amount", async (t) => {
   assert.equal(body.details.status, "success");
 });
 
-test("the amount of a recurrent payment and of a confirmation is magic too", async (t) => {
+test("the cents of a recurrent payment and of a confirmation trigger scenarios too", async (t) => {
   const { call } = await startRig(t);
   const held = newPayment({ init_recurrent_payment: true, confirm: false, amount: 100 });
   const { body } = await call("POST", paths.new, held);
@@ -153,7 +153,7 @@ test("the amount of a recurrent payment and of a confirmation is magic too", asy
   assert.equal((await confirm(99.83)).body.code, "action_already_done");
 });
 
-test("a lost callback comes when it is asked for", async (t) => {
+test("callback/resend delivers a lost callback", async (t) => {
   const { call, sandbox } = await startRig(t);
   const receiver = await startReceiver(t);
   const payment = cardPayment("4000000000000697", { callback_url: receiver.url });
@@ -164,7 +164,7 @@ test("a lost callback comes when it is asked for", async (t) => {
   assert.equal((await receiver.next()).body.details.status, "success");
 });
 
-test("of a silent payment no callback comes when it is asked for", async (t) => {
+test("callback/resend delivers nothing for a silent payment", async (t) => {
   const { call, sandbox } = await startRig(t);
   const receiver = await startReceiver(t);
   const payment = cardPayment("4000000000000838", { callback_url: receiver.url });
@@ -174,7 +174,7 @@ test("of a silent payment no callback comes when it is asked for", async (t) => 
   assert.equal(receiver.received.length, 0);
 });
 
-test("the three duplicates are the same bytes; the late pending one is of the same payment", async (t) => {
+test("the three duplicates have the same bytes; the late pending one has the same payment_id", async (t) => {
   const { call } = await startRig(t);
   const receiver = await startReceiver(t);
   const callback_url = receiver.url;
@@ -191,7 +191,7 @@ test("the three duplicates are the same bytes; the late pending one is of the sa
   assert.equal(pending.is_success, false);
 });
 
-test("the callback of a slow answer comes before the answer", async (t) => {
+test("a slow answer's callback arrives before the answer", async (t) => {
   const { send } = await startRig(t, { delays: { callbackMs: 0, slowAnswerMs: 3_600_000 } });
   const receiver = await startReceiver(t);
   const abort = new AbortController();
@@ -202,14 +202,14 @@ test("the callback of a slow answer comes before the answer", async (t) => {
   await assert.rejects(answer, { name: "AbortError" });
 });
 
-test("the magic 429 says when to come back", async (t) => {
+test("the magic 429 has X-RateLimit-Remaining and X-RateLimit-Reset", async (t) => {
   const { call } = await startRig(t);
   const { headers } = await call("POST", paths.new, cardPayment("4000000000000739"));
   assert.equal(headers.get("x-ratelimit-remaining"), "0");
   assert.equal(headers.get("x-ratelimit-reset"), "1");
 });
 
-test("a decline by a normal answer is payment data, of confirmations too", async (t) => {
+test("a decline with status 200 is payment data, also for confirmations", async (t) => {
   const { call } = await startRig(t);
   const { status, body } = await call("POST", paths.new, cardPayment("4000000000000770"));
   assert.equal(status, 200);
@@ -227,7 +227,7 @@ test("a decline by a normal answer is payment data, of confirmations too", async
   );
 });
 
-test("status init has a code of its own, and operation info tells it as pending", async (t) => {
+test("status init has its own status_code, and operation info reports it as pending", async (t) => {
   const { call, sandbox } = await startRig(t, { delays: { callbackMs: 3_600_000 } });
   const { body } = await call("POST", paths.new, cardPayment("4000000000000788"));
   assert.equal(body.details.status_code, "transaction_created");
@@ -239,7 +239,7 @@ test("status init has a code of its own, and operation info tells it as pending"
   assert.equal(sandbox.ledger().payments[0]?.operations[0]?.status, "success");
 });
 
-test("a look-up is an operation of its own on the same payment", async (t) => {
+test("a lookup is a separate operation on the same payment", async (t) => {
   const { call } = await startRig(t);
   const receiver = await startReceiver(t);
   const callback_url = receiver.url;
@@ -250,7 +250,7 @@ test("a look-up is an operation of its own on the same payment", async (t) => {
   assert.notEqual(lookup.details.operation_id, payment.details.operation_id);
 });
 
-test("a receipt's registration goes on by callbacks that differ in it alone", async (t) => {
+test("callbacks report a receipt's registration and differ in nothing else", async (t) => {
   const { call } = await startRig(t);
   for (const [payload, number, expected] of [
     ["p", "4000000000000804", ["Pending 1002", "Success 1001"]],
@@ -287,7 +287,7 @@ test("payments of a batch share its batch_external_id", async (t) => {
   assert.equal(await pay("3", "4111111111111111"), undefined);
 });
 
-test("the document lists every magic value", async () => {
+test("docs/sandbox.md lists every magic value", async () => {
   const text = await readFile(new URL("../../docs/sandbox.md", import.meta.url), "utf8");
   const rows = text.split("\n").filter((line) => line.startsWith("| "));
   for (const { scenario, cards, cents } of magicValues) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cardPayment, newPayment, paths, startRig } from "./start.ts";
 
-test("operation info tells an operation in the spec's shape", async (t) => {
+test("operation info returns an operation in the spec's shape", async (t) => {
   const { call } = await startRig(t);
   const raw = JSON.stringify(newPayment({ unified_external_id: "u", payload: "p" }));
   const payment = await call("POST", paths.new, raw.replace('"amount":10,', '"amount":10.10,'));
@@ -54,7 +54,7 @@ test("operation info follows the operation through its states", async (t) => {
   assert.equal(refunded.body.status_code, "refund_successful");
 });
 
-test("a failure has a code of the operations' own set", async (t) => {
+test("operation info maps a failure to a code of the spec's operation statuses", async (t) => {
   const { call, sandbox } = await startRig(t);
   await call("POST", paths.new, cardPayment("4000000000000630"));
   const operationId = sandbox.ledger().payments[0]?.operations[0]?.operation_id ?? "";

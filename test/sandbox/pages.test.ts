@@ -68,7 +68,7 @@ test("one 3DS card fails even when approved", async (t) => {
   assert.equal((await receiver.next()).body.details.status_code, "wrong_cavv");
 });
 
-test("use_3ds_flow asks for 3DS with a card that would do without", async (t) => {
+test("use_3ds_flow requires 3DS even for a card that does not need it", async (t) => {
   const { call } = await startRig(t);
   const { body } = await call("POST", paths.new, newPayment({}, { use_3ds_flow: true }));
   assert.equal(body.action.type, "3ds");
@@ -90,7 +90,7 @@ for (const mode of ["hosted", "express_checkout"]) {
   });
 }
 
-test("a magic card on the checkout page has its outcome", async (t) => {
+test("a magic card on the checkout page triggers its scenario", async (t) => {
   const declined = await openCheckout(t);
   await press(declined.value, card("4000 0000 0000 0614"));
   const { details } = (await declined.receiver.next()).body;
@@ -110,7 +110,7 @@ test("a magic card on the checkout page has its outcome", async (t) => {
   assert.equal(failed.status_code, "transaction_declined");
 });
 
-test("the checkout page takes no wrong card, and can be left", async (t) => {
+test("the checkout page refuses invalid card data, and the customer can cancel", async (t) => {
   const { value, receiver, rig } = await openCheckout(t);
   const wrong = [
     card("4111 1111 1111 1112"),
@@ -131,7 +131,7 @@ test("the checkout page takes no wrong card, and can be left", async (t) => {
   assert.equal(details.status_code, "transaction_is_canceled_by_payer");
 });
 
-test("what a merchant sends is shown as text, never as markup", async (t) => {
+test("pages show what a merchant sends as text, never as markup", async (t) => {
   const { call, sandbox } = await startRig(t);
   const evil = `<script>alert("x")</script>'&`;
   const escaped = "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&#39;&amp;";
@@ -152,7 +152,7 @@ test("what a merchant sends is shown as text, never as markup", async (t) => {
   }
 });
 
-test("the first page lists payments with links to what waits for the customer", async (t) => {
+test("the start page lists payments and links the pages that wait for the customer", async (t) => {
   const { call, sandbox } = await startRig(t);
   const { body } = await call("POST", paths.new, cardPayment("4000000000003014"));
   const listed = await (await fetch(sandbox.url)).text();
@@ -191,7 +191,7 @@ async function openCheckout(t: TestContext, overrides: object = {}) {
   return { rig, receiver, value: body.action.value as string };
 }
 
-/** What a browser does when a button of the page's form is pressed. */
+/** Posts the page's form as a browser does, but does not follow the redirect. */
 function press(url: string, form: Record<string, string>): Promise<Response> {
   return fetch(url, { method: "POST", body: new URLSearchParams(form), redirect: "manual" });
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cardPayment, newPayment, paths, startReceiver, startRig, uuidPattern } from "./start.ts";
 
-test("a payment comes back as Payment transaction data, with all that was sent", async (t) => {
+test("a payment is answered with Payment transaction data that includes what was sent", async (t) => {
   const { call } = await startRig(t);
   const raw = `{"amount":10.10,"currency":"UAH","mode":"direct","external_id":"order-1",
     "unified_external_id":"unified-1","description":"Two books","payload":"{\\"cart\\":7}",
@@ -94,7 +94,7 @@ test("a payment comes back as Payment transaction data, with all that was sent",
   assert.ok(!text.includes("5555555555554444"));
 });
 
-test("an amount keeps its text", async (t) => {
+test("an amount keeps its exact digits", async (t) => {
   const { call } = await startRig(t);
   for (const amount of ["10.10", "0.1", "99999999999.99", "5", "1.000000"]) {
     const raw = JSON.stringify(newPayment({ external_id: amount })).replace(
@@ -106,7 +106,7 @@ test("an amount keeps its text", async (t) => {
   }
 });
 
-test("an external_id takes attempts until one succeeds", async (t) => {
+test("an external_id accepts payment attempts until one succeeds", async (t) => {
   const { call, sandbox } = await startRig(t);
   const declined = await call("POST", paths.new, cardPayment("4000000000000614"));
   assert.equal(declined.body.code, "insufficient_funds");
@@ -167,7 +167,7 @@ test("a held payment is confirmed once, for no more than was held", async (t) =>
   assert.equal(again.body.code, "action_already_done");
 });
 
-test("what was never held cannot be confirmed", async (t) => {
+test("a payment that was not held cannot be confirmed", async (t) => {
   const { call } = await startRig(t);
   const confirm = (external_id: string) => call("POST", paths.confirm, { external_id });
   assert.equal((await confirm("nothing")).body.code, "transaction_not_found");
@@ -240,7 +240,7 @@ test("a recurrent payment needs a successful primary one", async (t) => {
   assert.equal(notRecurring.body.code, "transaction_is_not_recurring");
 });
 
-test("a token, a wallet card and a device wallet pay too", async (t) => {
+test("a payment can use a card token, a wallet card or a device wallet", async (t) => {
   const { call } = await startRig(t);
   const first = await call("POST", paths.new, newPayment());
   const { token, mask } = first.body.payment_method.cc_token;
@@ -284,7 +284,7 @@ test("a token, a wallet card and a device wallet pay too", async (t) => {
   assert.equal(decrypted.body.code, "insufficient_funds");
 });
 
-test("an unknown or unusable payment method is named", async (t) => {
+test("an unknown or unusable payment method is refused with the reason", async (t) => {
   const { call } = await startRig(t);
   const pay = (payment_method: object, customer: object = { external_id: "demo-customer" }) =>
     call("POST", paths.new, newPayment({ payment_method, customer }));

@@ -35,7 +35,7 @@ const cardPayout = {
 
 const cashPayout = { ...cardPayout, recipient: { cash: person }, payout_type: "cash" };
 
-test("a payout is pending, then succeeds; info and callback tell it in the spec's shapes", async (t) => {
+test("a payout is pending, then succeeds; info and callback have the spec's shapes", async (t) => {
   const { call, sandbox } = await startRig(t);
   const receiver = await startReceiver(t);
   const { status, body, text } = await call(
@@ -92,7 +92,7 @@ test("a payout is pending, then succeeds; info and callback tell it in the spec'
   });
 });
 
-test("a payout is made once for an external_id, whatever became of it", async (t) => {
+test("a second payout with the same external_id is refused", async (t) => {
   const { call } = await startRig(t);
   await call("POST", paths.requestPayout, cashPayout);
   const { status, body } = await call("POST", paths.requestPayout, cashPayout);
@@ -101,7 +101,7 @@ test("a payout is made once for an external_id, whatever became of it", async (t
   assert.equal(body.param, "order.external_id");
 });
 
-test("a payout pays to the card of a token", async (t) => {
+test("a payout can pay to the card of a token", async (t) => {
   const { call } = await startRig(t);
   const payment = await call("POST", paths.new, newPayment());
   const { token } = payment.body.payment_method.cc_token;
@@ -114,7 +114,7 @@ test("a payout pays to the card of a token", async (t) => {
   assert.equal((await to({ token })).status, 200);
 });
 
-test("a payout's outcome is that of its magic card or amount", async (t) => {
+test("a payout's magic card or amount decides its outcome", async (t) => {
   const { call, sandbox } = await startRig(t);
   const receiver = await startReceiver(t);
   const callback_url = receiver.url;
@@ -155,7 +155,7 @@ test("a payout's outcome is that of its magic card or amount", async (t) => {
   assert.equal(unknown.status, 404);
 });
 
-test("a payout's callback comes again when it is asked for", async (t) => {
+test("callback/resend sends a payout's callback again", async (t) => {
   const { call, sandbox } = await startRig(t);
   const receiver = await startReceiver(t);
   const resend = (members: object) => call("POST", paths.resend, members);

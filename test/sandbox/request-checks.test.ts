@@ -5,7 +5,7 @@ import { newPayment, paths, startRig } from "./start.ts";
 const cc = { number: "4111111111111111", cvv: "123", exp_month: 12, exp_year: 2035 };
 const direct = newPayment();
 
-/** What is wrong, the body, the code, the parameter. */
+/** What is wrong, the body, the expected `code` and the expected `param`. */
 const wrongPayments: readonly (readonly [string, object, string, string])[] = [
   ["no amount", without(direct, "amount"), "invalid_request_body", "amount"],
   ["an amount in a string", { ...direct, amount: "10.00" }, "wrong_amount", "amount"],
@@ -153,7 +153,7 @@ test("in the hosted modes the payment method's type alone is enough", async (t) 
   assert.equal((await call("POST", paths.new, express)).status, 200);
 });
 
-test("an address is counted in characters", async (t) => {
+test("an address is limited to 50 characters, not UTF-16 units", async (t) => {
   const { call } = await startRig(t);
   const request = { ...direct, customer: { address: "😀".repeat(50) } };
   assert.equal((await call("POST", paths.new, request)).status, 200);

@@ -5,7 +5,7 @@ import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start
 
 const dayMs = 86_400_000;
 
-test("a moved clock brings what was to happen by then, and shows in all times", async (t) => {
+test("advancing the clock runs what is due by then, and later timestamps use the new time", async (t) => {
   const { call, sandbox } = await startRig(t, {
     delays: { settleMs: dayMs },
     callbackRetry: { firstPauseMs: dayMs, maxPauseMs: dayMs, giveUpAfterMs: 30 * dayMs },
@@ -20,7 +20,7 @@ test("a moved clock brings what was to happen by then, and shows in all times", 
   assert.equal(moved.status, 200);
   assert(Date.parse(moved.body.now) >= before + dayMs);
   assert.equal((await receiver.next()).body.details.status, "success");
-  // The pause before it is sent again begins when its answer is there.
+  // The pause before a retry begins when the callback's answer has arrived: wait for that.
   const sent = async () => (await call("GET", "/__sandbox/journal?type=callback")).body.entries;
   const deadlineMs = Date.now() + timeoutMs;
   while ((await sent()).length === 0) assert(Date.now() < deadlineMs);
@@ -33,7 +33,7 @@ test("a moved clock brings what was to happen by then, and shows in all times", 
   assert(Date.parse(second.operations[0].created_at) >= before + 2 * dayMs);
 });
 
-test("a clock is moved forward by a whole number of milliseconds, a year at most", async (t) => {
+test("the clock advances by a whole number of milliseconds, at most a year", async (t) => {
   const { call } = await startRig(t);
   for (const advance_ms of [0, -1, 1.5, "1000", 366 * dayMs + 1, undefined]) {
     const { status, body } = await call("POST", "/__sandbox/clock", { advance_ms });
@@ -43,7 +43,7 @@ test("a clock is moved forward by a whole number of milliseconds, a year at most
   assert.equal((await call("GET", "/__sandbox/clock")).status, 200);
 });
 
-test("the journal tells what came and what was sent, in order, without secrets", async (t) => {
+test("the journal lists requests and callbacks in order, without secrets", async (t) => {
   const { call, sandbox } = await startRig(t);
   const receiver = await startReceiver(t, 500);
   const callback_url = receiver.url;
@@ -81,7 +81,7 @@ test("the journal tells what came and what was sent, in order, without secrets",
   assert.deepEqual((await call("GET", "/__sandbox/journal")).body, { entries: [] });
 });
 
-test("the journal keeps the newest thousand, and of long bodies their length", async (t) => {
+test("the journal keeps the newest thousand entries, and only the length of long bodies", async (t) => {
   const { call } = await startRig(t);
   await call("POST", paths.resend, { external_id: "order-1", more: "x".repeat(20_000) });
   const [long] = (await call("GET", "/__sandbox/journal")).body.entries;
@@ -93,7 +93,7 @@ test("the journal keeps the newest thousand, and of long bodies their length", a
   assert.equal(entries[0].number, 2);
 });
 
-test("runs of other logins have a ledger, a journal, a clock and a password of their own", async (t) => {
+test("each run has its own login, password, ledger, journal and clock", async (t) => {
   const { call, sandbox } = await startRig(t);
   const receiver = await startReceiver(t);
   const of = (run: string, password = `sandbox-password+${run}`) => ({
@@ -144,7 +144,7 @@ test("a page belongs to the run of its payment", async (t) => {
   assert(page.startsWith(sandbox.url));
 });
 
-test("of a hundred runs and one more the one that was idle the longest is forgotten", async (t) => {
+test("beyond a hundred runs, the run that was idle the longest is dropped", async (t) => {
   const { call } = await startRig(t);
   const of = (run: number) => ({
     authorization: `Basic ${Buffer.from(`sandbox+${run}:sandbox-password+${run}`).toString("base64")}`,

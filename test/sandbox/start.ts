@@ -27,11 +27,11 @@ export interface Rig {
   readonly records: SandboxRecord[];
   /** A call with the merchant's credentials; a string body is sent as it is. */
   call(method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<Reply>;
-  /** The same by its own `fetch`, for answers that never come. */
+  /** Like `call`, but returns the plain `fetch`, for answers that never arrive. */
   send(method: string, path: string, body?: unknown, init?: RequestInit): Promise<Response>;
 }
 
-/** A sandbox on a free port that does things at once; it is closed after the test. */
+/** Starts a sandbox without delays on a free port. It is closed after the test. */
 export async function startRig(
   t: TestContext,
   options: Partial<SandboxOptions> = {},
@@ -93,7 +93,7 @@ export interface Received {
 export interface Receiver {
   readonly url: string;
   readonly received: Received[];
-  /** The next callback that was not asked for yet. */
+  /** Resolves with the next callback, in order of arrival. */
   next(): Promise<Received>;
 }
 
@@ -128,7 +128,7 @@ export async function startReceiver(t: TestContext, ...statuses: number[]): Prom
   };
 }
 
-/** The signature of a callback, computed from the spec's words alone. */
+/** The signature of a callback, computed by the spec without the gateway's code. */
 export function signatureOf(bytes: Buffer, secret: string): string {
   const base64url = (data: Buffer) =>
     data.toString("base64").replaceAll("+", "-").replaceAll("/", "_");
@@ -138,7 +138,7 @@ export function signatureOf(bytes: Buffer, secret: string): string {
   return base64url(digest);
 }
 
-/** A direct card payment; `card` and top-level members may be given. */
+/** A direct card payment. `overrides` replace top-level members, `card` those of the card. */
 export function newPayment(overrides: Record<string, unknown> = {}, card: object = {}) {
   return {
     amount: 10,
@@ -154,7 +154,7 @@ export function newPayment(overrides: Record<string, unknown> = {}, card: object
   };
 }
 
-/** The same with a card by its number. */
+/** A direct payment with this card number. */
 export function cardPayment(number: string, overrides: Record<string, unknown> = {}) {
   return newPayment(overrides, { number });
 }

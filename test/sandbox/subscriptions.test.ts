@@ -30,7 +30,7 @@ test("a subscription is deactivated once", async (t) => {
   assert.deepEqual([patched.status, patched.body.code], [409, "subscription_not_active"]);
 });
 
-test("unknown, inactive and locked subscriptions are told apart", async (t) => {
+test("unknown, inactive and locked subscriptions get different errors", async (t) => {
   const { call } = await startRig(t);
   for (const [path, status, code] of [
     [unknown, 404, "subscription_not_found"],
@@ -46,7 +46,7 @@ test("unknown, inactive and locked subscriptions are told apart", async (t) => {
   assert.deepEqual([text.status, text.body.param], [400, "auto_renew"]);
 });
 
-test("a subscription is its customer's own; the RID outranks the token", async (t) => {
+test("only the subscription's customer can change it; the RID outranks the token", async (t) => {
   const { call } = await startRig(t);
   const owner = customerToken({ external_id: "demo-customer" });
   const stranger = customerToken({ external_id: "stranger" });

@@ -43,7 +43,7 @@ test("wallet/find lists a customer's cards with their full numbers", async (t) =
   ]);
 });
 
-test("one card is answered as an object, none as an empty list", async (t) => {
+test("wallet/find returns one card as an object and none as an empty list", async (t) => {
   const { call } = await startRig(t);
   const one = await call("GET", `${paths.walletFind}?${demo}&option_id=${unconfirmed}`);
   assert.equal(one.body.option_id, unconfirmed);
@@ -54,7 +54,7 @@ test("one card is answered as an object, none as an empty list", async (t) => {
   assert.deepEqual(none.body, []);
 });
 
-test("a customer token says who the customer is, and outranks external_id", async (t) => {
+test("a customer token identifies the customer and outranks external_id", async (t) => {
   const { call } = await startRig(t);
   const find = (token: string, query = "") =>
     call("GET", paths.walletFind + query, undefined, { "X-CUSTOMER-AUTH": token });
@@ -95,7 +95,7 @@ test("a wallet call needs a customer that exists", async (t) => {
   }
 });
 
-test("confirmation/status tells whether a card is confirmed", async (t) => {
+test("confirmation/status reports whether a card is confirmed", async (t) => {
   const { call } = await startRig(t);
   const status = (query: string) => call("GET", `${paths.walletStatus}?${demo}${query}`);
   const { body } = await status(`&option_id=${confirmed}`);
@@ -120,7 +120,7 @@ test("confirmation/status tells whether a card is confirmed", async (t) => {
   assert.deepEqual([none.status, none.body.code], [404, "payment_method_not_found"]);
 });
 
-test("a deleted card is gone", async (t) => {
+test("a deleted card is no longer in the wallet", async (t) => {
   const { call } = await startRig(t);
   const remove = (body: object) => call("DELETE", `${paths.wallet}?${demo}`, body);
   const { status, body } = await remove({ option_id: confirmed, type: "card" });

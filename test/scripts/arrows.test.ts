@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 
 const script = join(import.meta.dirname, "../../scripts/arrows.ts");
 
-test("takes imports along the arrows", async (t) => {
+test("accepts imports along the arrows", async (t) => {
   const files = {
     "rpc/a.ts": 'import { b } from "../core/b.ts";\nimport type { E } from "../errors.ts";',
     "core/b.ts": 'import {\n  type C,\n  c,\n} from "../events/redis/c.ts";',
@@ -50,7 +50,7 @@ for (const [finding, files] of Object.entries(broken)) {
   });
 }
 
-/** What the script finds in a tree of these files of `src`. */
+/** The findings of the script for a `src` folder with these files. */
 async function check(t: TestContext, files: Readonly<Record<string, string>>): Promise<string[]> {
   const root = await mkdtemp(join(tmpdir(), "arrows-"));
   t.after(() => rm(root, { recursive: true }));
@@ -69,7 +69,7 @@ async function check(t: TestContext, files: Readonly<Record<string, string>>): P
       );
     },
   );
-  // The verdict is what `npm run check` goes by.
+  // `npm run check` relies on the exit code.
   assert.equal(code, findings.length > 0 ? 1 : 0);
   return findings;
 }

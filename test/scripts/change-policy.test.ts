@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 
 const root = join(import.meta.dirname, "../..");
 
-test("takes the contract as it is, and with a field more on either edge", async (t) => {
+test("accepts the unchanged contract, and new fields in the proto and in GraphQL", async (t) => {
   const dir = await copyOfContract(t);
   assert.deepEqual(await compare(dir), { code: 0, stderr: "" });
 
@@ -18,7 +18,7 @@ test("takes the contract as it is, and with a field more on either edge", async 
   assert.deepEqual(await compare(dir), { code: 0, stderr: "" });
 });
 
-/** What is taken from the contract, and what is said of it. */
+/** Breaking changes of the contract, and the message for each. */
 const planted = [
   {
     what: "a field of a message",
@@ -64,7 +64,7 @@ const planted = [
   },
 ];
 
-test("fails for each break by its name, and is not renewed with them by mistake", async (t) => {
+test("names each breaking change, and renew refuses them", async (t) => {
   const dir = await copyOfContract(t);
   for (const { file, from, to } of planted) await edit(dir, file, from, () => to);
 
@@ -76,7 +76,7 @@ test("fails for each break by its name, and is not renewed with them by mistake"
   assert.equal((await compare(dir)).code, 1);
 });
 
-test("a release takes the contract as the released one, with breaks only if told so", async (t) => {
+test("renew --breaking stores the changed contract as the released one", async (t) => {
   const dir = await copyOfContract(t);
   await edit(dir, "schema.graphql", /^ {2}resetSeconds: .*$/m, () => "  added: Int");
   assert.equal((await compare(dir, "renew", "--breaking")).code, 0);
@@ -85,7 +85,7 @@ test("a release takes the contract as the released one, with breaks only if told
   assert.match(released, /^ {2}added: Int$/m);
 });
 
-/** What the check reads, in a directory of its own. */
+/** Copies what the check reads into a directory of its own. */
 async function copyOfContract(t: TestContext): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), "contract-"));
   t.after(() => rm(dir, { recursive: true }));

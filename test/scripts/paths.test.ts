@@ -7,7 +7,7 @@ import { type TestContext, test } from "node:test";
 
 const root = join(import.meta.dirname, "../..");
 
-test("takes a page whose files are there, by whatever path it names them", async (t) => {
+test("accepts a page whose files exist, by whatever path it names them", async (t) => {
   const text = [
     "`src/cli.ts`, `src/core`, `core/core.ts`, `proto/payments/v1/*.proto`, `here.txt`,",
     "and what is no path: `wallet/find`, `application/json`, `src/core/{name}.ts`, `SELECT 1`.",
@@ -15,7 +15,7 @@ test("takes a page whose files are there, by whatever path it names them", async
   assert.deepEqual(await check(t, text), { code: 0, named: [] });
 });
 
-test("names each file that is not there", async (t) => {
+test("names each file that does not exist", async (t) => {
   const text = "`src/gone.ts`, `core/gone.ts`, `proto/gone/*.proto`, `src/cli.ts`, `docs/gone`";
   const { code, named } = await check(t, text);
   assert.equal(code, 1);

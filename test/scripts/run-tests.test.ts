@@ -19,7 +19,7 @@ test("counts the tests of files that run side by side", async (t) => {
   assert.equal(code, 0);
 });
 
-test("fails with the whole failure of a test", async (t) => {
+test("prints the whole failure of a test and fails", async (t) => {
   const { code, lines } = await run(t, {
     "good.test.ts": passes,
     "bad.test.ts":
@@ -30,7 +30,7 @@ test("fails with the whole failure of a test", async (t) => {
   assert.equal(code, 1);
 });
 
-test("kills and names a file whose process does not end, and what it started", async (t) => {
+test("kills and names a file whose process does not end, and kills its child processes", async (t) => {
   const leftOver = `
     import { spawn } from "node:child_process";
     import { writeFileSync } from "node:fs";
@@ -61,7 +61,7 @@ test("fails a file whose process ends with 0 before its tests are over", async (
   assert.equal(code, 1);
 });
 
-test("takes a folder for the tests below it", async (t) => {
+test("runs all tests below a folder", async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   await mkdir(join(dir, "room/part"), { recursive: true });
@@ -71,7 +71,7 @@ test("takes a folder for the tests below it", async (t) => {
   assert.equal(code, 0);
 });
 
-test("fails when fewer tests passed than must", async (t) => {
+test("fails when fewer tests pass than --floor", async (t) => {
   const { code, lines } = await run(t, { "one.test.ts": passes }, "--floor=2");
   assert.ok(lines.includes("  only 1 tests passed, at least 2 must"));
   assert.equal(code, 1);
@@ -82,7 +82,7 @@ test("fails a file without tests, and a run without files", async (t) => {
   assert.equal((await run(t, {})).code, 1);
 });
 
-test("ends the whole run at its limit, and says so", async (t) => {
+test("ends the whole run at --run-limit, and reports it", async (t) => {
   const { code, lines } = await run(
     t,
     {
@@ -98,7 +98,7 @@ test("ends the whole run at its limit, and says so", async (t) => {
   assert.equal(code, 1);
 });
 
-test("short files of a folder share a process where they may, and each test counts", async (t) => {
+test("short files of a --together folder share a process, and each test counts", async (t) => {
   const tellsPid = `
     import { appendFileSync } from "node:fs";
     import { test } from "node:test";
@@ -138,7 +138,7 @@ async function runIn(dir: string, files: Record<string, string>, ...options: str
   return { code: await ended, lines, dir };
 }
 
-/** Not a zombie either, which some containers never clear away. */
+/** Whether the process runs. A zombie does not count: some containers never remove them. */
 async function isRunning(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
   return stat !== "" && !/\) Z /.test(stat);

@@ -70,7 +70,7 @@ test("neither the console nor the command line shows a secret of a dead letter",
   }
   assert.deepEqual(findCanaries(canaries, places), []);
 
-  // The control: each is there, as the letters hold them.
+  // Control: the search finds every canary in the letters themselves.
   const held = Object.entries(bodies).map(([where, text]) => ({ where, text }));
   for (const name of Object.keys(canaries)) {
     assert.ok(

@@ -23,7 +23,7 @@ for (const [text, masked] of cases) {
   });
 }
 
-/** Whatever people and programs group digits with. */
+/** Separators that people and programs group digits with. */
 const single = [
   ...[" ", "\t", "-", ".", "_", "+"],
   ...["\u00a0", "\u2007", "\u2009", "\u202f", "\u3000", "\u200b", "\u2060", "\ufeff", "\u00ad"],

@@ -15,7 +15,7 @@ test("JSON is indented, and its numbers keep their digits", () => {
   assert.match(redact('{"a":1}'), /^\{\n {2}"a": 1\n\}$/);
 });
 
-test("card numbers are masked wherever they stand", () => {
+test("card numbers are masked in every place of a text", () => {
   for (const text of [
     `{"paid_by": ${number}}`,
     `{"text": "paid with ${number}!"}`,
@@ -35,7 +35,7 @@ test("card numbers are masked wherever they stand", () => {
   assert.equal(JSON.parse(redact(`{"a": "x ${number}"}`)).a, `x ${shown}`);
 });
 
-test("values of secret members are masked, also in what is no JSON any more", () => {
+test("values of secret members are masked, also in broken JSON", () => {
   for (const name of ["token", "cvv", "auth_token", "Card-Number", "cryptogram", "PASSWORD"]) {
     for (const [opening, closing] of [
       ["{", "}"],
@@ -63,7 +63,7 @@ test("values of secret members are masked, also in what is no JSON any more", ()
   assert.equal(JSON.parse(redact('{"status": "pending"}')).status, "pending");
 });
 
-test("what is known to be an identifier stays as it is", () => {
+test("values of members that isIdentifier accepts are not masked", () => {
   const isIdentifier = (name: string) => name.endsWith("_id");
   const text = `{"external_id": "${number}", "note": "${number}"}`;
   assert.deepEqual(JSON.parse(redact(text, { isIdentifier })), {
@@ -72,13 +72,13 @@ test("what is known to be an identifier stays as it is", () => {
   });
 });
 
-test("a text that is nested too deep to be walked is masked all the same", () => {
+test("a text that is nested too deep to be walked is masked too", () => {
   const text = `${"[".repeat(200_000)}"${number}"`;
   assert.ok(!redact(text).includes(number));
   assert.ok(!redact(`${text}${"]".repeat(200_000)}`).includes(number));
 });
 
-/** Names that no contract of ours has, as others write them. */
+/** Secret names, also in the spellings of other services. Most are not in the contract. */
 const names = [
   ...["pin", "PIN", "card_pin", "ccnumber", "cc-number", "api_key", "apiKey", "X-Api-Key"],
   ...["access_token", "accessToken", "authorization", "Authorization", "signature"],
@@ -119,12 +119,12 @@ for (const [shape, write] of [...Object.entries(shapes), ["XML", inXml] as const
       assert.doesNotMatch(shown, /s3cret|Value-9/, `${name}: ${shown}`);
       assert.ok(shown.includes(mask), `${name}: ${shown}`);
     }
-    // The control: what is called otherwise is shown.
+    // Control: the value of another name is shown.
     assert.match(redact(write("status_note")), /s3cret\.Value-9/);
   });
 }
 
-test("a form's numbers of cards are masked, however their spaces are written", () => {
+test("card numbers in a form are masked, however their spaces are encoded", () => {
   for (const space of ["", "+", "%20", "%C2%A0", "-", "."]) {
     const shown = redact(`id=1&n=${number.match(/.{4}/g)?.join(space)}&status=kept`);
     assert.ok(!shown.replace(/%20|%C2%A0|\D/g, "").includes(number), shown);
@@ -132,7 +132,7 @@ test("a form's numbers of cards are masked, however their spaces are written", (
   }
 });
 
-test("what surrounds a secret stays readable", () => {
+test("the text around a secret stays readable", () => {
   assert.equal(
     redact("id=1&cvv=123&card%5Bpin%5D=4567&amount=10.10"),
     `id=1&cvv=${mask}&card%5Bpin%5D=${mask}&amount=10.10`,
@@ -145,13 +145,13 @@ test("what surrounds a secret stays readable", () => {
   });
 });
 
-test("JSON that is too deep to be walked is not shown", () => {
+test("a secret in JSON that is too deep to be walked is not shown", () => {
   const depth = 50_000;
   const text = `${'{"a":'.repeat(depth)}{"cvv":"${secret}"}${"}".repeat(depth)}`;
   assert.doesNotMatch(redact(text), /s3cret/);
 });
 
-test("no name of the contract is missing, and common ones are no secrets", () => {
+test("each listed name counts as secret, and common names do not", () => {
   for (const name of ["external_id", "status", "amount", "description", "message", "created_at"]) {
     assert.ok(!isSecretName(name), name);
   }

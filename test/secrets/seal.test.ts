@@ -8,7 +8,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 const [key, other] = [randomBytes(32), randomBytes(32)];
 const text = Buffer.from("card-token");
 
-test("what is sealed opens with the same key and context, in another process too", () => {
+test("sealed bytes open with the same key and context, also in another instance", () => {
   const seal = createSeal([key]);
   for (const size of [0, 1, 15, 16, 17, 100_000]) {
     const bytes = randomBytes(size);
@@ -18,7 +18,7 @@ test("what is sealed opens with the same key and context, in another process too
   }
 });
 
-test("nothing of the text shows, and no two sealed texts are alike", () => {
+test("sealed bytes do not contain the text, and no two of them are alike", () => {
   const seal = createSeal([key]);
   const sealed = Array.from({ length: 1_000 }, () => seal.close(text, ""));
   assert.ok(sealed.every((bytes) => !bytes.includes(text)));
@@ -29,7 +29,7 @@ test("nothing of the text shows, and no two sealed texts are alike", () => {
   assert.notEqual(salt(createSeal([key]).close(text, "")), salt(sealed[0] as Buffer));
 });
 
-test("another key, another context or one changed bit keeps it closed", () => {
+test("sealed bytes do not open with another key, another context or one changed bit", () => {
   const seal = createSeal([key]);
   const sealed = seal.close(text, "order-1");
   assert.equal(createSeal([other]).open(sealed, "order-1"), undefined);
@@ -45,13 +45,13 @@ test("another key, another context or one changed bit keeps it closed", () => {
   assert.deepEqual(seal.open(sealed, "order-1"), text, "unchanged, it opens");
 });
 
-test("an earlier key opens and does not close", () => {
+test("an earlier key opens sealed bytes but does not seal new ones", () => {
   const [before, now] = [createSeal([key]), createSeal([other, key])];
   assert.deepEqual(now.open(before.close(text, "c"), "c"), text);
   assert.equal(before.open(now.close(text, "c"), "c"), undefined);
 });
 
-test("without a key there is no seal", () => {
+test("createSeal throws without a key", () => {
   assert.throws(() => createSeal([]), /needs a key/);
 });
 
@@ -61,7 +61,7 @@ const ringOf = (account: string, ...passwords: string[]) =>
     passwords.map((password) => new Secret(password)),
   );
 
-test("replicas with the same password have the same keys; accounts and purposes have their own", async () => {
+test("replicas with the same password have the same keys; each account and purpose has its own", async () => {
   const [one, replica, market, changed] = await Promise.all([
     ringOf("shop", "password"),
     ringOf("shop", "password"),
@@ -78,7 +78,7 @@ test("replicas with the same password have the same keys; accounts and purposes 
   assert.notDeepEqual(one.fingerprints(text), one.fingerprints(Buffer.from("card-toker")));
 });
 
-test("previous passwords still open, and still know a request", async () => {
+test("previous passwords still open answers, and still give a request's old fingerprint", async () => {
   const [before, now] = await Promise.all([ringOf("shop", "old"), ringOf("shop", "new", "old")]);
   assert.deepEqual(now.answers.open(before.answers.close(text, "key"), "key"), text);
   assert.equal(before.answers.open(now.answers.close(text, "key"), "key"), undefined);
@@ -87,7 +87,7 @@ test("previous passwords still open, and still know a request", async () => {
   assert.notEqual(present, previous);
 });
 
-test("keys are derived beside the event loop", async () => {
+test("deriving keys does not block the event loop", async () => {
   let turns = 0;
   const timer = setInterval(() => {
     turns += 1;

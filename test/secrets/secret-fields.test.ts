@@ -22,7 +22,7 @@ import {
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { isSecret, putSecrets, type Split, splitSecrets } from "../../src/secrets/secret-fields.ts";
 
-test("a message is split from its secrets, and stays as it is; both are joined again", () => {
+test("splitSecrets does not change the message, and putSecrets joins the parts again", () => {
   const event = create(EventSchema, {
     externalId: "order-1",
     resource: {
@@ -60,7 +60,7 @@ test("a message is split from its secrets, and stays as it is; both are joined a
   assert.deepEqual(open, whole);
 });
 
-test("of a list each item gets its own secrets back, by its place", () => {
+test("each item of a list gets its own secrets back, by its index", () => {
   const found = create(FindWalletItemsResponseSchema, {
     items: [
       { optionId: "a", card: { mask: "41**11" } },
@@ -78,7 +78,7 @@ test("of a list each item gets its own secrets back, by its place", () => {
   assert.deepEqual(open, whole);
 });
 
-test("a message without secrets is all that there is", () => {
+test("a message without secrets is returned as it is", () => {
   const payment = create(PaymentSchema, { externalId: "e", paymentMethod: { ccToken: {} } });
   const { open, secrets } = splitSecrets(PaymentSchema, payment);
   assert.equal(secrets, undefined);
@@ -92,7 +92,7 @@ const types = createRegistry(
   file_payments_v1_wallet_service,
 );
 
-test("whatever the contract marks is taken, of every message, and all else stays", () => {
+test("splitSecrets removes every marked field of every message, and nothing else", () => {
   let secrets = 0;
   for (const type of types) {
     if (type.kind !== "message" || !type.typeName.startsWith("payments.v1.")) continue;
@@ -116,7 +116,7 @@ test("whatever the contract marks is taken, of every message, and all else stays
   assert.ok(secrets > 100, `${secrets}`);
 });
 
-/** Sets every field, of oneofs the one that the choice falls on. */
+/** Sets every field; of each oneof only the one that `choice` selects. */
 function fill(message: ReflectMessage, choice: number, depth: number): void {
   for (const field of message.fields) {
     if (field.oneof && field.oneof.fields[choice % field.oneof.fields.length] !== field) continue;

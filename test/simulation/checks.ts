@@ -15,8 +15,8 @@ interface Check {
 }
 
 /**
- * What is promised, and by what each promise is seen to be broken. The checks know what was said, and
- * nothing of the code that said it.
+ * The promises, and the checks that show each one to be broken. A check judges by the history
+ * alone, and does not depend on the code that made it.
  */
 export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   "while a call that moves money has no understood answer, no second one of its method leaves for its `external_id`":
@@ -85,7 +85,8 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
             posts.filter(({ charged }) => charged),
             (post) => {
               const all = calls.filter(({ request }) => request === post.request);
-              // Where nobody was told otherwise, it does not matter for which of them it was sent.
+              // If all calls of the request were denied, it does not matter for which one it was
+              // sent.
               const denied = all.every(isDenied)
                 ? all.slice(-1)
                 : calls.filter((call) => isDenied(call) && isOf(post, call, calls));
@@ -129,7 +130,7 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
                   const own = calls.find(({ id }) => id === post.call);
                   return own && own.beganMs < storedMs && storedMs < post.arrivedMs;
                 })
-                // Of several calls it is not told which one it is about.
+                // Among several calls, the event does not name the one that it is about.
                 .filter((post) => isAlone(post, storedMs))
                 .map((post) => `${nameOf(post)}: not done at ${storedMs}`),
           );
@@ -181,7 +182,7 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
     "one callback under two cursors": {
       of: "callbacks that were stored or shown",
       judge({ log, shown }) {
-        // The current state is told with the place that the log has come to.
+        // The current state that begins a watch has the log's current cursor instead of its own.
         const events = [...log, ...shown.filter(({ isFirst }) => !isFirst)];
         const told = events.filter(({ callback }) => callback !== undefined);
         return judged(
@@ -295,7 +296,7 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
         judged(
           ends.filter(({ unknown, needsOperator }) => !unknown && !needsOperator),
           ({ externalId, state, expected }) =>
-            // A refusal that is told to its caller alone leaves nothing behind.
+            // A refusal that only its caller receives leaves no state.
             state === expected || (state === "NOT_FOUND" && expected === "FAILED")
               ? []
               : [`${externalId}: ${state}, should be ${expected}`],
@@ -313,7 +314,7 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
           [...groupsOf(outcomes, ({ externalId }) => externalId)].filter(([, all]) =>
             all.some(unknown),
           ),
-          // Which call an event is about is not shown: as many must have ended as are unknown.
+          // An event does not name its call: as many calls must have ended as became unknown.
           ([externalId, all]) => {
             const open = all.filter(unknown).length;
             return 2 * open > all.length
@@ -338,7 +339,7 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
       of: "requests",
       judge({ requests, limits, absences, apart }) {
         const times = requests
-          // What a process had taken when it stood still is sent when it goes on.
+          // Leaves out what a paused process sends when it resumes: it took those tokens before.
           .filter(
             ({ replica, sentMs }) =>
               !absences.some(
@@ -360,7 +361,7 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
           );
           const parted = apart.find((part) => part.fromMs <= toMs && part.toMs >= fromMs);
           const allowed = limit + (parted ? sharesOf(limit, parted.gateways) : 0);
-          // The way to the service takes longer for one request than for another.
+          // The latency to the service varies: 10 ms of the second do not count.
           const sent = times.slice(0, at + 1).filter((ms) => ms > fromMs + 10).length;
           return sent > allowed
             ? [`${sent} of ${allowed} in the second before ${toMs.toFixed(0)}`]
@@ -438,7 +439,7 @@ export function judge(history: History): Verdicts {
   return { violations, tried };
 }
 
-/** Looks at one after another. */
+/** Judges one after another: `wrong` returns what is wrong with it. */
 function judged<T>(all: Iterable<T>, wrong: (one: T) => readonly string[]): Verdict {
   let tried = 0;
   const found: string[] = [];
@@ -449,41 +450,41 @@ function judged<T>(all: Iterable<T>, wrong: (one: T) => readonly string[]): Verd
   return { tried, found };
 }
 
-/** The caller was told that the call did nothing, or failed. */
+/** Whether the caller was answered that the call did nothing, or failed. */
 function isDenied({ outcome }: CallRecord): boolean {
   return outcome === "refused" || outcome === "failed";
 }
 
-/** Whether a request was made for a call: those that come with one key to one gateway share it. */
+/** Whether a request was sent for a call: calls with one key at one gateway share a request. */
 function isOf(post: PostRecord, call: CallRecord, calls: History["calls"]): boolean {
   const { id, key, replica, beganMs, endedMs = Infinity } = call;
   const made = calls.find((other) => other.id === post.call);
   if (key === undefined || made?.key !== key) return id === post.call;
-  // Who was sent away before it left has no part in it, while another one goes on.
+  // A call that ended before the request left has no part in it.
   return replica === post.replica && beganMs < post.sentMs && post.sentMs < endedMs - wayMs;
 }
 
-/** Longest that an answer takes to its caller. */
+/** Longest that an answer takes to its caller, in milliseconds. */
 const wayMs = 3;
 
-/** Whether a state denies what a request has paid, or is about to. */
+/** Whether a state denies that a request has paid or will pay. */
 function isDenial(
   { method, knownMs = Infinity }: PostRecord,
   state: string,
   toldMs: number,
 ): boolean {
   if (state === "FAILED" || state === "NOT_FOUND") return true;
-  // A confirmation of which it is known that it goes on leaves the payment authorized. That may become
-  // known while somebody asks.
+  // AUTHORIZED is right once a gateway knows that the confirmation is pending; it may learn that
+  // during the look-up.
   return method === "ConfirmPayment" && state === "AUTHORIZED" && knownMs > toldMs;
 }
 
-/** What gateways spend in addition that are cut off from the budget, while one is not. */
+/** What all gateways but one may spend in addition when they are cut off from the shared budget. */
 function sharesOf(limit: number, gateways: number): number {
   return (gateways - 1) * Math.max(1, Math.floor((limit * 0.8) / gateways));
 }
 
-/** A new limit is known to all gateways so long after an answer has told it. */
+/** How long after the first answer with a new limit all gateways know it, in milliseconds. */
 const heardMs = 10_000;
 
 function wasAway(

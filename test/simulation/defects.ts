@@ -1,16 +1,16 @@
 import type { kept } from "./kept.ts";
 
-/** An error as somebody might make it: one place of the code, written otherwise. */
+/** A plausible mistake: one place of the code, replaced. */
 export interface Defect {
   readonly name: string;
-  /** Under `src`. */
+  /** Its path under `src`. */
   readonly file: string;
-  /** Stands there once: when it does not any more, the defect has to be planted anew. */
+  /** Text that the file contains once; if a change removes it, the defect must be adapted. */
   readonly line: string;
   readonly instead: string;
   /** The checks that may find it. */
   readonly brokenChecks: readonly string[];
-  /** The seed of a history that showed it when this was written, or one that is kept. */
+  /** The seed of a history that showed it when this was written, or the name of a kept history. */
   readonly shownBy: number | keyof typeof kept;
 }
 

@@ -1,6 +1,6 @@
 import type { History } from "./history.ts";
 
-/** A history as people read it: who tells whom what, one message a line. */
+/** Draws a history as a sequence diagram, one message a line. */
 export function diagramOf({ lines }: Pick<History, "lines">): string {
   const lanes = lanesOf(lines.flatMap(({ from, to }) => [from, to]));
   const widths = lanes.map((lane) => Math.max(lane.length, 3) + 1);
@@ -22,7 +22,7 @@ export function diagramOf({ lines }: Pick<History, "lines">): string {
   return [`${"ms".padStart(10)}  ${head}`, ...rows].join("\n");
 }
 
-/** Those who ask stand left of those who are asked. */
+/** From left to right: watchers, callers, gateways, the store, the service. */
 function lanesOf(names: readonly string[]): string[] {
   const order = (name: string) =>
     ["callers", "gateway", "all", "store", "service"].findIndex((each) => name.startsWith(each));

@@ -1,10 +1,10 @@
-/** What callers, the service and watchers saw of one simulation: all that the checker knows. */
+/** What callers, the service and watchers saw of one simulation: all that the checks judge by. */
 export interface History {
-  /** When it was over. */
+  /** When the history ended. */
   readonly endedMs: number;
   readonly calls: readonly CallRecord[];
   readonly posts: readonly PostRecord[];
-  /** When each request left for the service, and what it allowed then. */
+  /** When each request left for the service, and from which gateway. */
   readonly requests: readonly RequestRecord[];
   readonly callbacks: readonly CallbackRecord[];
   readonly shown: readonly ShownRecord[];
@@ -12,32 +12,32 @@ export interface History {
   readonly watchers: readonly WatcherRecord[];
   readonly resumed: readonly ResumeRecord[];
   readonly looks: readonly LookRecord[];
-  /** All that the log has at the end, in order. */
+  /** The whole log at the end, in order. */
   readonly log: readonly LoggedEvent[];
-  /** By external_id, what the gateway says at the end, and what the service's ledger does. */
+  /** For each external_id, what the gateway reports at the end and what the ledger has. */
   readonly ends: readonly EndRecord[];
-  /** Times at which a process stood still or was gone, for what cannot be expected of it then. */
+  /** When a gateway was paused or dead: the checks expect less of it then. */
   readonly absences: readonly {
     readonly replica: string;
     readonly fromMs: number;
     readonly toMs: number;
   }[];
-  /** The limits of the service, by when they began, and when an answer told the gateways. */
+  /** The limits of the service: when each began, and when an answer first told a gateway. */
   readonly limits: readonly {
     readonly fromMs: number;
     readonly perSecond: number;
     readonly toldMs?: number;
   }[];
   /**
-   * Times at which some gateways may have been cut off from a budget that others reached, and how many
-   * there are: each of them then goes on with its share.
+   * When some gateways may have been cut off from the shared budget while others reached it, and
+   * how many gateways there are in all: one that is cut off goes on with its share.
    */
   readonly apart: readonly {
     readonly fromMs: number;
     readonly toMs: number;
     readonly gateways: number;
   }[];
-  /** Whether each gateway serves again, once all was done. */
+  /** Whether each gateway serves again at the end. */
   readonly gateways: readonly { readonly name: string; readonly back: boolean }[];
   readonly lines: readonly Line[];
 }
@@ -51,9 +51,9 @@ export interface Line {
 }
 
 /**
- * - `paid`, `pending`, `failed`: the service's word;
- * - `refused`: the caller was told that the call did nothing;
- * - `unknown`: told that nobody knows;
+ * - `paid`, `pending`, `failed`: the service answered so;
+ * - `refused`: the gateway answered that the call did nothing;
+ * - `unknown`: the gateway answered that the outcome is unknown;
  * - `gone`: the caller left, or its connection was lost.
  */
 export type CallOutcome = "paid" | "pending" | "failed" | "refused" | "unknown" | "gone";
@@ -61,7 +61,7 @@ export type CallOutcome = "paid" | "pending" | "failed" | "refused" | "unknown" 
 /** One call of a caller that moves money. */
 export interface CallRecord {
   readonly id: string;
-  /** Names what was asked for: repeats with a key have the same. */
+  /** The name of the request: repeats with a key share it. */
   readonly request: string;
   readonly key?: string | undefined;
   readonly method: string;
@@ -69,7 +69,7 @@ export interface CallRecord {
   readonly replica: string;
   readonly beganMs: number;
   readonly deadlineMs?: number | undefined;
-  /** It waited for the end by itself: neither did it leave nor did its gateway die. */
+  /** When the caller got the outcome; absent if it left or its gateway died. */
   endedMs?: number;
   outcome?: CallOutcome;
   /** The id of the payment in the answer. */
@@ -89,12 +89,14 @@ export interface PostRecord {
   readonly replica: string;
   readonly sentMs: number;
   readonly arrivedMs: number;
-  /** The service refused to look at it. */
+  /** The service rejected it with Too Many Requests. */
   readonly tooMany: boolean;
   paymentId?: string;
-  /** It moved money, or will have. */
+  /** It moved money, or will. */
   charged: boolean;
-  /** When a gateway had the service's understandable word on it: answer, callback, look-up. */
+  /**
+   * When a gateway first received a statement on it that it understands: answer, callback, look-up.
+   */
   knownMs?: number;
 }
 
@@ -103,7 +105,7 @@ export interface RequestRecord {
   readonly replica: string;
 }
 
-/** A callback, however often it was sent. */
+/** One callback, with the answers to all its deliveries. */
 export interface CallbackRecord {
   readonly id: string;
   readonly answers: { readonly atMs: number; readonly status: number }[];
@@ -111,20 +113,20 @@ export interface CallbackRecord {
 
 export interface LoggedEvent {
   readonly cursor: string;
-  /** When the log took it. */
+  /** When the log stored it. */
   readonly storedMs: number;
   readonly externalId: string;
   readonly state: string;
-  /** The callback that it came by. */
+  /** The callback that it comes from. */
   readonly callback?: string | undefined;
-  /** `UNKNOWN`, `SETTLED`, `NOT_DONE`, `NEEDS_OPERATOR`: what became of a call. */
+  /** The outcome of a call: `UNKNOWN`, `SETTLED`, `NOT_DONE`, `NEEDS_OPERATOR`. */
   readonly callOutcome?: string | undefined;
 }
 
 export interface ShownRecord extends LoggedEvent {
   readonly watcher: string;
   readonly atMs: number;
-  /** The current state, with which a watch without a cursor begins. */
+  /** It is the current state, with which a watch without a cursor begins. */
   readonly isFirst: boolean;
 }
 
@@ -132,18 +134,18 @@ export interface ShownRecord extends LoggedEvent {
 export interface ResumeRecord {
   readonly watcher: string;
   readonly cursor: string;
-  /** It was told that there is no such place in the log any more. */
+  /** The gateway answered OUT_OF_RANGE: the log does not have this cursor any more. */
   refused: boolean;
 }
 
 export interface WatcherRecord {
   readonly id: string;
   readonly externalId?: string | undefined;
-  /** Where it began, told by the gateway or by the first event. */
+  /** The cursor at which it began, from the gateway or from the first event. */
   from?: string;
 }
 
-/** What a caller was told who asked for a payment or payout. */
+/** An answer of GetPayment or GetPayout. */
 export interface LookRecord {
   readonly externalId: string;
   readonly askedMs: number;
@@ -157,6 +159,6 @@ export interface EndRecord {
   readonly state: string;
   readonly unknown: boolean;
   readonly needsOperator: boolean;
-  /** By the ledger. */
+  /** The state by the service's ledger. */
   readonly expected: string;
 }

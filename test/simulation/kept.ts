@@ -14,7 +14,7 @@ function store(atMs: number, forMs: number, trouble: StoreTrouble, replica = 0):
   return { do: "store", atMs, forMs, replica, trouble, share: 1 };
 }
 
-/** Histories that broke a promise once, or would, in their fewest steps. They run for ever. */
+/** Shrunk histories that once broke a promise, or would. The tests run them each time. */
 export const kept = {
   "a payment is answered, and the store does not hear of it": plan([
     { ...pay, turns: ["pending"], callbacks: "late" },
@@ -150,7 +150,7 @@ export const kept = {
   "a failover takes an event away that was stored and not held yet": {
     ...{ seed: 1, perSecond: 50, replicas: 2, replication: { lagMs: 600, waits: true } },
     steps: [
-      // By then the servers know the scripts.
+      // This payment makes the server load the scripts before the next one.
       { ...pay, atMs: 200, id: "order-9.1", externalId: "order-9" },
       { ...pay, atMs: 5_000 },
       {

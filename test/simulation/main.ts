@@ -1,11 +1,11 @@
 /**
- * Makes histories by machine, and tells which promises are broken in them.
+ * Makes random histories, and prints which promises are broken in them.
  *
  *   npm run simulate -- [--histories <n>] [--seed <first>] [--store memory|sqlite|redis]
  *                       [--jobs <processes>] [--defect <name>] [--print]
  *
- * With `--print` each broken history is shrunk and printed as a diagram. With a defect (see defects.ts)
- * it stops at the first history that shows it.
+ * With `--print` each broken history is shrunk and printed as a diagram. With a defect (see
+ * defects.ts) it stops at the first history that shows it.
  */
 import { writeSync } from "node:fs";
 import { parseArgs } from "node:util";

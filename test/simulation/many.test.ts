@@ -11,7 +11,7 @@ import { runSeed } from "./run.ts";
 const [defect] = defects as [(typeof defects)[0]];
 
 describe("many histories, made by processes of their own", () => {
-  test("are those that one process makes, each once", async () => {
+  test("are the same as those of one process, each made once", async () => {
     const alone = { calls: 0, shown: 0, virtualMs: 0 };
     for (let seed = 7; seed < 37; seed++) {
       const { history } = await runSeed(seed);
@@ -26,12 +26,12 @@ describe("many histories, made by processes of their own", () => {
       assert.deepEqual(broken, []);
       const { histories, calls, shown, virtualMs } = figures;
       assert.deepEqual({ histories, calls, shown, nextSeed }, { ...counted(alone), nextSeed: 37 });
-      // Added in another order.
+      // Rounded, since the sum is added up in another order.
       assert.equal(virtualMs.toFixed(3), alone.virtualMs.toFixed(3));
     }
   });
 
-  test("tell the seeds of those that are broken, and draw them", async () => {
+  test("report the broken ones by seed, with a diagram", async () => {
     const told: number[] = [];
     const { broken } = await runMany({
       ...{ first: 1, histories: 40, store: "memory", jobs: 2, defect: defect.name, print: true },
@@ -48,7 +48,7 @@ describe("many histories, made by processes of their own", () => {
     }
   });
 
-  test("end early when that is asked for, and tell which seeds were tried", async () => {
+  test("end early when they are aborted, and report which seeds were tried", async () => {
     const stopping = new AbortController();
     const { figures, nextSeed } = await runMany({
       ...{ first: 1, histories: 1_000_000, store: "memory", jobs: 2, signal: stopping.signal },
@@ -58,7 +58,7 @@ describe("many histories, made by processes of their own", () => {
     assert.ok(nextSeed - 1 <= figures.histories, `${nextSeed} of ${figures.histories}`);
   });
 
-  test("are none when it was ended before", async () => {
+  test("are not made when they were aborted before", async () => {
     const { figures } = await runMany({
       ...{ first: 1, histories: 40, store: "memory", signal: AbortSignal.abort() },
     });
@@ -69,7 +69,7 @@ describe("many histories, made by processes of their own", () => {
     ["is gone", "SIGKILL"],
     ["stands still", "SIGSTOP"],
   ] as const) {
-    test(`tell which were not tried when their process ${how}`, async () => {
+    test(`report the seeds that were not tried when their process ${how}`, async () => {
       const workers: ChildProcess[] = [];
       const { figures, broken, nextSeed } = await runMany({
         ...{ first: 1, histories: 1_000, store: "memory", jobs: 1, silentMs: 2_000 },
@@ -87,23 +87,23 @@ describe("many histories, made by processes of their own", () => {
 });
 
 describe("npm run simulate", () => {
-  test("tells the totals", async () => {
+  test("prints the totals", async () => {
     const { child, said } = simulate("--histories", "30", "--jobs", "2");
     assert.deepEqual(await once(child, "exit"), [0, null]);
     assert.match(await said, /^30 histories on memory in .* calls a second\): .* 0 broken$/m);
     assert.match(await said, /^\| \| never answered \| calls \| [1-9]\d+ \| 0 \|/m);
   });
 
-  test("ends with 1 when a promise is broken, and tells the seed", async () => {
+  test("exits with 1 when a promise is broken, and prints the seed", async () => {
     const { child, said } = simulate("--histories", "400", "--defect", defect.name);
     assert.deepEqual(await once(child, "exit"), [1, null]);
     const [, seed] = /^broken: sent while another is open: seeds (\d+)/m.exec(await said) ?? [];
     assert.match(await said, new RegExp(`^seed ${seed}: sent while another is open: request`, "m"));
   });
 
-  test("ends on SIGINT and tells how far it came", async () => {
+  test("exits on SIGINT, and prints which seeds were tried", async () => {
     const { child, said } = simulate("--histories", "1000000", "--jobs", "1");
-    // It has begun.
+    // Wait until it has begun.
     await once(child.stdout, "data");
     child.kill("SIGINT");
     assert.deepEqual(await once(child, "exit"), [130, null]);

@@ -3,20 +3,20 @@ import { availableParallelism } from "node:os";
 import type { Violation } from "./checks.ts";
 import { addTried } from "./table.ts";
 
-/** What the gateways of a simulation keep their state in. */
+/** The stores in which the gateways of a simulation keep their state. */
 export const storeNames = ["memory", "sqlite", "redis"] as const;
 export type StoreName = (typeof storeNames)[number];
 
-/** What a worker is told first. */
+/** The settings that a worker process starts with. */
 export interface Orders {
   readonly store: StoreName;
-  /** Planted into the code, by name. */
+  /** The name of the defect that is planted into the code. */
   readonly defect?: string | undefined;
   /** Broken histories are shrunk and drawn. */
   readonly print?: boolean | undefined;
 }
 
-/** What was in some histories. */
+/** Totals of some histories. */
 export interface Figures {
   histories: number;
   calls: number;
@@ -24,7 +24,7 @@ export interface Figures {
   charged: number;
   callbacks: number;
   shown: number;
-  /** Times that a gateway stood still or was gone. */
+  /** How often a gateway was paused or dead. */
   absences: number;
   failovers: number;
   virtualMs: number;
@@ -35,11 +35,11 @@ export interface Figures {
 export interface Broken {
   readonly seed: number;
   readonly violations: readonly Violation[];
-  /** Its fewest steps, drawn. */
+  /** The shrunk history as a diagram. */
   readonly drawing?: string | undefined;
 }
 
-/** What a worker tells: it is ready for the first range, or through with one. */
+/** A message of a worker: it is ready for its first range, or has finished one. */
 export type Told = "ready" | { readonly figures: Figures; readonly broken: readonly Broken[] };
 
 /** A range of seeds. */
@@ -69,7 +69,7 @@ export interface Many extends Orders {
   readonly onBroken?: (broken: Broken) => void;
   readonly onFigures?: (figures: Figures) => void;
   readonly onProcess?: (worker: ChildProcess) => void;
-  /** A process that tells nothing for so long is ended, in milliseconds. */
+  /** A process that sends nothing for this long is killed, in milliseconds. */
   readonly silentMs?: number;
   /** Ends it early. */
   readonly signal?: AbortSignal;
@@ -84,8 +84,8 @@ export interface Result {
 }
 
 /**
- * Makes the histories of many seeds in processes of their own, where nothing else takes their time: a
- * test runner, for one, that looks at each promise.
+ * Makes the histories of many seeds in processes of their own, where nothing slows them down, such
+ * as a test runner that tracks each promise.
  */
 export async function runMany(options: Many): Promise<Result> {
   const { first, histories, jobs = availableParallelism(), signal } = options;
@@ -93,7 +93,7 @@ export async function runMany(options: Many): Promise<Result> {
   const broken: Broken[] = [];
   const underWay = new Set<Range>();
   const end = first + histories;
-  // On Redis they take longer.
+  // Histories on Redis take longer.
   const size = options.store === "redis" ? 2 : 20;
   let next = first;
   const take = (): Range | undefined => {
@@ -118,7 +118,7 @@ export async function runMany(options: Many): Promise<Result> {
           for (const one of told.broken) found(one);
           options.onFigures?.(figures);
         },
-        // It stays under way: not all of its seeds were tried.
+        // The range stays in `underWay`, since not all of its seeds were tried.
         lost({ first, last }, why) {
           const check = "the simulation does not end";
           found({
@@ -139,19 +139,19 @@ export async function runMany(options: Many): Promise<Result> {
 interface Work {
   take(): Range | undefined;
   done(range: Range, told: Exclude<Told, "ready">): void;
-  /** The process ended, or was ended, while it made these. */
+  /** The process ended, or was killed, while it worked on this range. */
   lost(range: Range, why: string): void;
 }
 
-/** One process, from its start until it is gone. */
+/** Runs one worker process from its start to its exit. */
 async function work(options: Many, each: Work): Promise<void> {
   const { store, defect, print, signal, silentMs = 300_000 } = options;
   if (signal?.aborted) return;
   const orders: Orders = { store, defect, print };
   const worker = fork(new URL("worker.ts", import.meta.url), [JSON.stringify(orders)], {
-    // Most of what a history makes is garbage when it ends; where its errors were made, nobody asks.
+    // Most objects of a history are garbage when it ends; stack traces are not needed.
     execArgv: ["--max-semi-space-size=32", "--stack-trace-limit=0"],
-    // What interrupts this process lets it end in its own time.
+    // SIGINT from the terminal does not reach the worker: it ends after its current history.
     detached: true,
   });
   let range: Range | undefined;
@@ -168,7 +168,7 @@ async function work(options: Many, each: Work): Promise<void> {
     if (told !== "ready" && range) each.done(range, told);
     range = each.take();
     if (!range) return leave();
-    // It may be gone meanwhile, which is heard of otherwise.
+    // Ignore errors: the worker may have exited, which `endOf` reports.
     worker.send(range, () => {});
     silence = setTimeout(() => worker.kill("SIGKILL"), silentMs);
   };

@@ -4,7 +4,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 /** The merchant account of all simulations. */
 export const account = "shop";
 
-/** What the gateways are known by, and what callbacks are signed with. */
+/** The gateways' password at the service, which also signs callbacks. */
 export const password = "password";
 
 export const merchant = {

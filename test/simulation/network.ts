@@ -5,33 +5,33 @@ import { asNobody, currentProcess, type Process, type Scheduler } from "./schedu
 
 interface Trouble {
   readonly kind: StoreTrouble;
-  /** Absent: of all. */
+  /** Absent: all replicas. */
   readonly replica: string | undefined;
   readonly share: number;
   readonly untilMs: number;
 }
 
-/** How far the messages of one connection have come, each way, by the clock of the simulation. */
+/** When the last message of a connection arrives, each way, by the clock of the simulation. */
 export interface Lane {
   thereMs: number;
   backMs: number;
 }
 
 interface Message<T> {
-  /** It must not be heard twice. */
+  /** It must not be delivered twice. */
   readonly once: boolean;
   /** Absent: messages may overtake each other. */
   readonly lane?: Lane;
-  /** The store does what it is told. */
+  /** Runs the request in the store. */
   obey(): Promise<T>;
   answered(outcome: T): void;
-  /** The connection broke; it may have been obeyed all the same. */
+  /** Called when the connection breaks; the store may have run the request all the same. */
   cut(): void;
 }
 
 /**
- * The way between the replicas and the store. A message may be late, or lost before it is heard or
- * after it was obeyed; it may be heard twice; a connection may be cut, and the store stand still.
+ * The network between the replicas and the store. A request may be late, lost, or delivered twice,
+ * and its answer may be lost; a connection may be cut, and the store may stall.
  */
 export class StoreNetwork {
   readonly #scheduler: Scheduler;
@@ -45,7 +45,7 @@ export class StoreNetwork {
     this.#recorder = recorder;
   }
 
-  /** Messages that take longer than usual, and are still to be obeyed, also of those who have died since. */
+  /** Late messages that the store has yet to run, those of processes that died included. */
   get heldUp(): number {
     return this.#heldUp;
   }
@@ -56,7 +56,7 @@ export class StoreNetwork {
     for (const cut of [...this.#cut]) cut();
   }
 
-  /** Hears when connections are cut. @returns what takes it back */
+  /** Calls `hear` when connections are cut. @returns a function that removes `hear` */
   onCut(hear: () => void): () => void {
     this.#cut.add(hear);
     return () => this.#cut.delete(hear);
@@ -67,8 +67,9 @@ export class StoreNetwork {
   }
 
   /**
-   * One question to the store, and its answer.
-   * @throws GatewayError UNAVAILABLE when none came in time: it may have been obeyed all the same
+   * Sends a request to the store and returns the answer.
+   * @throws GatewayError UNAVAILABLE if no answer arrives in time; the store may have run the
+   * request
    */
   ask<T>(what: string, work: () => T | Promise<T>, answerMs = 500): Promise<T> {
     const scheduler = this.#scheduler;
@@ -88,7 +89,7 @@ export class StoreNetwork {
         process,
       );
       this.pass(what, process, {
-        // A connection that delivers events is opened once.
+        // `follow` opens a connection that delivers events: it must not be opened twice.
         once: what === "follow",
         async obey() {
           try {
@@ -110,13 +111,13 @@ export class StoreNetwork {
     });
   }
 
-  /** A message on its way to the store, and what was made of it on its way back. */
+  /** Carries a message to the store, and its outcome back. */
   pass<T>(what: string, process: Process, message: Message<T>): void {
     const scheduler = this.#scheduler;
     const { once, lane, obey, answered, cut } = message;
     const found = this.troubleOf(process);
     const trouble = found === "doubles" && once ? undefined : found;
-    /** On a connection nothing overtakes what was sent before. */
+    /** On a connection no message overtakes an earlier one. */
     const inLane = (way: keyof Lane, ms: number) => {
       if (!lane) return ms;
       lane[way] = Math.max(lane[way], scheduler.nowMs + ms);
@@ -160,7 +161,7 @@ export class StoreNetwork {
     }
   }
 
-  /** What befalls the next message of a process. */
+  /** The trouble that the next message of a process meets, if any. */
   troubleOf({ name }: Process): Exclude<StoreTrouble, "stalls"> | undefined {
     if (this.#troubles.length === 0) return undefined;
     const { nowMs, random } = this.#scheduler;
@@ -172,7 +173,7 @@ export class StoreNetwork {
     return undefined;
   }
 
-  /** A store that stands still obeys when it goes on. */
+  /** How long a stalled store delays a message of a process. */
   stalledMs({ name }: Process): number {
     const { nowMs } = this.#scheduler;
     const ends = this.#troubles
@@ -182,5 +183,5 @@ export class StoreNetwork {
   }
 }
 
-/** Longest that a message takes without trouble. */
+/** Longest that a message takes without trouble, in milliseconds. */
 const usualMs = 2;

@@ -17,26 +17,26 @@ export type Turn =
   | "declineAsData"
   /** Too Many Requests, whatever the budget. */
   | "tooMany"
-  /** It pays, and its connection is reset instead of an answer. */
+  /** It pays, and resets the connection instead of answering. */
   | "payThenReset"
   | "payThenSilence"
   | "payThenHtml"
   | "payThenHalf"
   | "payThenOwnError"
-  /** It pays, and the answer is that to another request. */
+  /** It pays, and answers about another payment. */
   | "payThenForeign"
   | "resetBefore"
   | "silenceBefore"
   | "ownErrorBefore"
-  /** The request is held up on its way, for longer than the gateway waits, and pays then. */
+  /** The request arrives when the gateway does not wait for it any more, and pays then. */
   | "payLate"
-  /** The answer takes its time, and comes. */
+  /** It pays, and answers slowly, sometimes after the gateway's timeout. */
   | "paySlowly";
 
-/** How the callbacks of a payment come. */
+/** When, how often and in which order the callbacks of a payment are sent. */
 export type Callbacks = "early" | "soon" | "late" | "twice" | "never" | "reversed";
 
-/** One thing that is done in a simulation, at `atMs`. */
+/** One step of a simulation, at `atMs`. */
 export type Step =
   | PayStep
   | WatchStep
@@ -52,7 +52,7 @@ export type Step =
       readonly replica: number;
       readonly forMs: number;
     }
-  /** Messages to the store, of one replica or of all, are in trouble. */
+  /** Messages of one gateway, or of all, to the store are in trouble. */
   | {
       readonly do: "store";
       readonly atMs: number;
@@ -67,11 +67,11 @@ export type Step =
       readonly forMs: number;
       readonly trouble: "refuses" | "silent";
     }
-  /** Nothing reaches the replica of the store. */
+  /** Nothing reaches the store's replica. */
   | { readonly do: "replica"; readonly atMs: number; readonly forMs: number }
-  /** The store is replaced by its replica, whose clock is so far ahead, or behind. */
+  /** The store's replica replaces it; its clock is ahead by `aheadMs`, or behind if negative. */
   | { readonly do: "failOver"; readonly atMs: number; readonly aheadMs: number }
-  /** The service allows so many requests a second from now on. */
+  /** From now on the service allows this many requests a second. */
   | { readonly do: "limit"; readonly atMs: number; readonly perSecond: number }
   /** Many cheap calls at once, to use the budget up. */
   | {
@@ -92,7 +92,7 @@ export type StoreTrouble =
 export interface PayStep {
   readonly do: "pay";
   readonly atMs: number;
-  /** Names the request, also to the service. */
+  /** The name of the request, which the service sees too. */
   readonly id: string;
   readonly method: Method;
   readonly externalId: string;
@@ -100,14 +100,14 @@ export interface PayStep {
   readonly key?: string;
   readonly held?: boolean;
   readonly deadlineMs?: number;
-  /** The caller goes away then. */
+  /** The caller leaves after this time. */
   readonly leavesAfterMs?: number;
-  /** What the service does with each request of this name that reaches it; then it pays. */
+  /** What the service does with each request of this name in turn; afterwards it pays. */
   readonly turns: readonly Turn[];
   readonly callbacks: Callbacks;
-  /** So often it is tried again after a definite failure. */
+  /** How often the caller tries again after a definite failure. */
   readonly retries: number;
-  /** The same request with the same key, elsewhere. */
+  /** Repeats of the same request with the same key, at these gateways. */
   readonly echoes: readonly { readonly afterMs: number; readonly replica: number }[];
 }
 
@@ -122,7 +122,7 @@ export interface WatchStep {
   readonly cutsAfterMs: readonly number[];
 }
 
-/** All that happens in one history, but for what the code under test does. */
+/** Everything that happens in one history, except what the code under test does. */
 export interface Plan {
   readonly seed: number;
   readonly replicas: number;
@@ -130,7 +130,7 @@ export interface Plan {
   readonly steps: readonly Step[];
   /** Absent: the store has no replica. */
   readonly replication?: Replication;
-  /** The service answers twice at times. */
+  /** The service sends some answers twice. */
   readonly answersTwice?: boolean;
   /** How far the wall clock of each gateway is ahead of the true one; absent: none is. */
   readonly aheadMs?: readonly number[];
@@ -138,18 +138,18 @@ export interface Plan {
 
 /** The replica of a store. */
 export interface Replication {
-  /** What the store was told reaches the replica so much later. */
+  /** How much later a write reaches the replica. */
   readonly lagMs: number;
   /** The gateways wait until the replica holds what they acknowledge. */
   readonly waits: boolean;
 }
 
-/** A payout's external_id tells its kind. */
+/** The plans name payouts `out-…` and payments `order-…`. */
 export function isPayout(externalId: string): boolean {
   return externalId.startsWith("out");
 }
 
-/** The history of a seed. */
+/** The plan of a seed. */
 export function planOf(seed: number, { oneProcess = false, failsOver = false } = {}): Plan {
   const basic = basicPlanOf(seed, oneProcess);
   const answersTwice = new Random(seed, "answers").chance(0.1);
@@ -157,7 +157,9 @@ export function planOf(seed: number, { oneProcess = false, failsOver = false } =
   return failsOver ? withClocks(withFailOver(plan)) : plan;
 }
 
-/** Half of the stores have a replica that those who write wait for, which takes over at times. */
+/**
+ * Gives half of the stores a replica that writers wait for, and that takes over in some histories.
+ */
 function withFailOver(plan: Plan): Plan {
   const random = new Random(plan.seed, "replica");
   if (random.chance(0.5)) return plan;
@@ -299,7 +301,7 @@ function basicPlanOf(seed: number, oneProcess: boolean): Plan {
     return { do: "look", atMs, externalId: random.pick(calls).externalId, replica: replica() };
   }
 
-  /** Trouble finds more where something is under way. */
+  /** A fault is near a call in most cases: it finds more while something is under way. */
   function fault(): Step {
     const calls = steps.filter((step) => step.do === "pay");
     const call = random.pick(calls);
@@ -327,7 +329,7 @@ function basicPlanOf(seed: number, oneProcess: boolean): Plan {
   }
 }
 
-/** What one process could not write to its disk is gone if it dies: nothing else is promised. */
+/** A single process that dies loses what it could not write to its disk: no promise covers that. */
 function isBeyondPromise(step: Step, steps: readonly Step[]): boolean {
   if (step.do !== "store" || !steps.some((other) => other.do === "kill")) return false;
   return step.trouble === "losesRequests" || step.trouble === "cuts";

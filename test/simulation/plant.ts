@@ -8,8 +8,8 @@ const root = new URL("../../", import.meta.url).href;
 const planted: Defect[] = [];
 
 /**
- * The simulation of the code with a defect in it; the code without it stays loaded beside.
- * @throws Error when what is to be replaced does not stand there, once
+ * Loads the simulation of the code with a defect in it, beside the code without it.
+ * @throws Error unless the text to replace occurs exactly once
  */
 export async function planting(defect: Defect): Promise<Simulation> {
   textWith(defect);
@@ -18,7 +18,7 @@ export async function planting(defect: Defect): Promise<Simulation> {
   return await import(`./run.ts?defect=${n}`);
 }
 
-/** All that may differ imports what may differ. */
+/** A module with a defect's variant imports the same variant of all modules that may differ. */
 const resolve: NonNullable<Parameters<typeof registerHooks>[0]["resolve"]> = (
   specifier,
   context,
@@ -36,7 +36,7 @@ const load: NonNullable<Parameters<typeof registerHooks>[0]["load"]> = (url, con
   const defect = planted[Number(variant)];
   if (defect && defect.file === file) return { ...loaded, source: textWith(defect) };
   if (file !== "redis/script.ts" || !defect?.file.endsWith(".lua")) return loaded;
-  // Scripts are read when the rooms that run them are loaded.
+  // A Lua script is read when the module that runs it is loaded.
   const reading = 'readFileSync(file, "utf8")';
   const source = String(loaded.source);
   if (!source.includes(reading)) throw new Error(`${defect.name}: scripts are read otherwise`);

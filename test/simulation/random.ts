@@ -1,4 +1,4 @@
-/** Numbers by a seed, the same ones each time. */
+/** Random numbers, the same ones for the same seed and stream. */
 export class Random {
   #state: number;
 

@@ -12,7 +12,7 @@ import type {
   WatcherRecord,
 } from "./history.ts";
 
-/** The caller's call that the code which runs is for. */
+/** The id of the caller's call for which the current code runs. */
 const call = new AsyncLocalStorage<string>();
 
 export function currentCall(): string | undefined {
@@ -23,7 +23,7 @@ export function inCall<T>(id: string, work: () => T): T {
   return call.run(id, work);
 }
 
-/** Writes a history down while it happens. */
+/** Records a history while it happens. */
 export class Recorder {
   readonly calls: CallRecord[] = [];
   readonly posts: PostRecord[] = [];

@@ -14,7 +14,7 @@ const histories = 25;
 describe("on a real Redis", { skip: withoutRedis }, () => {
   after(closeRedis);
 
-  test(`nothing is broken in ${histories} histories`, async () => {
+  test(`no promise is broken in ${histories} histories`, async () => {
     let [charged, failovers, shown] = [0, 0, 0];
     for (let seed = 1; seed <= histories; seed++) {
       const { plan, history, violations } = await runSeed(seed, "redis");
@@ -27,7 +27,7 @@ describe("on a real Redis", { skip: withoutRedis }, () => {
     assert.ok(charged > histories / 4 && failovers > histories / 10 && shown > histories);
   });
 
-  describe("what was broken once stays whole", () => {
+  describe("a kept history breaks no promise", () => {
     for (const [name, plan] of Object.entries(kept)) {
       test(name, async () => {
         assert.deepEqual((await runPlan(plan, "redis")).violations, []);
@@ -47,7 +47,7 @@ describe("on a real Redis", { skip: withoutRedis }, () => {
     assert.ok(failovers > 0);
   });
 
-  describe("a defect that is planted into a script is found, by the check that it breaks", () => {
+  describe("a defect in a script breaks one of its checks", () => {
     for (const defect of redisDefects) {
       test(defect.name, async () => {
         const { runSeed, runPlan } = await planting(defect);
@@ -65,7 +65,7 @@ describe("on a real Redis", { skip: withoutRedis }, () => {
     }
   });
 
-  test("what a failover loses that nobody waits for is found", async () => {
+  test("the checks find what a failover loses when no gateway waits for the replica", async () => {
     const lost = new Set<string>();
     for (let seed = 1; seed <= 400 && lost.size === 0; seed++) {
       const { plan } = await runSeed(seed, "redis");

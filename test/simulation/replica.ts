@@ -10,7 +10,7 @@ import { account, keyrings, merchant } from "./merchant.ts";
 import { Process } from "./scheduler.ts";
 import type { ReplicaStores, Stores } from "./stores/stores.ts";
 
-/** How patient the gateways of all simulations are: their defaults, made shorter. */
+/** The timeouts of the gateways in all simulations. */
 export const times = {
   maxWaitMs: 1_000,
   timeoutMs: 2_000,
@@ -20,7 +20,7 @@ export const times = {
   giveUpMs: 90_000,
 } as const;
 
-/** One gateway process: the rooms joined as `src/app/gateway.ts` joins them, without the edges. */
+/** One gateway process: the parts that `src/app/gateway.ts` joins, without servers for its APIs. */
 export class Replica {
   readonly name: string;
   readonly #stores: Stores;
@@ -39,7 +39,7 @@ export class Replica {
     this.process = new Process(name, aheadMs);
   }
 
-  /** Rejects while it starts and cannot. */
+  /** Rejects before `start`, and if the start failed. */
   get core(): Promise<RunningCore> {
     return this.#core ?? Promise.reject(new Error("not started"));
   }
@@ -65,7 +65,10 @@ export class Replica {
     this.process.kill();
   }
 
-  /** Leaves nothing behind: a rest that can be ended is kept, with all that it knows, until it ends. */
+  /**
+   * Kills the process and closes its reconcilers: a pause of theirs that is not ended would keep
+   * all their objects in memory.
+   */
   close(): void {
     this.kill();
     for (const reconciler of this.#reconcilers) void reconciler.close();

@@ -8,7 +8,7 @@ import { closeRedis, emptyRedis } from "./stores/real-redis.ts";
 import { createRedisStores } from "./stores/redis.ts";
 import { createSqliteStores } from "./stores/sqlite.ts";
 
-/** How each is opened. */
+/** How each kind of store is opened. */
 export const forms: Readonly<Record<StoreName, Form>> = {
   memory: { open: createMemoryStores, oneProcess: false, failsOver: false },
   sqlite: { open: createSqliteStores, oneProcess: true, failsOver: false },
@@ -22,13 +22,13 @@ interface Form {
   readonly open: OpenStores;
   readonly oneProcess: boolean;
   readonly failsOver: boolean;
-  /** Before each history. */
+  /** Runs before each history. */
   readonly before?: () => Promise<void>;
-  /** When all are over. */
+  /** Runs after the last history. */
   readonly after?: () => Promise<void>;
 }
 
-/** What came of one plan. */
+/** The result of one plan. */
 export interface Run extends Verdicts {
   readonly plan: Plan;
   readonly history: History;
@@ -46,8 +46,9 @@ export async function runPlan(plan: Plan, form: StoreName = "memory"): Promise<R
 }
 
 /**
- * The fewest steps of a plan in which a check is still broken: what can be left out is left out, the
- * larger parts first, and what is left is made simpler.
+ * Shrinks a plan to few steps that still break the same check: leaves out steps, the larger parts
+ * first, and then simplifies the steps that remain.
+ * @throws Error if nothing is broken
  */
 export async function shrink({ plan, violations }: Run, form: StoreName = "memory"): Promise<Run> {
   const [first] = violations;

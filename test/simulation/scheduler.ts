@@ -4,10 +4,10 @@ import { syncBuiltinESMExports } from "node:module";
 import timersPromises from "node:timers/promises";
 import { Random } from "./random.ts";
 
-/** Whose code runs: timers that it sets are its own. */
+/** The process whose code runs: it owns the timers that the code sets. */
 const current = new AsyncLocalStorage<Process>();
 
-/** A process of the simulation: what it waits for comes to it only while it runs. */
+/** A process of the simulation: timers and answers reach it only while it runs. */
 export class Process {
   readonly name: string;
   /** How far its wall clock is ahead of the true one. */
@@ -15,7 +15,7 @@ export class Process {
   #state: "running" | "paused" | "dead" = "running";
   #held: (() => void)[] = [];
   readonly #onDeath = new Set<() => void>();
-  /** Made once: to enter it takes a third of the time of `current.run`. */
+  /** Made once: entering it takes a third of the time of `current.run`. */
   readonly #asItself = current.run(this, () => AsyncLocalStorage.snapshot());
 
   constructor(name: string, aheadMs = 0) {
@@ -31,7 +31,7 @@ export class Process {
     return this.#state === "paused";
   }
 
-  /** Runs what has come for it: now, or when it goes on; never once it is dead. */
+  /** Runs `work` now, or after `resume` if it is paused; never once it is dead. */
   run(work: () => void): void {
     if (this.#state === "running") this.#asItself(work);
     else if (this.#state === "paused") this.#held.push(work);
@@ -54,7 +54,7 @@ export class Process {
     this.#onDeath.clear();
   }
 
-  /** @returns what takes it back */
+  /** @returns a function that removes `hear` */
   onDeath(hear: () => void): () => void {
     this.#onDeath.add(hear);
     return () => this.#onDeath.delete(hear);
@@ -66,8 +66,8 @@ export function currentProcess(): Process | undefined {
 }
 
 /**
- * Runs as no process, and for no call: a server of the simulation, say, on behalf of a caller. To enter
- * what was there in the beginning takes less than to leave each store of what is there now.
+ * Runs `work` as no process and for no call, such as what a simulated server does for a caller.
+ * Entering the initial async context is faster than leaving each AsyncLocalStorage.
  */
 export const asNobody: <T>(work: () => T) => T = AsyncLocalStorage.snapshot();
 
@@ -75,13 +75,14 @@ interface Job {
   readonly atMs: number;
   readonly order: number;
   run: (() => void) | undefined;
-  /** Whom it comes for. */
+  /** The process that it runs in, if any. */
   readonly process: Process | undefined;
 }
 
 /**
- * Virtual time. Nothing in a simulation waits for real time: what is due next runs, then everything
- * that follows from it, and then the clock goes on to the next. The order is the same each time.
+ * Virtual time. Nothing in a simulation waits for real time: the job that is due next runs, then
+ * all that follows from it, then the clock moves on to the next job. The order is the same each
+ * time.
  */
 export class Scheduler {
   readonly #heap: Job[] = [];
@@ -89,7 +90,7 @@ export class Scheduler {
   #nowMs = 0;
   #order = 0;
   readonly random: Random;
-  /** Something escaped that nobody handles. */
+  /** The reason of the first unhandled rejection. */
   failure: unknown;
 
   constructor(seed: number) {
@@ -105,7 +106,7 @@ export class Scheduler {
     return Math.floor(epochMs + this.#nowMs);
   }
 
-  /** @returns what cancels it */
+  /** @returns a function that cancels it */
   after(ms: number, run: () => void, process?: Process): () => void {
     const atMs = this.#nowMs + Math.max(0, ms);
     const job: Job = { atMs, order: ++this.#order, run, process };
@@ -119,7 +120,7 @@ export class Scheduler {
     return new Promise((resolve) => this.after(ms, resolve, process));
   }
 
-  /** Asks a real server: until it answers, the clock of the simulation stands still. */
+  /** Waits for a real server: the clock of the simulation stops until it answers. */
   outside<T>(answer: Promise<T>): Promise<T> {
     const ended = answer.then(
       () => {},
@@ -130,7 +131,7 @@ export class Scheduler {
     return answer;
   }
 
-  /** Runs `step` until it returns false, and after each all that follows from what it did. */
+  /** Runs `step` until it returns false, and after each run all that follows from it. */
   async #each(step: () => boolean): Promise<void> {
     let goesOn = true;
     let failed: { error: unknown } | undefined;
@@ -146,7 +147,7 @@ export class Scheduler {
       await turn(() => {
         drain();
         while (goesOn && !failed && this.#outside.size === 0) {
-          // As `queueMicrotask` does, without the resource that it makes for each.
+          // Like `queueMicrotask`, but without an async resource for each call.
           void nothing.then(stepOn);
           drain();
         }
@@ -155,7 +156,7 @@ export class Scheduler {
     }
   }
 
-  /** What is made before the simulation runs, at its beginning. */
+  /** Runs `make` on virtual time, before the simulation runs. */
   prepare<T>(make: () => T): T {
     active = this;
     try {
@@ -166,8 +167,9 @@ export class Scheduler {
   }
 
   /**
-   * Runs until `isOver`, or nothing is left to do, or for so long at most; then `end`, and what follows
-   * from that at once: no simulation meets what the one before it left in the queues of the rooms.
+   * Runs until `isOver`, until no job is left, or up to `maxMs`. Then runs `end` and all jobs that
+   * are due at once, so that nothing left in shared queues of the code under test meets the next
+   * simulation.
    */
   async run(isOver: () => boolean, maxMs: number, end: () => void): Promise<void> {
     active = this;
@@ -257,7 +259,7 @@ function isBefore(a: Job, b: Job): boolean {
 }
 
 const realImmediate = setImmediate;
-/** The machine's own, also while a simulation runs. */
+/** The real timers, also while a simulation runs. */
 export const realTimers = { setTimeout, clearTimeout };
 
 /** Runs `work` in a turn of the event loop, where nothing else is under way. */
@@ -271,17 +273,17 @@ function turn(work: () => void): Promise<void> {
 }
 
 /**
- * Runs all promises and ticks that are queued, as Node.js itself does between two timers. To wait for a
- * turn of the event loop instead takes longer than what runs in it.
+ * Runs all queued promise callbacks and ticks, as Node.js itself does between two timers. Waiting
+ * for a turn of the event loop instead would take longer than the work in it.
  */
 const drain = (process as unknown as { _tickCallback(): void })._tickCallback;
 
-/** When every simulation begins. */
+/** The wall-clock time at which every simulation begins, in milliseconds. */
 export const epochMs = Date.UTC(2030, 0, 1);
 
 let active: Scheduler | undefined;
 
-/** What the code under test gets for a timer. */
+/** The timer object that the code under test gets. */
 class VirtualTimer {
   #cancel: () => void;
   readonly #again: () => () => void;
@@ -321,8 +323,8 @@ class VirtualTimer {
 let installed = false;
 
 /**
- * Gives this process the virtual clock, timers and randomness wherever the code under test asks for the
- * machine's: that code runs unchanged. Outside a simulation they are the machine's again.
+ * Replaces the clock, timers and randomness of this process by virtual ones, so that the code under
+ * test runs unchanged. Outside a simulation they behave like the real ones.
  */
 export function installVirtualTime(): void {
   if (installed) return;
@@ -362,7 +364,7 @@ export function installVirtualTime(): void {
     },
     setImmediate(run: Callback, ...args: unknown[]) {
       if (!active) return real.setImmediate(run, ...args);
-      // A turn of the event loop is no process's own: its queues are shared.
+      // Owned by no process: all processes share the queues that the code under test runs this way.
       const scheduler = active;
       return new VirtualTimer(() => scheduler.after(0, () => run(...args)));
     },

@@ -6,7 +6,7 @@ import type { Callbacks, Turn } from "./plan.ts";
 import { currentCall, type Recorder } from "./recorder.ts";
 import { asNobody, currentProcess, type Process, type Scheduler } from "./scheduler.ts";
 
-/** Where callbacks go: any gateway that is there. */
+/** A gateway that takes callbacks. */
 export interface CallbackTarget {
   readonly process: Process;
   receive(resource: "payments" | "payouts", body: Buffer, signature: string): Promise<number>;
@@ -16,16 +16,19 @@ export interface ServiceOptions {
   readonly scheduler: Scheduler;
   readonly recorder: Recorder;
   readonly perSecond: number;
-  /** Longest that a gateway waits for an answer. */
+  /** Longest that a gateway waits for an answer, in milliseconds. */
   readonly timeoutMs: number;
   readonly targets: () => readonly CallbackTarget[];
-  /** Answers that tell of a payment come twice at times, the second time for nobody, or for the next. */
+  /**
+   * Some answers about a payment are sent twice; the second one arrives on an idle connection, or
+   * as the answer to the next request.
+   */
   readonly answersTwice: boolean;
 }
 
 type Status = "pending" | "success" | "failure";
 
-/** One entry of the ledger: something that was to move money. */
+/** One entry of the ledger: an attempt to move money. */
 interface Attempt {
   readonly paymentId: string;
   readonly externalId: string;
@@ -36,16 +39,16 @@ interface Attempt {
   status: Status;
 }
 
-/** How requests of one name are dealt with. */
+/** What the service does with requests of one name. */
 export interface Orders {
   readonly turns: readonly Turn[];
   readonly callbacks: Callbacks;
   readonly held: boolean;
 }
 
-/** One that waits for an answer on a connection. */
+/** A request that waits for its answer on a connection. */
 interface Asking {
-  /** The answer's external_id is compared with this one; absent: it is not looked at. */
+  /** The gateway compares the answer's external_id with this one; absent: it cannot. */
   readonly externalId?: string | undefined;
   hear(message: Message): void;
 }
@@ -55,13 +58,13 @@ interface Message {
   readonly status: number;
   readonly body: string;
   readonly headers: Record<string, string>;
-  /** Whose answer it is. */
+  /** The request that it answers. */
   readonly to: Asking;
-  /** It came to who had asked. */
+  /** Called when it reaches the request that it answers. */
   onHeard(): void;
 }
 
-/** HTTP/1.1: what comes is the answer to the request that was written last. */
+/** HTTP/1.1: whatever arrives counts as the answer to the request that was written last. */
 interface Connection {
   asking: Asking | undefined;
   isClosed: boolean;
@@ -71,23 +74,23 @@ interface Answer {
   readonly status: number;
   readonly body: string;
   readonly afterMs: number;
-  /** It is the service's understandable word on this attempt, or on the one that paid before. */
+  /** The requests whose outcome it states understandably: its own, or the one that paid before. */
   readonly about?: readonly PostRecord[];
 }
 
-/** A payments service with a ledger, a limit of its own, and every way not to answer. */
+/** A payments service with a ledger, a limit of its own, and all kinds of failures to answer. */
 export class Service {
   readonly #options: ServiceOptions;
   readonly #ledger: Attempt[] = [];
   readonly #orders = new Map<string, { rest: Turn[]; orders: Orders }>();
-  /** When requests were let in. */
+  /** When the requests of the last second were admitted. */
   #admitted: number[] = [];
   #perSecond: number;
   #trouble: "refuses" | "silent" | undefined;
   #posts = 0;
-  /** Callbacks on their way, or to be sent again. */
+  /** Callbacks that are in flight or will be sent again. */
   #underWay = 0;
-  /** Open connections on which nothing is asked, by gateway. */
+  /** Idle open connections, by gateway. */
   readonly #idle = new Map<Process, Connection[]>();
   /** Gateways that give each request a connection of its own. */
   readonly #apart = new Set<Process>();
@@ -98,7 +101,7 @@ export class Service {
     options.recorder.limits.push({ fromMs: 0, perSecond: options.perSecond });
   }
 
-  /** Nothing of its own is to come. */
+  /** No callback is under way, and no payment is pending. */
   get isQuiet(): boolean {
     return this.#underWay === 0 && this.#ledger.every(({ status }) => status !== "pending");
   }
@@ -117,7 +120,7 @@ export class Service {
     this.#orders.set(request, { rest: [...orders.turns], orders });
   }
 
-  /** What the external_id amounts to, by the words of the contract. */
+  /** The state of an external_id by the ledger, in the words of the contract. */
   stateOf(externalId: string): string {
     const all = this.#ledger.filter((attempt) => attempt.externalId === externalId);
     const paid = all.filter(({ status }) => status === "success");
@@ -127,7 +130,7 @@ export class Service {
     return all.length > 0 ? "FAILED" : "NOT_FOUND";
   }
 
-  /** The connections of one gateway. */
+  /** The connections of the gateway whose process runs. */
   readonly connections = {
     dispatch: (request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) => {
       this.#dispatch(request, handler);
@@ -228,7 +231,7 @@ export class Service {
           },
         };
         later(afterMs + this.#latencyMs(), () => this.#deliver(connection, process, message));
-        // Of an Error object nobody could tell whom it is for.
+        // Not an Error object: it does not name its payment, so a gateway could not recognize it.
         if (this.#options.answersTwice && isMoney && status === 200 && this.#chance(0.5)) {
           const twiceMs = afterMs + this.#between(4, 60);
           later(twiceMs, () => this.#deliver(connection, process, message));
@@ -241,13 +244,13 @@ export class Service {
     return this.#idle.get(process)?.pop() ?? { asking: undefined, isClosed: false };
   }
 
-  /** Bytes come on a connection. */
+  /** An answer arrives on a connection. */
   #deliver(connection: Connection, process: Process, message: Message): void {
     const { asking } = connection;
     const { to } = message;
     if (connection.isClosed) return;
     if (!asking) {
-      // Nothing is asked: the gateway closes it.
+      // No request is open on the connection: the gateway closes it.
       connection.isClosed = true;
       const idle = this.#idle.get(process) ?? [];
       this.#idle.set(
@@ -257,7 +260,7 @@ export class Service {
       return;
     }
     if (asking === to) message.onHeard();
-    // That it is for somebody else could not be told by anything in it.
+    // Not delivered: the gateway could not recognize it as the answer to another request.
     else if ([undefined, to.externalId].includes(asking.externalId)) return;
     connection.asking = undefined;
     if (!this.#apart.has(process)) {
@@ -311,7 +314,7 @@ export class Service {
       status: "pending",
     };
     this.#ledger.push(attempt);
-    // What was never told, and cannot be asked for any more, is told after all.
+    // An earlier attempt cannot be asked for any more, so send the callback that it never got.
     for (const other of before) {
       if (
         other.callbacks === "never" &&
@@ -359,7 +362,7 @@ export class Service {
     }
   }
 
-  /** A pending one comes to its end; of an external_id one payment succeeds at most. */
+  /** Ends an attempt; at most one payment of an external_id succeeds. */
   #end(attempt: Attempt, fails: boolean): void {
     const isSecond =
       attempt.operation === "payment" &&
@@ -448,7 +451,7 @@ export class Service {
         isOver = true;
         record.answers.push({ atMs: scheduler.nowMs, status: code });
         tries++;
-        // It does not give up for as long as no gateway is there.
+        // Tries without a gateway that is up do not count: it does not give up then.
         if (target) unanswered++;
         if (code === 200 || unanswered > 12) this.#underWay--;
         else scheduler.after(Math.min(300 * 2 ** tries, 5_000), send);
@@ -523,7 +526,7 @@ function externalIdOf({ external_id, order }: Asked): string {
   return external_id ?? order?.external_id ?? "";
 }
 
-/** The one that a question about a payout names. */
+/** The external_id that the path of a payout look-up names. */
 function externalIdIn(path: string): string | undefined {
   return new URL(path, "http://service").searchParams.get("external_id") ?? undefined;
 }
@@ -570,7 +573,7 @@ const ownError: Answer = {
   body: JSON.stringify({ code: "internal_error", type: "api_error" }),
 };
 
-/** A payment or payout as answers and callbacks have it. */
+/** A payment or payout in the form of answers and callbacks. */
 function bodyOf({ paymentId, externalId, operation }: Attempt, status: Status): string {
   if (operation === "payout") {
     return JSON.stringify({

@@ -40,10 +40,10 @@ installVirtualTime();
 /** Opens the stores of one simulation. */
 export type OpenStores = (options: StoreOptions) => Stores;
 
-/** Longest that a simulation goes on for things to come right, once all was done, in milliseconds. */
+/** How long a simulation may take to settle after its last step, in milliseconds. */
 const quietMs = 150_000;
 
-/** What happens by a plan, from the first step until all is quiet. */
+/** Runs a plan, from its first step until nothing is pending. */
 export async function simulate(plan: Plan, openStores: OpenStores): Promise<History> {
   const scheduler = new Scheduler(plan.seed);
   const recorder = new Recorder(() => scheduler.nowMs);
@@ -76,9 +76,9 @@ class World {
   readonly #service: Service;
   readonly #stores: Stores;
   readonly #replicas: Replica[];
-  /** Steps that have not come to their end. */
+  /** Steps that have not ended. */
   #underWay = 0;
-  /** Watchers that are not let in yet, or again. */
+  /** Watchers that are not connected yet, or not again. */
   readonly #outside = new Set<string>();
   #isOver = false;
   #end: Pick<History, "log" | "ends" | "gateways"> | undefined;
@@ -178,7 +178,9 @@ class World {
     }
   }
 
-  /** Some gateways may not reach the budget, and go on alone; they find back soon after. */
+  /**
+   * Notes that some gateways may go on without the shared budget for now; they return soon after.
+   */
   #mayPart(forMs: number): void {
     if (!this.#stores.sharesBudget) return;
     const { nowMs: fromMs } = this.#scheduler;
@@ -186,7 +188,7 @@ class World {
     this.#recorder.apart.push({ fromMs, toMs: fromMs + forMs + 2_500, gateways });
   }
 
-  /** A process stands still, or dies and comes back. */
+  /** Pauses or kills a process, which runs again after `forMs`. */
   #stop(how: "pause" | "kill", replica: Replica, forMs: number): void {
     const { process } = replica;
     if (process.isDead || process.isPaused) return;
@@ -217,7 +219,7 @@ class World {
     for (let tries = 0; tries <= step.retries; tries++) {
       const replica = this.#replica(step.replica + tries);
       const { outcome, error } = await this.#payOnce(step, `${step.id}#${tries}`, replica);
-      // Only what surely did nothing is done again; an answer is final, as is an unknown outcome.
+      // Repeats only a call that surely did nothing: answers and unknown outcomes are final.
       if (outcome !== "refused" || error?.startsWith("ALREADY_EXISTS")) break;
       await this.#scheduler.wait(this.#scheduler.random.between(50, 900));
     }
@@ -243,7 +245,7 @@ class World {
     this.#recorder.line("callers", replica.name, `${id}: ${method} ${externalId}${keyed}${by}`);
     const leaving = new AbortController();
     const timers: (() => void)[] = [];
-    // Its gateway reads it by its own wall clock.
+    // The gateway reads the deadline by its own wall clock.
     const dueMs = record.deadlineMs && record.deadlineMs + replica.process.aheadMs;
     const call = callOf(leaving.signal, id, key, dueMs);
     const answered = await this.#at(replica, async (core) => {
@@ -269,7 +271,7 @@ class World {
     return record;
   }
 
-  /** Goes there and back; `gone` when the process dies meanwhile. */
+  /** Runs `work` at a gateway, with latency both ways; `gone` if its process dies meanwhile. */
   #at(
     replica: Replica,
     work: (core: RunningCore) => Promise<Partial<CallRecord>>,
@@ -287,7 +289,7 @@ class World {
       this.#scheduler.after(
         this.#latencyMs(),
         () => {
-          // Nobody listens yet.
+          // The gateway does not listen yet.
           if (!replica.isUp) return back({ outcome: "refused", error: "UNAVAILABLE not there" });
           replica.core.then(work).then(back, (error) => back(outcomeOf(error)));
         },
@@ -320,7 +322,7 @@ class World {
     });
   }
 
-  /** Watches, and goes on behind its cursor each time that it is cut. */
+  /** Watches, and resumes behind its cursor each time that its connection is cut. */
   async #watch({ id: name, externalId, replica: first, cutsAfterMs }: WatchStep): Promise<void> {
     const scheduler = this.#scheduler;
     let id = name;
@@ -345,7 +347,7 @@ class World {
       let place = 0;
       const resumed = cursor === undefined ? undefined : { watcher: id, cursor, refused: false };
       if (resumed) this.#recorder.resumed.push(resumed);
-      /** What is told goes over one connection, in its order. */
+      /** Delivers to the watcher over one connection, so in order. */
       const tell = (work: () => void) => {
         place = Math.max(place, scheduler.nowMs + this.#latencyMs());
         scheduler.after(place - scheduler.nowMs, () => connected && work());
@@ -385,7 +387,7 @@ class World {
           tell(() => {
             if (refused && resumed) {
               resumed.refused = true;
-              // It begins anew: what it has not seen is not to be had.
+              // It begins anew as another watcher: the events that it missed are lost.
               this.#recorder.watchers.delete(id);
               id = `${id}'`;
               watcher = { id, externalId };
@@ -402,16 +404,16 @@ class World {
       stopCut?.();
       stopDeath();
       process.run(() => leaving.abort());
-      // Who is not let in comes back less and less often.
+      // A watcher that cannot connect waits longer each time.
       failures = hasBegun ? 0 : failures + 1;
       await scheduler.wait(100 * 2 ** Math.min(Math.max(failures - 1, 0), 4));
     }
   }
 
-  /** Waits until nothing is to come any more, and asks what became of everything. */
+  /** Waits until nothing is pending, then asks for the final state of all payments. */
   async #finish(latestMs: number): Promise<void> {
     const scheduler = this.#scheduler;
-    // What a gateway that is down left open is known once it is back.
+    // A gateway that is down may have open calls, which show once it is back.
     const isQuiet = async () =>
       this.#underWay === 0 &&
       this.#outside.size === 0 &&
@@ -448,7 +450,9 @@ class World {
     this.#end = { log, ends, gateways };
   }
 
-  /** Its key was answered, and the gateway that has to remember that did not die. */
+  /**
+   * Whether the key was answered and no gateway is killed: that one may not have stored the answer.
+   */
   #isAnswerKept({ id, key }: PayStep): boolean {
     if (key === undefined || this.#plan.steps.some((step) => step.do === "kill")) return false;
     return this.#recorder.calls.some((call) => call.request === id && call.paymentId !== undefined);
@@ -463,7 +467,7 @@ class World {
   }
 }
 
-/** The gateways are up by then. */
+/** When the first step may begin, in milliseconds: the gateways are up by then. */
 const startMs = 20;
 
 const caller = {

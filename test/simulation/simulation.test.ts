@@ -17,12 +17,12 @@ import { tableOf } from "./table.ts";
 /** `npm run simulate` makes more of them. */
 const histories = 2_000;
 
-test(`nothing is broken in ${histories} histories`, async () => {
+test(`no promise is broken in ${histories} histories`, async () => {
   const { figures, broken } = await runMany({ first: 1, histories, store: "memory" });
   const [first] = broken;
   const command = `npm run simulate -- --histories 1 --print --seed ${first?.seed}`;
   assert.deepEqual(first?.violations ?? [], [], command);
-  // Much was tried in them.
+  // The histories tried enough.
   const { calls, charged, absences } = figures;
   assert.equal(figures.histories, histories);
   assert.ok(calls > histories && charged > histories / 4 && absences > histories / 10);
@@ -38,7 +38,7 @@ test("docs/promises.md has a row for each check, under its promise", async () =>
   }
 });
 
-describe("what was broken once stays whole", () => {
+describe("a kept history breaks no promise", () => {
   for (const [name, plan] of Object.entries(kept)) {
     const stores = (["memory", "sqlite"] as const).slice(0, plan.replicas === 1 ? 2 : 1);
     for (const store of stores) {
@@ -57,11 +57,11 @@ test("a seed makes the same history each time", async () => {
   }
 });
 
-test("a history that is over is not kept", async () => {
+test("a finished history is garbage-collected", async () => {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");
   const over: WeakRef<object>[] = [];
-  // In some of them gateways die, and others rest when it is over.
+  // In some of them gateways die; in others reconcilers pause when the history ends.
   for (let seed = 1; seed <= 10; seed++) {
     over.push(new WeakRef((await runSeed(seed)).history.calls));
   }
@@ -71,16 +71,16 @@ test("a history that is over is not kept", async () => {
     collect();
     left = over.filter((history) => history.deref() !== undefined).length;
   }
-  // What was made last may still be in somebody's hands.
+  // The last history may still be referenced.
   assert.ok(left <= 1, `${left} of ${over.length} are kept`);
 });
 
-describe("a planted defect is found, by the check that it breaks", () => {
+describe("a planted defect breaks one of its checks", () => {
   for (const defect of defects) {
     test(defect.name, async () => {
       const { runSeed, runPlan } = await planting(defect);
       const { shownBy, brokenChecks } = defect;
-      // Any change of the code may move the moment that it takes to the history of another seed.
+      // After any change of the code the defect may show in the history of another seed.
       const isShown = async (seed: number) => {
         const { violations } = await (typeof shownBy === "number"
           ? runSeed(seed === 0 ? shownBy : seed)
@@ -109,12 +109,12 @@ test("a broken history is shrunk to the steps that break it", async () => {
   assert.match(diagramOf(history), /callers .*gateway-0 .*service/);
 });
 
-test("what cannot be planted any more is told", async () => {
+test("planting rejects a defect whose line is not in the code", async () => {
   const defect = { ...defects[0], line: "no such line" } as (typeof defects)[0];
   await assert.rejects(planting(defect), /has 0 times what is to be replaced/);
 });
 
-test("what is not broken is not shrunk", async () => {
+test("shrinking rejects a history in which nothing is broken", async () => {
   await assert.rejects(shrink(await runSeed(1)), /nothing is broken/);
 });
 
@@ -147,7 +147,7 @@ const whole: History = {
   gateways: [{ name: "gateway-0", back: true }],
 };
 
-/** Histories in which no defect of the list shows: what each check is for, said outright. */
+/** Broken histories for checks that no planted defect needs, by the check that must find each. */
 const broken: Readonly<Record<string, Partial<History>>> = {
   "told of another payment": { calls: [{ ...call, outcome: "pending", paymentId: "p2" }] },
   "shown, not in the log": { shown: [shown, { ...shown, cursor: "2" }] },
@@ -178,12 +178,12 @@ const broken: Readonly<Record<string, Partial<History>>> = {
   },
 };
 
-test("nothing is found in a history that is whole", () => {
+test("the checks find nothing in a sound history", () => {
   assert.deepEqual(violationsOf(whole), []);
 });
 
 for (const [check, change] of Object.entries(broken)) {
-  test(`it is found what is ${check}`, () => {
+  test(`the checks find: ${check}`, () => {
     const found = violationsOf({ ...whole, ...change }).map((violation) => violation.check);
     assert.ok(found.includes(check), found.join());
   });

@@ -4,7 +4,7 @@ export function addTried(to: Record<string, number>, more: Verdicts["tried"]): v
   for (const [check, times] of Object.entries(more)) to[check] = (to[check] ?? 0) + times;
 }
 
-/** The seeds at which each check found something. */
+/** The seeds of the histories in which each check found something. */
 export function seedsOf(
   broken: readonly { readonly seed: number; readonly violations: readonly Violation[] }[],
 ): Map<string, number[]> {

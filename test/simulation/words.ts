@@ -13,7 +13,9 @@ import {
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { LoggedEvent } from "./history.ts";
 
-/** An event, told by the words of the contract; its time since when the history began. */
+/**
+ * An event in the words of the contract; its time counts from `sinceMs`, the history's beginning.
+ */
 export function eventOf(event: Event, sinceMs: number): LoggedEvent {
   const { cursor, externalId, state, source, resource, callOutcome } = event;
   const isCallback = source === EventSource.CALLBACK;
@@ -36,7 +38,7 @@ function callbackOf(resource: Event["resource"]): string {
   return `${details?.paymentId} ${nameOf(PaymentOperationSchema, operation).toLowerCase()} ${status}`;
 }
 
-/** The contract's word for a value, without what all of its enum begin with. */
+/** The contract's name of an enum value, without the prefix that all names of the enum share. */
 export function nameOf({ value, sharedPrefix = "" }: DescEnum, number = 0): string {
   return (value[number]?.name ?? "").slice(sharedPrefix.length);
 }

@@ -1,4 +1,4 @@
-/** A process that makes the histories of many.ts, a range at a time, until it is let go. */
+/** A worker process of many.ts: makes histories, one range at a time, until it is disconnected. */
 import { defects, redisDefects } from "./defects.ts";
 import { diagramOf } from "./diagram.ts";
 import {
@@ -19,7 +19,7 @@ const defect = [...defects, ...redisDefects].find(({ name }) => name === orders.
 const { runSeed, shrink } = defect ? await planting(defect) : whole;
 let isOver = false;
 const tell = (told: Told) => {
-  // Who asked may be gone meanwhile.
+  // Ignore errors: the parent process may have ended.
   process.send?.(told, undefined, undefined, () => {});
 };
 
@@ -40,7 +40,7 @@ const make = async ({ first, last }: Range): Promise<void> => {
   }
   tell({ figures, broken });
 };
-/** The same history once more, now with the places at which errors were made. */
+/** Makes the same history again, now with stack traces in its errors. */
 const lookedAt = async (seed: number): Promise<Broken> => {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 10;

@@ -2,10 +2,10 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** In memory where there is such a place: what a sync of a disk costs is no part of a test. */
+/** In memory where possible, so that tests do not wait for disk syncs. */
 const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
-/** A fresh, empty directory, and what removes it. */
+/** Makes an empty directory; `remove` deletes it. */
 export function freshDirectory(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(base, "payments-gateway-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };

@@ -28,7 +28,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
       },
     );
 
-  /** Another process that has it. */
+  /** Starts another process that holds the directory. */
   async function holder(t: TestContext, path: string): Promise<ChildProcess> {
     const script = new URL("./holder.ts", import.meta.url).pathname;
     const child = spawn(process.execPath, ["--expose-gc", script, path], {
@@ -39,15 +39,15 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     return child;
   }
 
-  it("is for one process: a second one is told the pid of the first", async (t) => {
+  it("is for one process: the refusal of a second one names the pid of the first", async (t) => {
     const path = directory(t);
     const { pid } = await holder(t, path);
-    // Time for its garbage to be collected.
+    // Give the holder time to collect garbage, which must not release its lock.
     await delay(100);
     refused(path, new RegExp(`in use by another gateway, the process with the pid ${pid}:`));
   });
 
-  it("is free as soon as its process is killed, whatever that left behind", async (t) => {
+  it("is free as soon as its process is killed, in spite of the files left behind", async (t) => {
     const path = directory(t);
     const child = await holder(t, path);
     child.kill("SIGKILL");
@@ -56,7 +56,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     openDirectory(path).close();
   });
 
-  it("is made, for its owner alone, when its parent is there", (t) => {
+  it("is created, for its owner alone, if its parent exists", (t) => {
     const path = join(directory(t), "data");
     const { close } = openDirectory(path);
     assert.equal(statSync(path).mode & 0o777, 0o700);
@@ -75,18 +75,18 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     close();
   });
 
-  it("is refused when it is a file, or nobody can write there", (t) => {
+  it("is refused when it is a file or cannot be written", (t) => {
     const file = join(directory(t), "file");
     writeFileSync(file, "");
     refused(file, /is not a directory/);
     refused("/proc", /cannot be written/);
   });
 
-  it("is refused when the disk is full, and says so", (t) => {
+  it("is refused with that reason when the disk is full", (t) => {
     const path = directory(t);
     symlinkSync("/dev/full", join(path, "pid"));
     refused(path, /the disk is full: free space first/);
-    // The same, where it is SQLite that cannot write.
+    // The same reason when SQLite itself cannot write.
     const small = new DatabaseSync(":memory:");
     t.after(() => small.close());
     small.exec("PRAGMA max_page_count = 2; CREATE TABLE large (bytes BLOB)");
@@ -96,7 +96,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     );
   });
 
-  it("is refused with a file of another program, which stays as it is", (t) => {
+  it("is refused with a file of another program, which stays unchanged", (t) => {
     const path = directory(t);
     const file = join(path, "gateway.sqlite");
     writeFileSync(file, "a letter to the editor, of some length".repeat(100));
@@ -131,7 +131,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     refused(path, /schema version 99, and this gateway knows \d+ at most/);
   });
 
-  it("keeps what an older version wrote, and refuses a step that fails as a whole", (t) => {
+  it("keeps an older version's data, and rolls back a migration that fails", (t) => {
     const database = new DatabaseSync(join(directory(t), "gateway.sqlite"));
     t.after(() => database.close());
     migrate(database, ["CREATE TABLE orders (id TEXT)"]);

@@ -1,6 +1,7 @@
 /**
- * A process that stores callbacks, and begins and ends calls with keys, until it is killed. Each line
- * that it prints is a promise: what was acknowledged, what was sent to the service.
+ * A process that stores callbacks, and begins and ends calls with keys, until it is killed. Each
+ * line that it prints is a promise: an acknowledged callback, or a call sent to or answered by the
+ * service.
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +26,9 @@ const log = createSqliteLog({
   keyringOf: () => ({ events: openSeal, deadLetters: openSeal }),
 });
 const intents = await createSqliteIntents({ thread, firstLookMs: 60_000, giveUpMs: 3_600_000 });
-/** Tells what is promised from now on, and how much of the write-ahead log is on the disk by then. */
+/**
+ * Prints a promise, after the number of bytes of the write-ahead log that are on the disk by now.
+ */
 function say(...words: string[]): void {
   const { size } = statSync(join(directory, "gateway.sqlite-wal"), { throwIfNoEntry: false }) ?? {
     size: 0,
@@ -63,7 +66,7 @@ async function calls(writer: number): Promise<never> {
   }
 }
 
-// Who started it may be gone first.
+// Exits if the test ends first.
 process.stdin.resume().once("end", () => process.exit());
 say("open");
 await Promise.all([...[0, 1, 2, 3].map(callbacks), ...[0, 1].map(calls)]);

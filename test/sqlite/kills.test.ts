@@ -7,7 +7,7 @@ const kills = Number(process.env.KILLS ?? (process.env.FAULTS === "long" ? 1_000
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 const timeout = kills * 10_000;
 
-it("what was acknowledged is there after SIGKILL and a loss of power, once", {
+it("acknowledged callbacks and calls survive SIGKILL and a loss of power, each once", {
   timeout,
 }, async (t) => {
   t.diagnostic(`SEED=${seed}`);
@@ -16,7 +16,7 @@ it("what was acknowledged is there after SIGKILL and a loss of power, once", {
   assert.ok(stored > kills && sent > 0, "there was something to lose");
 });
 
-it("control: without syncs a loss of power takes what was acknowledged", { timeout }, async () => {
+it("control: without syncs a loss of power loses acknowledged data", { timeout }, async () => {
   await assert.rejects(
     killAgainAndAgain({ kills: 10, seed, synchronous: "OFF" }),
     /acknowledged, and there once|damaged|would be sent again|still unknown|keyUnknown|keyAnswered|cursor/,

@@ -22,15 +22,16 @@ interface Promised {
   readonly sent: Set<string>;
   readonly unknown: Set<string>;
   readonly answered: Set<string>;
-  /** How much of the write-ahead log was on the disk at the last word of it. */
+  /** Bytes of the write-ahead log that were on the disk, by the last line that was read. */
   syncedBytes: number;
 }
 
 /**
- * Kills a process that writes, again and again, and takes from the disk what a loss of power may
- * take: what was written and not synced. Holds each time that all it promised is there.
- * @param synchronous OFF: nothing is ever synced, so that a loss of power takes what it likes
- * @returns how much was promised in all
+ * Kills a process that writes, again and again, and each time cuts off what a loss of power may
+ * lose: data that was written and not synced. Asserts after each kill that all it promised is
+ * there.
+ * @param synchronous OFF: nothing is ever synced, so a loss of power may lose anything
+ * @returns how many callbacks and calls were promised in all
  */
 export async function killAgainAndAgain(options: {
   readonly kills: number;
@@ -79,7 +80,7 @@ async function runAndKill(
     else if (word === "sent" || word === "unknown" || word === "answered") promised[word].add(what);
   });
   const closed = Promise.all([once(child, "exit"), once(lines, "close")]);
-  // Now and then it is killed while it opens what its predecessor left.
+  // Sometimes it is killed while it opens the store of its predecessor.
   if (random() < 0.1) await Promise.race([opened.promise, delay(random() * 400)]);
   else {
     await Promise.race([opened.promise, closed]);
@@ -92,11 +93,12 @@ async function runAndKill(
 }
 
 /**
- * Cuts off some of what was written behind the last sync. A log that is so long may have been copied
- * into the database already: then it was synced before, and nothing of it can be lost.
+ * A write-ahead log of this many bytes may have been copied into the database already: then it was
+ * synced before, and nothing of it can be lost.
  */
 const copiedBytes = 1_000 * (4_096 + 24);
 
+/** Cuts off a random part of what was written behind the last sync. */
 function losePower(path: string, syncedBytes: number, random: () => number): void {
   const wal = join(path, "gateway.sqlite-wal");
   if (!existsSync(wal)) return;
@@ -144,7 +146,7 @@ async function check(
         assert.equal(begun.kind, "keyUnknown");
         const [open] = await intents.open("shop", EventKind.PAYMENT, id);
         assert.equal(open?.state, "unknown", `${id}: still unknown`);
-        // As the reconciler does it.
+        // As the reconciler ends it.
         await intents.end("shop", open, { state: "closed", key: "keep" });
         assert.deepEqual(await intents.open("shop", EventKind.PAYMENT, id), []);
       }

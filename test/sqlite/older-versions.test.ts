@@ -12,10 +12,12 @@ import { openLog } from "../events/sqlite/rig.ts";
 import { openIntents } from "../intents/sqlite/rig.ts";
 import { freshDirectory } from "./directories.ts";
 
-/** What version 1 wrote on this day: two events of order-1, one of order-2, a dead letter. */
+/** When version 1 wrote the fixture: two events of order-1, one of order-2, a dead letter. */
 const written = Date.parse("2026-11-20T10:00:00Z");
 
-it("goes on with a file that version 1 wrote", { timeout: 60_000 }, async (t) => {
+it("the store keeps the data of a file of schema version 1 and migrates it", {
+  timeout: 60_000,
+}, async (t) => {
   const { path, remove } = freshDirectory();
   t.after(remove);
   const file = join(path, "gateway.sqlite");
@@ -51,7 +53,7 @@ it("goes on with a file that version 1 wrote", { timeout: 60_000 }, async (t) =>
   assert.equal((await lettersOf(log, "shop"))[0]?.reason, "the body is not JSON");
   await close();
 
-  // What later versions brought is there.
+  // The tables of later versions exist.
   const intents = await openIntents(path);
   t.after(() => intents.close());
   assert.deepEqual(await intents.store.open("shop", EventKind.PAYMENT, "order-1"), []);

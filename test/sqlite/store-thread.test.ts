@@ -33,7 +33,7 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     return true;
   };
 
-  it("does what waits in one transaction, in order, and answers in order", async (t) => {
+  it("runs the writes that wait in one transaction, and answers in order", async (t) => {
     const { thread, run } = await open(t);
     const gate = new Int32Array(new SharedArrayBuffer(4));
     const held = run("hold", gate);
@@ -51,7 +51,7 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     assert.equal(await run("inTransaction"), false, "reads alone need none");
   });
 
-  it("undoes an operation that fails as a whole, and no other", async (t) => {
+  it("rolls back an operation that fails, and no other", async (t) => {
     const { run } = await open(t);
     await run("add", "b");
     const broken = run("addBoth", "a", "b");
@@ -61,7 +61,7 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     assert.deepEqual(await run("all"), ["b", "c", "d"]);
   });
 
-  it("says when it fails, and works again by itself", async (t) => {
+  it("reports a failure, and recovers by itself", async (t) => {
     const { thread, run, states } = await open(t);
     await run("add", "before");
     const lost = run("exit");
@@ -77,7 +77,7 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     assert.deepEqual(await run("all"), ["before"]);
   });
 
-  it("lets go who waits for a disk that does not answer; the result is heard of yet", async (t) => {
+  it("rejects operations while the disk hangs, and still maps a late result", async (t) => {
     const { thread, run } = await open(t);
     const silence = run("wait", 7_000);
     const late = Promise.withResolvers<void>();
@@ -90,7 +90,7 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     while (thread.trouble !== undefined) await delay(20);
   });
 
-  it("does what it was asked for before it ends, and nothing after that", async (t) => {
+  it("completes pending operations when it is closed, and rejects later ones", async (t) => {
     const { thread, run } = await open(t);
     const added = run("add", "last");
     const closed = thread.close();

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { RoomOperations } from "../../src/sqlite/room.ts";
 
-/** Operations that show what becomes of the store's thread. */
+/** Operations for the tests of the store's thread. */
 export function open(database: DatabaseSync): RoomOperations {
   database.exec("CREATE TABLE IF NOT EXISTS notes (text TEXT UNIQUE)");
   const add = database.prepare("INSERT INTO notes VALUES (?)");
@@ -10,9 +10,11 @@ export function open(database: DatabaseSync): RoomOperations {
     reads: {
       all: () => all.all().map(({ text }) => text),
       inTransaction: () => database.isTransaction,
-      /** Like a disk that does not answer. */
+      /** Blocks the thread like a disk that does not answer. */
       wait: (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
-      /** Holds the thread until the test lets it go, so that what comes meanwhile waits together. */
+      /**
+       * Blocks the thread until the test opens the gate, so that later operations wait together.
+       */
       hold: (gate: Int32Array) => void Atomics.wait(gate, 0, 0),
       /** Ends the thread. */
       exit: () => process.exit(1),

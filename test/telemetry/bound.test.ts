@@ -12,7 +12,7 @@ const series = [
 ];
 const values = [0, 0.0005, 0.001, 0.00100001, 0.25, 1, 1.5, 61];
 
-test("bound metrics are printed as prom-client prints its own", async () => {
+test("bound metrics are printed exactly as prom-client's own", async () => {
   const [bound, plain] = [new Registry(), new Registry()];
   const config = { help: "what it is", labelNames };
   const buckets = [0.001, 0.25, 1, 60];
@@ -47,7 +47,7 @@ test("bound metrics are printed as prom-client prints its own", async () => {
   assert.match(printed, /seconds_bucket\{le="\+Inf",account="default",code="OK"\} 8/);
 });
 
-test("the same labels are bound to the same series, in whatever order they are named", () => {
+test("the same labels are bound to the same series, whatever their order", () => {
   const registers = [new Registry()];
   const counter = new BoundCounter({ name: "calls_total", help: "calls", labelNames, registers });
   const first = counter.bind({ account: "a", code: "b" });
@@ -55,7 +55,7 @@ test("the same labels are bound to the same series, in whatever order they are n
   assert.notEqual(counter.bind({ account: "b", code: "a" }), first);
 });
 
-test("what is made of a key is made once", () => {
+test("byKey computes the value of each key once", () => {
   const made: string[] = [];
   const lengthOf = byKey((key: string) => made.push(key));
   assert.deepEqual([lengthOf("a"), lengthOf("b"), lengthOf("a")], [1, 2, 1]);

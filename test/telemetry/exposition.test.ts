@@ -21,7 +21,7 @@ after(async () => {
   collector.close();
 });
 
-/** What Prometheus 3 sends. */
+/** The Accept header of Prometheus 3. */
 const prometheus =
   "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
 const openMetrics = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -41,7 +41,7 @@ async function readPayment(of: Gateway, sampled: boolean): Promise<string> {
   return traceId;
 }
 
-/** The scrape in which `fits` holds at last: a call is counted when its answer has left. */
+/** Scrapes until `fits` holds: a call is counted only after its answer is sent. */
 async function scrapeWith(fits: (text: string) => boolean, of = gateway): Promise<string> {
   let text = "";
   await until(async () => {
@@ -73,7 +73,7 @@ test("the format is the one that the scraper prefers", async () => {
   }
 });
 
-test("OpenMetrics tells each family once, before its samples, and ends", async () => {
+test("OpenMetrics lists each family once, before its samples, and ends with # EOF", async () => {
   const { text } = await scrape(prometheus);
   assert.ok(text.endsWith("\n# EOF\n"));
   const families = new Map<string, string>();
@@ -99,7 +99,7 @@ test("OpenMetrics tells each family once, before its samples, and ends", async (
   assert.equal(families.get("payments_gateway_rpc_requests"), "counter");
 });
 
-test("a bucket names the latest sampled trace, in OpenMetrics alone", async () => {
+test("a bucket names the latest sampled trace, in OpenMetrics only", async () => {
   const traceId = await readPayment(gateway, true);
   const text = await scrapeWith((scraped) => scraped.includes(traceId));
   const [, name, , spanId, seconds, at] = exemplarOf(text, traceId) ?? assert.fail(text);
@@ -111,7 +111,7 @@ test("a bucket names the latest sampled trace, in OpenMetrics alone", async () =
 
   const other = await scrape("text/plain");
   assert.doesNotMatch(other.text, /trace_id/);
-  // What one format does to names is not left to the other.
+  // The names that OpenMetrics changes are unchanged in a later plain-text scrape.
   assert.match(other.text, /^payments_gateway_rpc_requests_total\{/m);
   assert.match(other.text, /^# TYPE payments_gateway_rpc_requests_total counter$/m);
 });
@@ -134,7 +134,7 @@ test("GraphQL, callbacks and calls to the service have exemplars too", async () 
   }
 });
 
-test("what is not sampled or not traced is no exemplar", async () => {
+test("calls that are not sampled or not traced leave no exemplar", async () => {
   for (const [env, sampled] of [
     [tracedBy(collector), false],
     [{}, true],

@@ -15,7 +15,7 @@ function collecting() {
 const withoutTime = (line: string | undefined) =>
   line?.replace(/"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"/, '"time":"-"');
 
-test("a record of plain values is the line that it is as one of others", () => {
+test("a record of plain values gets the line that pino would write", () => {
   const { log, lines } = collecting();
   const records = [
     {
@@ -35,7 +35,7 @@ test("a record of plain values is the line that it is as one of others", () => {
       for (const level of ["trace", "info", "error"] as const) {
         lines.length = 0;
         logger[level](record, "rpc %s");
-        // A value that is no plain one leaves the record to pino.
+        // `null` does not count as a plain value, so pino writes this record.
         logger[level]({ ...record, nothing: null }, "rpc %s");
         const plain = JSON.parse(lines[0] ?? "");
         const { nothing, ...other } = JSON.parse(lines[1] ?? "");
@@ -48,7 +48,7 @@ test("a record of plain values is the line that it is as one of others", () => {
   }
 });
 
-test("a flat message is no record of plain values: its secrets are redacted", () => {
+test("a flat message does not count as a record of plain values: its secrets are redacted", () => {
   const { log, lines } = collecting();
   const card = create(CardSchema, { number: "4111111111111111", cvv: "CANARY" });
   log.info(card, "card");
@@ -71,7 +71,7 @@ test("a record of plain values has the ids of its trace", () => {
   assert.match(plain ?? "", /"trace_id":"a{32}","span_id":"b{16}"/);
 });
 
-test("lines of one turn are written together, in order, at its end or when asked for", async () => {
+test("lines of one turn are written together, in order, at its end or on flush", async () => {
   const written: string[] = [];
   const writer = createTurnWriter({ write: (text) => void written.push(text) });
   writer.write("a\n");

@@ -29,7 +29,7 @@ const request = create(CreatePaymentRequestSchema, {
   },
 });
 
-test("a message is logged by its fields' names, with its secret fields redacted", () => {
+test("a message is logged under its field names, with its secret fields redacted", () => {
   assert.deepEqual(loggable(request), {
     amount: "10.10",
     mode: "PAYMENT_MODE_DIRECT",
@@ -60,7 +60,7 @@ test("a message is logged by its fields' names, with its secret fields redacted"
   ]);
 });
 
-test("a message that is not one of ours is logged by its name alone", () => {
+test("a message of another contract is logged as its type name alone", () => {
   const foreign = { $typeName: "other.v1.Card", number: "4111111111111111" };
   assert.equal(loggable(foreign), "[other.v1.Card]");
 });
@@ -78,7 +78,7 @@ test("an error is logged without its text, which may quote anything", () => {
   const several = loggable(new AggregateError([cause], "90210042"));
   assert.doesNotMatch(JSON.stringify(several), /90210042|41111111/);
   const changed = new Error("bad\n    at 90210042 (file:///90210042:1:1)");
-  // Its first reader makes the stack's text, which keeps the message of that moment.
+  // The first read of `stack` creates its text, which keeps the message of that moment.
   assert.match(changed.stack ?? "", /90210042/);
   changed.message = "worse";
   assert.doesNotMatch(JSON.stringify(loggable(changed)), /90210042/);
@@ -87,7 +87,7 @@ test("an error is logged without its text, which may quote anything", () => {
   assert.ok(JSON.stringify(loggable(looped)).length < 100_000);
 });
 
-test("a GatewayError is logged with its text, a system error with what failed where", () => {
+test("a GatewayError is logged with its text, a system error with its call and address", () => {
   const gateway = new GatewayError("NOT_FOUND", "no such payment", {
     reason: "GONE",
     cause: new Error("90210042"),
@@ -116,7 +116,7 @@ test("a GatewayError is logged with its text, a system error with what failed wh
   });
 });
 
-test("objects of a class, bytes and functions are logged by what they are", () => {
+test("class instances, bytes and functions are logged as short descriptions", () => {
   const headers = new Headers({ authorization: "Bearer 987" });
   const values = {
     headers,
@@ -134,7 +134,7 @@ test("objects of a class, bytes and functions are logged by what they are", () =
   });
 });
 
-test("the logger redacts whatever way it is called, and so do its children", () => {
+test("the logger and its children redact secrets however they are called", () => {
   let written = "";
   const log = createLogger("trace", {
     write(line) {
@@ -173,7 +173,7 @@ test("every field whose name sounds like a secret is marked as one", () => {
     /(^|_)(number|cvv|cvc|pan|token|cryptogram|password|api_key|secret|expiration_date|iban)$|^exp_/;
   const harmless = new Set([
     "payments.v1.Wire.number", // An option of fields, not data.
-    "payments.v1.ListEventsRequest.page_token", // A place in a list.
+    "payments.v1.ListEventsRequest.page_token", // A position in a list.
     "payments.v1.ListEventsResponse.next_page_token",
   ]);
   const registry = createRegistry(...contract.flatMap((file) => [file, ...file.dependencies]));
@@ -193,7 +193,7 @@ test("every field whose name sounds like a secret is marked as one", () => {
   assert.ok(marked >= 15, `${marked}`);
 });
 
-test("every message of the contract is known to the log", () => {
+test("the log can write every message of the contract", () => {
   for (const file of contract) {
     for (const service of file.services) {
       for (const { input, output } of service.methods) {

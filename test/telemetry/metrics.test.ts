@@ -16,7 +16,7 @@ after(() => worked.close());
 const payments = "payments.v1.PaymentService";
 const account = "default";
 
-test("calls are counted by what they asked for and how they ended, on either edge", async () => {
+test("RPC calls and GraphQL operations are counted by method or field and by outcome", async () => {
   const { value, sum } = await worked.scrape();
   const rpc = (method: string, code: string) =>
     value("rpc_requests_total", { service: payments, method, code });
@@ -41,7 +41,7 @@ test("calls are counted by what they asked for and how they ended, on either edg
   assert.equal(sum("internal_errors_total", {}), 0);
 });
 
-test("the payments service's answers, tokens and their waits are counted", async () => {
+test("the payments service's answers, tokens and the waits for tokens are counted", async () => {
   const { value, sum } = await worked.scrape();
   const endpoint = "POST /api/payments/v1/new";
   const calls = (outcome: string) => sum("upstream_requests_total", { account, endpoint, outcome });
@@ -95,7 +95,7 @@ test("events, callbacks, conflicts and dead letters are counted", async () => {
   assert.equal(value("reconciliations_given_up_total", { account }), 0);
 });
 
-test("live streams are counted while they are open, with what they got and how they ended", async () => {
+test("open streams, their events and the reasons of their ends are counted", async () => {
   const before = await worked.scrape();
   assert.equal(before.sum("watchers", {}), 0);
   assert.ok(before.sum("watch_events_delivered_total", { transport: "grpc" }) >= 1);
@@ -120,7 +120,7 @@ test("live streams are counted while they are open, with what they got and how t
   assert.equal(reasons, 2);
 });
 
-test("what strangers make up adds no series", async () => {
+test("names that callers invent add no series", async () => {
   const junk = async (nth: number) => {
     const name = `junk${nth}`;
     await worked.graphql(`query ${name} { ${name} }`, { "x-request-id": name });
@@ -164,7 +164,7 @@ test("what strangers make up adds no series", async () => {
   assert.equal((await worked.scrape()).value("callbacks_total", nobodys), 22);
 });
 
-test("names are as Prometheus has them: base units, _total for counters, a help for each", async () => {
+test("metric names follow Prometheus: base units, _total for counters, a help text for each", async () => {
   const { types, helps, samples } = await worked.scrape();
   assert.ok(types.size > 60, `${types.size} metrics`);
   for (const [name, type] of types) {
@@ -180,7 +180,7 @@ test("names are as Prometheus has them: base units, _total for counters, a help 
   }
 });
 
-test("commands to Redis are timed, and its absence shows", async (t) => {
+test("Redis commands are timed, and the metrics show when Redis is away", async (t) => {
   if (!worked.redis) return t.skip("needs redis-server");
   const { value, sum } = await worked.scrape();
   assert.equal(value("redis_up", {}), 1);

@@ -52,7 +52,7 @@ const expressions: Expression[] = [
   ...rules.map(({ alert, expr }) => ({ where: `alert ${alert}`, text: expr })),
 ];
 
-/** What Grafana puts in for its variables. */
+/** The expression with values in place of Grafana's variables. */
 function filledIn(expression: string): string {
   return expression.replaceAll("$__rate_interval", "1m").replace(/\$(instance|account)/g, ".*");
 }
@@ -73,10 +73,10 @@ before(async () => {
 });
 after(() => worked.close());
 
-/** Without a Redis there are no metrics of one. */
+/** Whether the expression uses Redis metrics, which exist only with Redis. */
 const isOfRedis = ({ text }: Expression) => /redis_|rate_limit_shared/.test(text);
 
-test("every expression of the dashboard and of the alerts is about metrics that there are", () => {
+test("every expression of the dashboard and of the alerts uses existing metrics", () => {
   assert.ok(expressions.length > 80, `${expressions.length} expressions`);
   const checked = expressions.filter((expression) => worked.redis || !isOfRedis(expression));
   assert.deepEqual(
@@ -94,7 +94,7 @@ test("every metric of the gateway is on the dashboard", () => {
   assert.deepEqual(forgotten, []);
 });
 
-test("a name, a label or a value that is misspelt, or a bracket that is missing, is found", () => {
+test("a misspelt metric, label or value and a missing bracket are found", () => {
   const fault = (text: string) => faultsOf({ where: "here", text }, scrape)[0] ?? "";
   const prefix = "payments_gateway_";
   assert.equal(fault(`rate(${prefix}callbacks_total{verdict="stored"}[5m])`), "");
@@ -111,7 +111,7 @@ test("a name, a label or a value that is misspelt, or a bracket that is missing,
   }
 });
 
-test("every alert says how bad it is, what it means and what to do", () => {
+test("every alert has a severity, a summary, a description and a runbook", () => {
   const names = rules.map(({ alert }) => alert);
   assert.equal(new Set(names).size, names.length);
   for (const { alert, labels, annotations, expr } of rules) {
@@ -119,7 +119,7 @@ test("every alert says how bad it is, what it means and what to do", () => {
     for (const part of ["summary", "description", "runbook"]) {
       assert.ok((annotations[part]?.length ?? 0) > 10, `${alert} has no ${part}`);
     }
-    // What a text tells of must be left of the labels.
+    // The expression must keep each label that the description uses.
     for (const [, label = ""] of (annotations.description ?? "").matchAll(/\$labels\.(\w+)/g)) {
       const by = /by \(([^)]*)\)/.exec(expr)?.[1]?.split(/,\s*/);
       assert.ok(by ? by.includes(label) : label === "instance", `${alert} has no label ${label}`);
@@ -139,7 +139,7 @@ const sources = readdirSync(directory)
   .map((name) => readFileSync(new URL(name, directory), "utf8"))
   .join("\n");
 
-test("the panels of the dashboard have their own place, and legends their labels", () => {
+test("dashboard panels do not overlap, and legends use labels that their query keeps", () => {
   const { panels, templating } = dashboard;
   assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
   for (const [nth, { gridPos: a, title }] of panels.entries()) {

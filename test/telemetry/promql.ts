@@ -1,7 +1,7 @@
 import { parser } from "@prometheus-io/lezer-promql";
 import type { Scrape } from "./scrape.ts";
 
-/** An expression, and where it stands. */
+/** A PromQL expression, and where it is used. */
 export interface Expression {
   readonly where: string;
   readonly text: string;
@@ -9,12 +9,12 @@ export interface Expression {
 
 /** What Prometheus adds to every series of a target. */
 const targetLabels = ["job", "instance"];
-/** Metrics that Prometheus makes itself. */
+/** Metrics that Prometheus itself adds, with their labels. */
 const itsOwn: ReadonlyMap<string, readonly string[]> = new Map([["up", targetLabels]]);
 
 /**
- * What is wrong with an expression: it cannot be parsed, or names a metric that the scrape has no sample
- * of, a label that the metric does not have, or, by `=`, a value that no sample has.
+ * Returns the faults of an expression: it cannot be parsed, or it names a metric without samples in
+ * the scrape, a label that the metric does not have, or, with `=`, a value that no sample has.
  */
 export function faultsOf({ where, text }: Expression, { samples }: Scrape): string[] {
   const faults = new Set<string>();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRefusalLog } from "../../src/telemetry/refusal-log.ts";
 
-test("a flood of refusals is one line a minute of each sort, with their number", (t) => {
+test("refusals of one sort are logged at most once a minute, with their number", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const lines: object[] = [];
   const log = createRefusalLog((record) => void lines.push(record));
@@ -12,7 +12,7 @@ test("a flood of refusals is one line a minute of each sort, with their number",
   t.mock.timers.tick(60_000);
   assert.deepEqual(lines.splice(0), [{ requestId: 1_000, repeated: 999 }]);
 
-  // It goes on: still one line a minute, and none of what has ended.
+  // More refusals: still one line a minute, and no line once they have ended.
   for (let n = 1; n <= 10; n++) log.add("bad_signature", { requestId: n });
   assert.deepEqual(lines, []);
   t.mock.timers.tick(60_000);

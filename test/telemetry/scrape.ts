@@ -1,15 +1,15 @@
-/** One scrape, as Prometheus would read it. Names go without the prefix of the gateway's own. */
+/** One scrape. `has`, `value` and `sum` take names without the prefix `payments_gateway_`. */
 export interface Scrape {
   readonly text: string;
   readonly samples: readonly Sample[];
-  /** What each metric is, by its whole name. */
+  /** The type of each metric, by its full name. */
   readonly types: ReadonlyMap<string, string>;
   readonly helps: ReadonlyMap<string, string>;
   /** Whether there is a sample of the metric. */
   has(name: string): boolean;
   /** The one sample with exactly these labels. */
   value(name: string, labels: Labels): number | undefined;
-  /** Of all samples that have these labels, among others. */
+  /** The sum of all samples with at least these labels. */
   sum(name: string, labels: Labels): number;
 }
 

@@ -17,7 +17,7 @@ import { type Scrape, scrapeOf } from "./scrape.ts";
 const account = "default";
 const timeout = 2 * timeoutMs;
 
-/** A gateway before a payments service that answers like this. */
+/** A gateway in front of a payments service that answers with `answer`. */
 async function rig(t: TestContext, answer: RequestListener, env: Record<string, string> = {}) {
   const upstream = createServer(answer).listen(0, "127.0.0.1");
   await once(upstream, "listening");
@@ -60,7 +60,7 @@ async function rig(t: TestContext, answer: RequestListener, env: Record<string, 
   };
 }
 
-/** Resolves when the metrics fit; a test that they never do is out of time. */
+/** Resolves when the metrics fit. If they never do, the test times out. */
 async function scrapeUntil(gateway: Gateway, fits: (scrape: Scrape) => boolean): Promise<void> {
   for (;;) if (fits(await scrapeOf(gateway))) return;
 }
@@ -72,7 +72,9 @@ const status =
     response.writeHead(code, { "content-type": "application/json" }).end(body);
   };
 
-test("credentials that are refused show, and are INTERNAL to callers", { timeout }, async (t) => {
+test("refused credentials show in the metrics and count as an internal error", {
+  timeout,
+}, async (t) => {
   const { gateway, look } = await rig(t, status(401));
   const before = await scrapeOf(gateway);
   assert.equal(before.value("upstream_credentials_refused", { account }), 0);
@@ -84,7 +86,7 @@ test("credentials that are refused show, and are INTERNAL to callers", { timeout
   assert.equal(value("internal_errors_total", { edge: "rpc" }), 1);
 });
 
-test("reads that fail are told by what came next, and the breaker by its state", {
+test("failed reads are counted by what followed, and the breaker's state is a metric", {
   timeout,
 }, async (t) => {
   const { gateway, look } = await rig(t, status(500), { RATE_LIMIT_INITIAL: "1000" });
@@ -119,7 +121,7 @@ test("calls that wait for a token, and those that get none, are counted", {
   assert.equal(taken, sum("upstream_requests_total", { account }));
 });
 
-test("a lost outcome that nobody can tell is given up, and counted", { timeout }, async (t) => {
+test("a call whose outcome cannot be looked up is given up and counted", { timeout }, async (t) => {
   const { gateway, pay } = await rig(
     t,
     (request, response) => {
@@ -151,7 +153,7 @@ test("an answer that cannot be recorded is counted", {
   const { gateway, pay } = await rig(
     t,
     (request, response) => {
-      // Away by the time of the answer.
+      // Redis is stopped before the answer is sent.
       void redis.stop().then(() => status(200, paid)(request, response));
     },
     { REDIS_URL: redis.url },

@@ -12,12 +12,12 @@ import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { type Scrape, scrapeOf } from "./scrape.ts";
 
-/** A gateway that has done some work of every kind, with Redis where there is one. */
+/** A gateway that has done some work of every kind, with Redis if redis-server is installed. */
 export interface WorkedGateway {
   readonly gateway: Gateway;
   readonly redis: boolean;
   scrape(): Promise<Scrape>;
-  /** Scrapes until it fits. */
+  /** Scrapes until `fits` holds. */
   scrapeUntil(fits: (scrape: Scrape) => boolean): Promise<Scrape>;
   graphql(query: string, headers?: Record<string, string>): Promise<string>;
   callback(body: string, password?: string): Promise<number>;
@@ -126,7 +126,7 @@ async function work({ gateway, graphql, callback, scrapeUntil }: WorkedGateway):
 
   assert.equal(await callback('{"not":"understood"}'), 200);
   assert.equal(await callback("{}", "another password"), 401);
-  // A flag of the wrong type is left unset, half of a surrogate pair is replaced, and both are told.
+  // A flag of the wrong type is left unset, half a surrogate pair is replaced; both are reported.
   const odd = JSON.stringify({
     external_id: "odd",
     operation: "payment",
@@ -142,7 +142,7 @@ async function work({ gateway, graphql, callback, scrapeUntil }: WorkedGateway):
   const { hostname, port } = new URL(gateway.publicUrl);
   const stranger = connectTo(Number(port), hostname).end("no HTTP at all\r\n\r\n");
   await once(stranger.resume(), "close");
-  // The lost outcome is looked up and settled; the gateway tells of it every 5 s.
+  // The lost outcome is looked up and settled. money_calls_open is updated every 5 s.
   await scrapeUntil(({ sum }) => sum("reconciliations_settled_total", {}) > 0);
   await scrapeUntil(({ has }) => has("money_calls_open"));
 }

@@ -53,7 +53,7 @@ const errorObject =
   '{"code":"insufficient_funds","message":"Not enough money","param":"amount",' +
   '"payment_id":"pay-1","type":"payment_error","error_id":"err-1"}';
 
-test("a payment's data comes back, and the credentials count as accepted", async (t) => {
+test("createPayment returns the payment's data, and accepted credentials are reported once", async (t) => {
   const { upstream, calls, credentials, settled } = await serverRig(
     t,
     json(
@@ -76,7 +76,7 @@ test("a payment's data comes back, and the credentials count as accepted", async
   assert.deepEqual(credentials, [true], "told once, not for each call");
 });
 
-test("an answer that begins with a byte order mark is understood, as a callback is", async (t) => {
+test("an answer may begin with a byte order mark, as a callback may", async (t) => {
   const paid = await serverRig(t, json(200, '\ufeff{"external_id":"order-1","id":"p-1"}'));
   assert.equal((await createPayment(paid.upstream)).id, "p-1");
 
@@ -85,7 +85,7 @@ test("an answer that begins with a byte order mark is understood, as a callback 
   assert.equal(failure.details.upstream?.code, "insufficient_funds");
 });
 
-test("the other resources come back", async (t) => {
+test("answers about payouts, wallet items, operations and subscriptions are read", async (t) => {
   const payout = await serverRig(
     t,
     json(200, '{"external_id":"payout-1","fc_id":7,"status":"ok"}'),
@@ -105,7 +105,7 @@ test("the other resources come back", async (t) => {
     assert.deepEqual(await findItems(empty.upstream), [], none);
   }
 
-  // What is no item is none, and counted: the service answers what the spec does not show.
+  // The spec does not show these shapes: they yield no item, and are reported as unknown_shape.
   const strange = '{"items":[{"option_id":"a"}],"total":1}';
   for (const text of [strange, `[${strange}]`, "[{}]"]) {
     const unknown = await serverRig(t, json(200, text));
@@ -149,7 +149,7 @@ test("the other resources come back", async (t) => {
   await assert.rejects(deactivate(refused.upstream), { code: "UNAVAILABLE" });
 });
 
-test("a field of an unexpected type is left unset and told, and the call succeeds", async (t) => {
+test("a field of an unexpected type is left unset and reported, and the call succeeds", async (t) => {
   const { upstream, faults } = await serverRig(
     t,
     json(200, '{"external_id":{"no":"text"},"details":[]}'),
@@ -162,7 +162,7 @@ test("a field of an unexpected type is left unset and told, and the call succeed
   ]);
 });
 
-test("an answer in pieces and in chunked encoding is put together", async (t) => {
+test("an answer in chunked encoding that arrives in pieces is read whole", async (t) => {
   const { upstream } = await serverRig(t, ({ socket }) => {
     socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\n");
     setImmediate(() => {
@@ -173,7 +173,7 @@ test("an answer in pieces and in chunked encoding is put together", async (t) =>
   assert.equal((await createPayment(upstream)).id, "x");
 });
 
-test("any 2xx to callback/resend is a yes, whatever its body", async (t) => {
+test("any 2xx to callback/resend counts as success, whatever its body", async (t) => {
   for (const script of [
     json(200, "{}"),
     answer(200, "<html>ok</html>"),
@@ -186,13 +186,13 @@ test("any 2xx to callback/resend is a yes, whatever its body", async (t) => {
   }
 });
 
-test("an empty 2xx to a subscription call is a yes without a message", async (t) => {
+test("an empty 2xx to a subscription call counts as success without a message", async (t) => {
   const { upstream } = await serverRig(t, "HTTP/1.1 204 No Content\r\n\r\n");
   assert.equal((await deactivate(upstream)).message, undefined);
 });
 
 for (const status of [200, 400, 402, 409]) {
-  test(`an Error object with HTTP status ${status} is an error by its code`, async (t) => {
+  test(`an Error object with HTTP status ${status} becomes the error of its code`, async (t) => {
     const { upstream, settled } = await serverRig(t, json(status, errorObject));
     for (const call of [createPayment, getPayout, requestPayout, resend, deactivate, findItems]) {
       const error = await failureOf(call(upstream));
@@ -218,7 +218,7 @@ for (const status of [200, 400, 402, 409]) {
   });
 }
 
-test("a 200 that only looks like an Error object is an answer", async (t) => {
+test("a 200 that only resembles an Error object is read as a result", async (t) => {
   const item = await serverRig(t, json(200, '{"type":"card","option_id":"a"}'));
   assert.equal((await findItems(item.upstream))[0]?.type, "card");
   const message = await serverRig(t, json(200, '{"message":"done","type":"subscription"}'));
@@ -239,7 +239,7 @@ const open: Array<[what: string, script: string]> = [
   ],
 ];
 for (const [what, script] of open) {
-  test(`${what} leaves a money call's outcome unknown, with the Error object`, async (t) => {
+  test(`${what} leaves a money call's outcome unknown and keeps the Error object`, async (t) => {
     const { upstream } = await serverRig(t, script);
     const error = await failureOf(createPayment(upstream));
     assert.equal(error.code, "UNKNOWN");
@@ -260,7 +260,7 @@ const senseless: Array<[what: string, script: string]> = [
   ["an empty 500", answer(500, "")],
 ];
 for (const [what, script] of senseless) {
-  test(`${what} is UNAVAILABLE to a read and unknown to a money call`, async (t) => {
+  test(`${what} makes a read UNAVAILABLE and leaves a money call's outcome unknown`, async (t) => {
     const { upstream, server, settled } = await serverRig(t, script);
     const read = await failureOf(getPayout(upstream));
     assert.equal(read.code, "UNAVAILABLE");
@@ -278,12 +278,12 @@ for (const [what, script] of senseless) {
   });
 }
 
-test("JSON that says nothing of the payment is no answer to a money call", async (t) => {
+test("JSON without payment data leaves a money call's outcome unknown", async (t) => {
   const { upstream } = await serverRig(t, json(200, '{"ok":true}'));
   assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
 });
 
-test("a compressed answer, which was not asked for, is not understood", async (t) => {
+test("a compressed answer, which the gateway does not request, is not understood", async (t) => {
   const body = gzipSync('{"id":"p-1"}');
   const { upstream } = await serverRig(t, ({ socket }) => {
     socket.write(
@@ -295,7 +295,7 @@ test("a compressed answer, which was not asked for, is not understood", async (t
   assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
 });
 
-test("a body beyond the bound is cut off, with and without a length", async (t) => {
+test("a body longer than maxResponseBytes fails the call, with and without Content-Length", async (t) => {
   const long = `{"id":"${"x".repeat(2000)}"}`;
   for (const script of [
     json(200, long),
@@ -317,14 +317,14 @@ const statuses: Array<[status: number, code: ErrorCode]> = [
   [409, "FAILED_PRECONDITION"],
 ];
 for (const [status, code] of statuses) {
-  test(`${status} with HTML is ${code} to a read and unknown to a money call`, async (t) => {
+  test(`${status} with HTML gives a read ${code} and leaves a money call's outcome unknown`, async (t) => {
     const { upstream } = await serverRig(t, answer(status, "<html>no</html>"));
     const read = await failureOf(getPayout(upstream));
     assert.equal(read.code, code);
     assert.equal(read.details.upstream?.httpStatus, status);
     assert.equal(read.message, `the payments service answered with HTTP status ${status}`);
 
-    // Whoever wrote it, it does not say that the service never saw the call.
+    // HTML may come from a proxy: it does not prove that the service never received the call.
     const money = await failureOf(createPayment(upstream));
     assert.equal(money.code, "UNKNOWN");
     assert.deepEqual(money.details.outcomeUnknown, { externalId: "order-1" });
@@ -332,7 +332,7 @@ for (const [status, code] of statuses) {
   });
 }
 
-test("a rejection of a money call is the service's own word or refused credentials", async (t) => {
+test("only an error code or type, a 401 or a 429 rejects a money call", async (t) => {
   const bodies: Array<[status: number, body: string, code: ErrorCode]> = [
     [400, '{"code":"wrong_amount"}', "INVALID_ARGUMENT"],
     [400, '{"code":"a_code_of_tomorrow"}', "INVALID_ARGUMENT"],
@@ -351,7 +351,7 @@ test("a rejection of a money call is the service's own word or refused credentia
   }
 });
 
-test("a failed payment's data is an answer whatever 4xx it comes with", async (t) => {
+test("payment data with a 4xx is a result; other JSON with a 4xx is not", async (t) => {
   const { upstream } = await serverRig(
     t,
     json(402, '{"id":"p-1","details":{"status":"failure","status_code":"card_expired"}}'),
@@ -403,7 +403,7 @@ const limits: Array<[what: string, script: string, retryAfterMs: number, settled
   ],
 ];
 for (const [what, script, retryAfterMs, rejected] of limits) {
-  test(`${what} is RESOURCE_EXHAUSTED, and the bucket hears of it`, async (t) => {
+  test(`${what} is RESOURCE_EXHAUSTED and is reported to the token bucket`, async (t) => {
     const { upstream, settled } = await serverRig(t, script);
     for (const call of [createPayment, getPayout]) {
       const error = await failureOf(call(upstream));
@@ -419,7 +419,7 @@ for (const [what, script, retryAfterMs, rejected] of limits) {
   });
 }
 
-test("a limit of attempts is RESOURCE_EXHAUSTED, but no rejection by the rate limit", async (t) => {
+test("a limit of attempts is RESOURCE_EXHAUSTED, but not a rejection by the rate limit", async (t) => {
   const { upstream, settled } = await serverRig(
     t,
     json(403, '{"code":"reached_the_limit_of_attempts_for_ip"}', "Retry-After: 30"),
@@ -430,7 +430,7 @@ test("a limit of attempts is RESOURCE_EXHAUSTED, but no rejection by the rate li
   assert.equal(settled[0]?.[0], "observe");
 });
 
-test("refused merchant credentials are INTERNAL and told, until they are accepted", async (t) => {
+test("refused merchant credentials are INTERNAL and reported once, as is their acceptance", async (t) => {
   const scripts = [
     json(401, '{"code":"authorization_failed","message":"Wrong login"}'),
     answer(401, "<html>"),
@@ -448,7 +448,7 @@ test("refused merchant credentials are INTERNAL and told, until they are accepte
   assert.deepEqual(credentials, [false, true]);
 });
 
-test("a refused customer's token says nothing of the merchant's credentials", async (t) => {
+test("a refused customer token does not count as refused merchant credentials", async (t) => {
   for (const script of [
     json(401, '{"code":"customer_auth_token_expired_or_invalid","type":"customer_error"}'),
     answer(401, ""),
@@ -459,7 +459,7 @@ test("a refused customer's token says nothing of the merchant's credentials", as
   }
 });
 
-test("what an error quotes of card data, tokens and the login is hidden", async (t) => {
+test("card data, tokens and the login that an error quotes are redacted", async (t) => {
   const script = json(
     400,
     JSON.stringify({

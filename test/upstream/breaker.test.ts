@@ -13,7 +13,7 @@ const policy: BreakerPolicy = {
   maxPauseMs: 10_000,
 };
 
-/** A breaker in virtual time, without jitter unless told otherwise. */
+/** A breaker in virtual time. `random` is the jitter, 0 for none. */
 function rig(random = 0) {
   const time = { now: 5_000 };
   const states: string[] = [];
@@ -27,7 +27,7 @@ function rig(random = 0) {
       if (pauseMs !== undefined) pauses.push(pauseMs);
     },
   });
-  /** One call with this outcome. @returns whether it was let through. */
+  /** Makes one call with this verdict. @returns whether the breaker let it through. */
   const call = (verdict: Verdict): boolean => {
     const pass = breaker.enter();
     pass?.settle(verdict);
@@ -41,7 +41,7 @@ function rig(random = 0) {
   return { breaker, time, states, pauses, call, calls };
 }
 
-test("it opens once half of at least twenty calls failed", () => {
+test("the breaker opens once half of at least twenty calls failed", () => {
   const { calls, states } = rig();
   calls(10, "answered");
   assert.equal(calls(9, "failed"), 9);
@@ -50,7 +50,7 @@ test("it opens once half of at least twenty calls failed", () => {
   assert.deepEqual(states, ["open"]);
 });
 
-test("failures below the share leave it closed, however many", () => {
+test("failures below the share leave the breaker closed, however many", () => {
   const { call, states } = rig();
   for (let n = 0; n < 1_000; n++) {
     call("answered");
@@ -59,7 +59,7 @@ test("failures below the share leave it closed, however many", () => {
   assert.deepEqual(states, []);
 });
 
-test("failures that are past count no more", () => {
+test("failures older than the window do not count", () => {
   const { calls, time, states } = rig();
   calls(19, "failed");
   time.now += 10_000;
@@ -69,7 +69,7 @@ test("failures that are past count no more", () => {
   assert.deepEqual(states, ["open"]);
 });
 
-test("five time-outs without an answer in between open it", () => {
+test("five time-outs without an answer in between open the breaker", () => {
   const { call, calls, states } = rig();
   calls(4, "timeout");
   call("answered");
@@ -80,14 +80,14 @@ test("five time-outs without an answer in between open it", () => {
   assert.deepEqual(states, ["open"]);
 });
 
-test("calls that tell nothing are not counted", () => {
+test("calls with the verdict nothing are not counted", () => {
   const { calls, states } = rig();
   calls(1_000, "nothing");
   calls(19, "failed");
   assert.deepEqual(states, []);
 });
 
-test("open, it lets none through and tells how long", () => {
+test("an open breaker lets no call through and returns how long it stays open", () => {
   const { breaker, time, calls } = rig();
   calls(20, "failed");
   assert.equal(breaker.refusal(), 1_000);
@@ -98,7 +98,7 @@ test("open, it lets none through and tells how long", () => {
   assert.equal(breaker.refusal(), undefined);
 });
 
-test("half open, it lets one probe through at a time", () => {
+test("a half-open breaker lets one probe through at a time", () => {
   const { breaker, time, calls, states } = rig();
   calls(20, "failed");
   time.now += 1_000;
@@ -112,7 +112,7 @@ test("half open, it lets one probe through at a time", () => {
   assert.equal(calls(19, "failed"), 19, "it starts to count anew");
 });
 
-test("a probe that tells nothing leaves the next one to try", () => {
+test("after a probe with the verdict nothing, the next call is the probe", () => {
   const { time, call, calls, states } = rig();
   calls(20, "failed");
   time.now += 1_000;
@@ -122,7 +122,7 @@ test("a probe that tells nothing leaves the next one to try", () => {
   assert.deepEqual(states, ["open", "halfOpen", "closed"]);
 });
 
-test("each failed probe doubles the pause up to the longest, and an answer resets it", () => {
+test("each failed probe doubles the pause up to maxPauseMs, and an answer resets it", () => {
   const { time, call, calls, pauses } = rig();
   calls(20, "failed");
   for (let n = 0; n < 5; n++) {
@@ -136,13 +136,13 @@ test("each failed probe doubles the pause up to the longest, and an answer reset
   assert.equal(pauses.at(-1), 1_000);
 });
 
-test("jitter takes up to a half off the pause", () => {
+test("jitter shortens the pause by up to a half", () => {
   const { calls, pauses } = rig(1);
   calls(20, "failed");
   assert.deepEqual(pauses, [500]);
 });
 
-test("what was let through before it opened decides nothing after", () => {
+test("calls let through before the breaker opened do not change its state later", () => {
   const { breaker, time, calls, states } = rig();
   const early = breaker.enter();
   calls(20, "failed");
@@ -158,7 +158,7 @@ test("what was let through before it opened decides nothing after", () => {
   assert.equal(calls(19, "failed"), 19);
 });
 
-test("it never holds calls back for longer than the longest pause, and never all for good", () => {
+test("no refusal lasts longer than maxPauseMs, and the breaker closes once calls succeed again", () => {
   const verdicts: Verdict[] = ["answered", "failed", "timeout", "nothing"];
   const step = fc.record({
     ms: fc.nat(3_000),
@@ -178,7 +178,7 @@ test("it never holds calls back for longer than the longest pause, and never all
         if (pass) waiting.push(() => pass.settle(verdict));
         if (waiting.length > keep) waiting.shift()?.();
       }
-      // Once the service answers again, and all is settled, one pause later calls go through.
+      // Once all calls are settled, an answered probe after the longest pause closes the breaker.
       for (const settle of waiting) settle();
       time.now += policy.maxPauseMs;
       breaker.enter()?.settle("answered");

@@ -17,7 +17,7 @@ const pay = (upstream: Upstream) => upstream.createPayment(hostedPayment, patien
 const html = answer(502, "<html>Bad Gateway</html>");
 const good = json(200, '{"id":"p","currency":"UAH"}');
 
-/** Virtual time, no jitter, and a service that answers `script`, which a test may change. */
+/** A rig in virtual time without jitter. A test may change `service.script`, the answer. */
 async function breakerRig(t: Parameters<typeof serverRig>[0], script: string) {
   const time = { now: 0 };
   const service = { script };
@@ -32,7 +32,7 @@ async function fail(upstream: Upstream, count: number): Promise<void> {
   for (let n = 0; n < count; n++) await failureOf(getPayout(upstream));
 }
 
-test("failing reads open the breaker: later ones fail at once, and nothing is sent", async (t) => {
+test("failing reads open the breaker: later calls fail at once, with no request and no token", async (t) => {
   const { upstream, server, taken, states } = await breakerRig(t, html);
   await fail(upstream, 20);
   assert.deepEqual(states, ["other open"]);
@@ -63,7 +63,7 @@ test("control: without the breaker each read is sent", async (t) => {
   assert.ok(server.requests.length >= 40);
 });
 
-test("failing reads hold up no payment", async (t) => {
+test("failing reads do not stop payments", async (t) => {
   const { upstream, service, states } = await breakerRig(t, html);
   await fail(upstream, 30);
   assert.deepEqual(states, ["other open"]);
@@ -71,7 +71,7 @@ test("failing reads hold up no payment", async (t) => {
   assert.equal((await pay(upstream)).id, "p");
 });
 
-test("a payment that can be sent is, and is told as it is, however many failed", async (t) => {
+test("payments that get a 502 do not open the breaker: each is sent and ends as UNKNOWN", async (t) => {
   const { upstream, server, states } = await breakerRig(t, html);
   for (let n = 0; n < 50; n++) {
     const error = await failureOf(pay(upstream));
@@ -81,7 +81,7 @@ test("a payment that can be sent is, and is told as it is, however many failed",
   assert.deepEqual(states, []);
 });
 
-test("one probe at a time finds out that the service is back", async (t) => {
+test("an open breaker sends one probe at a time and closes once a probe is answered", async (t) => {
   const { upstream, server, service, states, time } = await breakerRig(t, html);
   await fail(upstream, 20);
   time.now += 1_000;
@@ -98,7 +98,7 @@ test("one probe at a time finds out that the service is back", async (t) => {
   await getPayout(upstream);
 });
 
-test("errors of the service's own and Too Many Requests are no failures", async (t) => {
+test("Error objects, Too Many Requests and a 403 do not open the breaker", async (t) => {
   const scripts = [
     json(404, '{"code":"transaction_not_found"}'),
     json(200, '{"code":"internal_error","type":"api_error"}'),
@@ -113,7 +113,7 @@ test("errors of the service's own and Too Many Requests are no failures", async 
   }
 });
 
-test("callers with short deadlines do not turn a slow service off for others", async (t) => {
+test("callers with short deadlines do not open the breaker for others", async (t) => {
   const { upstream, states } = await serverRig(t, () => {});
   const hasty = Array.from({ length: 30 }, () =>
     failureOf(getPayout(upstream, { signal: AbortSignal.timeout(30) })),
@@ -122,7 +122,7 @@ test("callers with short deadlines do not turn a slow service off for others", a
   assert.deepEqual(states, []);
 });
 
-test("five time-outs in a row open it", async (t) => {
+test("five time-outs in a row open the breaker", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { upstream, server, states } = await serverRig(t, () => {}, { timeoutMs: 50 });
   for (let n = 0; n < 5; n++) {
@@ -136,7 +136,7 @@ test("five time-outs in a row open it", async (t) => {
   assert.deepEqual(states, ["other open"]);
 });
 
-test("payments to a port that refuses them fail at once, until one gets through", async (t) => {
+test("refused connections open the breaker for payments until one connection succeeds", async (t) => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
@@ -156,7 +156,7 @@ test("payments to a port that refuses them fail at once, until one gets through"
   assert.equal(taken.length, 20);
   assert.deepEqual(states, ["money open"]);
 
-  // The service is back, and answers nonsense: it can be reached, so payments go on.
+  // The service is reachable again, though it answers with HTML: payments are sent.
   const back = createServer((socket) => {
     socket.on("error", () => {}).on("data", () => socket.write(html));
   }).listen(port, "127.0.0.1");
@@ -167,7 +167,7 @@ test("payments to a port that refuses them fail at once, until one gets through"
   assert.deepEqual(states, ["money open", "money halfOpen", "money closed"]);
 });
 
-test("our own refusals are no failures of the service", async (t) => {
+test("a call that the gateway itself stops does not count as a failure of the service", async (t) => {
   const { upstream, states } = await breakerRig(t, good);
   for (let n = 0; n < 30; n++) {
     const onSent = () => {
@@ -178,7 +178,7 @@ test("our own refusals are no failures of the service", async (t) => {
   assert.deepEqual(states, []);
 });
 
-test("calls that wait for a token while it opens are not sent", async (t) => {
+test("a call that waits for a token while the breaker opens is not sent", async (t) => {
   let open = () => {};
   let waits = false;
   const gate = new Promise<void>((resolve) => (open = resolve));

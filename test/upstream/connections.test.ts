@@ -30,8 +30,8 @@ const pay = (externalId: string) => {
 };
 
 /**
- * Answers each request, and every seventh one twice: the second time once the next request has come
- * by the same connection, as a proxy does that repeats what it believes lost.
+ * Answers each request, and every seventh one twice: the second copy precedes the answer to the
+ * next request on the same connection, as from a proxy that repeats an answer it believes lost.
  */
 function oneTooMany(): Script {
   const owed = new Map<number, string>();
@@ -47,7 +47,7 @@ function oneTooMany(): Script {
 const calls = 600;
 const atOnce = 8;
 
-/** Makes all calls, some at a time. */
+/** Makes `calls` calls, `atOnce` at a time. */
 async function inTurns(call: (externalId: string) => Promise<void>): Promise<void> {
   const ids = Array.from({ length: calls }, (_, n) => `order-${n}`);
   const turn = async () => {
@@ -56,7 +56,7 @@ async function inTurns(call: (externalId: string) => Promise<void>): Promise<voi
   await Promise.all(Array.from({ length: atOnce }, turn));
 }
 
-test("no call is told another one's result by a service that answers once too often", async (t) => {
+test("no call gets another call's result when the service repeats answers", async (t) => {
   const { upstream, settled, server } = await serverRig(t, oneTooMany());
   let mixed = 0;
   let unknown = 0;
@@ -72,11 +72,11 @@ test("no call is told another one's result by a service that answers once too of
   assert.equal(mixed, 0);
   assert.ok(unknown >= 1 && unknown <= atOnce, `${unknown} outcomes unknown`);
   assert.equal(settled.length, calls);
-  // From the first mix-up on each has its own.
+  // After the first mix-up, each request has its own connection.
   assert.ok(server.connections > calls / 2, `${server.connections} connections`);
 });
 
-test("control: on connections that nobody watches many are told another one's result", async (t) => {
+test("control: on plain pooled connections many calls get another call's result", async (t) => {
   const server = await scriptedServer(oneTooMany());
   const pool = new Pool(server.url, { connections: 256, pipelining: 1 });
   t.after(async () => {
@@ -93,7 +93,7 @@ test("control: on connections that nobody watches many are told another one's re
   assert.ok(mixed > calls / 10, `${mixed} of ${calls}`);
 });
 
-test("an answer about another external_id is none, and each request has its own connection then", async (t) => {
+test("an answer with another external_id is discarded, and connections are not reused for 10 min", async (t) => {
   let nowMs = 0;
   const mixUps: string[] = [];
   const server = await scriptedServer((request) => {
@@ -114,7 +114,7 @@ test("an answer about another external_id is none, and each request has its own 
 
   const paidOne = async (id: string) => {
     await upstream.createPayment(pay(id), patient);
-    // A connection is free a turn of the event loop behind its answer.
+    // A connection becomes free one turn of the event loop after its answer.
     await delay(5);
   };
   await paidOne("1");
@@ -133,7 +133,7 @@ test("an answer about another external_id is none, and each request has its own 
   assert.deepEqual(connectionsOf(), [0, 0, 1, 2, 3, 3, 3]);
 });
 
-test("every call that is about an external_id is told by no answer that names another", async (t) => {
+test("every call with an external_id discards an answer that names another", async (t) => {
   const body = `{"external_id":"another","id":"i","transaction_id":"t","status":"success",
     "details":{"status":"success"}}`;
   for (const status of [200, 402]) {
@@ -163,7 +163,7 @@ test("every call that is about an external_id is told by no answer that names an
   }
 });
 
-test("an answer that names no external_id, or the call's own, is one", async (t) => {
+test("an answer with the call's own external_id, or with none, is accepted", async (t) => {
   const own = await serverRig(t, paid("mine"));
   assert.equal((await own.upstream.createPayment(pay("mine"), patient)).isSuccess, true);
   const none = await serverRig(t, json(200, '{"is_success":true,"details":{"status":"success"}}'));
@@ -175,7 +175,7 @@ for (const [what, bytes] of [
   ["the first byte of one", "H"],
   ["what is none", "nonsense"],
 ] as const) {
-  test(`unasked-for bytes on an idle connection close it: ${what}`, async (t) => {
+  test(`unexpected bytes on an idle connection close it: ${what}`, async (t) => {
     const { upstream, server } = await serverRig(t, (request) =>
       request.socket.write(paid(idIn(request))),
     );

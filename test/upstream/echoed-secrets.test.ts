@@ -4,7 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { hideSecretsOf } from "../../src/upstream/echoed-secrets.ts";
 
-test("an Apple Pay token is hidden as it is and as a quoted request body holds it", () => {
+test("an Apple Pay token is redacted both as plain text and as escaped JSON", () => {
   const token = '{"data":"secret-data","signature":"secret-signature"}';
   const hide = hideSecretsOf(
     CreatePaymentRequestSchema,

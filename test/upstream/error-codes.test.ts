@@ -61,14 +61,14 @@ const operationCodes = words(`
   finmon_validation_failed insufficient_funds_for_refund
 `);
 
-/** What an Error object with a code is to callers, by groups of like codes. */
+/** How callers see an Error object, for a group of codes with the same meaning. */
 interface Row {
   readonly of: string;
   readonly rpc: Code;
-  /** In `errors`; a mutation's result is a PaymentServiceError or a RateLimitError. */
+  /** The code in `errors`; a mutation returns a PaymentServiceError or a RateLimitError. */
   readonly graphql: string;
   readonly retry: Retry;
-  /** On a call that moves money it is no answer: UNKNOWN with an OutcomeUnknown. */
+  /** Whether a call that moves money ends as UNKNOWN, with an OutcomeUnknown. */
   readonly leavesOpen?: boolean;
   readonly codes: string;
 }
@@ -191,11 +191,11 @@ test("each of the spec's 116 codes and operation status codes has a meaning", ()
   assert.equal(readingOf("no_code_of_the_spec"), undefined);
 });
 
-test("each code stands in one row, and no row knows another", () => {
+test("each code of the spec is in exactly one row, and the rows have no other code", () => {
   const listed = rows.flatMap(({ codes }) => words(codes));
   assert.equal(new Set(listed).size, listed.length);
   assert.deepEqual(listed.sort(), [...new Set([...errorCodes, ...operationCodes])].sort());
-  // The one code that the spec has elsewhere, with the rate limit.
+  // The spec lists too_many_requests elsewhere, with the rate limit.
   assert.deepEqual([...listedCodes].sort(), [...listed, "too_many_requests"].sort());
 });
 
@@ -216,13 +216,13 @@ for (const { of, rpc, graphql, retry, leavesOpen = false, codes } of rows) {
   });
 }
 
-test("of an operation's codes those of success and of pending are never a refusal", () => {
+test("operation codes for success and for pending never count as a refusal", () => {
   const success =
     "transaction_successful contract_was_signed_on_client_side refund_successful pending " +
     "waiting_for_redirect confirmation_required";
   for (const code of words(success)) assert.equal(readingOf(code)?.leavesOpen, true, code);
   for (const code of operationCodes.filter((name) => !words(success).includes(name))) {
-    // Of a failure that the service's own fault has made nobody knows how far it came.
+    // After internal_error it is unknown how far the operation got.
     assert.equal(readingOf(code)?.leavesOpen ?? false, code === "internal_error", code);
   }
 });

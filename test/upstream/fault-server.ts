@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { between } from "./random.ts";
 import { answer, json } from "./scripted-server.ts";
 
-/** What goes wrong with a request, or nothing. */
+/** How a request fails; `none` for success. */
 export type Fault =
   | "none"
   | "resetInRequest"
@@ -23,17 +23,17 @@ export type Fault =
 
 export interface FaultServer {
   readonly url: string;
-  /** By external_id: how often a request for it began to arrive, a byte of it at least. */
+  /** By external_id: how many requests arrived, whole or in part. */
   readonly arrivals: Map<string, number>;
-  /** By external_id: how often money moved, which is when a whole request is there. */
+  /** By external_id: how often money moved, once per whole request that is not rejected. */
   readonly charges: Map<string, number>;
   close(): Promise<void>;
 }
 
 /**
- * A payments service on bare TCP that fails each request by the fault that `pick` names for it. It
- * charges as soon as it has read a request whole, unless its answer is a rejection, and what it does
- * to the answer comes after that: the worst that can happen.
+ * A payments service on bare TCP that fails each request with the fault that `pick` returns. It
+ * charges as soon as it has read a whole request, unless its answer is a rejection. Its answer
+ * fails only after the charge, which is the worst case.
  */
 export async function faultServer(
   random: () => number,
@@ -50,7 +50,7 @@ export async function faultServer(
     let arrived: { externalId: string; fault: Fault; resetAt: number } | undefined;
     socket.setEncoding("latin1").on("data", (chunk) => {
       received += chunk;
-      // The id stands in a header line that comes early, so that a part of a request has it too.
+      // The id is early in the request, in the query or the JSON, so a partial request has it too.
       const externalId = /"external_id":"([^"]+)"|external_id=([^ &]+)/.exec(received);
       if (!arrived && externalId) {
         const id = externalId[1] ?? externalId[2] ?? "";
@@ -128,7 +128,7 @@ export async function faultServer(
   };
 }
 
-/** Where the request that `received` starts with ends; undefined while its headers are not whole. */
+/** Length of the first request in `received`; undefined until its headers are complete. */
 function endOf(received: string): number | undefined {
   const headers = received.indexOf("\r\n\r\n");
   if (headers < 0) return undefined;

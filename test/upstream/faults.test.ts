@@ -46,14 +46,17 @@ const moneyCalls: MoneyCall[] = [
     upstream.requestPayout(create(RequestPayoutRequestSchema, { order: { externalId } }), options),
 ];
 
-/** What became of one call that moves money. */
+/** The result of one call that moves money. */
 interface Tried {
   readonly externalId: string;
   readonly sent: number;
   readonly error: GatewayError | undefined;
 }
 
-/** Makes calls that move money, one after the other in each of the lanes. */
+/**
+ * Makes `count` calls that move money, in parallel lanes. A call that ends as UNKNOWN is sent again
+ * until `attempts` are used.
+ */
 async function pay(
   upstream: Upstream,
   random: () => number,
@@ -86,7 +89,10 @@ async function pay(
   return tried;
 }
 
-/** The promise: charged once at most, and nobody is told "failed" of what may have happened. */
+/**
+ * Asserts that each call is sent and charged at most once, and that a call that fails after a
+ * charge ends as UNKNOWN.
+ */
 function assertOnce(
   tried: Tried[],
   { arrivals, charges }: Pick<FaultServer, "arrivals" | "charges">,
@@ -134,7 +140,7 @@ const outcomes: Record<Exclude<Fault, "none">, [money: ErrorCode, read: ErrorCod
 for (const [fault, [money, read]] of Object.entries(outcomes) as Array<
   [Fault, [ErrorCode, ErrorCode]]
 >) {
-  test(`${fault}: ${money} to a money call, sent once`, async (t) => {
+  test(`${fault}: a money call is sent once and ends with ${money}`, async (t) => {
     const { server, upstream, random } = await faulty(
       t,
       () => fault,
@@ -153,7 +159,7 @@ for (const [fault, [money, read]] of Object.entries(outcomes) as Array<
   });
 }
 
-test("faults of every kind in any order, between calls that go well", async (t) => {
+test("faults of every kind, mixed with successful calls, never charge twice", async (t) => {
   const faults = Object.keys(outcomes) as Fault[];
   const { server, upstream, random } = await faulty(
     t,
@@ -166,7 +172,7 @@ test("faults of every kind in any order, between calls that go well", async (t) 
   assert.ok(paid > tries && paid < tries * 4, `${paid} paid`);
 });
 
-test("a connection refused is never sent, however often it is tried", async (t) => {
+test("a money call whose connection is refused is never sent", async (t) => {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
@@ -177,7 +183,7 @@ test("a connection refused is never sent, however often it is tried", async (t) 
   assert.deepEqual(settled, Array(tries).fill(["release"]));
 });
 
-test("a TLS handshake that fails at any point is never sent", async (t) => {
+test("a money call whose TLS handshake fails at any point is never sent", async (t) => {
   t.diagnostic(`FAULT_SEED=${seed}`);
   const random = seeded(seed);
   const server = createServer((socket) => {
@@ -195,7 +201,7 @@ test("a TLS handshake that fails at any point is never sent", async (t) => {
   await neverSent(upstream, tries);
 });
 
-test("our own limit is never sent", async (t) => {
+test("a money call that the gateway's own rate limit refuses is never sent", async (t) => {
   const server = await faultServer(Math.random, () => "none");
   t.after(() => server.close());
   const take = () => Promise.reject(new GatewayError("RESOURCE_EXHAUSTED", "later"));
@@ -206,7 +212,7 @@ test("our own limit is never sent", async (t) => {
   assert.equal(server.arrivals.size, 0);
 });
 
-test("control: who sends an unknown outcome again charges twice, and the check tells", async (t) => {
+test("control: sending again after an unknown outcome charges twice, and the check detects it", async (t) => {
   const { server, upstream, random } = await faulty(t, () => "resetAfterRequest");
   const tried = await pay(upstream, random, tries, 2);
   assert.throws(() => assertOnce(tried, server), /more than once/);

@@ -47,7 +47,7 @@ test("card numbers in the free texts of answers and callbacks are masked", () =>
   }
 });
 
-test("a free text that came as a number is masked, and one that is none is a fault as ever", () => {
+test("a free text that arrives as a number is masked, and an object in its place is a fault", () => {
   assert.equal(decode(PayoutSchema, `{"description": ${number}}`).description, "411111******1111");
   const faults: string[] = [];
   const onFault = ({ path }: { path: string }) => faults.push(path);
@@ -55,7 +55,7 @@ test("a free text that came as a number is masked, and one that is none is a fau
   assert.deepEqual([description, faults], [undefined, ["description"]]);
 });
 
-test("ids, amounts, masks and the merchant's own payload stay as they are", () => {
+test("ids, amounts, masks and the merchant's own payload are not masked", () => {
   const json = {
     external_id: number,
     id: number,
@@ -68,7 +68,7 @@ test("ids, amounts, masks and the merchant's own payload stay as they are", () =
   assert.deepEqual([payout.originalAmount, payout.fcId], [number, 4111n]);
 });
 
-test("what is free text by its name is marked as such, wherever the service tells it", () => {
+test("every description and message field that the service sends is marked as free text", () => {
   const registry = createRegistry(
     file_payments_v1_payment,
     file_payments_v1_payout,
@@ -76,7 +76,7 @@ test("what is free text by its name is marked as such, wherever the service tell
     file_payments_v1_wallet,
     file_payments_v1_error,
   );
-  // PayoutOrder is what the caller asks for; errors are cleaned by `cleanError`.
+  // PayoutOrder comes from the caller; `cleanError` masks the texts of errors.
   const asked = new Set(["PayoutOrder.description", "UpstreamError.message"]);
   const unmarked: string[] = [];
   for (const type of registry) {
@@ -90,7 +90,7 @@ test("what is free text by its name is marked as such, wherever the service tell
   assert.deepEqual(unmarked, []);
 });
 
-test("no text of an error holds a card number or what the request held, its ids neither", () => {
+test("no text or id of an error holds a card number or a secret of the request", () => {
   const error = create(UpstreamErrorSchema, {
     code: `code ${number}`,
     message: `message ${number} SECRET`,
@@ -111,7 +111,7 @@ test("no text of an error holds a card number or what the request held, its ids 
   });
 });
 
-test("the id of an error stays what it is, also one whose digits could be a card number's", () => {
+test("ids of an error are not masked, even if their digits could be a card number", () => {
   for (const id of ["41111111-1111-1111-8aaa-bbbbbbbbbbbb", "pay-1", "10000042", ""]) {
     const error = create(UpstreamErrorSchema, { paymentId: id, errorId: id });
     const { paymentId, errorId } = cleanError(error, 400, (told) => told);

@@ -1,4 +1,4 @@
-/** Numbers from 0 to 1 that follow from a seed alone (mulberry32). */
+/** A generator of numbers from 0 to 1 that depend on the seed alone (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -42,14 +42,14 @@ for (const [what, fail] of failures) {
     assert.deepEqual(nexts, ["retry", "retry"]);
   });
 
-  test(`${what} every time: a read ends after its third`, async (t) => {
+  test(`${what} every time: a read fails after its third attempt`, async (t) => {
     const { upstream, server, nexts } = await serverRig(t, fail);
     assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
     assert.equal(server.requests.length, 3);
     assert.deepEqual(nexts, ["retry", "retry", "tries"]);
   });
 
-  test(`${what}: whatever changes something is sent once`, async (t) => {
+  test(`${what}: a write is sent once`, async (t) => {
     const { upstream, server, nexts } = await serverRig(t, fail);
     const writes = [
       upstream.createPayment(hostedPayment, patient),
@@ -73,7 +73,7 @@ for (const [what, fail] of failures) {
   });
 }
 
-test("the service's own word is not asked for again", async (t) => {
+test("a read that ends with an Error object, a 429 or a 403 is not retried", async (t) => {
   for (const [script, code] of [
     [json(404, '{"code":"transaction_not_found"}'), "NOT_FOUND"],
     [json(200, '{"code":"internal_error","type":"api_error"}'), "UNAVAILABLE"],
@@ -87,7 +87,7 @@ test("the service's own word is not asked for again", async (t) => {
   }
 });
 
-test("a time-out is not tried again: the call's time is spent", async (t) => {
+test("a read that times out is not retried, since its time is used up", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { upstream, server, nexts } = await serverRig(t, () => {}, { timeoutMs: 50 });
   const failed = failureOf(getPayout(upstream));
@@ -98,13 +98,13 @@ test("a time-out is not tried again: the call's time is spent", async (t) => {
   assert.deepEqual(nexts, ["timeout"]);
 });
 
-test("all tries together take no longer than UPSTREAM_TIMEOUT", async (t) => {
+test("all attempts of a read together take no longer than UPSTREAM_TIMEOUT", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const timeoutMs = 60_000;
   const { upstream, server, nexts } = await serverRig(t, () => {}, { timeoutMs, random: () => 0 });
   const failed = failureOf(getPayout(upstream));
   const first = await server.request(0);
-  // What the first try takes is measured by a clock that goes on.
+  // The client measures the first attempt with performance.now(), which is not mocked.
   const heldMs = 50;
   const sinceMs = performance.now();
   while (performance.now() < sinceMs + heldMs) await new Promise(setImmediate);
@@ -113,14 +113,14 @@ test("all tries together take no longer than UPSTREAM_TIMEOUT", async (t) => {
     t.mock.timers.tick(0);
     await new Promise(setImmediate);
   }
-  // The second try alone would have taken all of it.
+  // A second attempt with the whole UPSTREAM_TIMEOUT would not end yet.
   t.mock.timers.tick(timeoutMs - heldMs);
   assert.equal((await failed).code, "UNAVAILABLE");
   assert.equal(server.requests.length, 2);
   assert.deepEqual(nexts, ["retry", "timeout"]);
 });
 
-test("a pause that the deadline does not leave is not begun", async (t) => {
+test("a read is not retried if the pause would outlast its deadline", async (t) => {
   const { upstream, server, nexts } = await serverRig(t, html, { random: () => 1e6 });
   const deadlineMs = Date.now() + 30_000;
   assert.equal(
@@ -135,8 +135,8 @@ for (const order of [
   ["soon", "late"],
   ["late", "soon"],
 ] as const) {
-  test(`the deadline that counts is the latest of those who share: ${order}`, async (t) => {
-    // A pause of ten seconds: more than the one leaves, less than the other.
+  test(`a shared read is retried within the latest deadline of its callers: ${order}`, async (t) => {
+    // A pause of ten seconds: longer than one caller's deadline, shorter than the other's.
     const rare = { random: () => 100, timeoutMs: 9e8 };
     const { upstream, server, nexts } = await serverRig(t, () => {}, rare);
     const deadlines = { soon: Date.now() + 500, late: Date.now() + 8e8 };
@@ -151,7 +151,7 @@ for (const order of [
   });
 }
 
-test("who leaves during the pause ends it, and nothing more is sent", async (t) => {
+test("a caller that leaves during the pause ends it, and the read is not sent again", async (t) => {
   const told = Promise.withResolvers<void>();
   const { upstream, server } = await serverRig(t, html, {
     random: () => 50, // A pause of five seconds.
@@ -182,7 +182,7 @@ test("close ends a pause with the failure that led to it", async (t) => {
   assert.equal(server.requests.length, 1);
 });
 
-test("a retry that gets no token ends with the failure before it", async (t) => {
+test("a retry that gets no token ends with the previous failure", async (t) => {
   let takes = 0;
   const { upstream, server } = await serverRig(t, html, {
     take: async () => {
@@ -195,7 +195,7 @@ test("a retry that gets no token ends with the failure before it", async (t) => 
   assert.equal(server.requests.length, 1);
 });
 
-test("retries are a tenth of many reads, whatever fails", async (t) => {
+test("retries are at most a tenth of many failing reads", async (t) => {
   const { upstream, server, nexts } = await serverRig(t, html, {
     now: () => 1_000, // All within one window.
     random: () => 0,
@@ -208,7 +208,7 @@ test("retries are a tenth of many reads, whatever fails", async (t) => {
   assert.ok(nexts.includes("budget"));
 });
 
-test("callers who share a read share its retries", async (t) => {
+test("callers that share a read share its retries", async (t) => {
   const { upstream, server } = await serverRig(t, ({ socket }) => {
     socket.write(server.requests.length === 1 ? html : payout);
   });
@@ -217,7 +217,7 @@ test("callers who share a read share its retries", async (t) => {
   assert.equal(server.requests.length, 2);
 });
 
-test("nothing is left of retries on the caller's signal, and its socket closes with it", async (t) => {
+test("a caller that leaves during a retry closes the retry's socket", async (t) => {
   const { upstream, server } = await serverRig(t, (request) => {
     if (server.requests.length === 1) request.socket.write(html);
   });

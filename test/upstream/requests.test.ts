@@ -50,7 +50,7 @@ interface Case {
   readonly headers: readonly string[];
   readonly body: string;
   readonly priority: "money" | "read";
-  /** What it moves money as. */
+  /** The kind of a money call; undefined for other calls. */
   readonly kind?: Kind;
 }
 
@@ -333,7 +333,7 @@ for (const { name, call, line, headers, body, priority, kind } of cases) {
   });
 }
 
-test("a base address with a path goes before the paths of the spec", async (t) => {
+test("a path in the base URL is prefixed to the spec's paths", async (t) => {
   const server = await scriptedServer(json(200, "{}"));
   t.after(() => server.close());
   const { upstream } = rig(t, `${server.url}/gate/way`);

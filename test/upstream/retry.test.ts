@@ -13,13 +13,13 @@ const badLuck: FailedCall = {
   jitter: 0.5,
 };
 
-test("a read that failed is tried again, twice at most", () => {
+test("a failed read is retried at most twice", () => {
   assert.deepEqual(decideRetry(badLuck), { retry: true, pauseMs: 50 });
   assert.deepEqual(decideRetry({ ...badLuck, retries: 1 }), { retry: true, pauseMs: 100 });
   assert.deepEqual(decideRetry({ ...badLuck, retries: 2 }), { retry: false, why: "tries" });
 });
 
-test("the pause is anything from nothing to the whole", () => {
+test("jitter scales the pause from zero to its full length", () => {
   assert.deepEqual(decideRetry({ ...badLuck, jitter: 0 }), { retry: true, pauseMs: 0 });
   assert.deepEqual(decideRetry({ ...badLuck, jitter: 1 }), { retry: true, pauseMs: 100 });
 });
@@ -38,12 +38,12 @@ const refusals: Array<[why: string, change: Partial<FailedCall>]> = [
   ["write", { method: "POST", verdict: "answered", retries: 9, withinBudget: false }],
 ];
 for (const [why, change] of refusals) {
-  test(`no other try for ${JSON.stringify(change)}: ${why}`, () => {
+  test(`no retry for ${JSON.stringify(change)}: ${why}`, () => {
     assert.deepEqual(decideRetry({ ...badLuck, ...change }), { retry: false, why });
   });
 }
 
-test("retries are a tenth of the reads of the last ten seconds", () => {
+test("retries are at most a tenth of the reads of the last ten seconds", () => {
   let now = 1_234;
   const budget = createRetryBudget(() => now);
   for (let n = 0; n < 500; n++) budget.onRead();
@@ -56,7 +56,7 @@ test("retries are a tenth of the reads of the last ten seconds", () => {
   assert.equal(spend(budget), 10, "what is past counts no more");
 });
 
-test("where reads are few a retry a second is allowed", () => {
+test("with few reads, one retry a second is allowed", () => {
   let now = 0;
   const budget = createRetryBudget(() => now);
   let retries = 0;
@@ -67,7 +67,7 @@ test("where reads are few a retry a second is allowed", () => {
   assert.equal(retries, 60);
 });
 
-test("at no time does a window hold more retries than its share", () => {
+test("no window of time has more retries than its share", () => {
   let now = 0;
   const budget = createRetryBudget(() => now);
   const retriedAt: number[] = [];
@@ -77,7 +77,7 @@ test("at no time does a window hold more retries than its share", () => {
     budget.onRetry();
     retriedAt.push(now);
   }
-  // 200 reads a second: 200 retries in ten seconds; the window moves on by its tenths.
+  // 200 reads a second allow 200 retries in ten seconds. The window moves in steps of one second.
   for (const at of retriedAt) {
     const within = retriedAt.filter((other) => other >= at && other < at + 9_000).length;
     assert.ok(within <= 200, `${within} retries from ${at} on`);

@@ -11,7 +11,7 @@ import type { Money } from "../../src/upstream/outcome.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { type Script, type ScriptedServer, scriptedServer } from "./scripted-server.ts";
 
-/** What became of a permit. */
+/** How a permit was settled. */
 export type Settled = ["observe" | "rejected", RateLimitHeaders] | ["release"];
 
 export interface Rig {
@@ -19,23 +19,23 @@ export interface Rig {
   readonly taken: TakeOptions[];
   readonly settled: Settled[];
   readonly calls: Array<{ endpoint: string; outcome: string }>;
-  /** Calls that move money, and what for. */
+  /** Every observed money call, with its kind and external_id. */
   readonly moved: Money[];
   readonly faults: Array<{ endpoint: string; path: string; kind: string }>;
   readonly credentials: boolean[];
-  /** Changes of the breakers: whose, and to what state. */
+  /** Breaker changes as `<calls> <state>`, such as `other open`. */
   readonly states: string[];
-  /** What followed each failed read. */
+  /** The `next` of each failed read, such as `retry` or `tries`. */
   readonly nexts: string[];
 }
 
 export interface RigOptions extends Partial<UpstreamOptions> {
-  /** What happens before the bucket gives its token. */
+  /** Runs before the bucket gives a token; a rejection refuses the token. */
   readonly take?: (asked: TakeOptions) => Promise<unknown>;
   readonly onReadFailed?: () => void;
 }
 
-/** An upstream client whose bucket always has a token, with a record of all that it tells. */
+/** An upstream client whose bucket always has a token, with a record of all that it reports. */
 export function rig(
   t: TestContext,
   url: string,

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 
-/** One request, as it came over the wire. */
+/** One request, as received over the wire. */
 export interface WireRequest {
   /** `POST /path HTTP/1.1` */
   readonly line: string;
@@ -17,15 +17,15 @@ export interface ScriptedServer {
   readonly url: string;
   readonly requests: WireRequest[];
   readonly connections: number;
-  /** Resolves with the request that comes n-th, counted from 0. */
+  /** Resolves with the n-th request, counted from 0, as soon as it has arrived. */
   request(n: number): Promise<WireRequest>;
   close(): Promise<void>;
 }
 
-/** What the server does once a whole request is read: a literal answer, or anything with a socket. */
+/** The server's reaction to a whole request: a literal answer, or a function of the request. */
 export type Script = string | ((request: WireRequest) => void);
 
-/** An HTTP/1.1 server on bare TCP: it says what the script says, sense or nonsense. */
+/** An HTTP/1.1 server on bare TCP. It writes what the script says, valid or not. */
 export async function scriptedServer(script: Script): Promise<ScriptedServer> {
   const requests: WireRequest[] = [];
   const sockets = new Set<Socket>();
@@ -89,7 +89,7 @@ export function json(status: number, body: string, ...headers: string[]): string
   return answer(status, body, "Content-Type: application/json", ...headers);
 }
 
-/** An answer with any body and its right length. */
+/** An answer with any body and the correct Content-Length. */
 export function answer(status: number, body: string, ...headers: string[]): string {
   const length = `Content-Length: ${Buffer.byteLength(body)}`;
   return [`HTTP/1.1 ${status} Some Reason`, ...headers, length, "", body].join("\r\n");

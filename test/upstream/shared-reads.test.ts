@@ -22,7 +22,7 @@ const findItems = (upstream: Upstream, customer: ["authToken" | "externalId", st
 
 const payout = json(200, '{"external_id":"payout-1","status":"done"}');
 
-test("identical reads in flight are one request, one token and one answer for all", async (t) => {
+test("identical reads in flight share one request, one token and one answer", async (t) => {
   const { upstream, server, taken, calls } = await serverRig(t, () => {});
   const reads = Array.from({ length: 20 }, () => getPayout(upstream, patient));
   (await server.request(0)).socket.write(payout);
@@ -34,7 +34,7 @@ test("identical reads in flight are one request, one token and one answer for al
 
 test("a read after the answer is a new request", async (t) => {
   const { upstream, server } = await serverRig(t, payout);
-  // From the very continuation of the first one.
+  // The second read starts in the continuation of the first read's promise.
   await getPayout(upstream, patient).then(() => getPayout(upstream, patient));
   assert.equal(server.requests.length, 2);
 });
@@ -55,7 +55,7 @@ test("reads that differ in arguments or in the customer are not shared", async (
   assert.equal(server.requests.length, 5);
 });
 
-test("reads of two callers are not shared: each takes its own turn", async (t) => {
+test("reads of two callers are not shared: each caller takes its own token", async (t) => {
   const { upstream, server, taken } = await serverRig(t, payout);
   const callers = [{ name: "shop" }, { name: "back office" }];
   const reads = [...callers, ...callers].map((caller) =>
@@ -69,7 +69,7 @@ test("reads of two callers are not shared: each takes its own turn", async (t) =
   );
 });
 
-test("a call that moves money takes its caller's turn", async (t) => {
+test("a call that moves money takes its token for its caller, with priority money", async (t) => {
   const { upstream, taken } = await serverRig(t, json(200, '{"id":"p"}'));
   const caller = { name: "shop" };
   await upstream.createPayment(hostedPayment, { ...patient, caller });
@@ -82,7 +82,7 @@ test("writes are never shared", async (t) => {
   assert.equal(server.requests.length, 2);
 });
 
-test("one that leaves does not take the others along", async (t) => {
+test("a caller that leaves or times out does not end a shared read for the others", async (t) => {
   const { upstream, server } = await serverRig(t, () => {});
   const impatient = new AbortController();
   const left = failureOf(getPayout(upstream, { signal: impatient.signal }));
@@ -97,7 +97,7 @@ test("one that leaves does not take the others along", async (t) => {
   assert.equal(server.requests.length, 1);
 });
 
-test("when all have left the socket is closed, and who comes then is served anew", async (t) => {
+test("when all callers have left, the socket closes, and a later caller gets a new request", async (t) => {
   const { upstream, server } = await serverRig(t, () => {});
   const callers = [new AbortController(), new AbortController()];
   const left = callers.map(({ signal }) => failureOf(getPayout(upstream, { signal })));
@@ -111,14 +111,14 @@ test("when all have left the socket is closed, and who comes then is served anew
   assert.equal((await next).status, "done");
 });
 
-test("one whose signal has aborted already starts nothing", async (t) => {
+test("a read whose signal is already aborted takes no token and sends no request", async (t) => {
   const { upstream, server, taken } = await serverRig(t, payout);
   const error = await failureOf(getPayout(upstream, { signal: AbortSignal.abort() }));
   assert.equal(error.code, "CANCELLED");
   assert.deepEqual([server.requests.length, taken.length], [0, 0]);
 });
 
-test("a failure is the failure of all who share it", async (t) => {
+test("a failed read fails for all callers that share it", async (t) => {
   const { upstream, server } = await serverRig(t, json(404, '{"code":"transaction_not_found"}'));
   const reads = [1, 2, 3].map(() => failureOf(getPayout(upstream, patient)));
   for (const error of await Promise.all(reads)) assert.equal(error.code, "NOT_FOUND");

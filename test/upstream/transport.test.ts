@@ -59,18 +59,18 @@ async function closedPort(): Promise<number> {
   return port;
 }
 
-test("connections serve the calls that follow", async (t) => {
+test("a connection is reused for later calls", async (t) => {
   const { upstream, server } = await serverRig(t, json(200, '{"id":"x","currency":"UAH"}'));
   for (let i = 0; i < 5; i++) {
     await createPayment(upstream, patient);
     await getPayout(upstream, patient);
   }
   assert.equal(server.requests.length, 10);
-  // undici frees a connection a turn after its answer, so a call in that very turn takes a second.
+  // undici frees a connection one turn after its answer, so a call in the same turn opens another.
   assert.ok(server.connections <= 2, `${server.connections} connections`);
 });
 
-test("calls at the same time do not wait for each other's answers", async (t) => {
+test("concurrent calls do not wait for each other's answers", async (t) => {
   const { upstream, server } = await serverRig(t, () => {
     if (server.requests.length < 3) return;
     for (const { socket } of server.requests)
@@ -129,7 +129,7 @@ test("a connection that is not made within the time-out is UNAVAILABLE", async (
   assert.deepEqual(settled, [["release"]]);
 });
 
-test("a money call that its caller gave up before it left is never written", async (t) => {
+test("a money call whose caller gives up before the connection is made is never written", async (t) => {
   const server = await scriptedServer(json(200, '{"id":"x","currency":"UAH"}'));
   t.after(() => server.close());
   const connects: Array<() => void> = [];
@@ -164,7 +164,7 @@ test("a money call that its caller gave up before it left is never written", asy
   released = true;
   for (const connect of connects) connect();
   await last;
-  // Every connection was made and had its turn to write by now, or serves this one.
+  // By now every connection is made, and has had its turn to write or serves one of these calls.
   await Promise.all([1, 2, 3].map(() => createPayment(upstream, patient)));
   assert.equal(options.sent, 0);
   assert.deepEqual(
@@ -175,7 +175,7 @@ test("a money call that its caller gave up before it left is never written", asy
   );
 });
 
-test("a deadline that has passed already sends nothing", async (t) => {
+test("a call whose deadline has passed is not sent", async (t) => {
   const { upstream, server, settled } = await serverRig(
     t,
     json(200, '{"id":"x","currency":"UAH"}'),
@@ -189,7 +189,7 @@ test("a deadline that has passed already sends nothing", async (t) => {
   assert.deepEqual(settled.slice(1), [["release"]]);
 });
 
-test("a refusal of the limiter goes to the caller as it is, and nothing is sent", async (t) => {
+test("a refusal by the rate limit reaches the caller unchanged, and nothing is sent", async (t) => {
   const refusal = new GatewayError("RESOURCE_EXHAUSTED", "later", { retryAfterMs: 5 });
   const take = () => Promise.reject(refusal);
   const { upstream, settled, calls } = rig(t, "http://127.0.0.1:1", { take });
@@ -211,14 +211,14 @@ for (const [name, call] of Object.entries(moneyCalls)) {
     assert.equal(options.sent, 1);
     assert.deepEqual(settled, [["observe", {}]]);
 
-    // Whatever the pool had in mind to send again would come before this one's answer.
+    // A request that the pool sends again would arrive before this read is answered.
     await failureOf(getPayout(upstream, patient));
     const posts = server.requests.filter(({ line }) => line.startsWith("POST"));
     assert.equal(posts.length, 1);
   });
 }
 
-test("an orderly close in place of an answer does not have the POST sent again", async (t) => {
+test("a POST is not sent again if the service closes the connection instead of answering", async (t) => {
   const { upstream, server } = await serverRig(t, ({ line, socket }) => {
     if (line.startsWith("POST")) socket.end();
     else socket.write(json(200, '{"id":"x","currency":"UAH"}'));
@@ -250,7 +250,7 @@ test("a connection lost in the middle of the request leaves the outcome unknown"
   assert.equal(connections, 1);
 });
 
-test("a connection lost within the answer is UNAVAILABLE to a read, unknown to money", async (t) => {
+test("a connection lost within the answer makes a read UNAVAILABLE and a payment UNKNOWN", async (t) => {
   const { upstream, settled } = await serverRig(t, ({ socket }) => {
     socket.end('HTTP/1.1 200 OK\r\nX-RateLimit-Remaining: 4\r\nContent-Length: 99\r\n\r\n{"id":');
   });
@@ -260,7 +260,7 @@ test("a connection lost within the answer is UNAVAILABLE to a read, unknown to m
   assert.deepEqual(settled, Array(4).fill(seen), "the headers that came count");
 });
 
-test("UPSTREAM_TIMEOUT ends calls without an answer, and their sockets", async (t) => {
+test("UPSTREAM_TIMEOUT ends a call without an answer and closes its socket", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { upstream, server, calls } = await serverRig(t, () => {}, { timeoutMs: 300 });
   const outcomes = [
@@ -282,7 +282,7 @@ test("UPSTREAM_TIMEOUT ends calls without an answer, and their sockets", async (
   );
 });
 
-test("UPSTREAM_TIMEOUT covers the body: one that trickles does not prolong it", async (t) => {
+test("UPSTREAM_TIMEOUT covers the body: a body that trickles does not extend it", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let trickled = Promise.withResolvers<void>();
   const { upstream, server } = await serverRig(
@@ -313,7 +313,7 @@ test("UPSTREAM_TIMEOUT covers the body: one that trickles does not prolong it", 
 });
 
 for (const [name, call] of Object.entries({ getPayout, resendCallback })) {
-  test(`${name}: the caller's leave closes the socket`, async (t) => {
+  test(`${name}: the socket closes when the caller leaves`, async (t) => {
     const { upstream, server, settled } = await serverRig(t, () => {});
     const caller = new AbortController();
     const ended = failureOf(call(upstream, { signal: caller.signal }));
@@ -325,7 +325,7 @@ for (const [name, call] of Object.entries({ getPayout, resendCallback })) {
     assert.deepEqual(settled, [["observe", {}]]);
   });
 
-  test(`${name}: the caller's deadline is DEADLINE_EXCEEDED and closes the socket`, async (t) => {
+  test(`${name}: a passed deadline is DEADLINE_EXCEEDED and closes the socket`, async (t) => {
     t.mock.timers.enable({ apis: ["setTimeout"] });
     const { upstream, server } = await serverRig(t, () => {});
     const ended = failureOf(call(upstream, { ...patient, deadlineMs: Date.now() + 400 }));
@@ -340,7 +340,7 @@ for (const [name, call] of Object.entries({ getPayout, resendCallback })) {
   });
 }
 
-test("a money call that was sent outlasts its caller's leave and deadline", async (t) => {
+test("a money call that was sent continues after its caller left and its deadline passed", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { upstream, server } = await serverRig(t, () => {});
   const caller = new AbortController();
@@ -354,7 +354,7 @@ test("a money call that was sent outlasts its caller's leave and deadline", asyn
   assert.equal((await paid).id, "p-1");
 });
 
-test("onSent is called once per money call, before its first byte can be seen", async (t) => {
+test("onSent is called once per money call, before the service can see its first byte", async (t) => {
   let sent = 0;
   const { upstream } = await serverRig(t, ({ socket }) => {
     socket.write(json(200, `{"id":"${sent}"}`));
@@ -368,7 +368,7 @@ test("onSent is called once per money call, before its first byte can be seen", 
   }
 });
 
-test("an onSent that throws keeps the request from leaving", async (t) => {
+test("an onSent that throws keeps the request from being sent", async (t) => {
   const { upstream, server, settled } = await serverRig(t, json(200, '{"id":"p"}'));
   const onSent = () => {
     throw new Error("the intent could not be recorded");
@@ -408,7 +408,7 @@ test("close lets calls in flight finish and refuses later ones", async (t) => {
   await closed;
 });
 
-test("nothing is left of many calls on the caller's signal", async (t) => {
+test("calls leave no listener on the caller's signal", async (t) => {
   const { upstream } = await serverRig(t, json(200, '{"id":"p"}'));
   const caller = new AbortController();
   const listeners = new Set<unknown>();

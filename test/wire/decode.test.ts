@@ -346,7 +346,7 @@ describe("decode refuses", () => {
     });
   }
 
-  it("what the parser's own message would have quoted", () => {
+  it("bodies that JSON.parse quotes in its own message", () => {
     assert.throws(() => JSON.parse(`<p>${canary}</p>`), new RegExp(canary));
   });
 });
@@ -370,7 +370,7 @@ describe("decodeList reads", () => {
     assert.deepEqual(names("null"), []);
   });
 
-  it("past elements that are not objects, telling them", () => {
+  it("past elements that are not objects, reporting them", () => {
     const faults: string[] = [];
     const text = `[null,{"name":"a","card":{"mask":true}},7,[{"name":"b"}]]`;
     assert.deepEqual(names(text, faults), ["a"]);

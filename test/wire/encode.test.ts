@@ -80,7 +80,7 @@ describe("encode", () => {
     assert.equal(encode(ResendCallbackRequestSchema, resend), `{"external_id":"a"}`);
   });
 
-  it("writes the set member of a oneof beside the others' absence", () => {
+  it("writes only the set member of a oneof", () => {
     const token = { token: "t" };
     const paymentMethod = {
       type: PaymentMethodType.GOOGLE_PAY,
@@ -92,7 +92,7 @@ describe("encode", () => {
     );
   });
 
-  it("keeps fields out that are not part of the body", () => {
+  it("leaves out fields that are not part of the body", () => {
     const update = create(UpdateSubscriptionRequestSchema, {
       subscriptionId: "sub",
       customer: { authToken: "jwt" },
@@ -130,7 +130,7 @@ describe("encode", () => {
     assert.equal(encode(ConfirmPaymentRequestSchema, confirm), `{"external_id":"a"}`);
   });
 
-  it("refuses what JSON cannot carry, naming the field", () => {
+  it("refuses values that JSON cannot hold, naming the field", () => {
     const nan = create(PaymentSchema, { details: { fiscalization: { statusCode: Number.NaN } } });
     const late = create(OperationSchema, { createdAt: { seconds: 253402300800n } });
     const type = create(UpstreamErrorSchema, { type: 99 as ErrorType });

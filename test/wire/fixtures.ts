@@ -20,8 +20,8 @@ import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payment
 import { DeleteWalletItemRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 
 /**
- * Every body of the REST interface, by the fixtures that show it: `<name>.json` as the spec's
- * tables draw it, `<name>.message.json` the message in protobuf's own JSON.
+ * Every body of the REST interface with its fixtures: `<name>.json` is the body as in the spec's
+ * tables, `<name>.message.json` the message in protobuf's own JSON.
  */
 export const BODIES: ReadonlyArray<readonly [schema: DescMessage, ...fixtures: string[]]> = [
   [PaymentSchema, "payment"],
@@ -51,7 +51,7 @@ export const BODIES: ReadonlyArray<readonly [schema: DescMessage, ...fixtures: s
   [UpdateSubscriptionRequestSchema, "update-subscription"],
 ];
 
-/** Text of a file of test/fixtures/wire. */
+/** Text of a file in test/fixtures/wire. */
 export function fixture(file: string): string {
   return readFileSync(new URL(`../fixtures/wire/${file}`, import.meta.url), "utf8");
 }

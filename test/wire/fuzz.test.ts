@@ -51,7 +51,7 @@ describe("decode survives", () => {
 });
 
 describe("a decimal", () => {
-  it("is the same value on the wire and back, 100,000 times; the same text where JSON has it", () => {
+  it("keeps its value on the wire and back, and its text if JSON can write it", () => {
     let sameText = 0;
     fc.assert(
       fc.property(decimals, (amount) => {
@@ -73,7 +73,7 @@ describe("a decimal", () => {
     assert.ok(sameText > 50_000, `only ${sameText} canonical texts were tried`);
   });
 
-  it("would not stay the same by way of a float", () => {
+  it("would change by way of a float", () => {
     assert.notEqual(String(Number("10.10")), "10.10");
   });
 });
@@ -99,7 +99,7 @@ const decimals = fc
     return `${negative ? "-" : ""}${whole}${fraction}`;
   });
 
-/** The value as an integer: another arithmetic than the codec's. */
+/** The value in millionths, computed in another way than the codec does. */
 function millionths(decimal: string): bigint {
   const [whole = "", fraction = ""] = decimal.replace("-", "").split(".");
   const value = BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, "0"));
@@ -130,7 +130,7 @@ const likely = fc.constantFrom(
   "[1]",
 );
 
-/** JSON text of a body with the type's own members, each of any value or of the right shape. */
+/** JSON text of a body with members of the type, each with any value or one of the right shape. */
 function bodyOf(schema: DescMessage): fc.Arbitrary<string> {
   const members = schema.fields.map((field) =>
     fc

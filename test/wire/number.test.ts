@@ -29,7 +29,7 @@ describe("a number's plain decimal text", () => {
     it(`of ${source} is ${plain ?? "none"}`, () => assert.equal(plainDecimal(source), plain));
   }
 
-  it("is the same value", () => {
+  it("has the same value", () => {
     const digits = fc.integer({ min: 0, max: 999_999 });
     const exponent = fc.integer({ min: -12, max: 12 });
     fc.assert(
@@ -82,7 +82,7 @@ describe("the number of the only member of a name", () => {
       ...[number, number, string, fc.constantFrom("true", "null")],
       fc.array(tie("value"), { maxLength: 3 }).map((items) => `[${items.join(",")}]`),
       fc
-        // Of members that come twice V8 keeps the first one now and then.
+        // If a member is repeated, V8 sometimes keeps the first one.
         .uniqueArray(fc.tuple(string, space, space, tie("value")), {
           maxLength: 3,
           selector: ([name]) => JSON.parse(name) as string,
@@ -92,14 +92,14 @@ describe("the number of the only member of a name", () => {
     ),
   }));
 
-  it("is that number's own text, or none is told", () => {
+  it("is returned as its own text, or not at all", () => {
     let told = 0;
     fc.assert(
       fc.property(value, (text) => {
         const sole = soleNumber(text, "amount");
         if (sole === undefined) return;
         const all = numbersOf("amount", JSON.parse(text), JSON.parse(quoteNumbers(text)));
-        // It may stand in an object that another of the same name has replaced.
+        // The member may be in an object that another one of the same name has replaced.
         if (all.length === 0) return;
         told += 1;
         assert.deepEqual(all, [sole], text);
@@ -116,11 +116,11 @@ describe("the number of the only member of a name", () => {
     ["a name that is written with escapes", '{"fee":{"amount":1.0},"\\u0061mount":1}'],
     ["no such member", '{"am":1}'],
   ] as const) {
-    it(`is not told of ${what}`, () => assert.equal(soleNumber(text, "amount"), undefined));
+    it(`is undefined for ${what}`, () => assert.equal(soleNumber(text, "amount"), undefined));
   }
 });
 
-/** The texts of all numbers that are members of a name, from the same JSON with its numbers quoted. */
+/** The texts of all numbers under this name. `quoted` is the same JSON with its numbers quoted. */
 function numbersOf(name: string, json: unknown, quoted: unknown): unknown[] {
   if (typeof json !== "object" || json === null) return [];
   return Object.entries(json).flatMap(([key, item]) => {

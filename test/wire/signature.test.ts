@@ -90,7 +90,7 @@ describe("a callback's signature", () => {
       digest.toString("hex"),
       digest.toString("latin1"),
       "=".repeat(28),
-      // The same low bytes, in other characters.
+      // Other characters with the same low bytes.
       String.fromCharCode(...[...signature].map((c) => c.charCodeAt(0) + 0x100)),
       "A".repeat(100_000),
     ];
@@ -114,7 +114,7 @@ describe("a callback's signature", () => {
     assert.ok(verify(body, signature, ["", password]));
   });
 
-  it("takes passwords untrimmed, as UTF-8", () => {
+  it("uses passwords untrimmed, as UTF-8", () => {
     assert.ok(!verify(body, sign(body, "pass "), ["pass"]));
     assert.ok(!verify(body, sign(body, "pass"), ["pass\n"]));
     assert.ok(verify(body, sign(body, "päss:😀"), ["päss:😀"]));
@@ -133,7 +133,7 @@ describe("a callback's signature", () => {
     );
   });
 
-  it("signs the bytes of a view alone, and bytes that are not UTF-8 as they are", () => {
+  it("covers only the bytes of a view, and bytes that are not UTF-8 unchanged", () => {
     const whole = Buffer.from([1, 0xff, 0xfe, 2]);
     const view = whole.subarray(1, 3);
     assert.equal(sign(view, password), bySpec(Uint8Array.of(0xff, 0xfe), password));

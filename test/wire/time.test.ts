@@ -100,7 +100,7 @@ describe("an instant is written", () => {
     assert.equal(write(0n, -1), undefined);
   });
 
-  it("as what reads back as the same instant, and as Date reads it", () => {
+  it("so that readInstant and Date read the same instant", () => {
     const seconds = fc.bigInt({ min: -62_135_596_800n, max: 253_402_300_799n });
     const nanos = fc.integer({ min: 0, max: 999_999_999 });
     fc.assert(

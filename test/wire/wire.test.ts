@@ -58,7 +58,7 @@ describe("the wire codec on bodies written from the spec's tables", () => {
     }
   }
 
-  it("has a fixture that sets each field of each message, but for those outside the body", () => {
+  it("has a fixture that sets each field of each message, except those outside the body", () => {
     const inBodies = new Set<string>();
     const inFixtures = new Set<string>();
     for (const [schema, ...names] of BODIES) {
@@ -80,7 +80,7 @@ describe("the wire codec on bodies written from the spec's tables", () => {
     ]);
   });
 
-  it("has a fixture of each request that has a body", () => {
+  it("has a fixture for each request that has a body", () => {
     const requests = services
       .flatMap((service): readonly DescMethod[] => service.methods)
       .filter((method) => /^(POST|PATCH|DELETE) /.test(getOption(method, endpoint)))
@@ -152,7 +152,7 @@ describe("the closed value sets", () => {
 describe("a decoded message", () => {
   const read = decode(PaymentSchema, fixture("payment.json"));
 
-  it("is the message that create makes, absent fields and zeros included", () => {
+  it("equals the message that create makes, absent fields and zeros included", () => {
     const text = `{"operation":"refund","details":{"status":"success","created_at":"2026-01-02"}}`;
     assert.deepEqual(
       decode(PaymentSchema, text),
@@ -167,13 +167,13 @@ describe("a decoded message", () => {
     for (const [schema] of BODIES) assert.deepEqual(decode(schema, "{}"), create(schema));
   });
 
-  it("is taken by protobuf-es as its own", () => {
+  it("is a message to protobuf-es, with a binary form", () => {
     assert.ok(isMessage(read, PaymentSchema));
     const copy = fromBinary(PaymentSchema, toBinary(PaymentSchema, read));
     assert.ok(equals(PaymentSchema, copy, read));
   });
 
-  it("shares nothing with the next one", () => {
+  it("shares nothing with the next decoded message", () => {
     const text = `{"amount":1}`;
     const first = decode(CreatePaymentRequestSchema, text);
     first.products.push(create(ProductSchema));
@@ -199,7 +199,10 @@ function* fieldsBelow(schema: DescMessage): Iterable<string> {
   }
 }
 
-/** A CustomerIdentity goes into headers and the query, a Timestamp is a text. */
+/**
+ * Whether the message's fields are members of the body: a CustomerIdentity goes into headers and
+ * the query, a Timestamp is a text.
+ */
 function isInBody(schema: DescMessage): boolean {
   return schema.name !== "CustomerIdentity" && schema.name !== "Timestamp";
 }
@@ -217,7 +220,7 @@ function* fieldsSet(message: ReflectMessage): Iterable<string> {
   }
 }
 
-/** The text with nothing but its tokens, the members in one order; numbers keep their digits. */
+/** The JSON without white space and with sorted members; numbers keep their digits. */
 function withoutSpace(json: string): string {
   const keepDigits = (_key: string, value: unknown, context?: { source?: string }) =>
     typeof value === "number" ? `#${context?.source}` : value;

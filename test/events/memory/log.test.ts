@@ -50,7 +50,7 @@ describe("memory log", () => {
     return event && step(event);
   };
 
-  it("says that it is not durable", () => {
+  it("is not durable", () => {
     assert.equal(fixture().log.durable, false);
   });
 
@@ -63,7 +63,7 @@ describe("memory log", () => {
     assert.deepEqual(await kept(log), []);
   });
 
-  it("knows a repeat for the whole retention, and a replay after it takes no state back", async () => {
+  it("recognizes a repeat for the whole retention, and a later replay does not lower the state", async () => {
     const { log, pass } = fixture();
     await log.append("shop", payment({ status: "pending" }));
     await log.append("shop", payment({ status: "success" }));
@@ -105,12 +105,12 @@ describe("memory log", () => {
     const readFrom = (at: number) =>
       log.read("shop", everything, made[at]?.cursor ?? "", { signal });
     await assert.rejects(readFrom(13), isExpired);
-    // All that lies behind the last forgotten event is still there.
+    // All events after the newest dropped one are still there.
     const behind = await take(await readFrom(14), 10);
     assert.deepEqual(cursors(behind), cursors(made.slice(-10)));
   });
 
-  it("keeps the states that were touched last, up to its bound", async () => {
+  it("keeps the states that were changed last, up to its bound", async () => {
     const { log } = fixture({ maxEvents: 3 });
     const touch = (n: number, status: "pending" | "success") =>
       log.append("shop", payment({ externalId: `order-${n}`, paymentId: `p-${n}`, status }));
@@ -124,7 +124,7 @@ describe("memory log", () => {
     assert.deepEqual(known, [true, false, true, true]);
   });
 
-  it("keeps its order when the clock is set back", async () => {
+  it("keeps its cursors in order when the clock is set back", async () => {
     const { log, pass } = fixture();
     const made = [];
     for (let i = 0; i < 10; i++) {
@@ -146,7 +146,7 @@ describe("memory log", () => {
     );
   });
 
-  it("refuses a dead letter that it has no room for rather than drop another", async () => {
+  it("refuses a dead letter that does not fit, rather than drop another", async () => {
     const { log } = fixture();
     const letter = (id: string, length: number) =>
       log.addDeadLetter("shop", {

@@ -48,7 +48,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     open.push(joined);
     return joined;
   }
-  /** Appends what is not stored yet until it is, as the sender of callbacks does. */
+  /** Repeats the append until it succeeds, as the service repeats a callback. */
   async function insist(log: EventLog, entry: Entry): Promise<void> {
     await until(async () => {
       await log.append("shop", entry);
@@ -63,7 +63,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     return made;
   }
 
-  it("loses nothing that was acknowledged when Redis is killed while callbacks come", async () => {
+  it("loses no acknowledged event when Redis is killed while callbacks arrive", async () => {
     const server = await start(durable);
     const states: FeedState[] = [];
     const [a, b] = [await join(server), await join(server, states)];
@@ -76,7 +76,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
         const i = next++;
         await until(async () => {
           const { event } = await a.log.append("shop", numbered(i));
-          // A duplicate: the first answer was lost, the event was not.
+          // No event means a duplicate: the first answer was lost, but its event is stored.
           acknowledged.add(event?.externalId ?? `order-${i}`);
           return true;
         });
@@ -91,7 +91,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     }
     enough = true;
     await Promise.all(writers);
-    // A slow answer may have it away once more.
+    // A slow answer may make the feed report `away` once more.
     assert(states.length >= 4);
     assert.deepEqual(
       states,
@@ -109,7 +109,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await kept.stop();
   });
 
-  it("refuses in time while Redis stands still, and goes on when it moves again", async () => {
+  it("refuses calls in time while Redis is paused, and recovers when it resumes", async () => {
     const server = await start();
     const states: FeedState[] = [];
     const [a, b] = [await join(server), await join(server, states)];
@@ -135,7 +135,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await live.stop();
   });
 
-  it("survives that its connections are cut while events come", async () => {
+  it("delivers every event once, in order, while its connections are cut", async () => {
     const server = await start();
     const [a, b] = [await join(server), await join(server)];
     const live = await reader(b.log);
@@ -154,7 +154,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await live.stop();
   });
 
-  it("lets readers go, and refuses their cursors, when Redis was flushed", async () => {
+  it("ends readers with CURSOR_EXPIRED, and refuses their cursors, after a flush of Redis", async () => {
     const server = await start();
     const states: FeedState[] = [];
     const [a, b] = [await join(server), await join(server, states)];
@@ -163,7 +163,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await quiet.sees(1);
     await server.command("FLUSHALL");
     assert(isExpired(await quiet.ended), "also when nothing is appended any more");
-    // A slow answer may have had it away before.
+    // A slow answer may have made the feed report `away` before.
     const last = states.filter((state) => state !== "away" && state !== "back");
     assert.deepEqual([last, states.at(-1)], [["lost"], "lost"]);
     await assert.rejects(b.log.read("shop", everything, before ?? "", { signal }), isExpired);
@@ -179,8 +179,8 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await fresh.stop();
   });
 
-  it("never goes on in silence when the end of the log was lost", async () => {
-    // A snapshot that lacks the last events, as a replica does that lags behind.
+  it("ends readers with CURSOR_EXPIRED when the newest events of the log were lost", async () => {
+    // Redis restarts from a snapshot without the newest events, like a replica that lags behind.
     const server = await start();
     const [a, b] = [await join(server), await join(server)];
     const kept = await storeMany(a.log, 0, 2);
@@ -205,7 +205,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await resumed.stop();
   });
 
-  it("stores all of an event or nothing while Redis is out of memory", async () => {
+  it("stores an event completely or not at all while Redis is out of memory", async () => {
     const server = await start([["maxmemory-policy", "noeviction"]]);
     const { log } = await join(server);
     await server.command("CONFIG", "SET", "maxmemory", "4mb");
@@ -214,7 +214,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     const bulky = (i: number) =>
       payment({ externalId: `order-${i}`, paymentId: `p-${i}`, statusCode: "x".repeat(20_000) });
     for (let i = 0; i < 300; i++) {
-      // No answer in time is no refusal: it may be stored.
+      // A time-out is no refusal: the event may be stored, so the append is repeated.
       await until(async () => {
         try {
           await log.append("shop", bulky(i));
@@ -241,7 +241,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await all.stop();
   });
 
-  it("refuses while Redis is read-only, keeps its readers, and comes back", async () => {
+  it("refuses events while Redis is read-only, keeps its readers, and recovers", async () => {
     const server = await start();
     const [a, b] = [await join(server), await join(server)];
     const live = await reader(b.log);
@@ -254,7 +254,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await live.stop();
   });
 
-  it("tells nobody what it was to store when it could not", async () => {
+  it("reveals nothing of an event or dead letter in the error when it cannot store it", async () => {
     const server = await start();
     const { log } = await join(server);
     await server.command("REPLICAOF", "127.0.0.1", "1");
@@ -264,7 +264,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
       () => log.addDeadLetter("shop", letter("canary")),
     ]) {
       const errors: unknown[] = [];
-      // The refusal closes the connection, to look for another master: what comes meanwhile fails too.
+      // The refusal closes the connection to look for another master; attempts until then fail.
       await until(async () => {
         errors.push(
           await attempt().then(
@@ -278,16 +278,16 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     }
   });
 
-  it("forgets events after the retention, states after twice that, and takes no state back", async () => {
+  it("drops events after the retention and states after twice that, and no replay lowers a state", async () => {
     const server = await start();
-    // A busy machine may take longer than a short retention for what is asked within it.
+    // On a busy machine the steps may take longer than a short retention: then try a longer one.
     for (let retentionMs = 1_500; !(await forgets(server, retentionMs)); retentionMs *= 4) {
       assert(retentionMs < 20_000, "the machine is too slow to tell");
       await server.command("FLUSHALL");
     }
   });
 
-  /** @returns false if it was too slow to tell */
+  /** @returns false if the steps took too long for this retention */
   async function forgets(server: RedisServer, retentionMs: number): Promise<boolean> {
     const joined = await replica(server.url, { retentionMs });
     open.push(joined);

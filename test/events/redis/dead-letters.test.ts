@@ -32,8 +32,8 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () =>
     error.code === "UNAVAILABLE" &&
     error.details.reason === "DEAD_LETTERS_FULL";
 
-  it("are refused when there is no room, rather than another dropped", async () => {
-    // 60 Mi of the 64 Mi characters, in portions as large as a body may be.
+  it("are refused when they do not fit, rather than drop another", async () => {
+    // Fills 60 of the 64 Mi characters, with letters as large as a body may be.
     const mebi = "x".repeat(1024 * 1024);
     for (let i = 0; i < 60; i++) await addDeadLetter("large", `large-${i}`, mebi);
     await assert.rejects(addDeadLetter("large", "too much", mebi.repeat(5)), isFull);
@@ -45,9 +45,9 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () =>
     assert.equal((await ids("large")).length, 61);
   });
 
-  it("are 10,000 at most, told in the order in which they came", async () => {
+  it("are 10,000 at most, listed in the order of their arrival", async () => {
     const names = Array.from({ length: 10_000 }, (_, i) => `letter-${i}`);
-    // Not all at once: each has a second to be answered.
+    // In batches, since each request has to be answered within a second.
     for (let at = 0; at < names.length; at += 250) {
       await Promise.all(names.slice(at, at + 250).map((id) => addDeadLetter("many", id)));
     }

@@ -10,7 +10,9 @@ import { replica } from "./rig.ts";
 const timeout = 120_000;
 
 describe("event log through a failover", { skip: withoutRedis, concurrency: true }, () => {
-  it("keeps what was acknowledged when Sentinel makes another master", { timeout }, async (t) => {
+  it("keeps every acknowledged callback when Sentinel promotes another master", {
+    timeout,
+  }, async (t) => {
     const set = await startSentinelSet();
     t.after(() => set.close());
     const join = () => replica(set.url, { minReplicas: 1 });
@@ -35,7 +37,9 @@ describe("event log through a failover", { skip: withoutRedis, concurrency: true
     assert(callbacks.refused() > 0, "the control: it was away");
   });
 
-  it("keeps what was acknowledged when a cluster's node is replaced", { timeout }, async (t) => {
+  it("keeps every acknowledged callback when a cluster node is replaced", {
+    timeout,
+  }, async (t) => {
     const cluster = await startCluster();
     t.after(() => cluster.close());
     const join = () => replica(cluster.url, { minReplicas: 1 });
@@ -51,7 +55,7 @@ describe("event log through a failover", { skip: withoutRedis, concurrency: true
     await until(async () => callbacks.acknowledged.size > 100);
     await cluster.nodes[owner]?.kill();
     await until(async () => String(await standby.command("ROLE")).startsWith("master"));
-    // The new master has no replica yet: nothing may be acknowledged.
+    // The new master has no replica yet, so it must not acknowledge anything.
     const settled = callbacks.acknowledged.size;
     const old = cluster.nodes[owner];
     await old?.start();

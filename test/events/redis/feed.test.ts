@@ -11,8 +11,8 @@ import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts
 const epoch = "00000000";
 const at = (ms: number): Cursor => encodeCursor(nextPosition(beginning, ms), epoch);
 
-test("a wake-up while the log is read has it read again, without waiting for the next look", async (t) => {
-  // Looks never come: whatever is read is read for a wake-up.
+test("a wake-up during a read makes the feed read again without waiting for the next poll", async (t) => {
+  // The mocked timers never fire: the feed does not poll, and reads only after a wake-up.
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let tail = at(1);
   const page = (): StoredPage => ({
@@ -61,7 +61,7 @@ test("a wake-up while the log is read has it read again, without waiting for the
   feed.end(new Error("over"));
 });
 
-test("a wake-up has each event read once, however many watch it", async (t) => {
+test("a wake-up makes the feed read each event once, however many followers it has", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const event = create(EventSchema, {
     cursor: at(2),

@@ -29,7 +29,7 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     await b.close();
   });
 
-  /** Whether any replica is to be woken by events of the account. */
+  /** Whether any replica subscribes to the wake-ups of the account. */
   const woken = async () => {
     const [, count] = (await server.command("PUBSUB", "NUMSUB", keys.wakeUp)) as [string, number];
     return count > 0;
@@ -43,10 +43,10 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     return made;
   };
 
-  it("tells each event of any replica once, woken and not by looking now and then", async () => {
+  it("delivers each event of any replica once, by wake-ups rather than polling", async () => {
     const readers = [await reader(a.log), await reader(b.log)];
     const made: string[] = [];
-    // Looking once a second would take longer than the test may.
+    // Polling once a second would take longer than the test may.
     for (let i = 0; i < 100; i++) {
       made.push(...(await appendTo(i % 2 ? a.log : b.log, i, 1)));
       for (const each of readers) await each.sees(i + 1);
@@ -57,7 +57,7 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     }
   });
 
-  it("serves watches of many payments and accounts with two connections", async () => {
+  it("serves watches of many payments and accounts with one additional connection", async () => {
     const connections = async () =>
       String(await server.command("CLIENT", "LIST"))
         .trim()
@@ -80,7 +80,7 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     ends.abort();
   });
 
-  it("wakes only replicas that have a reader, until they have none", async () => {
+  it("subscribes to wake-ups only while a replica has a reader", async () => {
     assert.equal(await woken(), false);
     const one = await reader(b.log);
     await until(woken);
@@ -98,7 +98,7 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     await again.stop();
   });
 
-  it("misses nothing when the connection of the hints is cut again and again", async () => {
+  it("misses nothing when the wake-up connection is cut repeatedly", async () => {
     const one = await reader(b.log);
     const made: string[] = [];
     for (let round = 0; round < 5; round++) {
@@ -111,7 +111,7 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     await one.stop();
   });
 
-  it("stores and delivers where hints are not allowed, and takes them once they are", async () => {
+  it("delivers by polling while wake-ups are forbidden, and uses them once they are allowed", async () => {
     await server.command("ACL", "SETUSER", "mute", "on", ">secret", "~*", "resetchannels", "+@all");
     const url = server.url.replace("redis://", "redis://mute:secret@");
     const [c, d] = [await replica(url), await replica(url)];
@@ -121,7 +121,7 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
       await one.sees(20);
       assert.equal(await woken(), false);
       await server.command("ACL", "SETUSER", "mute", "allchannels");
-      // Found by looking: a hint did not come, and is asked for anew.
+      // A poll finds the event without a wake-up, so the feed subscribes again.
       made.push(...(await appendTo(c.log, 20, 1)));
       await until(woken);
       made.push(...(await appendTo(c.log, 21, 5)));
@@ -134,14 +134,14 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     }
   });
 
-  it("keeps the order of its ids when Redis's clock is set back", async () => {
+  it("keeps its cursors in order when the clock of Redis is set back", async () => {
     const one = await reader(b.log);
     const before = await appendTo(a.log, 0, 2);
-    // As seen from a clock that is an hour behind: the last event is an hour ahead.
+    // An event that is an hour ahead has the effect of a clock that was set back by an hour.
     const ahead = `${Date.now() + 3_600_000}-7`;
     const tail = await server.command("HGET", keys.log, "tail");
     const event = create(EventSchema, { kind: EventKind.PAYMENT, externalId: "ahead" });
-    // Bytes below 128 are the same as text.
+    // All these bytes are below 128, so text carries them unchanged.
     const bytes = Buffer.from(toBinary(EventSchema, event)).toString();
     await server.command("XADD", keys.events, ahead, "p", String(tail), "e", bytes);
     await server.command("HSET", keys.log, "tail", ahead);

@@ -8,7 +8,7 @@ import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.t
 import { payment, stateOn } from "../entries.ts";
 import { redisHarness, replica } from "./rig.ts";
 
-describe("on a Redis alone", { skip: withoutRedis }, () => {
+describe("on a single Redis", { skip: withoutRedis }, () => {
   let server: RedisServer;
   before(async () => {
     server = await startRedis();
@@ -19,7 +19,7 @@ describe("on a Redis alone", { skip: withoutRedis }, () => {
   eventLogContract("redis", harness);
   eventLogModel("redis", harness);
 
-  it("reads what a payment comes to from states that were stored without facts", async () => {
+  it("derives the facts from states that were stored without facts", async () => {
     const { log, close } = await replica(server.url, { prefix: "older" });
     await log.append("shop", payment({ status: "success", amount: "10.00" }));
     await server.command("HDEL", accountKeys("older", "shop").state("payment", "order-1"), "facts");
@@ -32,7 +32,7 @@ describe("on a Redis alone", { skip: withoutRedis }, () => {
     await close();
   });
 
-  it("does not store each of a thousand failed attempts with each event behind it", async () => {
+  it("keeps each event and the state small after a thousand failed attempts", async () => {
     const { log, close } = await replica(server.url, { prefix: "failures" });
     const keys = accountKeys("failures", "shop");
     const attempts = async (count: number, from: number) => {
@@ -51,7 +51,7 @@ describe("on a Redis alone", { skip: withoutRedis }, () => {
     await attempts(900, 100);
     assert((await bytesOf(keys.events)) < 20 * stream);
     assert((await bytesOf(keys.state("payment", "order-1"))) < 2 * state);
-    // Each event would bring a hundred attempts with it: some 10 kB.
+    // An event that also stored a hundred failed attempts would take some 10 kB.
     assert((await bytesOf(keys.events)) < 1_000 * 2_000);
     await close();
   });

@@ -16,7 +16,7 @@ import { reader, replica } from "./rig.ts";
 
 const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/** An event with a secret, which has to be decrypted by who reads it. */
+/** An event with a secret, which a reader has to decrypt. */
 function sealed(): Entry {
   const entry = payment({ status: "success", amount: "10.10" });
   const { resource } = entry.event;
@@ -32,7 +32,7 @@ describe("an event that this process stored", { skip: withoutRedis, timeout: 60_
   });
   after(() => server.close());
 
-  it("is read here as every other process reads it, and not decrypted", async () => {
+  it("is the same for readers here as in other processes, without being decrypted", async () => {
     const { events, deadLetters } = await deriveKeyring("shop", [new Secret("password")]);
     const opened = { here: 0, there: 0 };
     const counting = (place: keyof typeof opened): Partial<RedisLogOptions> => ({
@@ -73,7 +73,7 @@ describe("the newest events of this process", () => {
   const bytes = Buffer.from("bytes");
   const of = (cursor: string) => create(EventSchema, { cursor });
 
-  it("are found by their place, and only as they were stored", () => {
+  it("are found by their cursor if bytes and facts equal the stored ones", () => {
     const own = new OwnEvents();
     const event = of("a");
     own.add({ event, bytes, facts: "facts" });
@@ -83,7 +83,7 @@ describe("the newest events of this process", () => {
     assert.equal(own.find("a", bytes, "others"), undefined);
   });
 
-  it("are 256 at most", () => {
+  it("are kept up to 256", () => {
     const own = new OwnEvents();
     for (let n = 0; n < 1_000; n++) own.add({ event: of(`${n}`), bytes, facts: "" });
     assert.equal(own.find("743", bytes, ""), undefined);

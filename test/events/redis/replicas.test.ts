@@ -44,7 +44,7 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
   });
   afterEach(() => one.close());
 
-  it("acknowledges what a replica holds, many at once, also of several accounts", async () => {
+  it("acknowledges many concurrent events of several accounts that a replica holds", async () => {
     const live = await reader(one.log);
     const appended = await Promise.all(
       Array.from({ length: 500 }, (_, i) => one.log.append(i % 5 ? "shop" : "other", numbered(i))),
@@ -58,7 +58,7 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
     assert.equal((await lettersOf(one.log, "shop")).length, 1);
   });
 
-  it("takes what its server forgot the scripts of", async () => {
+  it("appends events after the server has lost its scripts", async () => {
     await one.log.append("shop", numbered(0));
     await master.command("SCRIPT", "FLUSH");
     const answers = await Promise.all([0, 1, 2].map((i) => one.log.append("shop", numbered(i))));
@@ -72,14 +72,14 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
     second.pause();
     try {
       await assert.rejects(one.log.append("shop", numbered(1)), isAway);
-      // It is stored here alone: to answer that it is known would acknowledge it.
+      // Only the master holds it: the answer `duplicate` would acknowledge it.
       await assert.rejects(one.log.append("shop", numbered(1)), isAway);
       await assert.rejects(one.log.addDeadLetter("shop", letter("new")), isAway);
       await assert.rejects(one.log.addDeadLetter("shop", letter("new")), isAway);
       const unwaiting = await replica(master.url);
       assert.equal((await unwaiting.log.append("shop", numbered(1))).outcome, "duplicate");
       await unwaiting.close();
-      // Of another connection, whose own last write the replica holds.
+      // A new connection has made no write that the replica lacks, and must refuse it too.
       const fresh = await replica(master.url, { minReplicas: 1 });
       await assert.rejects(fresh.log.append("shop", numbered(1)), isAway);
       await fresh.close();
@@ -90,7 +90,7 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
     await one.log.addDeadLetter("shop", letter("new"));
   });
 
-  it("does not hold up reads while it waits for a replica", async () => {
+  it("does not delay reads while an append waits for a replica", async () => {
     await one.log.append("shop", numbered(0));
     second.pause();
     try {

@@ -14,7 +14,7 @@ import { until } from "../../until.ts";
 const day = 86_400_000;
 const keyring = await deriveKeyring("shop", [new Secret("password")]);
 
-/** A log as a process of its own has it: with connections of its own. */
+/** A log with its own connections, as a separate process has it. */
 export interface Replica {
   readonly log: EventLog;
   readonly redis: RedisConnector;
@@ -52,7 +52,7 @@ const open = new Set<Replica>();
 
 after(() => Promise.all([...open].map((one) => one.close())));
 
-/** Two replicas on one empty part of a Redis, for the contract's suites. */
+/** Two replicas with the same new key prefix, for the contract suites. */
 export async function redisHarness(url: string): Promise<EventLogHarness> {
   const prefix = randomUUID();
   const [one, other] = await Promise.all([replica(url, { prefix }), replica(url, { prefix })]);
@@ -69,12 +69,12 @@ export async function redisHarness(url: string): Promise<EventLogHarness> {
   };
 }
 
-/** What a reader of all events of the account `shop` has seen so far, and how it ended. */
+/** A reader of all events of the account `shop`. */
 export interface Reader {
   readonly seen: Event[];
-  /** Resolves to what the read ended with. */
+  /** Resolves when the read has ended: to its error, or to undefined without one. */
   readonly ended: Promise<unknown>;
-  /** Waits until so many events were seen; rejects when the read ends before. */
+  /** Waits until `count` events were seen; rejects after 30 s, or if the read ends before. */
   sees(count: number): Promise<void>;
   stop(): Promise<void>;
 }

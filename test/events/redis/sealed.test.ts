@@ -18,7 +18,7 @@ import { type Replica, reader, replica } from "./rig.ts";
 const token = "card-token-7f31";
 const number = "4716108999716531";
 
-/** A payment that tells the token of its card. */
+/** A payment whose event has the token of its card. */
 function paid(told: Told): Entry {
   const entry = payment({ status: "success", ...told });
   const { resource } = entry.event;
@@ -54,14 +54,14 @@ async function keyringOf(...passwords: string[]): Promise<KeyringOf> {
 const open: Seal = { close: (text) => Buffer.from(text), open: (text) => Buffer.from(text) };
 const sealingOff: KeyringOf = () => ({ events: open, deadLetters: open });
 
-describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
+describe("secrets that are encrypted in Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
   let server: RedisServer;
   before(async () => {
     server = await startRedis();
   });
   after(() => server.close());
 
-  /** A log with these keys, and how often it found something locked. */
+  /** A log with these keys, and what it reported as locked. */
   async function logWith(t: TestContext, keys: KeyringOf, prefix: string) {
     const locked: string[] = [];
     const one: Replica = await replica(server.url, {
@@ -107,7 +107,7 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
     });
   }
 
-  it("is told whole to whoever reads: stored, live, the current state and the letters", async (t) => {
+  it("are in stored and live events, the current state and dead letters for every reader", async (t) => {
     const keys = await keyringOf("password");
     const { log, locked } = await logWith(t, keys, "whole");
     const live = await reader(log);
@@ -124,7 +124,7 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
     assert.deepEqual(locked, []);
   });
 
-  it("outlives a change of the password, and a password that is dropped costs the secrets alone", async (t) => {
+  it("stay readable after a password change; dropping the old password loses only the secrets", async (t) => {
     const before = await logWith(t, await keyringOf("old"), "rotated");
     await before.log.append("shop", paid({ externalId: "order-1", paymentId: "p-1" }));
     await before.log.addDeadLetter("shop", letter("l-1"));
@@ -151,11 +151,11 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
     const { body: _, ...locked } = letter("l-1");
     assert.deepEqual(await lettersOf(dropped.log, "shop"), [locked, letter("l-2")]);
     assert.deepEqual(dropped.locked, ["shop event", "shop event", "shop dead_letter"]);
-    // The old replica meanwhile tells what the new one sealed without its secrets, too.
+    // The replica with the old password reads the new replica's event without its secrets, too.
     assert.deepEqual(await told(before), [token, undefined]);
   });
 
-  it("does not keep what was stored before there were seals from being read", async (t) => {
+  it("do not prevent reading what was stored before encryption was introduced", async (t) => {
     const { log, locked } = await logWith(t, await keyringOf("password"), "earlier");
     await log.append("shop", paid({}));
     const keys = accountKeys("earlier", "shop");
@@ -175,7 +175,7 @@ describe("what is sealed in Redis", { skip: withoutRedis, timeout: 60_000 }, () 
     assert.deepEqual(locked, []);
   });
 
-  it("takes no more room than it is given back", async (t) => {
+  it("free their whole accounted size when their dead letters are removed", async (t) => {
     const { log } = await logWith(t, await keyringOf("password"), "room");
     const size = () => server.command("GET", accountKeys("room", "shop").deadLetterSize);
     await log.addDeadLetter("shop", letter("l-1"));

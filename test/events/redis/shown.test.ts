@@ -17,7 +17,7 @@ const isAway = (error: unknown) =>
 const isExpired = (error: unknown) =>
   error instanceof GatewayError && error.code === "OUT_OF_RANGE";
 
-describe("what is shown of a log that waits for replicas", {
+describe("an event in a log that waits for replicas", {
   skip: withoutRedis,
   timeout: 120_000,
 }, () => {
@@ -44,7 +44,7 @@ describe("what is shown of a log that waits for replicas", {
   const historyOf = async (log: Awaited<ReturnType<typeof open>>["log"], i: number) =>
     await log.history("shop", EventKind.PAYMENT, `order-${i}`, 10);
 
-  it("is nothing that was refused, until a replica holds it; and then once, by one cursor", async (t) => {
+  it("is hidden after a refusal until a replica holds it, and then shown once, at one cursor", async (t) => {
     const [one, peer] = [await open(t), await open(t)];
     await one.log.append("shop", numbered(0));
     const live = await reader(peer.log, "earliest");
@@ -66,7 +66,7 @@ describe("what is shown of a log that waits for replicas", {
     } finally {
       second.resume();
     }
-    // It is held now: shown by those who read, also if nobody sends it again.
+    // The replica holds it now: a reader's feed shows it, even if it is not sent again.
     await live.sees(2);
     assert.equal((await one.log.append("shop", numbered(1))).outcome, "duplicate");
     const all = await reader(one.log, "earliest");
@@ -76,7 +76,7 @@ describe("what is shown of a log that waits for replicas", {
     await Promise.all([live.stop(), all.stop()]);
   });
 
-  it("is shown to whoever saw it, and to all again, when a failover set the mark back", async (t) => {
+  it("is shown to resumed and to new readers after a failover set the mark back", async (t) => {
     const { log } = await open(t);
     const made: string[] = [];
     for (const i of [0, 1, 2]) {
@@ -95,7 +95,7 @@ describe("what is shown of a log that waits for replicas", {
     await Promise.all([resumed.stop(), anew.stop()]);
   });
 
-  it("is shown to who reads on beside those that saw it, when a failover set the mark back", async (t) => {
+  it("is shown to readers that join a live reader after a failover set the mark back", async (t) => {
     const { log } = await open(t);
     const live = await reader(log, "earliest");
     const made: string[] = [];
@@ -115,7 +115,7 @@ describe("what is shown of a log that waits for replicas", {
     await Promise.all([live.stop(), resumed.stop(), latest.stop()]);
   });
 
-  it("is all of a log that was written without a mark", async (t) => {
+  it("is shown if the log was written without a mark", async (t) => {
     const { log } = await open(t);
     for (const i of [0, 1]) await log.append("shop", numbered(i));
     await master.command("HDEL", "test:{shop}:log", "mark");
@@ -126,7 +126,7 @@ describe("what is shown of a log that waits for replicas", {
     await all.stop();
   });
 
-  it("is shown at once where no replica is waited for", async (t) => {
+  it("is shown at once if the log waits for no replica", async (t) => {
     const { log } = await open(t, 0);
     second.pause();
     t.after(() => second.resume());
@@ -138,7 +138,7 @@ describe("what is shown of a log that waits for replicas", {
 });
 
 describe("a cursor that is not in the log", { skip: withoutRedis, timeout: 120_000 }, () => {
-  it("is refused for good only by the primary that most Sentinels name", async (t) => {
+  it("is refused as expired only by the primary that most Sentinels name", async (t) => {
     const set = await startSentinelSet();
     t.after(() => set.close());
     const { log, close } = await replica(set.url);
@@ -162,7 +162,7 @@ describe("a cursor that is not in the log", { skip: withoutRedis, timeout: 120_0
     });
   });
 
-  it("is refused for good only by the node that most of a cluster name", async (t) => {
+  it("is refused as expired only by the node that most of the cluster names as owner", async (t) => {
     const cluster = await startCluster();
     t.after(() => cluster.close());
     const { log, close } = await replica(cluster.url);

@@ -22,7 +22,7 @@ const letter = (id: string, body = "x") => ({
   body: Buffer.from(body).toString("base64"),
 });
 
-it("goes on after a restart: events, cursors, state, repeats and letters", {
+it("events, cursors, states, deduplication and dead letters survive a restart", {
   timeout,
 }, async (t) => {
   const path = directory(t);
@@ -51,7 +51,7 @@ it("goes on after a restart: events, cursors, state, repeats and letters", {
   assert.deepEqual(await lettersOf(after.log, "shop"), [letter("l-1")]);
 });
 
-it("deletes what is older than its time, and knows it no more", { timeout }, async (t) => {
+it("deletes old events, and states later, but keeps dead letters", { timeout }, async (t) => {
   let ahead = 0;
   const { log, thread, close } = await openLog(directory(t), { now: () => Date.now() + ahead });
   t.after(close);
@@ -75,7 +75,7 @@ it("deletes what is older than its time, and knows it no more", { timeout }, asy
   assert.equal((await log.append("shop", payment({ status: "pending" }))).outcome, "stored");
 });
 
-it("refuses a letter for which there is no room, rather than drop another", {
+it("refuses a dead letter that does not fit, rather than drop another", {
   timeout,
 }, async (t) => {
   const { log, close } = await openLog(directory(t), { letters: { letters: 2, bytes: 2_000 } });
@@ -93,7 +93,7 @@ it("refuses a letter for which there is no room, rather than drop another", {
   await log.addDeadLetter("shop", letter("l-3"));
 });
 
-it("writes together what comes together, and what fails takes no other with it", {
+it("a write that fails does not fail the concurrent writes of its batch", {
   timeout,
 }, async (t) => {
   const { log, thread, close } = await openLog(directory(t));

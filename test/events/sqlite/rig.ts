@@ -14,7 +14,7 @@ import { freshDirectory } from "../../sqlite/directories.ts";
 export const day = 86_400_000;
 const keyring = await deriveKeyring("shop", [new Secret("password")]);
 
-/** A log as a process has it, on the directory. */
+/** A log in this directory, as a process opens it. */
 export async function openLog(
   directory: string,
   options: Partial<SqliteLogOptions & StoreThreadOptions> = {},
@@ -40,8 +40,8 @@ let shared: ReturnType<typeof openShared> | undefined;
 let harnesses = 0;
 
 /**
- * What the contract suites run on: a log of its own on a thread that they share, since each thread
- * costs a tenth of a second to start. An account's name is another one in each of them.
+ * For the contract suites: a new log on one shared store thread, since each thread takes a tenth of
+ * a second to start. A prefix to the account names keeps the logs apart.
  */
 export async function sqliteHarness(): Promise<EventLogHarness> {
   shared ??= openShared();
@@ -80,7 +80,7 @@ after(async () => {
   opened?.directory.remove();
 });
 
-/** The log with this in front of the account's name, which every method takes first. */
+/** The log with `prefix` added to the account name, the first argument of its methods. */
 function withAccounts(log: EventLog, prefix: string): EventLog {
   return new Proxy(log, {
     get(target, name) {

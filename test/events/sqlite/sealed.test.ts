@@ -18,7 +18,7 @@ import { openLog } from "./rig.ts";
 const token = "card-token-7f31";
 const number = "4716108999716531";
 
-/** A payment that tells the token of its card. */
+/** A payment whose event has the token of its card. */
 function paid(told: Told): Entry {
   const entry = payment({ status: "success", ...told });
   const { resource } = entry.event;
@@ -84,7 +84,7 @@ for (const [what, off] of [
   });
 }
 
-it("outlives a restart and a change of the password; one that is dropped costs the secrets alone", {
+it("secrets survive a restart and a password change; dropping the old password loses only them", {
   timeout: 60_000,
 }, async (t) => {
   const path = directory(t);

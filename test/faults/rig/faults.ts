@@ -2,13 +2,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { LinkMode, Party } from "./link.ts";
 import { replicasOf, type Topology } from "./topologies.ts";
 
-/** Something that goes wrong with Redis. It is over when the topology is mended. */
+/** Makes something go wrong with Redis; `topology.mend()` ends the fault. */
 export type Fault = (topology: Topology, random: () => number) => Promise<void>;
 
 const clients: readonly Party[] = ["gateway-0", "gateway-1", "gateway-2"];
 const others: readonly Party[] = ["peer", "sentinel", "other"];
 
-/** The primary's link, for these parties, for a while. */
+/** Sets the primary's link to `mode` for these parties, for `ms`. */
 const link =
   (mode: LinkMode, parties: readonly Party[], ms = 2_500): Fault =>
   async (topology) => {
@@ -48,7 +48,7 @@ const killAndRestart: Fault = async (topology) => {
   await server.start();
 };
 
-/** What happens to a Redis alone. */
+/** Faults of a single Redis. */
 const alone: Readonly<Record<string, Fault>> = {
   "primary killed and restarted": killAndRestart,
   "primary frozen for 3 s": freeze(3_000),
@@ -78,7 +78,7 @@ const alone: Readonly<Record<string, Fault>> = {
   },
 };
 
-/** What happens to sets that have replicas. */
+/** Faults of sets with replicas. */
 const replicated: Readonly<Record<string, Fault>> = {
   "failover asked for": failOver,
   "primary killed": kill,
@@ -144,7 +144,7 @@ const cluster: Readonly<Record<string, Fault>> = {
   },
 };
 
-/** Kinds of fault by topology. */
+/** Faults by topology and name. */
 export const faults: Readonly<Record<Topology["kind"], Readonly<Record<string, Fault>>>> = {
   alone,
   sentinel,

@@ -7,7 +7,7 @@ import { gateways, type Topology } from "./topologies.ts";
 
 export const password = "password";
 
-// No gateway outlives the tests, also when they end early.
+// No gateway outlives the tests, even if they end early.
 for (const end of ["exit", "SIGTERM", "SIGINT"]) process.once(end, killSpawned);
 
 /** A gateway as a process of its own. */

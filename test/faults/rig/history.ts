@@ -1,20 +1,23 @@
 import type { CallRecord, EndRecord, History, LoggedEvent } from "../../simulation/history.ts";
 
-/** What clients, the payments service and the log said in one run, each payment under an id of its own. */
+/**
+ * What clients, the payments service and the log recorded in one run, in which each payment has an
+ * external_id of its own.
+ */
 export interface Told {
   /** Answers are status codes. */
   readonly callbacks: readonly SentCallback[];
   readonly calls: readonly CallRecord[];
-  /** What reached the service, in order. */
+  /** Requests that reached the service, in order. */
   readonly requests: readonly ServedRequest[];
-  /** Everything that a watcher was shown. */
+  /** All events that watchers received. */
   readonly shown: readonly ShownEvent[];
   readonly resumed: History["resumed"];
   /** The log at the end, read from its beginning. */
   readonly log: readonly LoggedEvent[];
-  /** Payments of which a caller did not know what became, and what the gateways said in the end. */
+  /** Payments whose outcome was unknown to a caller, and what the gateways reported in the end. */
   readonly inDoubt: readonly Omit<EndRecord, "expected">[];
-  /** Whether each gateway did everything again, once the fault was over. */
+  /** Whether each gateway served everything again once the fault was over. */
   readonly gateways: History["gateways"];
 }
 
@@ -36,8 +39,8 @@ export interface ServedRequest {
 }
 
 /**
- * The history that the checks read. Who stood still, which budget held and which deadlines were given is
- * not known of a run in real time: the checks that need it find nothing to judge.
+ * Builds the history that the checks read. A run in real time does not record blocked processes,
+ * budgets or deadlines: the checks that need them have nothing to judge.
  */
 export function historyOf(told: Told, endedMs = performance.now()): History {
   const { calls, requests, shown, log, inDoubt } = told;
@@ -67,7 +70,7 @@ export function historyOf(told: Told, endedMs = performance.now()): History {
   };
 }
 
-/** Callbacks, those that were refused, payments, those in doubt, and what watchers were shown. */
+/** Counts callbacks, their refusals, payment requests, payments in doubt and events shown. */
 export function countsOf({ callbacks, posts, ends, shown }: History): number[] {
   const refused = callbacks.flatMap(({ answers }) =>
     answers.filter(({ status }) => status !== 200),
@@ -75,12 +78,12 @@ export function countsOf({ callbacks, posts, ends, shown }: History): number[] {
   return [callbacks, refused, posts, ends, shown].map((all) => all.length);
 }
 
-/** As the service names it. */
+/** The payment_id that the service assigns. */
 export function paymentIdOf(externalId: string): string {
   return `p-${externalId}`;
 }
 
-/** Numbers by a seed, the same ones each time: mulberry32. */
+/** Random numbers from 0 to 1, the same ones for the same seed (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

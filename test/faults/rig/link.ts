@@ -1,18 +1,18 @@
 import net, { type AddressInfo } from "node:net";
 
-/** Whose connections a link carries, told by what they send first. */
+/** Whose connection a link carries, recognized by the first bytes sent. */
 export type Party = "gateway-0" | "gateway-1" | "gateway-2" | "peer" | "sentinel" | "other";
 
 export type LinkMode =
   | "open"
   /** Connections are reset, and new ones refused. */
   | "cut"
-  /** Nothing gets through, and all of it does afterwards. */
+  /** Bytes are held back, and pass afterwards. */
   | "stalled"
-  /** What is sent gets lost without a word, for good; new connections lead nowhere. */
+  /** Bytes are lost for good without an error; new connections get no answer. */
   | "half-open";
 
-/** A TCP proxy before one port, which treats its parties apart. */
+/** A TCP proxy before one port, with a mode for each party. */
 export interface Link {
   readonly port: number;
   set(mode: LinkMode, parties?: readonly Party[]): void;
@@ -22,11 +22,13 @@ export interface Link {
 interface Pair {
   party: Party | undefined;
   readonly sockets: readonly [near: net.Socket, far: net.Socket];
-  /** What was sent is lost from now on. */
+  /** All bytes are lost from now on. */
   dead: boolean;
 }
 
-/** @param target told later where the server's own port is not known yet */
+/**
+ * @param target returns the server's port, called for each connection: it may be known only later
+ */
 export async function startLink(target: () => number): Promise<Link> {
   const modes = new Map<Party, LinkMode>();
   const pairs = new Set<Pair>();
@@ -103,7 +105,7 @@ const allParties: readonly Party[] = [
   ...(["peer", "sentinel", "other"] as const),
 ];
 
-/** Gateways say their user, replicas begin with PING, Sentinels name themselves. */
+/** Gateways send their user name, replicas begin with PING, Sentinels send their client name. */
 function partyOf(first: Buffer): Party {
   const text = first.subarray(0, 400).toString("latin1");
   const gateway = /gateway-[0-2]/.exec(text)?.[0];

@@ -17,21 +17,23 @@ import {
   type Told,
 } from "./history.ts";
 
-/** How long everything may take that has to come right in the end, in milliseconds. */
+/** How long each thing may take that must succeed in the end, in milliseconds. */
 const timeoutMs = 60_000;
 const callTimeoutMs = 6_000;
 
-/** Random clients of all gateways, until they are stopped. */
+/** Random clients of all gateways, which run until they are stopped. */
 export interface Load {
-  /** How many callbacks and payments there were so far, for waits. */
+  /** How many callbacks were acknowledged so far. */
   readonly acknowledged: () => number;
-  /** Ends it, waits for what has to come right, and tells all that was said. */
+  /** Ends the load, waits until everything has settled, and returns the history. */
   finish(): Promise<History>;
-  /** Ends it, whatever there is still to come. */
+  /** Ends the load without waiting for outcomes. */
   stop(): Promise<void>;
 }
 
-/** Sends payments with and without keys and callbacks, and watches, in an order that the seed gives. */
+/**
+ * Sends callbacks and payments with and without keys, and watches, in an order given by the seed.
+ */
 export function startLoad(
   gateways: readonly Gateway[],
   upstream: MoneyUpstream,
@@ -71,7 +73,7 @@ export function startLoad(
       await pay(externalId, gateway, key);
     }
   }
-  /** Until it is acknowledged. */
+  /** Sends a callback until it is acknowledged. */
   async function callBack(externalId: string, order: readonly Gateway[]): Promise<void> {
     const sent: SentCallback = { id: callbackOf(externalId), answers: [] };
     callbacks.push(sent);
@@ -101,7 +103,9 @@ export function startLoad(
     watch(`roaming ${at}`, [...gateways.slice(at), ...gateways.slice(0, at)]),
   ]);
 
-  /** Goes on behind its cursor wherever its stream ends, at the next gateway. */
+  /**
+   * Watches all events; where its stream ends, it resumes behind its cursor at the next gateway.
+   */
   async function watch(watcher: string, places: readonly Gateway[]): Promise<void> {
     let cursor: string | undefined;
     for (let at = 0; !over.signal.aborted; at++) {
@@ -128,7 +132,7 @@ export function startLoad(
     }
   }
 
-  /** Whether a gateway stores, shows and takes a key again. */
+  /** Whether a gateway stores callbacks, shows events and accepts payments with a key again. */
   async function isBack(gateway: Gateway): Promise<boolean> {
     const marker = `back-${gateway.name}`;
     await callBack(marker, [gateway]);
@@ -143,7 +147,7 @@ export function startLoad(
     return false;
   }
 
-  /** What a gateway says in the end of a payment that a caller was in doubt about. */
+  /** What a gateway finally reports about a payment whose outcome was unknown to its caller. */
   async function endOf(externalId: string): Promise<Told["inDoubt"][number]> {
     const until = performance.now() + timeoutMs;
     const unsettled = { externalId, state: "UNKNOWN", unknown: true, needsOperator: false };
@@ -154,7 +158,7 @@ export function startLoad(
       if (known && !known.outcomeUnknown) {
         return { ...unsettled, state: nameOf(PaymentStateSchema, known.state), unknown: false };
       }
-      // Never sent: nobody knows of it.
+      // It was never sent, so the service has no such payment.
       if (!upstream.arrivals.has(externalId)) {
         return { ...unsettled, state: "NOT_FOUND", unknown: false };
       }
@@ -179,7 +183,7 @@ export function startLoad(
       const lastOf = new Map(calls.map(({ externalId, outcome }) => [externalId, outcome]));
       const unknown = [...lastOf].filter(([, outcome]) => outcome === "unknown");
       const inDoubt = await Promise.all(unknown.map(([externalId]) => endOf(externalId)));
-      // The history ends with the last callback of all. What a gateway could not write before may
+      // The history ends with this last callback. Events that a gateway could not write before may
       // still follow it.
       await callBack("the-end", gateways);
       const last = callbackOf("the-end");
@@ -215,7 +219,7 @@ async function answerOf(
     const { code } = told;
     const error = `${Code[code].toUpperCase()} ${told.rawMessage}`;
     const isUnknown = told.findDetails(OutcomeUnknownSchema).length > 0;
-    // An answer that the gateway did not give says nothing.
+    // The client ended the call itself, so the outcome is unknown.
     const own = code === Code.DeadlineExceeded || code === Code.Canceled;
     return { outcome: isUnknown || own ? "unknown" : "refused", error };
   }
@@ -242,7 +246,7 @@ function bodyOf(externalId: string): string {
   });
 }
 
-/** The callback of a payment, as events tell it. */
+/** The name of a payment's success callback, as `eventOf` derives it from an event. */
 function callbackOf(externalId: string): string {
   return `${paymentIdOf(externalId)} payment success`;
 }
@@ -258,7 +262,7 @@ async function logOf({ events }: Gateway, last: string): Promise<LoggedEvent[]> 
   return log;
 }
 
-/** Its time is that of this process's monotonic clock, as far as the machine's clocks agree. */
+/** Converts event times to this process's monotonic clock, as far as the machine's clocks agree. */
 function logged(event: Event): LoggedEvent {
   return eventOf(event, performance.timeOrigin);
 }

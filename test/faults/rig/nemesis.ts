@@ -1,6 +1,6 @@
 /**
- * Faults at random, for as long as asked: by its seed each round picks one to three of a topology's kinds,
- * which come one after another.
+ * Runs random faults for a given time: in each round the seed picks one to three of a topology's
+ * faults, which run one after another.
  *
  *   npm run nemesis -- --topology alone|sentinel|cluster [--minutes 60] [--seed 1]
  */
@@ -65,7 +65,10 @@ for (let seed = first; minutesOf() < minutes; seed++) {
 }
 end(broken.length + failed.length > 0 ? 1 : 0);
 
-/** What is promised holds for one fault at a time: before the next all replicas hold everything again. */
+/**
+ * The promises hold for one fault at a time: before the next fault, waits until all replicas are in
+ * sync again.
+ */
 function oneAfterAnother(picked: readonly (readonly [string, Fault])[]): Fault {
   return async (topology, random) => {
     for (const [at, [, fault]] of picked.entries()) {

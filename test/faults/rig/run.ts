@@ -10,14 +10,16 @@ import { startAlone, startClusterOfSix, startSentinels, type Topology } from "./
 
 const starters = { alone: startAlone, sentinel: startSentinels, cluster: startClusterOfSix };
 
-/** What came of one run. */
+/** The result of one run. */
 export interface Outcome {
   readonly history: History;
-  /** What the gateways wrote past the log. */
+  /** What the gateways wrote to standard error, past their log. */
   readonly strayLines: readonly string[];
 }
 
-/** Three gateways on a topology of their own, a random load, and a fault in its midst. */
+/**
+ * Runs three gateways on a topology of their own under a random load, with a fault in the middle.
+ */
 export async function runFault(
   kind: Topology["kind"],
   fault: Fault,

@@ -4,7 +4,7 @@ import { commandOn, freePort, type RedisServer, startRedis } from "../../redis/s
 import { until } from "../../until.ts";
 import { type Link, startLink } from "./link.ts";
 
-/** A server behind its link: everybody else knows it by the link's port. */
+/** A server behind its link: all others connect to the link's port. */
 export interface Node {
   readonly server: RedisServer;
   readonly link: Link;
@@ -23,14 +23,14 @@ export interface Topology {
   sentinelLink(gateway: number, sentinel: number): Link;
   /** The node that serves the gateways' account now, as most of the set see it. */
   primary(): Promise<Node>;
-  /** Everybody runs, and every link is open. */
+  /** Resumes or restarts every server, and opens every link. */
   mend(): Promise<void>;
   close(): Promise<void>;
 }
 
 export const gateways = [0, 1, 2] as const;
 const setName = "payments";
-/** The key whose owner is the primary. */
+/** In a cluster, the node that owns this key counts as the primary. */
 const logKey = "rig:{default}:log";
 
 const durable: [string, string][] = [
@@ -93,7 +93,10 @@ export async function startAlone(): Promise<Topology> {
   };
 }
 
-/** A primary with two replicas, and three Sentinels, which each gateway reaches over links of its own. */
+/**
+ * A primary with two replicas, and three Sentinels, which each gateway reaches over links of its
+ * own.
+ */
 export async function startSentinels(): Promise<Topology> {
   const primary = await startNode();
   const replicaof: [string, string] = ["replicaof", `127.0.0.1 ${primary.link.port}`];
@@ -249,7 +252,7 @@ export async function replicasOf(topology: Topology): Promise<Node[]> {
   return topology.nodes.filter(({ link }) => ports.includes(link.port));
 }
 
-/** Waits until every replica of the primary holds what it has: the set survives the next fault. */
+/** Waits until all replicas follow the primary, so that the set survives the next fault. */
 export async function untilWhole(topology: Topology): Promise<void> {
   const replicas = { alone: 0, sentinel: 2, cluster: 1 }[topology.kind];
   await until(async () => (await replicasOf(topology)).length === replicas);

@@ -13,7 +13,7 @@ import { type Served, serve, somebody } from "../serve.ts";
 const shop = "https://shop.example";
 const budget = "{ rateLimit { limit } }";
 
-/** As a browser does: with headers that `fetch` does not let a script set. */
+/** Sends a request as a browser does: with headers that `fetch` does not let a script set. */
 async function send(
   { url }: Served,
   method: string,
@@ -43,7 +43,7 @@ const foreign: [what: string, headers: Record<string, string>][] = [
 ];
 
 for (const [what, headers] of foreign) {
-  test(`a GET by ${what} is refused before anybody is asked who calls`, async (t) => {
+  test(`a GET by ${what} is refused before the caller is identified`, async (t) => {
     let identified = 0;
     const identify = async () => {
       identified += 1;
@@ -66,7 +66,7 @@ for (const [what, headers] of foreign) {
   });
 }
 
-test("queries by GET go from listed origins, from our own and from no browser", async (t) => {
+test("a GET query is answered to listed origins, the gateway's own and clients that are no browsers", async (t) => {
   const gateway = await serve(t, {}, { corsOrigins: [shop] });
   const { host } = new URL(gateway.url);
   for (const headers of [
@@ -83,7 +83,7 @@ test("queries by GET go from listed origins, from our own and from no browser", 
   }
 });
 
-test("an EventSource of a listed origin watches with a watch token alone", async (t) => {
+test("an EventSource of a listed origin needs only a watch token to watch", async (t) => {
   const feed = createFeed();
   const seen: (string | undefined)[] = [];
   const identify = async ({ watchToken }: Credentials) => {
@@ -111,11 +111,11 @@ test("an EventSource of a listed origin watches with a watch token alone", async
   assert.deepEqual(seen, ["wt-1"]);
 });
 
-test("what a page can send without asking first is no operation", async (t) => {
+test("a request that a page can send without a preflight runs no mutation", async (t) => {
   const gateway = await serve(t, {}, { corsOrigins: [shop] });
   const mutation = `mutation { confirmPayment(input: {externalId: "e"}) { __typename } }`;
   const body = JSON.stringify({ query: mutation });
-  // An allowed origin too: its scripts can set the right type.
+  // A listed origin is refused as well: its scripts can set the right content type.
   for (const headers of [{}, { origin: shop }]) {
     for (const type of [
       "text/plain",
@@ -137,7 +137,7 @@ test("what a page can send without asking first is no operation", async (t) => {
   assert.deepEqual(gateway.seen(), []);
 });
 
-test("cookies are neither read nor allowed, and answers are not kept", async (t) => {
+test("cookies are neither read nor allowed, and responses are not cached", async (t) => {
   const names: string[] = [];
   const identify = async ({ header }: Credentials) => {
     header("authorization");
@@ -160,7 +160,7 @@ test("cookies are neither read nor allowed, and answers are not kept", async (t)
   }
 });
 
-test("sockets of foreign pages are refused, those of listed ones are not", async (t) => {
+test("sockets of pages of foreign origins are refused, those of listed origins are not", async (t) => {
   const gateway = await serve(t, {}, { corsOrigins: [shop] });
   const open = (origin: string | undefined, headers: Record<string, string> = {}) =>
     new Promise<number>((resolve) => {
@@ -180,7 +180,7 @@ test("sockets of foreign pages are refused, those of listed ones are not", async
   assert.equal(await open(undefined, { "sec-fetch-site": "cross-site" }), 403);
 });
 
-test("a request without Host has no origin that is its own", () => {
+test("a request with an origin but without Host is cross-origin", () => {
   const told = { origin: "null", host: undefined, secFetchSite: undefined };
   assert.equal(isCrossOrigin(told, []), true);
 });

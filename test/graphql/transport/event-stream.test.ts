@@ -13,7 +13,7 @@ const { PENDING, SUCCESS } = PaymentStatus;
 const query = `subscription { paymentUpdated(externalId: "order-1", after: "argument") { final } }`;
 const eventStream = { accept: "text/event-stream" };
 
-/** What an EventSource would read, and the status that it would go by. */
+/** The response that an EventSource would receive. */
 async function get({ url }: Served, headers: Record<string, string> = {}, document = query) {
   const response = await fetch(`${url}?${new URLSearchParams({ query: document })}`, {
     headers: { ...eventStream, ...headers },
@@ -21,7 +21,7 @@ async function get({ url }: Served, headers: Record<string, string> = {}, docume
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-/** A stream that is refused before it has begun. */
+/** A core whose stream is refused before it opens. */
 function refusing(code: GatewayError["code"], details: GatewayErrorDetails = {}): Partial<Core> {
   return {
     // biome-ignore lint/correctness/useYield: it fails first
@@ -31,7 +31,7 @@ function refusing(code: GatewayError["code"], details: GatewayErrorDetails = {})
   };
 }
 
-test("each event has its cursor as id, and the stream the place that it begins at", async (t) => {
+test("each event has its cursor as id, and the stream begins with the id of its start", async (t) => {
   const gateway = await serve(t, {
     async *watchPayment(_, { onOpen }) {
       onOpen?.("c-0");
@@ -50,7 +50,7 @@ test("each event has its cursor as id, and the stream the place that it begins a
   assert.deepEqual(ids, ["retry", "id c-0", "id c-1", next, "id c-2", next, "event complete"]);
 });
 
-test("Last-Event-ID goes over the argument of an address that is only repeated", async (t) => {
+test("Last-Event-ID overrides the `after` in the address, which an EventSource repeats", async (t) => {
   for (const [headers, afterCursor, resumed] of [
     [{ "last-event-id": "header" }, "header", true],
     [{ "last-event-id": "" }, "argument", false],
@@ -66,7 +66,7 @@ test("Last-Event-ID goes over the argument of an address that is only repeated",
   }
 });
 
-test("clients are told moments of their own to come back at", async (t) => {
+test("each client receives a random time to reconnect", async (t) => {
   const gateway = await serve(t, { watchPayment: finished });
   const answers = await Promise.all(Array.from({ length: 20 }, () => get(gateway)));
   const times = answers.map(({ text }) => Number(/^retry: (\d+)$/m.exec(text)?.[1]));
@@ -94,7 +94,7 @@ const refusals: [code: GatewayError["code"], status: number, extension: string][
 
 for (const [code, status, extension] of refusals) {
   const final = status !== 200;
-  test(`an EventSource whose watch is ${code} is told ${final ? "for good" : "to come back"}`, async (t) => {
+  test(`an EventSource whose watch fails with ${code} disconnects ${final ? "for good" : "to come back"}`, async (t) => {
     const gateway = await serve(t, refusing(code, { retryAfterMs: 4_000 }));
     const answer = await get(gateway);
     assert.equal(answer.status, status);
@@ -103,21 +103,21 @@ for (const [code, status, extension] of refusals) {
     const waits = [...answer.text.matchAll(/^retry: (\d+)$/gm)].map(([, ms]) => Number(ms));
     assert.ok((waits.at(-1) ?? 0) >= 4_000, "it hears when to come back");
 
-    // Within the stream, to those who can read it: the protocol of graphql-sse.
+    // By the protocol of graphql-sse, a POST is answered 200 with the error in the stream.
     const posted = await gateway.post({ query }, eventStream);
     assert.equal(posted.status, 200);
     assert.match(await posted.text(), new RegExp(`"code":"${extension}".*event: complete`, "s"));
   });
 }
 
-test("too many streams are told to wait longer than others", async (t) => {
+test("a client with too many streams is told to wait for at least ten seconds", async (t) => {
   const gateway = await serve(t, refusing("RESOURCE_EXHAUSTED", { reason: "TOO_MANY_STREAMS" }));
   const { text } = await get(gateway);
   const waits = [...text.matchAll(/^retry: (\d+)$/gm)].map(([, ms]) => Number(ms));
   assert.ok((waits.at(-1) ?? 0) >= 10_000);
 });
 
-test("a wrong document and an unknown caller end an EventSource, a busy key set does not", async (t) => {
+test("an invalid document and an unknown caller end an EventSource, an unavailable key set does not", async (t) => {
   const gateway = await serve(t);
   assert.equal((await get(gateway, {}, "subscription { nothing }")).status, 400);
   assert.equal((await get(gateway, {}, "subscription { ")).status, 400);
@@ -137,7 +137,7 @@ test("a wrong document and an unknown caller end an EventSource, a busy key set 
   }
 });
 
-test("a client that comes back to a stream that was over is told so by 204", async (t) => {
+test("a client that reconnects to a stream that was over gets 204", async (t) => {
   const gateway = await serve(t, {
     async *watchPayment() {},
   });
@@ -149,7 +149,7 @@ test("a client that comes back to a stream that was over is told so by 204", asy
   assert.match(control.text, /event: complete/);
 });
 
-test("a stream that ends early brings an EventSource back, unless it cannot go on", async (t) => {
+test("an EventSource reconnects after an early end, unless the error is final", async (t) => {
   for (const [code, final] of [
     ["UNAVAILABLE", false],
     ["RESOURCE_EXHAUSTED", false],
@@ -171,8 +171,8 @@ test("a stream that ends early brings an EventSource back, unless it cannot go o
   }
 });
 
-test("an EventSource that had nothing goes on from where its address says", async (t) => {
-  // The cursor in the address may be of an event that ended another stream.
+test("an EventSource that received no event gets no id, and so resumes from its address", async (t) => {
+  // The cursor in the address may belong to an event that ended another stream.
   const gateway = await serve(t, {
     // biome-ignore lint/correctness/useYield: it fails first
     async *watchPayment({ afterCursor = "" }, { onOpen }) {
@@ -183,7 +183,7 @@ test("an EventSource that had nothing goes on from where its address says", asyn
   assert.doesNotMatch((await get(gateway)).text, /^id:/m);
 });
 
-test("text that never was a cursor is no line of a stream", async (t) => {
+test("text that is not a cursor adds no line to the stream", async (t) => {
   const resumeCursor = "x\nevent: evil";
   const gateway = await serve(t, {
     // biome-ignore lint/correctness/useYield: it fails first
@@ -197,7 +197,7 @@ test("text that never was a cursor is no line of a stream", async (t) => {
   assert.doesNotMatch(text, /^(id: x|event: evil)/m);
 });
 
-test("a stream that says nothing has a heartbeat, which is no event", async (t) => {
+test("a silent stream sends heartbeats that are not events", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 20 });
   const leave = new AbortController();
@@ -214,7 +214,7 @@ test("a stream that says nothing has a heartbeat, which is no event", async (t) 
   await feed.released;
 });
 
-/** An EventSource of the package, with what it was sent and told. */
+/** An EventSource with the ids that it sent and received, and the status that closed it. */
 function listen(t: TestContext, { url }: Served) {
   const sent: (string | null)[] = [];
   const next: string[] = [];
@@ -234,7 +234,7 @@ function listen(t: TestContext, { url }: Served) {
   return { sent, next, closed };
 }
 
-test("an EventSource that does not know `complete` comes back once, and is sent away", async (t) => {
+test("an EventSource that does not know `complete` reconnects once, and gets 204", async (t) => {
   const gateway = await serve(t, {
     async *watchPayment({ afterCursor }, call) {
       if (afterCursor === "c-1") return;
@@ -247,7 +247,7 @@ test("an EventSource that does not know `complete` comes back once, and is sent 
   assert.deepEqual(sent, [null, "c-1"]);
 });
 
-test("an EventSource whose token is over comes back once, and is refused", async (t) => {
+test("an EventSource whose token has expired reconnects once, and gets 401", async (t) => {
   let expired = false;
   const identify: GraphqlServerOptions["identify"] = async () => {
     if (expired) throw new GatewayError("UNAUTHENTICATED", "the token has expired");

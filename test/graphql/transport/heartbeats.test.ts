@@ -5,7 +5,7 @@ import { Heartbeats } from "../../../src/graphql/transport/heartbeats.ts";
 const intervalMs = 15_000;
 const tickMs = 50;
 
-/** Heartbeats by a clock of the test's own. */
+/** Heartbeats with a clock that the test controls. */
 function newHeartbeats(t: TestContext, turns: "mocked" | "real" = "mocked") {
   const immediate = turns === "mocked" ? (["setImmediate"] as const) : [];
   t.mock.timers.enable({ apis: ["setInterval", ...immediate] });
@@ -14,7 +14,7 @@ function newHeartbeats(t: TestContext, turns: "mocked" | "real" = "mocked") {
   return {
     heartbeats,
     now: () => nowMs,
-    /** Lets time pass, in which the timer is heard so often. */
+    /** Advances the clock by `ms`; the timer fires only once in each `everyMs`. */
     pass(ms: number, everyMs = tickMs) {
       for (let left = ms; left > 0; left -= everyMs) {
         nowMs += everyMs;
@@ -24,7 +24,7 @@ function newHeartbeats(t: TestContext, turns: "mocked" | "real" = "mocked") {
   };
 }
 
-test("a silent stream beats within the interval, again and again", (t) => {
+test("a silent stream sends heartbeats, each within the interval", (t) => {
   const { heartbeats, now, pass } = newHeartbeats(t);
   const beatsMs: number[] = [];
   const openedMs = now();
@@ -35,7 +35,7 @@ test("a silent stream beats within the interval, again and again", (t) => {
   for (const ms of silencesMs) assert.ok(ms >= intervalMs / 2 && ms <= intervalMs, `${ms}`);
 });
 
-test("a stream that speaks does not beat, and beats once it is silent", (t) => {
+test("a stream that sends events sends no heartbeat until it is silent", (t) => {
   const { heartbeats, now, pass } = newHeartbeats(t);
   let beatMs: number | undefined;
   const heartbeat = heartbeats.add(() => {
@@ -51,7 +51,7 @@ test("a stream that speaks does not beat, and beats once it is silent", (t) => {
   assert.ok(beatMs !== undefined && beatMs - spokeMs >= intervalMs / 2);
 });
 
-test("streams that were opened at once, or have spoken at once, beat a few at a time", (t) => {
+test("streams that open or send at the same time send their heartbeats a few at a time", (t) => {
   const { heartbeats, pass } = newHeartbeats(t);
   const streams = 1_500;
   let beats = 0;
@@ -67,13 +67,13 @@ test("streams that were opened at once, or have spoken at once, beat a few at a 
     }
     return { most, sum };
   };
-  // 150 looks in half of the interval, each at another share of them.
+  // Half of the interval has 150 ticks; each checks another 10 of the 1,500 streams.
   assert.deepEqual(inOneInterval(), { most: 10, sum: streams });
   for (const each of all) each.spoke();
   assert.deepEqual(inOneInterval(), { most: 10, sum: streams });
 });
 
-test("a process that stood still makes up for it once", (t) => {
+test("a process that was blocked makes up only one check of each stream", (t) => {
   const { heartbeats, pass } = newHeartbeats(t);
   let beats = 0;
   for (let i = 0; i < 300; i++) heartbeats.add(() => beats++);
@@ -83,7 +83,7 @@ test("a process that stood still makes up for it once", (t) => {
   assert.equal(beats, 300);
 });
 
-test("what is made up for comes a few at a time, and others have their turn between", async (t) => {
+test("overdue checks run a few at a time, each in a turn of the event loop", async (t) => {
   const { heartbeats, pass } = newHeartbeats(t, "real");
   let beats = 0;
   for (let i = 0; i < 300; i++) heartbeats.add(() => beats++);
@@ -91,7 +91,7 @@ test("what is made up for comes a few at a time, and others have their turn betw
   for (const expected of [0, 300]) {
     beats = 0;
     pass(10 * intervalMs, 10 * intervalMs);
-    // 150 slots, each in a turn.
+    // 150 slots of two streams, each checked in a turn of its own.
     for (let turn = 0, before = 0; turn < 150; turn++) {
       most.push(beats - before);
       before = beats;

@@ -7,7 +7,7 @@ import { type Served, serve } from "../serve.ts";
 
 const { PENDING, SUCCESS } = PaymentStatus;
 const query = `subscription { paymentUpdated(externalId: "order-1") { cursor final } }`;
-/** What Apollo's clients ask for with a subscription. */
+/** The `accept` header that Apollo's clients send with a subscription. */
 const accept = "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json";
 
 async function subscribe(gateway: Served, headers: Record<string, string> = {}, document = query) {
@@ -21,7 +21,7 @@ async function subscribe(gateway: Served, headers: Record<string, string> = {}, 
   return { response, parts: partsOf(response), leave };
 }
 
-/** As Apollo's clients read: a part is whole when the boundary behind it is there. */
+/** Reads as Apollo's clients do: a part is complete when the boundary behind it has arrived. */
 async function* partsOf(response: Response): AsyncGenerator<unknown> {
   const boundary = "\r\n--graphql";
   let text = "\r\n";
@@ -42,7 +42,7 @@ async function* partsOf(response: Response): AsyncGenerator<unknown> {
 const pending = { payload: { data: { paymentUpdated: { cursor: "c-1", final: false } } } };
 const success = { payload: { data: { paymentUpdated: { cursor: "c-2", final: true } } } };
 
-test("a subscription of Apollo's clients has each event in a part, and an end", async (t) => {
+test("Apollo's clients receive each event of a subscription in a part, then the end", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch });
   const { response, parts } = await subscribe(gateway);
@@ -64,7 +64,7 @@ test("a subscription of Apollo's clients has each event in a part, and an end", 
   assert.match(gateway.logged(), /"transport":"multipart"/);
 });
 
-test("the error that ends a stream stands beside the payload, with the cursor", async (t) => {
+test("the error that ends a stream is sent beside a null payload, with the resume cursor", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch });
   const { parts } = await subscribe(gateway);
@@ -81,7 +81,7 @@ test("the error that ends a stream stands beside the payload, with the cursor", 
   assert.equal((await parts.next()).done, true);
 });
 
-test("what is no stream is answered as JSON, by its status", async (t) => {
+test("a subscription that opens no stream is answered as JSON", async (t) => {
   const gateway = await serve(t);
   const { response } = await subscribe(gateway, {}, "subscription { nonsense }");
   assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
@@ -89,7 +89,7 @@ test("what is no stream is answered as JSON, by its status", async (t) => {
   assert.equal(errors[0].extensions.code, "GRAPHQL_VALIDATION_FAILED");
 });
 
-test("the form that is asked for first is answered", async (t) => {
+test("the first format in the accept header is used", async (t) => {
   for (const [asked, type] of [
     ['multipart/mixed; subscriptionSpec="1.0"', "multipart/mixed"],
     ["multipart/mixed;subscriptionSpec=1.0, text/event-stream", "multipart/mixed"],
@@ -105,7 +105,7 @@ test("the form that is asked for first is answered", async (t) => {
   }
 });
 
-test("parts without their parameter, or of another version, are none of ours", async (t) => {
+test("multipart/mixed without subscriptionSpec, or with another version, is answered 406", async (t) => {
   for (const asked of ["multipart/mixed", "multipart/mixed;subscriptionSpec=2.0"]) {
     const gateway = await serve(t, { watchPayment: createFeed().watch });
     const { response } = await subscribe(gateway, { accept: asked });
@@ -113,7 +113,7 @@ test("parts without their parameter, or of another version, are none of ours", a
   }
 });
 
-test("a stream of parts that says nothing has a heartbeat, and ends with its client", async (t) => {
+test("a silent multipart stream sends heartbeats, and ends when its client leaves", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 10 });
   const { response, leave } = await subscribe(gateway);

@@ -24,7 +24,7 @@ interface Request {
   readonly variables?: Readonly<Record<string, unknown>>;
 }
 
-/** What a client has been sent so far, one text for each event. */
+/** What a client has received so far, one text for each event. */
 interface Reader {
   readonly texts: () => string[];
   close(): void;
@@ -54,7 +54,7 @@ const post = (accept: string, url: string, request: Request) => {
   const headers = { accept, "content-type": "application/json" };
   return readBody(url, { method: "POST", headers }, JSON.stringify(request));
 };
-/** All blocks but the one that begins the stream, and the one that is not whole. */
+/** All blocks but the first, which begins the stream, and the last, which is incomplete. */
 const blocksOf = (text: string) => text.split("\n\n").slice(1, -1);
 
 const transports: Readonly<Record<string, Open>> = {
@@ -77,7 +77,7 @@ const transports: Readonly<Record<string, Open>> = {
   },
 };
 
-/** A gateway whose streams are all fed by hand, by the newest feed. */
+/** A gateway whose streams are fed by hand: each reads from the feed that `next` made last. */
 async function fed(t: TestContext) {
   let feed: Feed = createFeed();
   const watch: Feed["watch"] = (request, call) => feed.watch(request, call);
@@ -103,7 +103,7 @@ async function fed(t: TestContext) {
   };
 }
 
-/** The texts of an event that came through the engine, and of the same that was offered past it. */
+/** The texts of an event that passed the engine, and of one that was pushed past it if possible. */
 async function bothTexts(feed: Feed, { texts }: Reader, eventOf: (cursor: string) => Event) {
   feed.push(eventOf("c-1"));
   await until(() => texts().length === 1);
@@ -125,7 +125,7 @@ const payout = (cursor: string) => payoutEvent(cursor, "success – “прой�
 const ofPayment = (selection: string) =>
   `subscription ($id: ID! = "order-1") { paymentUpdated(externalId: $id) { ${selection} } }`;
 
-/** Documents, and whether their results are of the event alone. */
+/** Documents, and whether their results depend on the event alone. */
 const documents: readonly (readonly [query: string, shares: boolean, eventOf?: typeof payment])[] =
   [
     [ofPayment("cursor"), true],
@@ -170,7 +170,7 @@ function fragment(): string {
 }
 
 for (const [transport, open] of Object.entries(transports)) {
-  test(`what is pushed by ${transport} is what the engine would make of it`, async (t) => {
+  test(`an event pushed by ${transport} has the text that the engine would produce`, async (t) => {
     const { gateway, next } = await fed(t);
     for (const [query, shares, eventOf = payment] of documents) {
       assert.deepEqual(validate(schema, parse(query)), []);
@@ -186,7 +186,7 @@ for (const [transport, open] of Object.entries(transports)) {
   });
 }
 
-test("a result that is longer than any frame of 64 KiB is pushed whole", async (t) => {
+test("a result longer than a frame of 64 KiB is pushed completely", async (t) => {
   const { gateway, next } = await fed(t);
   for (const length of [60, 200, 70_000]) {
     const feed = next();
@@ -200,7 +200,7 @@ test("a result that is longer than any frame of 64 KiB is pushed whole", async (
   }
 });
 
-test("what is pushed to a plain watch is what it is sent otherwise", async (t) => {
+test("an event pushed to a plain watch has the same text as one that is not pushed", async (t) => {
   const { gateway, next } = await fed(t);
   for (const [path, eventOf] of [
     ["payments/order-1", payment],
@@ -215,7 +215,7 @@ test("what is pushed to a plain watch is what it is sent otherwise", async (t) =
   }
 });
 
-test("nothing is pushed before the beginning of a stream", async (t) => {
+test("no event is pushed before the beginning of a stream", async (t) => {
   let early: boolean | undefined;
   const gateway = await serve(t, {
     async *watchPayment(_, { onOpen, push }) {
@@ -229,7 +229,7 @@ test("nothing is pushed before the beginning of a stream", async (t) => {
   assert.match(text, /^retry: \d+\nid: c-0\n\nid: c-1\ndata: /);
 });
 
-test("pushed events come between the others, and the end behind them", async (t) => {
+test("pushed events keep their order among the others, and the end comes last", async (t) => {
   const { gateway, next } = await fed(t);
   for (const [transport, open] of Object.entries(transports)) {
     const feed = next();
@@ -250,7 +250,7 @@ test("pushed events come between the others, and the end behind them", async (t)
   }
 });
 
-test("a client that does not read takes no event, and misses none when it reads on", async (t) => {
+test("no event is pushed to a client that does not read, and it misses none when it reads on", async (t) => {
   const { gateway, next } = await fed(t);
   const large = (cursor: string) => ({ ...payment(cursor), paymentId: "x".repeat(100_000) });
   const query = ofPayment("cursor paymentId");
@@ -312,7 +312,7 @@ test("a client that does not read takes no event, and misses none when it reads 
   }
 });
 
-test("an answer without chunks is not written past", async (t) => {
+test("no event is pushed to a response without chunks", async (t) => {
   const { gateway, next } = await fed(t);
   const feed = next();
   const { hostname, port } = new URL(gateway.watchUrl);
@@ -331,7 +331,7 @@ test("an answer without chunks is not written past", async (t) => {
   await feed.released;
 });
 
-test("all who ask the same share one result, and its text in each form", () => {
+test("identical subscriptions share one result, and its text in each format", () => {
   const document = parse(ofPayment("cursor payment { state }"));
   const ask = (id: string) => resultsOf({ schema, document, variableValues: { id } });
   const [one, same, other] = ["a", "a", "b"].map(ask);

@@ -8,7 +8,7 @@ import { type Served, serve } from "../serve.ts";
 
 const watch = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
 
-/** A client that keeps all that it is sent. */
+/** A client that keeps all messages that it receives. */
 async function connect(t: TestContext, gateway: Served) {
   const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
   t.after(() => socket.terminate());
@@ -47,14 +47,14 @@ test("a drain closes an idle socket, and a busy one after its last message", asy
   });
 });
 
-test("a drain closes the sockets of operations without end, and cuts clients without answer", async (t) => {
+test("a drain closes sockets whose operations do not end, and cuts clients that do not answer", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch });
   const endless = await connect(t, gateway);
   endless.subscribe();
   await feed.opened;
   const deaf = await connect(t, gateway);
-  // It never reads the close.
+  // This client never reads the close frame.
   (deaf.socket as unknown as { _socket: { pause(): void } })._socket.pause();
   await gateway.closeWebSockets({ spreadMs: 0, timeoutMs: 50 });
   assert.equal((await endless.closed)[0], 1012);

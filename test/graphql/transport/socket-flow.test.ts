@@ -19,7 +19,7 @@ interface Message {
   readonly payload?: any;
 }
 
-/** A client that says what it is told to say. */
+/** A client that, after connection_init, sends only what the test tells it to send. */
 async function connect(t: TestContext, { wsUrl }: Served, options: WebSocket.ClientOptions = {}) {
   const socket = new WebSocket(wsUrl, "graphql-transport-ws", options);
   socket.on("error", () => undefined);
@@ -46,7 +46,7 @@ test("a socket that does not answer pings is cut, one that does is not", async (
   assert.equal(living.socket.readyState, WebSocket.OPEN);
 });
 
-test("a socket has so many operations and no more, and gets their places back", async (t) => {
+test("a socket is limited in its operations, and one that completes makes room for another", async (t) => {
   const feeds = new Map<string, ReturnType<typeof createFeed>>();
   const gateway = await serve(t, {
     watchPayment(request, call) {
@@ -78,7 +78,7 @@ test("a socket has so many operations and no more, and gets their places back", 
   await feeds.get("again")?.opened;
 });
 
-test("a client that asks and does not read is not read further, until it reads", async (t) => {
+test("the gateway stops reading from a client that does not read, until it does", async (t) => {
   const accepted: net.Socket[] = [];
   const onSocket = (message: unknown) => accepted.push((message as { socket: net.Socket }).socket);
   diagnostics.subscribe("net.server.socket", onSocket);
@@ -91,7 +91,7 @@ test("a client that asks and does not read is not read further, until it reads",
   const payload = { text: "x".repeat(256 * 1024) };
   const asked = 200;
   for (let i = 0; i < asked; i++) send({ type: "ping", payload });
-  // Until nothing moves any more: what the system buffers is full on both ways.
+  // Wait until no more bytes are read: the system's buffers are full in both directions.
   for (let same = 0, last = -1; same < 20; ) {
     await new Promise((resolve) => setTimeout(resolve, 10));
     same = last === served.bytesRead ? same + 1 : 0;
@@ -106,7 +106,7 @@ test("a client that asks and does not read is not read further, until it reads",
   }
 });
 
-/** Has many large answers made, and reads none of them. */
+/** Requests many large responses, and reads none of them. */
 async function askAndStall(t: TestContext, gateway: Served) {
   const { socket, messages, send } = await connect(t, gateway);
   socket.pause();
@@ -117,11 +117,14 @@ async function askAndStall(t: TestContext, gateway: Served) {
   return { socket, messages };
 }
 
-/** Far more than the system buffers, and no less for each socket than the sockets may have in all. */
+/**
+ * The responses of one socket, 100 of 256 KiB, far exceed the system's buffers; those of two
+ * sockets also exceed the `maxUnreadBytes` below.
+ */
 const answer = create(PaymentSchema, { details: { payload: "x".repeat(256 * 1024) } });
 const getPayment = async () => create(GetPaymentResponseSchema, { payment: answer });
 
-test("a client that does not read is cut, whatever pongs it sends that nobody asked for", {
+test("a client that does not read is cut, even if it sends unsolicited pongs", {
   timeout: 20_000,
 }, async (t) => {
   const { observer, cut } = recordCuts();
@@ -133,7 +136,7 @@ test("a client that does not read is cut, whatever pongs it sends that nobody as
   await cut("unread_answer");
 });
 
-test("of clients that do not read, the largest are cut when all together are too much", {
+test("the client with the most unread bytes is cut when all together exceed the limit", {
   timeout: 20_000,
 }, async (t) => {
   const { observer, cut, cuts } = recordCuts();
@@ -146,7 +149,7 @@ test("of clients that do not read, the largest are cut when all together are too
   while (!reader.messages.some(({ type }) => type === "complete")) {
     await once(reader.socket, "message");
   }
-  // What is left is below the limit again, and is told whole once it is read.
+  // The rest is below the limit again, and is delivered completely once it is read.
   for (const { socket } of stalled) socket.resume();
   await Promise.race(
     stalled.map(async ({ socket, messages }) => {

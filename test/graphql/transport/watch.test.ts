@@ -23,7 +23,7 @@ async function get(
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
-/** A stream that is refused before it has begun. */
+/** A core whose stream is refused before it opens. */
 function refusing(code: ErrorCode, details: GatewayErrorDetails = {}): Partial<Core> {
   return {
     // biome-ignore lint/correctness/useYield: it fails first
@@ -39,7 +39,7 @@ const lines = (text: string) =>
     .filter((line) => line !== "")
     .map((line) => (line.startsWith("retry: ") ? "retry" : line));
 
-test("each event is its proto JSON, has its cursor as id and no name", async (t) => {
+test("each event is proto JSON, with its cursor as id and without an event name", async (t) => {
   const events = [paymentEvent("c-1", PENDING), paymentEvent("c-2", SUCCESS)];
   const gateway = await serve(t, {
     async *watchPayment(_, { onOpen }) {
@@ -61,7 +61,7 @@ test("each event is its proto JSON, has its cursor as id and no name", async (t)
   assert.deepEqual(data, events);
 });
 
-test("the path names the kind and the id, and the query what a watch takes", async (t) => {
+test("the path names the kind and the external id, and the query the options of a watch", async (t) => {
   const opened = async function* () {};
   const gateway = await serve(t, { watchPayment: opened, watchPayout: opened });
   for (const [path, headers, method, request] of [
@@ -86,7 +86,7 @@ test("the path names the kind and the id, and the query what a watch takes", asy
   }
 });
 
-test("payouts are watched too", async (t) => {
+test("a payout can be watched", async (t) => {
   const gateway = await serve(t, {
     async *watchPayout() {
       yield payoutEvent("c-1", "paid");
@@ -97,7 +97,7 @@ test("payouts are watched too", async (t) => {
   assert.deepEqual(fromJsonString(EventSchema, json), payoutEvent("c-1", "paid"));
 });
 
-test("what is no watch is refused, each by its status", async (t) => {
+test("a request that is no valid watch is refused with 400, 404 or 405", async (t) => {
   const gateway = await serve(t, { watchPayment: createFeed().watch });
   for (const [path, method, status] of [
     ["/payments/o", "POST", 405],
@@ -116,7 +116,7 @@ test("what is no watch is refused, each by its status", async (t) => {
     if (status === 405) assert.equal(answer.headers.get("allow"), "GET");
     if (method !== "HEAD") assert.ok(JSON.parse(answer.text).errors[0].message);
     if (status !== 400) continue;
-    // As its address has them.
+    // The error names the field as the address does.
     const [{ message, extensions }] = JSON.parse(answer.text).errors;
     const name = path.includes("?") ? "until_final" : "external_id";
     assert.equal(extensions.fields[0].path, name);
@@ -125,7 +125,7 @@ test("what is no watch is refused, each by its status", async (t) => {
   assert.deepEqual(gateway.seen(), []);
 });
 
-test("a refusal that is final has a status that ends an EventSource", async (t) => {
+test("a final refusal has a status that ends an EventSource", async (t) => {
   for (const [code, status] of [
     ["INVALID_ARGUMENT", 400],
     ["OUT_OF_RANGE", 400],
@@ -141,7 +141,7 @@ test("a refusal that is final has a status that ends an EventSource", async (t) 
   }
 });
 
-test("a refusal that is not final is answered 200, and says when to come again", async (t) => {
+test("a temporary refusal is answered 200, with the time to reconnect", async (t) => {
   for (const code of ["UNAVAILABLE", "RESOURCE_EXHAUSTED"] as const) {
     const gateway = await serve(t, refusing(code));
     const { status, text } = await get(gateway, "/payments/order-1");
@@ -156,7 +156,7 @@ test("a refusal that is not final is answered 200, and says when to come again",
   assert.deepEqual([status, lines(text)], [200, [": the issuer is away", "retry"]]);
 });
 
-test("a stream that is cut has its last cursor, and no data but events", async (t) => {
+test("a stream that fails ends with its error as a comment, and its last cursor as id", async (t) => {
   const gateway = await serve(t, {
     async *watchPayment(_, { onOpen }) {
       onOpen?.(undefined);
@@ -170,7 +170,7 @@ test("a stream that is cut has its last cursor, and no data but events", async (
   assert.deepEqual(end, [": shutting data: down", "retry", "id: c-1"]);
 });
 
-test("who comes again to a stream that was over is told so by 204", async (t) => {
+test("a client that reconnects to a watch that was over gets 204", async (t) => {
   const gateway = await serve(t, { async *watchPayment() {} });
   const headers = { "last-event-id": "c-9" };
   for (const init of [{ headers }, {}]) {
@@ -179,7 +179,7 @@ test("who comes again to a stream that was over is told so by 204", async (t) =>
   }
 });
 
-test("an EventSource takes the events as messages and goes on behind the last", async (t) => {
+test("an EventSource receives the events as messages and resumes behind the last", async (t) => {
   const asked: unknown[] = [];
   const gateway = await serve(t, {
     async *watchPayment({ afterCursor }, { onOpen }) {
@@ -201,7 +201,7 @@ test("an EventSource takes the events as messages and goes on behind the last", 
   assert.deepEqual(asked, [undefined, "c-1", "c-2"]);
 });
 
-test("a watch token in the address says who is calling, or a header does", async (t) => {
+test("a watch token in the address, or a header, identifies the caller", async (t) => {
   const shown: unknown[] = [];
   const identify = async ({ header, watchToken }: Credentials) => {
     shown.push([watchToken, header("authorization")]);
@@ -214,12 +214,12 @@ test("a watch token in the address says who is calling, or a header does", async
     ["t.o.k", undefined],
     [undefined, "Bearer key"],
   ]);
-  // The address is logged nowhere.
+  // The address has the token, so it must not be logged.
   assert.doesNotMatch(gateway.logged(), /t\.o\.k/);
   assert.match(gateway.logged(), /"msg":"watch"/);
 });
 
-test("pages of listed origins alone may watch, and may ask first", async (t) => {
+test("only pages of listed origins may watch, and only they get a preflight answered", async (t) => {
   const page = "https://shop.example";
   const gateway = await serve(t, { async *watchPayment() {} }, { corsOrigins: [page] });
   const from = (origin: string, init: RequestInit = {}, more: Record<string, string> = {}) =>
@@ -245,7 +245,7 @@ test("pages of listed origins alone may watch, and may ask first", async (t) => 
   assert.equal(refused.headers.get("access-control-allow-headers"), null);
 });
 
-test("an open watch holds no slot, and ends with its client", async (t) => {
+test("an open watch holds no admission slot, and ends when its client leaves", async (t) => {
   const feed = createFeed();
   const admission = createAdmission({ maxCalls: 10 });
   const gateway = await serve(t, { watchPayment: feed.watch }, { admission });
@@ -258,14 +258,14 @@ test("an open watch holds no slot, and ends with its client", async (t) => {
   await feed.released;
 });
 
-test("what the process has no room for comes again", async (t) => {
+test("a watch that a full process refuses is told when to reconnect", async (t) => {
   const admission = createAdmission({ maxCalls: 0 });
   const gateway = await serve(t, {}, { admission });
   const { status, text } = await get(gateway, "/payments/order-1");
   assert.deepEqual([status, lines(text)], [200, ["retry"]]);
 });
 
-test("silence is broken by comments", async (t) => {
+test("a silent watch sends comments as heartbeats", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 10 });
   const leave = new AbortController();

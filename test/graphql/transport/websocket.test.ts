@@ -28,7 +28,7 @@ async function first(client: Client, query: string, variables?: Record<string, u
 
 const budget = "{ rateLimit { limit } }";
 
-test("queries and mutations go by WebSocket too, with a deadline and no idempotency key", async (t) => {
+test("queries and mutations run over WebSocket, with a deadline and without an idempotency key", async (t) => {
   const gateway = await serve(t, {
     createPayment: async () => create(PaymentSchema, { id: "p-1" }),
   });
@@ -47,7 +47,7 @@ test("queries and mutations go by WebSocket too, with a deadline and no idempote
   assert.equal(call.idempotencyKey, undefined);
 });
 
-test("connection_init says who is calling, over what the upgrade request says", async (t) => {
+test("credentials in connection_init override those of the upgrade request", async (t) => {
   const asked: unknown[] = [];
   const identify: Identify = async ({ header }) => {
     asked.push(["authorization", "x-merchant-account", "x-customer-auth", "x-other"].map(header));
@@ -97,7 +97,7 @@ for (const [thrown, code] of refusals) {
   });
 }
 
-test("a connection whose token has expired runs nothing more", async (t) => {
+test("a connection whose token has expired runs no more operations", async (t) => {
   let expiresAtMs = Date.now() + 60_000;
   const identify: Identify = async () => ({
     ...somebody,
@@ -115,7 +115,7 @@ test("a connection whose token has expired runs nothing more", async (t) => {
   });
 });
 
-test("wrong documents and variables are refused without their values", async (t) => {
+test("errors of invalid documents and variables do not repeat their values", async (t) => {
   const gateway = await serve(t);
   const client = connect(t, gateway, { lazy: false, onNonLazyError: () => undefined });
   const refused = async (query: string, variables?: Record<string, unknown>) => {
@@ -141,7 +141,7 @@ test("wrong documents and variables are refused without their values", async (t)
   assert.deepEqual(gateway.seen(), []);
 });
 
-test("of several subscriptions on a socket, the one that is left ends alone", async (t) => {
+test("a client that ends one subscription keeps the others of its socket", async (t) => {
   const feeds = { left: createFeed(), kept: createFeed() };
   const gateway = await serve(t, {
     watchPayment: (request, call) =>
@@ -163,7 +163,7 @@ test("of several subscriptions on a socket, the one that is left ends alone", as
   await kept.return?.();
 });
 
-test("a socket that breaks lets go of the core's streams", async (t) => {
+test("a socket that breaks releases the core's streams", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch });
   const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
@@ -177,7 +177,7 @@ test("a socket that breaks lets go of the core's streams", async (t) => {
   await feed.released;
 });
 
-test("dispose closes every socket and lets go of its streams", async (t) => {
+test("closing the WebSockets closes each with 1012 and releases its streams", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch });
   const closed = Promise.withResolvers<{ code: number }>();
@@ -203,7 +203,7 @@ async function upgradeStatus(url: string, origin?: string): Promise<number | und
   return status;
 }
 
-test("an upgrade elsewhere is refused", async (t) => {
+test("an upgrade on another path is answered 404", async (t) => {
   const gateway = await serve(t);
   assert.equal(await upgradeStatus(gateway.wsUrl), 101);
   assert.equal(await upgradeStatus(`${gateway.wsUrl}/other`), 404);
@@ -218,7 +218,7 @@ test("a page of another origin may connect only when it is listed", async (t) =>
   assert.equal(await upgradeStatus(gateway.wsUrl, "null"), 403);
 });
 
-test("a message that is too long ends its socket alone", async (t) => {
+test("a message over 1 MiB closes only its own socket", async (t) => {
   const gateway = await serve(t);
   const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
   await once(socket, "open");

@@ -23,7 +23,7 @@ describe("on a Redis cluster", { skip: withoutRedis }, () => {
 
   testIntentStore("Redis cluster", async (given) => {
     const prefix = randomUUID();
-    // What is asked of a store is no matter of how busy the machine is.
+    // A long time-out: a busy machine must not fail the contract tests.
     const about = { client: redis.client, prefix, answerMs: 20_000 };
     const make = () => createRedisIntents({ ...given, ...about });
     return [make(), make()];

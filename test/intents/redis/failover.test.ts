@@ -23,7 +23,7 @@ async function rig(t: TestContext, minReplicas: number) {
     await until(async () => (await redis.client.ping()) === "PONG");
     const writer = createWriter({ redis, minReplicas });
     if (minReplicas > 0) {
-      // The writer's own connection may be opening still.
+      // The writer's own connection may still be opening: wait until it works.
       const probe = { ...options, client: redis.client, prefix: randomUUID(), writer };
       await until(async () => !!(await createRedisIntents(probe).begin(account, call({ key }))));
     }
@@ -39,7 +39,7 @@ async function rig(t: TestContext, minReplicas: number) {
     store,
     other,
     set,
-    /** Sentinel makes a replica the master, and the other store has found it. */
+    /** Resolves once Sentinel has promoted a replica and the other store uses it. */
     async failOver() {
       const before = await set.masterPort();
       await set.servers[0]?.kill();
@@ -66,7 +66,7 @@ describe("intents through a Sentinel failover", {
   concurrency: true,
   timeout: 120_000,
 }, () => {
-  it("are all there, with locks and keys, when a replica had to hold them", async (t) => {
+  it("survive with their locks and keys if a replica had to hold them", async (t) => {
     const { store, other, failOver } = await rig(t, 1);
     const calls = Array.from({ length: 20 }, (_, n) => call({ externalId: `order-${n}` }));
     const begun = await Promise.all(calls.map((given) => store.begin(account, given)));
@@ -74,7 +74,7 @@ describe("intents through a Sentinel failover", {
     const keyed = await store.begin(account, call({ key }));
     assert.equal(keyed.kind, "started");
     await failOver();
-    // Their own replica has not been heard of since: it may be gone.
+    // The gateway that began them has written nothing since: it may be gone.
     for (const { id, externalId } of calls) {
       const [open] = await other.open(account, EventKind.PAYMENT, externalId);
       assert.equal(open?.id, id);
@@ -83,9 +83,9 @@ describe("intents through a Sentinel failover", {
     assert.equal((await other.begin(account, call({ key }))).kind, "keyRunning");
   });
 
-  it("are written again when none had to: nothing that became unknown is forgotten", async (t) => {
+  it("are written again once they are unknown if no replica had to hold them", async (t) => {
     const { store, other, set, failOver } = await rig(t, 0);
-    // The replicas hear of nothing any more.
+    // From here on no write reaches the replicas.
     const [master, ...replicas] = set.servers;
     for (const replica of replicas) replica.pause();
     await master?.command("CLIENT", "KILL", "TYPE", "replica");

@@ -28,7 +28,7 @@ const intent = (about: Partial<NewIntent> = {}): NewIntent => ({
   ...about,
 });
 
-/** Begins a call once connections were seen to fail: until then it is refused. */
+/** Begins a call while Redis is away: it is refused until the client has seen a connection fail. */
 async function beginsAlone(store: IntentStore, about: Partial<NewIntent> = {}): Promise<Begun> {
   let begun: Begun | undefined;
   await until(async () => {
@@ -54,7 +54,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
 
   testIntentStore("Redis", async (given) => {
     const prefix = randomUUID();
-    // What is asked of a store is no matter of how busy the machine is.
+    // A long time-out: a busy machine must not fail the contract tests.
     const about = { client: redis.client, prefix, answerMs: 20_000 };
     const make = () => createRedisIntents({ ...given, ...about });
     return [make(), make()];
@@ -64,7 +64,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     createRedisIntents({ ...options, client: redis.client, prefix: "", ...about });
   const key = { digest: "d", fingerprints: ["f"] };
 
-  it("publishes a late ending before it is written", async (t) => {
+  it("publishes a late ending before it writes it", async (t) => {
     const prefix = randomUUID();
     const late: string[] = [];
     let refused = 0;
@@ -88,7 +88,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
       await store.end("default", call, { state: "closed", key: "free" });
     }
     const openCalls = () => store.open("default", EventKind.PAYMENT, "told as unknown");
-    // Until its outcome is published it is open, for the reconciler to settle if this process dies.
+    // The call stays open until then, so that the reconciler settles it if this process dies.
     assert.deepEqual(
       (await openCalls()).map(({ state }) => state),
       ["unknown"],
@@ -96,7 +96,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     await until(async () => (await openCalls()).length === 0);
     assert.deepEqual(late, ["default told as unknown closed"]);
     assert.equal(refused, 2);
-    // The answer to the write may have been lost.
+    // The answer to the write may have been lost: a repeat must not publish again.
     await store.end("default", told, { state: "closed", key: "free" });
     const pending = await begin("pending");
     await other.end("default", pending, { state: "unknown" });
@@ -106,7 +106,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     assert.deepEqual(late.slice(1), ["default pending pending"]);
   });
 
-  it("begins no call anew whose beginning arrives when it is over", async () => {
+  it("does not begin a call that is over when its begin request arrives once more", async () => {
     const prefix = randomUUID();
     const [store, late, other] = [make({ prefix }), make({ prefix }), make({ prefix })];
     const given = intent({ key });
@@ -115,13 +115,13 @@ describe("on Redis", { skip: withoutRedis }, () => {
     const again = await late.begin("default", given);
     assert.deepEqual(again, begun, "while it is open, it is the same one");
     await store.end("default", begun.intent, { state: "closed", key: "free" });
-    // A gateway that stood still may ask once more over another connection.
+    // A gateway that was suspended may repeat the request over another connection.
     await assert.rejects(late.begin("default", given), StoreUnavailable);
     assert.deepEqual(await other.open("default", EventKind.PAYMENT, "order"), []);
     assert.equal((await other.begin("default", intent({ key }))).kind, "started");
   });
 
-  it("writes a call again that a failed server has lost, with lock and key", async () => {
+  it("writes a call that a failed server has lost again, with its lock and key", async () => {
     const prefix = randomUUID();
     const [store, other] = [make({ prefix }), make({ prefix })];
     const askedMs = performance.now();
@@ -136,7 +136,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     await store.end("default", lost.intent, { state: "unknown" });
     const [open] = await other.open("default", EventKind.PAYMENT, "order");
     assert.deepEqual([open?.id, open?.state], [lost.intent.id, "unknown"]);
-    // The two messages that tell of its age take their time; what passed between them does not count.
+    // Only the round trips of begin and end may shift the start, not the time between them.
     const late = (open?.startedAtMs ?? 0) - lost.intent.startedAtMs;
     const underWayMs = begunMs - askedMs + performance.now() - lostMs + 10;
     assert.ok(Math.abs(late) <= underWayMs, `it began when it began: ${late} of ${underWayMs} ms`);
@@ -147,7 +147,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
   const locked = async (store: IntentStore) =>
     (await store.begin("default", intent())).kind === "inFlight";
 
-  /** A call that began while Redis was away, and what takes it to Redis. */
+  /** A call that began while Redis was away; `adopted` reconnects and waits until Redis has it. */
   async function beganAlone(prefix: string) {
     const proxy = await startCuttingProxy(server.url);
     const apart = connectRedis(new Secret(proxy.url.replace("http:", "redis:")), () => {});
@@ -171,7 +171,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     };
   }
 
-  it("lets nothing in beside an adopted call where an older lock has run out", async (t) => {
+  it("begins no other call while an adopted call is open, though an older lock has expired", async (t) => {
     const prefix = randomUUID();
     const [brief, other] = [make({ prefix, giveUpMs: 1 }), make({ prefix })];
     assert.equal((await brief.begin("default", intent())).kind, "started");
@@ -181,7 +181,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     assert.equal(await locked(other), true);
   });
 
-  it("keeps the lock of a call beside which another one is adopted and ended", async (t) => {
+  it("keeps the lock of a call while another one is adopted and ended", async (t) => {
     const prefix = randomUUID();
     const other = make({ prefix });
     const alone = await beganAlone(prefix);
@@ -195,7 +195,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     assert.equal(await locked(other), false);
   });
 
-  it("keeps the lock of an adopted call when the one beside it ends", async (t) => {
+  it("keeps the lock of an adopted call when the other open call ends", async (t) => {
     const prefix = randomUUID();
     const other = make({ prefix });
     const alone = await beganAlone(prefix);
@@ -207,7 +207,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     assert.equal(await locked(other), true);
   });
 
-  it("keeps the answer of a key that a failed server has lost", async () => {
+  it("stores the answer of a key that a failed server has lost", async () => {
     const prefix = randomUUID();
     const [store, other] = [make({ prefix }), make({ prefix })];
     const begun = await store.begin("default", intent({ key }));
@@ -221,14 +221,14 @@ describe("on Redis", { skip: withoutRedis }, () => {
     });
   });
 
-  it("writes an ending again until the replicas hold it: what was never sent stays free", async () => {
+  it("repeats the ending of an unsent call until the replicas hold it, and then key and lock are free", async () => {
     const prefix = randomUUID();
     const plain = createClientWriter(redis.client);
     let held = true;
     const writer: Writer = {
       ...plain,
       async run(...write) {
-        // A failover loses what too few servers hold.
+        // A failover would lose a write that too few servers hold.
         if (!held) throw new Error("0 of 1 replicas acknowledged");
         return await plain.run(...write);
       },
@@ -247,7 +247,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     await store.close();
   });
 
-  it("does not write a call again that others have settled", async () => {
+  it("does not write a call again that another replica has settled", async () => {
     const prefix = randomUUID();
     const [store, other] = [make({ prefix }), make({ prefix })];
     const begun = await store.begin("default", intent());
@@ -257,7 +257,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     assert.deepEqual(await other.open("default", EventKind.PAYMENT, "order"), []);
   });
 
-  it("remembers nothing itself of calls that are over", async () => {
+  it("keeps no call in memory that is over", async () => {
     const memory = createMemoryIntents(options);
     const store = make({ prefix: randomUUID(), memory });
     for (let n = 0; n < 20; n++) {
@@ -286,7 +286,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
 
 describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
   for (const away of ["kill", "cut"] as const) {
-    it(`goes on without keys, and writes what happened when it is back (${away})`, async (t) => {
+    it(`begins calls without a key, and writes them when Redis is back (${away})`, async (t) => {
       const server = await startRedis([["appendonly", "yes"]]);
       t.after(() => server.close());
       const proxy = await startCuttingProxy(server.url);
@@ -343,7 +343,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     });
   }
 
-  /** A store whose calls begin or tell why not, and another replica's that holds an open call. */
+  /** A store, and an open call that another replica's store has begun. */
   async function rig(t: TestContext, about: Partial<RedisIntentsOptions> = {}) {
     const server = await startRedis();
     t.after(() => server.close());
@@ -366,7 +366,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
       server,
       redis,
       store,
-      /** What becomes of calls with a key and without, for the held external_id and another one. */
+      /** How begin answers for the held external_id, for a free one, and for one with a key. */
       async begins() {
         const key = { digest: randomUUID(), fingerprints: ["f"] };
         const calls = [
@@ -384,10 +384,10 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
 
   const stopped = ["UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE"];
 
-  it("lets no call go on while it is connected and silent, however long", async (t) => {
+  it("begins no call while Redis is connected but silent, however long", async (t) => {
     const { server, redis, store, begins } = await rig(t);
     server.pause();
-    // Beyond the client's own time-out: its next connections are accepted, and silent too.
+    // Beyond the client's own time-out: its next connections are accepted, but silent too.
     let reconnected = false;
     redis.client.once("connect", () => {
       reconnected = true;
@@ -399,7 +399,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     await until(async () => (await begins())[1] === "started");
   });
 
-  it("lets no call go on by a connection that is accepted and silent from the first", async (t) => {
+  it("begins no call while connections are accepted but silent from the start", async (t) => {
     const sockets = new Set<Socket>();
     const server = createServer((socket) => void sockets.add(socket.on("error", () => {})));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -423,7 +423,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     ["lacks replicas", ["CONFIG", "SET", "min-replicas-to-write", "1"]],
   ];
   for (const [what, command] of refusing) {
-    it(`lets no call go on while it ${what}`, async (t) => {
+    it(`begins no call while Redis ${what}`, async (t) => {
       const { server, begins } = await rig(t);
       await server.command(...command);
       for (let n = 0; n < 3; n++) {
@@ -434,14 +434,14 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     });
   }
 
-  it("lets no call go on while it is away and required", async (t) => {
+  it("begins no call while Redis is away and required", async (t) => {
     const { server, redis, begins } = await rig(t, { required: true });
     await server.kill();
     await until(async () => linkOf(redis.client).isAway());
     assert.deepEqual(await begins(), stopped);
   });
 
-  it("control: without being required, calls without a key go on", async (t) => {
+  it("control: begins calls without a key while Redis is away and not required", async (t) => {
     const { server, redis, begins } = await rig(t);
     await server.kill();
     await until(async () => linkOf(redis.client).isAway());

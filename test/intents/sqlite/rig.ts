@@ -2,7 +2,7 @@ import { createSqliteIntents, intentsRoom } from "../../../src/intents/sqlite/st
 import type { IntentStoreOptions } from "../../../src/intents/store.ts";
 import { openStoreThread } from "../../../src/sqlite/store-thread.ts";
 
-/** A store as a process has it, on the directory. */
+/** A store in this directory, as a process opens it. */
 export async function openIntents(
   directory: string,
   options: Partial<IntentStoreOptions & { now: () => number }> = {},

@@ -22,7 +22,7 @@ testIntentStore("sqlite", async (options) => {
     await thread.close();
     directory.remove();
   });
-  // Both replicas are the same one: one process has the directory.
+  // Only one process may use the directory, so both replicas are the same store.
   const handle = new Proxy(store, {
     get(target, name) {
       if (name === "close") return close;
@@ -65,7 +65,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     return path;
   }
 
-  it("goes on after a restart with calls, locks, marks, keys and what was given up", async (t) => {
+  it("keeps calls, locks, marks, keys and given-up calls over a restart", async (t) => {
     const path = directory(t);
     const before = await openIntents(path);
     const unknown = started(await before.store.begin(account, keyed("key-1")));
@@ -111,7 +111,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     assert.deepEqual(await store.open(account, EventKind.PAYMENT, "key-6"), []);
   });
 
-  it("deletes what is older than its time", async (t) => {
+  it("deletes expired calls, locks and keys", async (t) => {
     const path = directory(t);
     let ahead = 0;
     const now = () => Date.now() + ahead;
@@ -129,7 +129,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     started(await store.begin(account, keyed("key-1")));
   });
 
-  /** A store whose disk takes no writes while `full` is set. */
+  /** A store whose writes fail while `full` is set. */
   async function onFullDisk(
     t: TestContext,
     path: string,
@@ -152,7 +152,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     return { disk, intents, thread };
   }
 
-  it("refuses keys while the disk is full, lets other calls go, and writes them later", async (t) => {
+  it("refuses calls with a key while the disk is full, permits others, and writes these later", async (t) => {
     const path = directory(t);
     const { disk, intents, thread } = await onFullDisk(t, path);
     const first = started(await intents.begin(account, keyed("key-1")));
@@ -176,7 +176,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     started(await intents.begin(account, keyed("key-2")));
   });
 
-  it("keeps on the disk that a call is unknown until its late ending is told", async (t) => {
+  it("keeps a call as unknown on the disk until its late ending is published", async (t) => {
     const told: string[] = [];
     const rig = await onFullDisk(t, directory(t), {
       async onLateEnding(_, { externalId }, { state }) {

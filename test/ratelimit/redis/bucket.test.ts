@@ -15,7 +15,7 @@ import { until } from "../../until.ts";
 describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 }, () => {
   let server: RedisServer;
   let redis: RedisConnector;
-  // A bucket's own timers need not keep the process alive.
+  // Keeps the process alive, which a bucket's own timers do not.
   let alive: NodeJS.Timeout;
   before(async () => {
     alive = setInterval(() => {}, 1_000);
@@ -61,7 +61,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       assert.ok(granted >= 5 && granted <= 5 + refilled, `${granted} granted`);
     });
 
-    it("hear what another's answers tell", async (t) => {
+    it("learn the limit from each other's answers", async (t) => {
       const { replicas } = replicasOf(t, 2, { initialLimit: 10 });
       const [one, other] = replicas as [TokenBucket, TokenBucket];
       (await take(one)).observe({ limit: "20", remaining: "3", reset: "1" });
@@ -69,7 +69,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       await assert.doesNotReject(take(other));
     });
 
-    it("all send nothing after a rejection of one of them", async (t) => {
+    it("all pause after a rejection of one of them", async (t) => {
       const { replicas } = replicasOf(t, 2, { initialLimit: 10 });
       const [one, other] = replicas as [TokenBucket, TokenBucket];
       const permit = await take(one);
@@ -80,7 +80,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       assert.ok(performance.now() - since >= 2_990);
     });
 
-    it("let one's money go before another's reads", async (t) => {
+    it("serve money of one before reads of another", async (t) => {
       const { replicas } = replicasOf(t, 2, { initialLimit: 5 });
       const [one, other] = replicas as [TokenBucket, TokenBucket];
       await Promise.all(Array.from({ length: 5 }, () => take(one)));
@@ -99,7 +99,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
         Array.from({ length: 4 }, () => take(replicas[number]!).then(() => served.push(number))),
       );
       await Promise.all(calls);
-      // A replica that is late on a busy machine may miss a turn, and no more.
+      // On a busy machine a late replica may miss one turn.
       for (let turn = 1; turn <= served.length; turn++) {
         const counts = [0, 1, 2].map(
           (number) => served.slice(0, turn).filter((one) => one === number).length,
@@ -108,7 +108,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       }
     });
 
-    it("give their place up with the last caller that waits", async (t) => {
+    it("give up their place when the last waiting caller leaves", async (t) => {
       const { keys, replicas } = replicasOf(t, 1, { initialLimit: 1 });
       await take(replicas[0]!);
       const caller = new AbortController();
@@ -121,7 +121,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       await until(async () => !(await waits()));
     });
 
-    it("pass on the token of a caller that left while it was asked for", async (t) => {
+    it("pass on the token of a caller that leaves during the request to Redis", async (t) => {
       const { replicas } = replicasOf(t, 1, { initialLimit: 1, maxWaitMs: 0 });
       await take(replicas[0]!).then((permit) => permit.release());
       const caller = new AbortController();
@@ -149,7 +149,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       assert.ok(performance.now() - since >= 900, "what was taken still counts");
     });
 
-    it("follow the answers after Redis lost its memory", async (t) => {
+    it("follow newer answers after Redis lost its data", async (t) => {
       const { keys, replicas } = replicasOf(t, 1, { initialLimit: 100 });
       const old = await Promise.all(Array.from({ length: 50 }, () => take(replicas[0]!)));
       await redis.client.del(keys.bucket);
@@ -160,7 +160,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       await until(async () => replicas[0]!.status().limit === 80);
     });
 
-    it("keep one key, which vanishes when nobody uses it", async (t) => {
+    it("keep one key, which expires when it is not used", async (t) => {
       const { keys, replicas } = replicasOf(t, 2, {});
       await Promise.all(replicas.map((replica) => take(replica)));
       const account = keys.bucket.slice(0, keys.bucket.lastIndexOf(":"));
@@ -170,8 +170,8 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
     });
   });
 
-  describe("a replica that finds no Redis", { concurrency: true }, () => {
-    it("goes on alone, with nothing at first and then its share", async (t) => {
+  describe("a replica that does not reach Redis", { concurrency: true }, () => {
+    it("goes on alone, without tokens at first and then with its share", async (t) => {
       const nowhere = connectRedis(new Secret(`redis://127.0.0.1:${await freePort()}`), () => {});
       const changes: string[] = [];
       const bucket = create({
@@ -195,7 +195,7 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       await assert.rejects(take(bucket), { code: "RESOURCE_EXHAUSTED" });
     });
 
-    it("counts one that is too slow as none, and not one that is near", async (t) => {
+    it("goes on alone when Redis is too slow, and not when it is fast enough", async (t) => {
       for (const [delayMs, source] of [
         [150, "local"],
         [15, "redis"],
@@ -242,14 +242,14 @@ interface State {
 
 const STATE = "return cjson.encode(cmsgpack.unpack(redis.call('GET', KEYS[1])))";
 
-/** Makes the state's clock, and all that happened, so many milliseconds ahead of the server's. */
+/** Moves the state's clock and all its takes ARGV[1] milliseconds ahead of the server's clock. */
 const AHEAD = `
 local state = cmsgpack.unpack(redis.call('GET', KEYS[1]))
 state.last = state.last + ARGV[1]
 for i = 1, #state.times do state.times[i] = state.times[i] + ARGV[1] end
 redis.call('SET', KEYS[1], cmsgpack.pack(state))`;
 
-/** Answers come later by so much. */
+/** Delays the answers of scripts by `ms`. */
 function delayed(client: RedisClient, ms: number): RedisClient {
   return new Proxy(client, {
     get(target, name) {

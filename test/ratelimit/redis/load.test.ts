@@ -20,7 +20,7 @@ const LEAST_USED = 0.9;
 const roundTripMs = 1;
 const options = { skip: withoutRedis, timeout: 120_000 };
 
-/** On virtual time: how busy the machine is is no matter. The long form takes its real time. */
+/** On virtual time, so a busy machine does not matter. The long form runs in real time. */
 describe("replicas that share a budget through Redis, at 5 times the limit,", options, () => {
   let server: RedisServer;
   before(async () => {
@@ -48,7 +48,7 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
       }));
   }
 
-  it("get even shares of it", () =>
+  it("get even shares of the budget", () =>
     load({ moneyShare: 0 }, ({ calls }) => {
       const sent = [0, 1, 2].map((one) => calls.filter(({ replica }) => replica === one).length);
       assert.ok(Math.max(...sent) <= 1.25 * Math.min(...sent), `${sent} sent`);
@@ -59,7 +59,7 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
       const figures = figuresOf(result);
       report("drop to 20", figures);
       assert.equal(figures.avoidable, 0, `${figures.avoidable} of ${figures.sent} rejected`);
-      // Calls on their way when it drops are refused, and then nobody may send until Reset.
+      // Calls in flight at the drop are rejected, and then no replica may send until Reset.
       const waitMs = longestMoneyWaitMs(result, result.marks.get("drop")! + 2_000);
       assert.ok(waitMs < 1_000, `money waited ${waitMs} ms`);
     }));
@@ -70,7 +70,7 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
       assertGoals(figuresOf(result), LEAST_USED);
     }));
 
-  it("overrun it when each has it for itself (control)", () =>
+  it("overrun the limit when each has a budget of its own (control)", () =>
     load({ bucket: eachForItself }, (result) => {
       report("each for itself", figuresOf(result));
       assert.throws(() => assertGoals(figuresOf(result), LEAST_USED), / of \d+ rejected$/);

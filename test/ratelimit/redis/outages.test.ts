@@ -26,7 +26,7 @@ import { Link, redisOn } from "./virtual-redis.ts";
 interface World {
   readonly link: Link;
   readonly load: Load;
-  /** Time stands still until it is answered. */
+  /** Runs a command on Redis; virtual time stops until it is answered. */
   command(name: string, ...words: (string | number)[]): Promise<unknown>;
 }
 
@@ -38,7 +38,7 @@ interface VirtualOutage {
 
 const forgetAll = ({ command }: World) => command("FLUSHALL");
 
-/** The same as in real time, but for those that need a process to die or to stand still. */
+/** The outages of outages.ts; where a process dies or stops there, the link simulates it here. */
 const virtualOutages: Readonly<Record<string, VirtualOutage>> = {
   "is killed and loses everything": {
     noticed: true,
@@ -135,7 +135,7 @@ async function suffer(
 
 describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   for (const [name, outage] of Object.entries(virtualOutages)) {
-    it(`${name}, the budget holds and all are back within 2 s`, async (t) => {
+    it(`${name}, the budget holds and all replicas are back within 2 s`, async (t) => {
       const result = await suffer(await serverFor(t), outage);
       report(name, figuresOf(result));
       assertBudgetHolds(result);
@@ -166,16 +166,19 @@ describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   }
 });
 
-/** Figures are of virtual time and of the long form: here servers die, and what follows is waited for. */
+/**
+ * The figures come from virtual time and from the long form. Here real servers die, and the tests
+ * only wait for the recovery.
+ */
 describe("when a real Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   const real = Object.entries(outages).filter(([name]) =>
     /killed|restarted|stands still|scripts/.test(name),
   );
   for (const [name, outage] of real) {
-    it(`${name}, replicas go on without it and take it up again`, async (t) => {
+    it(`${name}, replicas go on without it and use it again afterwards`, async (t) => {
       const redis = await serverFor(t, outage);
       const script: LoadOptions["script"] = async (load) => {
-        // A busy machine may make one go on alone, and come back, at any time.
+        // How many replicas go on alone now. On a busy machine one may do so at any time.
         const alone = () =>
           load.changes.reduce((sum, { source }) => sum + (source === "local" ? 1 : -1), 0);
         await load.pause(500);
@@ -183,7 +186,7 @@ describe("when a real Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
         if (outage.noticed) await until(async () => alone() === 3);
         await outage.end?.(redis);
         await until(async () => alone() === 0);
-        // More than were on their way.
+        // More calls than were in flight.
         const before = load.sent();
         await until(async () => load.sent() > before + limit);
       };

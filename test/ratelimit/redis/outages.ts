@@ -14,14 +14,14 @@ import {
 
 export interface Outage {
   readonly settings?: readonly [string, string][];
-  /** Whether all replicas go on alone meanwhile; left out where it is over too soon to tell. */
+  /** All replicas go on alone meanwhile; absent where the outage may be too short for that. */
   readonly noticed?: true;
   begin(redis: RedisServer): Promise<void>;
-  /** What ends it; none for a blow that is over at once. */
+  /** Ends the outage; absent if it is over at once. */
   end?(redis: RedisServer): Promise<void>;
 }
 
-/** What may become of Redis while replicas depend on it. */
+/** Outages of Redis, by name. */
 export const outages: Readonly<Record<string, Outage>> = {
   "is killed and loses everything": {
     noticed: true,
@@ -75,14 +75,17 @@ export const outages: Readonly<Record<string, Outage>> = {
   },
 };
 
-/** How long before, during and after an outage the load goes on. */
+/** How long the load lasts before, during and after an outage. */
 export interface OutageTimes {
   readonly beforeMs: number;
   readonly outMs: number;
   readonly afterMs: number;
 }
 
-/** Lets three replicas at 5 times the limit suffer an outage, and checks; marks `away` and `back`. */
+/**
+ * Runs three replicas at 5 times the limit through an outage and checks the result. Marks `away`
+ * and `back`.
+ */
 export async function suffer(
   t: TestContext,
   outage: Outage,
@@ -107,14 +110,16 @@ export async function suffer(
   await calmly(() => runLoad(load), check);
 }
 
-/** Nothing was refused, and no second saw more than the limit. */
+/** Asserts that no request was rejected and no second had more of them than the limit. */
 export function assertBudgetHolds(result: LoadResult): void {
   const { rejected, sent, mostInAnySecond } = figuresOf(result);
   assert.ok(mostInAnySecond <= limit, `${mostInAnySecond} in a second`);
   assert.equal(rejected, 0, `${rejected} of ${sent} rejected`);
 }
 
-/** All replicas used Redis again within 2 s of its return, and then this part of the budget. */
+/**
+ * Asserts that all replicas use Redis within 2 s of its return, and then `leastUsed` of the budget.
+ */
 export function assertBack(
   result: LoadResult,
   { noticed }: Pick<Outage, "noticed">,
@@ -135,7 +140,10 @@ export function assertBack(
   assert.ok(used >= leastUsed, `${used} of the budget used once Redis was back`);
 }
 
-/** A connection that changes what a replica tells Redis, and what it hears: a protection is off. */
+/**
+ * Overrides fields of a replica's requests to Redis and of the answers, which switches a protection
+ * off.
+ */
 export function tampering(
   request: Record<string, unknown>,
   answer: Record<string, unknown> = {},
@@ -155,5 +163,5 @@ export function tampering(
     });
 }
 
-/** The upstream's, a second. */
+/** The upstream's limit, in requests a second. */
 export const limit = 30;

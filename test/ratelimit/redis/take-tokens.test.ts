@@ -24,7 +24,9 @@ interface Asked extends Partial<Record<Priority, CallerTokens>> {
 
 const one = { "s:": 1 };
 
-/** The longest that a token is out for: a second, its margin, and the cell that it is counted in. */
+/**
+ * Longest time until a token comes back: a second, the margin, and the cell that it is counted in.
+ */
 const windowMs = 1_055;
 
 describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }, () => {
@@ -40,12 +42,12 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     await server.close();
   });
 
-  it("keeps the next token for another replica's money, and gives a read none", async () => {
+  it("keeps the next token for money that waits at another replica, not for a read", async () => {
     for (const moneyWaits of [true, false]) {
       const account = accountOf(2);
       await account.ask("one", { money: { "s:": 2 } });
       let passMs = windowMs;
-      // It asks again whenever it is told to, until its turn comes.
+      // Asks again whenever the reply says so, until its turn comes.
       while (moneyWaits) {
         const { money, againMs = 0 } = await account.ask("other", { money: one });
         passMs = againMs;
@@ -62,7 +64,7 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     }
   });
 
-  it("keeps a token that came back for who asks soon, and for nobody else", async () => {
+  it("keeps a returned token for a waiting replica only if that asks again soon", async () => {
     for (const [passMs, granted] of [
       [0, one],
       [210, {}],
@@ -77,7 +79,7 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     }
   });
 
-  it("believes no answer that is older than one it has heard", async () => {
+  it("ignores an answer that is older than one it has used", async () => {
     const account = accountOf(10);
     const { lowered } = await account.ask("one", { money: { "s:": 3 } });
     const hear = async (order: number, limit: number, remaining: number) =>
@@ -107,7 +109,7 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     assert.deepEqual((await untroubled.ask("one", { money: one })).money.granted, one);
   });
 
-  it("learns once from the rejections of calls that were on their way together", async () => {
+  it("widens its window once for rejected calls that were in flight together", async () => {
     const account = accountOf(2);
     const { order } = await account.ask("one", { money: { "s:": 2 } });
     for (const nth of [1, 2]) {
@@ -117,7 +119,7 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     assert.ok((await account.ask("one", { money: { "s:": 2 } })).money.unmet < 2);
   });
 
-  /** An account of this limit, in whose life no time passes but by `pass`. */
+  /** An account with this limit, for which only `pass` moves the time. */
   function accountOf(limit: number) {
     const key = randomUUID();
     let state = "";
@@ -130,7 +132,7 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
           ...{ limit, reserve: 0, wants: { money, read }, maxWaitMs: 5_000, spent: [], unused: [] },
           ...reported,
         };
-        // In one go with the question, so that a busy machine adds nothing.
+        // Sent together with the request, so that a busy machine adds no time.
         const passed = redis.client.eval(PASS, 1, key, passMs);
         passMs = 0;
         const said = await takeTokens.run(redis.client, [key], [JSON.stringify(request), rules]);
@@ -146,7 +148,7 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
   }
 });
 
-/** Sets the state's clock to so many milliseconds after it was looked at last. */
+/** Sets the state's clock to ARGV[1] milliseconds after its last request. */
 const PASS = `
 local packed = redis.call('GET', KEYS[1])
 if not packed then return end

@@ -20,7 +20,7 @@ import { Link, redisOn } from "./virtual-redis.ts";
 const limit = 50;
 const roundTripMs = 1;
 
-/** On virtual time: how busy the machine is is no matter. */
+/** On virtual time, so a busy machine does not matter. */
 describe("replicas at 5 times the limit", { skip: withoutRedis, timeout: 120_000 }, () => {
   it("share the budget through a cluster", async (t) => {
     const cluster = await startCluster();
@@ -34,13 +34,13 @@ describe("replicas at 5 times the limit", { skip: withoutRedis, timeout: 120_000
     assertGoals(figuresOf(result), 0.9);
   });
 
-  it("keep to the budget when Sentinel makes another master", async (t) => {
+  it("keep to the budget when Sentinel promotes another master", async (t) => {
     const set = await startSentinelSet();
     t.after(() => set.close());
     const clock = new VirtualClock();
     const link = new Link();
     const clients: RedisClient[] = [];
-    /** Kills the master, and waits until all of the replicas are at the next one. */
+    /** Kills the master, and waits until the clients of all replicas write to the next one. */
     const failOver = async () => {
       const before = await set.masterPort();
       await set.servers.find(({ port }) => port === before)?.kill();

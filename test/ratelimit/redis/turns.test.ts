@@ -72,7 +72,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
   for (const [where, home] of Object.entries(homes)) {
     describe(where, () => {
       for (const limit of [5, 50, 500]) {
-        it(`so that one beside 100 times its calls waits for two turns at most, with a limit of ${limit}`, async () => {
+        it(`a caller beside a 100 times busier one waits two turns at most: limit ${limit}`, async () => {
           const name = `100 : 1 of ${limit} ${where}`;
           const figures = await run(name, home, { callers: hundredToOne(limit), limit });
           assertGoals(figures);
@@ -80,7 +80,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
         });
       }
 
-      it("so that nobody gets more than a share while others want theirs", async () => {
+      it("no caller gets more than its share while others want theirs", async () => {
         const callers = [8, 2, 1].map((times) => ({
           caller: { name: `wants ${times}` },
           perSecond: (times * 50) / 2,
@@ -88,7 +88,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
         assertGoals(await run(`8 : 2 : 1 ${where}`, home, { callers }));
       });
 
-      it("also when timers are late, by up to 40 ms", async () => {
+      it("callers get even shares when timers are up to 40 ms late", async () => {
         const random = randomFrom(7);
         const lateMs = () => (random() > 0.95 ? 40 * random() : 3 * random());
         const late = (clock: VirtualClock): Clock => ({
@@ -100,7 +100,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
         assertGoals(await run(`100 : 1 ${where}, late timers`, home, load, late));
       });
 
-      it("within money as within reads, and money goes first", async () => {
+      it("money calls take turns among themselves, and go before all reads", async () => {
         const callers = [
           { caller: { name: "large payer" }, perSecond: 100, priority: "money" as const },
           { caller: { name: "small payer" }, perSecond: 2, ...spaced, priority: "money" as const },
@@ -112,7 +112,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
         assert.equal(reader?.granted, 0, "money wants all there is");
       });
 
-      it("all customers together as one, and one after another among themselves", async () => {
+      it("all customers together take the turns of one service, in even shares", async () => {
         const service = { caller: { name: "service" }, perSecond: 100 };
         const customers = Array.from({ length: 20 }, (_, nth) => ({
           caller: { name: `customer ${nth}`, customer: `${nth}` },
@@ -127,7 +127,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
         assert.ok(jainOf(rest) >= 0.95, `${rest.map(({ granted }) => granted)}`);
       });
 
-      it("and with turns off one of 100 gets next to nothing (control)", async () => {
+      it("with turns off, the caller with few calls gets next to nothing (control)", async () => {
         const load = { callers: hundredToOne(50), turns: false };
         const figures = await run(`100 : 1 ${where}, turns off`, home, load);
         assert.throws(() => assertWaits(figures, "small", 50), /small: \d+ refused/);
@@ -137,7 +137,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
   }
 });
 
-/** Two callers, of whom the small one never waits behind itself. */
+/** Two callers; calls of the small one never wait behind each other. */
 function hundredToOne(limit: number): CallerLoad[] {
   return [
     { caller: { name: "large" }, perSecond: 2.5 * limit },
@@ -151,7 +151,10 @@ function assertGoals({ jain, used, rejected, sent }: TurnsFigures) {
   assert.ok(rejected <= sent / 1_000, `${rejected} of ${sent} rejected`);
 }
 
-/** In a turn each of the two callers gets a token, or what comes back until a replica may ask again. */
+/**
+ * In a turn each of the two callers gets one token, or at a high limit all tokens that come back
+ * before a replica may ask again, after 5 ms.
+ */
 function assertWaits({ callers }: TurnsFigures, small: string, limit: number) {
   const turnMs = 2 * (Math.max(1_050 / limit, 5) + roundTripMs);
   const { p99WaitMs, refused } = callers.find(({ name }) => name === small)!;

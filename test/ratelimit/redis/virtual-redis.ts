@@ -6,11 +6,11 @@ import type { VirtualClock } from "../virtual-clock.ts";
 
 const file = new URL("../../../src/ratelimit/redis/take-tokens.lua", import.meta.url);
 const lua = readFileSync(file, "utf8");
-/** The same script, which is told the time. */
+/** The same script, with the time as arguments. */
 const onGivenTime = lua.replace("redis.call('TIME')", "{ ARGV[3], ARGV[4] }");
 assert.notEqual(onGivenTime, lua);
 
-/** What lies between a Redis and those who ask it. */
+/** The link between a Redis and its clients. */
 export class Link {
   #state: "open" | "cut" | "still" = "open";
   #waiting: (() => void)[] = [];
@@ -20,12 +20,12 @@ export class Link {
     this.#state = "cut";
   }
 
-  /** Commands wait, and their callers with them. */
+  /** Commands wait until `open` from now on. */
   hold(): void {
     this.#state = "still";
   }
 
-  /** Goes on, with what waits too. */
+  /** Lets all commands through, those that wait included. */
   open(): void {
     this.#state = "open";
     for (const go of this.#waiting.splice(0)) go();
@@ -38,8 +38,8 @@ export class Link {
 }
 
 /**
- * A real Redis that lives on a virtual clock: it runs the real script, reads the time from the clock,
- * and each reply takes `roundTripMs` of that time.
+ * A real Redis on a virtual clock: it runs the real script with the clock's time, and each reply
+ * takes `roundTripMs` of that time.
  */
 export function redisOn(
   clock: VirtualClock,
@@ -52,7 +52,7 @@ export function redisOn(
     const micros = Math.round(clock.now() * 1_000) % 1_000_000;
     const time = [1_000_000 + Math.floor(clock.now() / 1_000), micros].map(String);
     const reply: unknown = await clock.holdFor(async () => {
-      // A connection that was dropped, as on READONLY, comes back in the time of the machine.
+      // A connection that was dropped, as after READONLY, comes back in real time.
       await until(() => client.status === "ready" || client.status === "end");
       return await client.eval(onGivenTime, keys, key, ...args, ...time);
     });

@@ -19,7 +19,7 @@ after(async () => {
   await gateway.stop();
 });
 
-/** The checkout in a tab of its own. What the pages complain of is kept. */
+/** Opens the checkout in a new page. `complaints` collects its script errors. */
 async function shop(
   t: TestContext,
   url = gateway.publicUrl,
@@ -41,7 +41,7 @@ const ledger = async () => {
   });
   return (await answer.json()) as { payments: { external_id: string; payment_id: string }[] };
 };
-/** What the merchant does by hand. */
+/** Runs an action such as `refund` on an order's payment, as the merchant does by hand. */
 const onPayment = async (order: string, action: string, body?: object) => {
   const { payments } = await ledger();
   const payment = payments.find(({ external_id }) => external_id === order);
@@ -56,7 +56,7 @@ const onPayment = async (order: string, action: string, body?: object) => {
 const heading = (page: Page, name: string) => page.getByRole("heading", { name }).waitFor();
 
 describe("the demo checkout", { skip: withoutChromium }, () => {
-  it("goes to the 3DS page and comes back to a result that turns out live", async (t) => {
+  it("goes to the 3DS page and returns to a result page that updates live", async (t) => {
     const { page, complaints } = await shop(t);
     await payWith(page, "Card that asks for 3DS");
     await page.getByRole("button", { name: "Approve" }).click();
@@ -67,13 +67,13 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  it("shows what happens while the customer's network is cut", async (t) => {
+  it("shows a payment that succeeded while the customer's network was cut", async (t) => {
     const { page } = await shop(t, proxy.url);
     const order = await page.locator("#order").innerText();
     await payWith(page, "Card that asks for 3DS");
     await page.getByRole("button", { name: "Approve" }).waitFor();
     const challenge = page.url();
-    // The customer looks at the result before the bank is asked.
+    // The customer opens the result page before approving the payment.
     await page.goto(`${proxy.url}/demo/result?order=${order}`);
     await heading(page, "Your payment is on its way");
     await page.getByText("Live", { exact: true }).waitFor();
@@ -87,7 +87,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await page.getByText("Live", { exact: true }).waitFor();
   });
 
-  it("lets a customer try another card after one was declined, for the same order", async (t) => {
+  it("lets a customer try another card for the same order after a decline", async (t) => {
     const { page } = await shop(t);
     await payWith(page, "Empty card");
     await page.getByText("There is not enough money on the card").waitFor();
@@ -97,7 +97,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     assert.equal(await page.locator("#order").innerText(), order);
   });
 
-  it("says of a decline that is a normal answer what it says of the other", async (t) => {
+  it("shows a decline with status 200, and lets the customer try another card", async (t) => {
     const { page } = await shop(t);
     await payWith(page, "Blocked card");
     await page.getByText("The payment was declined").waitFor();
@@ -105,7 +105,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "Thank you, it is paid");
   });
 
-  it("takes its thanks back when the payment is given back, and shows a cancelled one", async (t) => {
+  it("shows partial refunds, full refunds and cancellations", async (t) => {
     const { page } = await shop(t);
     const order = await page.locator("#order").innerText();
     await payWith(page, "Card that just works");
@@ -121,7 +121,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await onPayment(wholeOrder, "refund");
     await heading(whole.page, "The payment was given back");
 
-    // The shop holds the money first; the merchant lets it go.
+    // The payment only holds the money (`confirm: false`), and the merchant cancels it.
     const held = await shop(t);
     await held.page.route("**/graphql", async (route) => {
       const body = route.request().postDataJSON();
@@ -135,14 +135,14 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(held.page, "The payment was cancelled");
   });
 
-  it("never calls a payment failed whose answer was lost", async (t) => {
+  it("never shows a payment as failed because its answer was lost", async (t) => {
     const { page } = await shop(t);
     await payWith(page, "Broken line");
     await heading(page, "Thank you, it is paid");
     assert.doesNotMatch(await page.locator("#events").innerText(), /FAILURE/);
   });
 
-  it("asks for a payment without an answer again with its own key, also after a reload", async (t) => {
+  it("repeats an unanswered payment with the same idempotency key, also after a reload", async (t) => {
     const { page, complaints } = await shop(t);
     const keys: string[] = [];
     let answers = false;
@@ -151,7 +151,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
       if (key === undefined) return route.continue();
       keys.push(key);
       if (answers) return route.continue();
-      // The payment is made, and its answer is lost on the way to the customer.
+      // The payment is made, but its answer does not reach the customer.
       await route.fetch();
       return route.abort();
     });
@@ -181,7 +181,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  it("offers nothing to pay with before its script is there", async (t) => {
+  it("keeps the form disabled until its script is loaded", async (t) => {
     const page = await newPage(t);
     const asked = Promise.withResolvers<void>();
     const gate = Promise.withResolvers<void>();
@@ -202,14 +202,14 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "Thank you, it is paid");
   });
 
-  it("takes a card on the hosted page", async (t) => {
+  it("pays with a card on the hosted page", async (t) => {
     const { page } = await shop(t);
     await payWith(page, "Hosted page");
     await page.getByRole("button", { name: /^Pay/ }).click();
     await heading(page, "Thank you, it is paid");
   });
 
-  it("says so when its token is no longer good, and asks no more", async (t) => {
+  it("reports an invalid token and stops reconnecting", async (t) => {
     const { page } = await shop(t);
     await page.evaluate("sessionStorage.setItem('demo-old', 'no token')");
     await page.goto(`${gateway.publicUrl}/demo/result?order=demo-old`);
@@ -217,7 +217,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await page.getByText("Ended", { exact: true }).waitFor();
   });
 
-  it("is not there when callers need keys", async () => {
+  it("answers 404 when callers need keys", async () => {
     const guarded = await startTestGateway({
       AUTH_MODE: "keys",
       API_KEYS_FILE: new URL("../../fixtures/no-api-keys.json", import.meta.url).pathname,

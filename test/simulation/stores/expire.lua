@@ -1,4 +1,4 @@
--- Sets the clock of a simulation (virtual-time.lua), and removes what has lived its time.
+-- Sets the clock of a simulation (virtual-time.lua), and deletes the keys that have expired.
 --
 -- ARGV[1] now in microseconds
 

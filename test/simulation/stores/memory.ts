@@ -21,8 +21,8 @@ import { asNobody, currentProcess, type Process, type Scheduler } from "../sched
 import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 
 /**
- * The stores in memory as a server that all replicas share: what it keeps outlives them, and they reach
- * it over the network.
+ * The in-memory stores as a server that all replicas share: its data outlives them, and they reach
+ * it over the simulated network.
  */
 export function createMemoryStores(options: StoreOptions): Stores {
   const now = () => options.scheduler.epochMs;
@@ -54,7 +54,7 @@ export function createMemoryStores(options: StoreOptions): Stores {
   };
 }
 
-/** One budget for all replicas. What happens to it is nobody's own doing. */
+/** One budget for all replicas, whose timers belong to no process. */
 export function remoteBucket(bucket: TokenBucket): TokenBucket {
   return {
     take: (options) => {
@@ -79,7 +79,7 @@ function remotePermit(permit: Permit): Permit {
   };
 }
 
-/** Intents, where a beginning may be told twice, and late. */
+/** The intents on the server, where a `begin` may arrive twice or late. */
 class IntentServer {
   readonly memory: MemoryIntents;
   readonly #ended = new Set<string>();
@@ -113,7 +113,7 @@ class IntentServer {
   }
 }
 
-/** The intents as a replica has them: what it could not write, it writes later. */
+/** The intents as a replica uses them: a write that fails is repeated later. */
 class RemoteIntents implements IntentStore {
   readonly #server: IntentServer;
   readonly #network: StoreNetwork;
@@ -130,7 +130,7 @@ class RemoteIntents implements IntentStore {
     try {
       return await this.#ask(`begin ${given.externalId}`, () => this.#server.begin(given));
     } catch (error) {
-      // It may have begun all the same, or may yet.
+      // The server may have recorded the intent all the same, or may do so yet.
       const intent = startedIntent(given, 0, []);
       this.#outbox.add(this.#endingWrite(intent, { state: "closed", key: "free" }), error);
       throw error;
@@ -186,7 +186,10 @@ class RemoteIntents implements IntentStore {
   }
 }
 
-/** The log as a replica has it: asked over the network, and followed over a connection that may break. */
+/**
+ * The log as a replica uses it: requests go over the simulated network, live events over a
+ * connection that may break.
+ */
 function remoteLog(
   log: MemoryAccount,
   network: StoreNetwork,
@@ -197,7 +200,7 @@ function remoteLog(
   const stored: StoredLog = {
     follow: (topic, follower) =>
       ask("follow", async () => {
-        // What is stored comes in its order, however long each takes.
+        // Events arrive in the order in which they were stored, whatever the latency of each.
         let lastMs = 0;
         const detach = await log.follow(topic, {
           event(event) {
@@ -244,7 +247,7 @@ function remoteLog(
       return false;
     },
     unfinished: (_, forMs, limit) => ask("unfinished", () => log.unfinished(forMs, limit)),
-    // As the stores of production: without a question where there is nothing to say.
+    // Like the production stores, send no request for an empty list.
     async dismiss(_, unfinished) {
       if (unfinished.length > 0) await ask("dismiss", () => log.dismiss(unfinished));
     },

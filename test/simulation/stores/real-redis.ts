@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import { type RedisServer, startRedis } from "../../redis/server.ts";
 import { realTimers } from "../scheduler.ts";
 
-/** One command; `bytes` where its answer is not to be read as text. */
+/** One command; with `bytes` its answer is a Buffer instead of text. */
 export interface Command {
   readonly name: string;
   readonly args: readonly (string | Buffer | number)[];
@@ -18,7 +18,7 @@ let client: Redis | undefined;
 
 /** Starts the redis-server of this process's simulations, unless it runs, and empties it. */
 export async function emptyRedis(): Promise<void> {
-  // So that HGETALL tells fields in the order in which they came, which is that of each time.
+  // As listpacks, hashes return their fields in insertion order, so each run is the same.
   const settings: [string, string][] = [
     ["hash-max-listpack-value", "1000000"],
     ["hash-max-listpack-entries", "100000"],
@@ -33,7 +33,7 @@ export async function emptyRedis(): Promise<void> {
   await client.flushdb();
 }
 
-/** Ends the server: until then its process goes on. */
+/** Ends the server, which runs until then. */
 export async function closeRedis(): Promise<void> {
   client?.disconnect();
   client = undefined;
@@ -42,7 +42,7 @@ export async function closeRedis(): Promise<void> {
   loaded.clear();
 }
 
-/** Empties the server, and fills it anew with what these commands make. */
+/** Empties the server, and runs these commands again, each at its time. */
 export async function refill(all: readonly (readonly [atUs: number, Command[]])[]): Promise<void> {
   const pipeline = connected().pipeline().flushdb();
   for (const [atUs, commands] of all) queue(pipeline, atUs, commands);
@@ -50,7 +50,7 @@ export async function refill(all: readonly (readonly [atUs: number, Command[]])[
   await answered(pipeline.exec());
 }
 
-/** Runs these commands at a time of the history; tells what was published meanwhile. */
+/** Runs these commands at a time of the history; returns their answers and what they published. */
 export async function run(
   atUs: number,
   commands: readonly Command[],
@@ -93,7 +93,7 @@ function queue(
   return before;
 }
 
-/** By its text, each script that the server has, as it is known there. */
+/** The digests of the scripts that the server has loaded, by their text without the prelude. */
 const loaded = new Map<string, string>();
 
 export function shaOf(lua: string): string {
@@ -105,7 +105,7 @@ function connected(): Redis {
   return client;
 }
 
-/** A server that is gone ends the simulation. */
+/** Rejects after 60 s: a server that is gone ends the simulation. */
 function answered<T>(answer: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const silent = () => reject(new Error("the redis-server of the simulation does not answer"));

@@ -13,7 +13,7 @@ export interface ClientOptions {
   readonly process: Process;
 }
 
-/** As `connectRedis` connects, over the network of the simulation. */
+/** Connects like `connectRedis`, over the simulated network. */
 export function connectorTo(options: ClientOptions): RedisConnector {
   const open = () => new SimulatedClient(options).asClient();
   return {
@@ -27,14 +27,14 @@ export function connectorTo(options: ClientOptions): RedisConnector {
   };
 }
 
-/** A connection that is silent for so long is given up, as `connectRedis` has it. */
+/** A connection that is silent for this long is closed, as with `connectRedis`, in milliseconds. */
 const silentMs = 2_500;
 const reconnectMs = 25;
 
-/** What the driver is to the stores: commands, their answers, and what becomes of the connection. */
+/** Replaces the driver: commands, their answers, and the states and events of the connection. */
 class SimulatedClient extends EventEmitter implements Subscriber {
   status = "connecting";
-  /** Names the connection. */
+  /** Identifies the current connection; undefined while there is none. */
   stream: object | undefined;
   readonly #options: ClientOptions;
   readonly #pending = new Set<(error: Error) => void>();
@@ -49,7 +49,8 @@ class SimulatedClient extends EventEmitter implements Subscriber {
     const { server, network, process } = options;
     const gone = () => process.run(() => this.#break());
     this.#stop = [server.onGone(gone), network.onCut(gone)];
-    // What rooms of all processes share (turns of pages) does not stay with who waited and died.
+    // Ends the dead process's waits for `ready`: they may hold turns of pages, which all processes
+    // share.
     process.onDeath(() => {
       this.#leave();
       this.emit("ready");
@@ -81,7 +82,7 @@ class SimulatedClient extends EventEmitter implements Subscriber {
     return client;
   }
 
-  /** A hint may be lost, and is not sent again. */
+  /** Receives a published hint; it may be lost, and is not sent again. */
   hear(channel: string, message: string): void {
     const { network, scheduler, process } = this.#options;
     if (network.troubleOf(process)) return;
@@ -154,7 +155,7 @@ class SimulatedClient extends EventEmitter implements Subscriber {
     });
   }
 
-  /** What is under way on the connection stays without an answer. */
+  /** Breaks the connection: pending commands fail, and it connects again. */
   #break(): void {
     if (this.status !== "ready") return;
     this.stream = undefined;
@@ -213,13 +214,16 @@ function commandOf(name: string, args: readonly unknown[], bytes = false): Comma
   return { name, args: args as Command["args"], bytes };
 }
 
-/** The driver sends nothing twice; yet the scripts of intents and of the log say that they may come so. */
+/**
+ * The driver sends no command twice, but the scripts of the intents and of the log promise to
+ * tolerate that; the script of the bucket does not.
+ */
 function mayComeTwice({ name, args }: Command): boolean {
   if (name === "subscribe" || name === "unsubscribe") return false;
   return !args.some((arg) => String(arg).endsWith(":bucket"));
 }
 
-/** For the diagram: the keys tell what it is about. */
+/** For the diagram: each command with its first key. */
 function nameOf(all: readonly Command[]): string {
   return all
     .map(({ name, args }) => {
@@ -229,5 +233,5 @@ function nameOf(all: readonly Command[]): string {
     .join(", ");
 }
 
-/** Before all keys of a simulation. */
+/** The prefix of all keys of a simulation. */
 export const prefix = "gateway";

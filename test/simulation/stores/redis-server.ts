@@ -2,21 +2,24 @@ import type { Replication } from "../plan.ts";
 import { epochMs, type Scheduler } from "../scheduler.ts";
 import { type Answer, type Command, refill, run, shaOf } from "./real-redis.ts";
 
-/** Who hears of what is published on a channel. */
+/** A connection that receives what is published on a channel. */
 export interface Subscriber {
   hear(channel: string, message: string): void;
 }
 
-/** A server of the history: a real one obeys, at the history's time; and a replica that lags behind. */
+/**
+ * A simulated Redis: a real server runs its commands at the time of the history, and a journal
+ * stands for a replica that lags behind.
+ */
 export class SimulatedServer {
   readonly #scheduler: Scheduler;
   readonly #replication: Replication | undefined;
-  /** All since the beginning, and when it reaches the replica. */
+  /** All commands since the beginning, and when they reach the replica. */
   #journal: { readonly atUs: number; readonly commands: Command[]; readonly reachesMs: number }[] =
     [];
   /** Until then nothing reaches the replica. */
   #heldUntilMs = 0;
-  /** Scripts that it knows by their digests. */
+  /** The texts of the scripts that the server has, by digest. */
   readonly #scripts = new Map<string, string>();
   readonly #subscribers = new Map<string, Set<Subscriber>>();
   readonly #connections = new Set<() => void>();
@@ -27,7 +30,7 @@ export class SimulatedServer {
     this.#replication = replication;
   }
 
-  /** What one connection asks for in one piece. */
+  /** Runs the commands that one connection sends in one piece. */
   async obey(commands: readonly Command[], from?: Subscriber): Promise<Answer[]> {
     const answers: Answer[] = [];
     const asked: Command[] = [];
@@ -63,7 +66,9 @@ export class SimulatedServer {
     return answers;
   }
 
-  /** Hears when the server goes, and its connections with it. @returns what takes it back */
+  /**
+   * Calls `hear` when a failover closes all connections. @returns a function that removes `hear`
+   */
   onGone(hear: () => void): () => void {
     this.#connections.add(hear);
     return () => this.#connections.delete(hear);
@@ -73,7 +78,7 @@ export class SimulatedServer {
     for (const all of this.#subscribers.values()) all.delete(from);
   }
 
-  /** The replica takes over, with a clock of its own: what had not reached it is gone. */
+  /** The replica takes over, with its clock `aheadMs` ahead: what had not reached it is lost. */
   async failOver(aheadMs: number): Promise<void> {
     const { nowMs } = this.#scheduler;
     this.#journal = this.#journal.filter(({ reachesMs }) => reachesMs <= nowMs);
@@ -90,7 +95,7 @@ export class SimulatedServer {
     this.#heldUntilMs = Math.max(this.#heldUntilMs, this.#scheduler.nowMs + forMs);
   }
 
-  /** What is done now reaches the replica then, in its order. */
+  /** When a command that runs now reaches the replica; commands keep their order. */
   get #reachesMs(): number {
     const leavesMs = Math.max(this.#scheduler.nowMs, this.#heldUntilMs);
     const { lagMs = 0 } = this.#replication ?? {};
@@ -101,7 +106,7 @@ export class SimulatedServer {
     return Math.floor((epochMs + this.#scheduler.nowMs + this.#aheadMs) * 1_000);
   }
 
-  /** What needs no data. */
+  /** Answers commands that need no data; undefined for all others. */
   #own({ name, args }: Command, from: Subscriber | undefined): Answer | undefined {
     if (name === "wait") return [null, 0];
     if (name !== "subscribe" && name !== "unsubscribe") return undefined;
@@ -114,7 +119,7 @@ export class SimulatedServer {
     return [null, args.length];
   }
 
-  /** A script that is named by its digest, as the text that has it. */
+  /** Replaces the digest of a script by its text; NOSCRIPT if the server does not know it. */
   #byText(command: Command): Command | Answer {
     const [script, ...rest] = command.args;
     if (command.name === "eval") this.#scripts.set(shaOf(String(script)), String(script));

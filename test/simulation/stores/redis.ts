@@ -22,8 +22,8 @@ const keyringOf = () => {
 };
 
 /**
- * The stores of production on a real redis-server. Between them and the server lies the network of the
- * simulation; scripts take the time of the history for the server's own.
+ * The production stores on a real redis-server, reached over the simulated network. Scripts get the
+ * time of the history as the server's time.
  */
 export function createRedisStores(options: StoreOptions): Stores {
   const { scheduler, network, perSecond, maxWaitMs, firstLookMs, giveUpMs, replication } = options;
@@ -67,7 +67,7 @@ export function createRedisStores(options: StoreOptions): Stores {
   };
 }
 
-/** Asks the server without a network between, as nobody's process. */
+/** Sends commands straight to the server, without the simulated network and as no process. */
 function directTo(server: SimulatedServer): RedisClient {
   const ask = async (command: Command) => {
     const [[error, result]] = (await server.obey([command])) as [Answer];

@@ -25,8 +25,9 @@ const keyringOf = () => {
 };
 
 /**
- * The embedded store of one process, which dies and finds it again. Its operations run on a real
- * database; the thread between is simulated: it is slow, stands still, or its disk takes no writes.
+ * The embedded store of one process, which may die and open it again. Its operations run on a real
+ * database; the store's thread is simulated: it may be slow or stall, or its disk may refuse
+ * writes.
  */
 export function createSqliteStores(options: StoreOptions): Stores {
   const disk = idle.pop() ?? new Disk();
@@ -49,7 +50,8 @@ export function createSqliteStores(options: StoreOptions): Stores {
       return {
         log,
         intents: observed(intents, running),
-        // A process takes longer than a second to come back: its budget is not a new one.
+        // A real restart takes longer than the budget's second, a simulated one may not: keep the
+        // budget.
         bucket: remoteBucket(bucket),
       };
     },
@@ -57,7 +59,7 @@ export function createSqliteStores(options: StoreOptions): Stores {
       if (running.size > 0 || queued.size > 0) return false;
       const { intents: open } = (await latest?.unsettled(account, 1_000)) ?? { intents: [] };
       if (open.some(({ needsOperator }) => !needsOperator)) return false;
-      // What ran when a process died is on the disk alone.
+      // Calls that ran when a process died are recorded on the disk alone.
       const { intents: stored } = disk.obey("intents", "load", ["intents", 0, 1_000]) as Rows;
       return stored.every(({ kept }) => kept?.intent.needsOperator ?? true);
     },
@@ -94,10 +96,10 @@ export function createSqliteStores(options: StoreOptions): Stores {
   };
 }
 
-/** Databases that are empty: to make their tables takes longer than many a history. */
+/** Empty databases for reuse: creating the tables takes longer than many a history. */
 const idle: Disk[] = [];
 
-/** Remembers which calls run, whoever begins and ends them. */
+/** Keeps the ids of the calls that run in `running`, for all processes. */
 function observed(intents: IntentStore, running: Set<string>): IntentStore {
   return new Proxy(intents, {
     get(target, name) {
@@ -120,7 +122,7 @@ function observed(intents: IntentStore, running: Set<string>): IntentStore {
   });
 }
 
-/** Does what the store's thread does: each write in a transaction of its own. */
+/** Runs operations like the store's thread, each write in a transaction of its own. */
 class Disk {
   readonly #database = new DatabaseSync(":memory:");
   readonly #rooms: Readonly<Record<string, RoomOperations>>;
@@ -135,11 +137,11 @@ class Disk {
     this.#commit = database.prepare("COMMIT");
     this.#rooms = { events: openEvents(database), intents: openIntents(database) };
     const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-    // One of them has where AUTOINCREMENT has come to.
+    // One of the tables is sqlite_sequence, with the counters of AUTOINCREMENT.
     this.#emptying = tables.map(({ name }) => `DELETE FROM ${name};`).join("\n");
   }
 
-  /** As a new one. */
+  /** Deletes all rows and counters. */
   empty(): void {
     this.#database.exec(`BEGIN;\n${this.#emptying}\nCOMMIT`);
   }
@@ -167,7 +169,7 @@ class Disk {
   }
 }
 
-/** As `structuredClone` copies, and several times faster where there are only plain values. */
+/** Copies like `structuredClone`, but plain values several times faster. */
 function copyOf<T>(value: T): T {
   if (typeof value === "function" || typeof value === "symbol") return structuredClone(value);
   if (typeof value !== "object" || value === null) return value;
@@ -180,19 +182,20 @@ function copyOf<T>(value: T): T {
   return copy as T;
 }
 
-/** Longest that the thread may take to answer. */
+/** Longest that the thread may take to answer, in milliseconds. */
 const answerMs = 5_000;
 
 function threadOf(
   disk: Disk,
   process: Process,
   { scheduler, network, recorder }: StoreOptions,
-  // What writes to the disk and is not done yet, though who asked may have gone.
+  // Writes that are not done yet, even if their caller has left.
   queued: Set<symbol>,
 ): StoreThread {
-  // One thread: what comes first is done first.
+  // One thread: operations run in the order in which they arrive.
   let lastMs = 0;
-  // Of what the thread was asked for when it died with its process, so much is done, and no more.
+  // Of the operations that are pending when the process dies, the first ones are done, up to a
+  // random one.
   let isDoneAtDeath = true;
   return {
     run<T, M>(
@@ -249,7 +252,7 @@ function threadOf(
   };
 }
 
-/** The trouble of a network, as a disk has it: it takes no writes, or takes its time. */
+/** Troubles of the network, applied to a disk: it refuses writes, or is slow. */
 const refusals: ReadonlySet<string> = new Set(["losesRequests", "cuts"]);
 const slowness: ReadonlySet<string> = new Set(["losesAnswers", "late"]);
 

@@ -18,7 +18,7 @@ export interface StoreOptions {
   readonly replication: Replication | undefined;
 }
 
-/** What a replica keeps its state in; opened anew by each process. */
+/** The stores of one gateway replica; each process opens them anew. */
 export interface ReplicaStores {
   readonly log: EventLog;
   readonly intents: IntentStore;
@@ -27,17 +27,17 @@ export interface ReplicaStores {
 
 /** The stores of one simulation. */
 export interface Stores {
-  /** Called as the process itself. */
+  /** Must be called in the context of the process. */
   open(process: Process): Promise<ReplicaStores>;
-  /** No call is open but those that an operator has to look at. */
+  /** Whether no call is open, except those that are flagged for an operator. */
   isQuiet(): Promise<boolean>;
   /** The whole log. */
   log(): Promise<readonly Event[]>;
-  /** Its budget is reached over the network. */
+  /** The budget is shared over the network, so a gateway may be cut off from it. */
   readonly sharesBudget?: boolean;
-  /** Nothing reaches the replica of the server for so long. */
+  /** Nothing reaches the server's replica for this long. */
   holdReplica?(forMs: number): void;
-  /** The server is replaced by its replica, which lacks what was written last. */
+  /** The server's replica replaces it, without the latest writes; its clock is `aheadMs` ahead. */
   failOver?(aheadMs: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,7 +1,7 @@
--- Put before each script of a simulation: what it asks the server for is answered by the clock of the
--- history, in `simulation:now` (microseconds). A time to live is kept in `simulation:expiry`, and ends
--- by that clock (expire.lua); what is published is kept in `simulation:published` until the simulation
--- delivers it. All else is the server's own doing.
+-- Prepended to each script of a simulation. TIME returns the clock of the history, `simulation:now`
+-- (microseconds). Times to live are kept in `simulation:expiry` and end by that clock (expire.lua).
+-- Published messages are kept in `simulation:published` until the simulation delivers them. All
+-- other commands run on the server as they are.
 
 local redis = (function(server)
   local now = tonumber(server.call('GET', 'simulation:now'))
@@ -13,7 +13,7 @@ local redis = (function(server)
     server.call('ZADD', 'simulation:expiry', string.format('%.0f', now + ms * 1000), key)
     return 1
   end
-  -- What is gone has no time to live any more, if it is made anew.
+  -- A deleted key loses its time to live, so that a new key of that name has none.
   local function forget(key)
     if server.call('EXISTS', key) == 0 then
       server.call('ZREM', 'simulation:expiry', key)

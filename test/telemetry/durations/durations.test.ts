@@ -27,7 +27,7 @@ after(async () => {
 
 const boundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
-test("calls of the RPC edge are timed by the conventions' names, on either protocol", async () => {
+test("RPC calls are timed under the semantic conventions' names, in Connect and in gRPC", async () => {
   const connect = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
   const grpc = createGrpcTransport({ baseUrl: gateway.rpcUrl, idleConnectionTimeoutMs: 50 });
   for (const transport of [connect, grpc]) {
@@ -61,7 +61,7 @@ test("calls of the RPC edge are timed by the conventions' names, on either proto
   assert.equal(collector.resources[0]?.["service.version"], version);
 });
 
-test("requests to the public listener are timed by template, and by status", async () => {
+test("requests to the public listener are timed by route template and status", async () => {
   const ask = async (path: string, init?: RequestInit) =>
     (await fetch(gateway.publicUrl + path, init)).text();
   const json = { "content-type": "application/json" };
@@ -93,7 +93,7 @@ test("requests to the public listener are timed by template, and by status", asy
   assert.doesNotMatch(collector.raw(), /secret|PROPFIND/);
 });
 
-test("requests to the payments service are timed by template, with the error that they met", async () => {
+test("requests to the payments service are timed by URL template, with their error", async () => {
   const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
   await assert.rejects(createClient(PayoutService, transport).getPayout({ externalId: "nobody" }));
   const point = await collector.duration(({ name }) => name === "http.client.request.duration");
@@ -109,7 +109,7 @@ test("requests to the payments service are timed by template, with the error tha
   });
 });
 
-test("what is recorded is sent when the gateway stops", async () => {
+test("recorded durations are sent when the gateway stops", async () => {
   const late = await startCollector();
   const stopping = await startTestGateway({
     ...measuredBy(late),
@@ -126,7 +126,7 @@ test("what is recorded is sent when the gateway stops", async () => {
   );
 });
 
-test("a collector that is away is told of once, and is sent to again", async () => {
+test("failed exports are counted, and a collector that recovers gets the durations", async () => {
   let status = 500;
   const flaky = await startCollector(() => status);
   const served = await startTestGateway({
@@ -145,7 +145,7 @@ test("a collector that is away is told of once, and is sent to again", async () 
   flaky.close();
 });
 
-test("a collector that nobody runs keeps the gateway from nothing", async () => {
+test("the gateway answers and stops even if its collector is unreachable", async () => {
   const nobody = createServer().listen(0, "127.0.0.1");
   await once(nobody, "listening");
   const { port } = nobody.address() as { port: number };

@@ -5,7 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 
-/** A span as the collector was sent it. */
+/** A span as the collector received it. */
 export interface ExportedSpan {
   readonly traceId: string;
   readonly spanId: string;
@@ -14,12 +14,11 @@ export interface ExportedSpan {
   readonly name: string;
   readonly kind: "internal" | "server" | "client" | "other";
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** Ids of traces and spans. */
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly failed: boolean;
 }
 
-/** A histogram's point as the collector was sent it. */
+/** A histogram's point as the collector received it. */
 export interface ExportedDuration {
   readonly name: string;
   readonly unit: string;
@@ -35,21 +34,21 @@ export interface ExportedDuration {
 export interface Collector {
   readonly url: string;
   readonly spans: readonly ExportedSpan[];
-  /** Points of all rounds, the latest last. */
+  /** Points of all exports, the latest last. */
   readonly durations: readonly ExportedDuration[];
-  /** Attributes of the resources that spans and durations came with. */
+  /** Resource attributes of all exports. */
   readonly resources: readonly Readonly<Record<string, unknown>>[];
   /** Every byte of every body, as one text. */
   readonly raw: () => string;
   readonly headers: readonly Readonly<Record<string, unknown>>[];
-  /** Resolves with the first span that fits, sent already or not. */
+  /** Resolves with the first span that fits, which may have arrived already. */
   span(fits: (span: ExportedSpan) => boolean): Promise<ExportedSpan>;
-  /** Resolves with the first point that fits, sent already or not. */
+  /** Resolves with the first point that fits, which may have arrived already. */
   duration(fits: (point: ExportedDuration) => boolean): Promise<ExportedDuration>;
   close(): void;
 }
 
-/** @param answer the status of every answer; undefined: there is none */
+/** @param answer returns the status of each answer, or undefined to send no answer */
 export async function startCollector(
   answer: () => number | undefined = () => 200,
 ): Promise<Collector> {
@@ -60,7 +59,7 @@ export async function startCollector(
   const headers: Record<string, unknown>[] = [];
   const came = new EventEmitter().setMaxListeners(0);
   const server = createServer(async (request, response) => {
-    // What was cut off on its way was not received.
+    // A body that was cut off counts as not received.
     const sent = await buffer(request).catch(() => undefined);
     const status = answer();
     if (sent === undefined || status === undefined) return;
@@ -104,12 +103,12 @@ export async function startCollector(
   };
 }
 
-/** What makes a gateway send its spans here, soon. */
+/** Environment of a gateway that sends its spans to this collector every 50 ms. */
 export function tracedBy({ url }: Pick<Collector, "url">): Record<string, string> {
   return { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" };
 }
 
-/** What makes a gateway send its durations here, soon. */
+/** Environment of a gateway that sends its durations to this collector every 50 ms. */
 export function measuredBy({ url }: Pick<Collector, "url">): Record<string, string> {
   return {
     OTEL_METRICS_EXPORTER: "otlp",
@@ -120,7 +119,7 @@ export function measuredBy({ url }: Pick<Collector, "url">): Record<string, stri
 
 const temporalities = ["other", "delta", "cumulative"] as const;
 
-/** opentelemetry/proto/metrics/v1: Metric, as far as it is a histogram. */
+/** Reads the histogram points of a Metric of opentelemetry/proto/metrics/v1. */
 function readHistogram(bytes: Uint8Array): ExportedDuration[] {
   const text = (no: number) => Buffer.from(all(bytes, no)[0] ?? nothing).toString("utf8");
   const [histogram = nothing] = all(bytes, 9);
@@ -181,12 +180,12 @@ function attributesOf(pairs: readonly Uint8Array[]): Record<string, string | num
 
 const nothing = new Uint8Array();
 
-/** All values of one field that has messages, texts or bytes. */
+/** All values of one length-delimited field: messages, texts or bytes. */
 function all(bytes: Uint8Array, no: number): Uint8Array[] {
   return (fieldsOf(bytes).get(no) ?? []).filter((value) => value instanceof Uint8Array);
 }
 
-/** @param double the field that holds a float */
+/** @param double the number of the 64-bit field that holds a double */
 function fieldsOf(bytes: Uint8Array, double = 4): Map<number, (Uint8Array | number)[]> {
   const fields = new Map<number, (Uint8Array | number)[]>();
   const reader = new BinaryReader(bytes);

@@ -19,7 +19,7 @@ const headers = (given: Record<string, string>) => (name: string) => given[name]
 
 type Told = { outcome: string; count: number };
 
-/** Tracing as the variables say it, with a record of what became of spans. */
+/** Tracing as `env` configures it, with a record of what happened to the spans. */
 async function traced(env: Record<string, string>): Promise<RunningTracing & { told: Told[] }> {
   const told: Told[] = [];
   const { tracing } = readConfig(env);
@@ -29,7 +29,7 @@ async function traced(env: Record<string, string>): Promise<RunningTracing & { t
   return { ...running, told };
 }
 
-// The first of all, since what is loaded once stays.
+// This test has to be first, since a loaded module stays loaded.
 test("without an OTEL variable nothing of the SDK is loaded", async () => {
   const loaded: string[] = [];
   const hooks = registerHooks({
@@ -52,7 +52,7 @@ test("without an OTEL variable nothing of the SDK is loaded", async () => {
   }
 });
 
-test("old names of HTTP and GraphQL are kept where they are asked for", async (t) => {
+test("OTEL_SEMCONV_STABILITY_OPT_IN adds the old names of HTTP and GraphQL", async (t) => {
   const collector = await startCollector();
   t.after(collector.close);
   const now = { "http.request.method": "GET", "url.path": "/graphql", "server.port": 443 };
@@ -77,7 +77,7 @@ test("old names of HTTP and GraphQL are kept where they are asked for", async (t
   }
 });
 
-test("RPC's old names stand beside the new ones where they are asked for", async (t) => {
+test("OTEL_SEMCONV_STABILITY_OPT_IN adds the old names of RPC", async (t) => {
   const collector = await startCollector();
   t.after(collector.close);
   const now = {
@@ -104,7 +104,7 @@ test("RPC's old names stand beside the new ones where they are asked for", async
   }
 });
 
-test("a span follows the caller's trace and hands it on", async (t) => {
+test("a span continues the caller's trace and passes it on", async (t) => {
   const collector = await startCollector();
   t.after(collector.close);
   const tracing = await traced({
@@ -152,7 +152,7 @@ test("a span follows the caller's trace and hands it on", async (t) => {
   assert.deepEqual(tracing.told, [{ outcome: "exported", count: 2 }]);
 });
 
-test("baggage goes on only where it is asked for", async (t) => {
+test("baggage is passed on only if OTEL_PROPAGATORS names it", async (t) => {
   const collector = await startCollector();
   t.after(collector.close);
   const parent = headers({ traceparent: remote, baggage: "shop=kyiv" });
@@ -171,7 +171,7 @@ test("baggage goes on only where it is asked for", async (t) => {
   }
 });
 
-test("the sampler decides, and follows the caller where it is told to", async (t) => {
+test("the sampler decides, and a parent-based one follows the caller", async (t) => {
   const collector = await startCollector();
   t.after(collector.close);
   const sampled = async (sampler: string, parent: string | undefined, arg = "") => {
@@ -200,7 +200,7 @@ test("the sampler decides, and follows the caller where it is told to", async (t
   assert.equal(await sampled("parentbased_always_off", undefined), false);
   assert.equal(await sampled("traceidratio", undefined, "1"), true);
   assert.equal(await sampled("parentbased_traceidratio", undefined, "0"), false);
-  // By the trace's id alone, so that all who take part decide alike.
+  // The ratio depends on the trace id alone, so all services of a trace decide alike.
   const traces = Array.from({ length: 20 }, () => randomBytes(16).toString("hex"));
   const decide = async (trace: string) =>
     sampled("traceidratio", `00-${trace}-b7ad6b7169203331-01`, "0.5");
@@ -209,7 +209,7 @@ test("the sampler decides, and follows the caller where it is told to", async (t
   assert.equal(new Set(decided).size, 2, "some are sampled, some are not");
 });
 
-test("a collector that does not answer costs a bounded queue and no more", async (t) => {
+test("a collector that does not answer fills a bounded queue, and further spans are dropped", async (t) => {
   const collector = await startCollector(() => undefined);
   t.after(collector.close);
   const tracing = await traced({
@@ -222,11 +222,11 @@ test("a collector that does not answer costs a bounded queue and no more", async
   await turn();
   const dropped = tracing.told.filter(({ outcome }) => outcome === "dropped").length;
   assert.ok(dropped >= 80 && dropped < 100, `${dropped} dropped`);
-  // It would wait for ever.
+  // Without a limit, shutdown would wait for ever.
   await tracing.shutdown(200);
 });
 
-test("a collector that is not there or refuses is told of, and is used again", async (t) => {
+test("failed exports are reported, and a collector that recovers is used again", async (t) => {
   let status = 500;
   const collector = await startCollector(() => status);
   t.after(collector.close);
