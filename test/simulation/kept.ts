@@ -663,6 +663,27 @@ export const kept = {
     ),
     ...{ seed: 31_057_206, replication: { lagMs: 600, waits: true } },
   },
+  "a confirmation turns out as not done, by a gateway whose wall clock is behind": {
+    ...plan(
+      [
+        { ...pay, atMs: 1_359, replica: 1, held: true, turns: ["payLate"], callbacks: "late" },
+        {
+          ...{ ...pay, atMs: 2_631, id: "order-0.c1", method: "ConfirmPayment", replica: 1 },
+          ...{ turns: ["silenceBefore", "pendingThenFail"], callbacks: "twice", retries: 2 },
+        },
+        {
+          ...{ do: "store", atMs: 3_250, forMs: 2_500, trouble: "losesAnswers", share: 0.4 },
+          replica: 1,
+        },
+        {
+          ...{ ...pay, atMs: 3_973, id: "order-0.c2", method: "ConfirmPayment", replica: 1 },
+          ...{ deadlineMs: 400, turns: ["payThenSilence", "pendingThenFail"], retries: 1 },
+        },
+      ],
+      2,
+    ),
+    ...{ seed: 31_070_453, aheadMs: [8_273, -25_544] },
+  },
   "a call ends while the note that it is unknown waits behind it": {
     seed: 10496371,
     replicas: 1,

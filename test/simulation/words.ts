@@ -1,5 +1,5 @@
 import type { DescEnum } from "@bufbuild/protobuf";
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { decodeCursor } from "../../src/events/cursor.ts";
 import {
   CallOutcome,
   CallOutcomeSchema,
@@ -21,7 +21,8 @@ export function eventOf(event: Event, sinceMs: number): LoggedEvent {
   const isCallback = source === EventSource.CALLBACK;
   return {
     ...{ cursor, externalId, state: nameOf(PaymentStateSchema, state) },
-    storedMs: event.receivedAt ? timestampMs(event.receivedAt) - sinceMs : 0,
+    // By the store's clock: the wall clocks of gateways, which make `receivedAt`, may differ.
+    storedMs: decodeCursor(cursor).ms - sinceMs,
     ...(isCallback && { callback: callbackOf(resource) }),
     ...(callOutcome !== CallOutcome.UNSPECIFIED && {
       callOutcome: nameOf(CallOutcomeSchema, callOutcome),
