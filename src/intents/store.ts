@@ -157,7 +157,10 @@ export interface IntentStore {
   begin(account: string, intent: NewIntent): Promise<Begun>;
   /** Never throws: what cannot be written now is written later. Ending it again does no harm. */
   end(account: string, intent: Intent, ending: Ending): Promise<void>;
-  /** Unsettled calls for one external_id, the oldest first, as they are at one instant. */
+  /**
+   * Unsettled calls of all replicas for one external_id, the oldest first, as they are at one instant.
+   * @throws GatewayError UNAVAILABLE when the store is out of reach
+   */
   open(account: string, kind: Kind, externalId: string): Promise<Intent[]>;
 
   /**

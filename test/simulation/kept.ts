@@ -684,6 +684,27 @@ export const kept = {
     ),
     ...{ seed: 31_070_453, aheadMs: [8_273, -25_544] },
   },
+  "a hold is shown by its gateway, which cannot ask whether another one confirms it": {
+    ...plan(
+      [
+        {
+          ...{ ...pay, atMs: 1_764, id: "order-0.2", held: true, deadlineMs: 1_500 },
+          ...{ turns: ["payThenSilence"], callbacks: "early" },
+        },
+        {
+          ...{ do: "store", atMs: 2_361, forMs: 2_500, trouble: "cuts", share: 0.4 },
+          replica: "all",
+        },
+        {
+          ...{ ...pay, atMs: 4_455, id: "order-0.c1", method: "ConfirmPayment", replica: 1 },
+          ...{ key: "key", deadlineMs: 1_500, turns: ["payLate"] },
+        },
+        { do: "look", atMs: 4_820, externalId: "order-0", replica: 0 },
+      ],
+      2,
+    ),
+    ...{ seed: 31_015_234, replication: { lagMs: 20, waits: true } },
+  },
   "a call ends while the note that it is unknown waits behind it": {
     seed: 10496371,
     replicas: 1,

@@ -156,14 +156,7 @@ class RedisIntents implements IntentStore {
   }
 
   async open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
-    let shared: Intent[];
-    try {
-      shared = await this.#open(account, kind, externalId);
-    } catch (error) {
-      const own = await this.#own.open(account, kind, externalId);
-      if (own.length > 0) return own;
-      throw error;
-    }
+    const shared = await this.#open(account, kind, externalId);
     // Own calls that Redis does not have: running here and lost with a server that failed, or begun
     // while Redis was away.
     const known = new Set(shared.map(({ id }) => id));
