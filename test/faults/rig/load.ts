@@ -166,6 +166,19 @@ export function startLoad(
     return unsettled;
   }
 
+  /** The log up to a callback. A machine that is busy may cut a reader off, as any client. */
+  async function readLog(last: string, untilMs: number): Promise<LoggedEvent[]> {
+    for (;;) {
+      try {
+        return await logOf(any(), last);
+      } catch (error) {
+        const isAway = ConnectError.from(error).code === Code.Unavailable;
+        if (!isAway || performance.now() > untilMs) throw error;
+        await delay(200);
+      }
+    }
+  }
+
   async function stop(): Promise<void> {
     clearInterval(timer);
     over.abort();
@@ -187,8 +200,8 @@ export function startLoad(
       // still follow it.
       await callBack("the-end", gateways);
       const last = callbackOf("the-end");
-      const log = await logOf(any(), last);
       const until = performance.now() + timeoutMs;
+      const log = await readLog(last, until);
       const isEnd = ({ callback }: LoggedEvent) => callback === last;
       const sawEnd = () => shown.filter(isEnd).length >= watchers.length;
       while (!sawEnd() && performance.now() < until) await delay(50);
