@@ -1,6 +1,8 @@
 import {
+  chmodSync,
   closeSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -33,6 +35,8 @@ export function openDirectory(
   synchronous: "FULL" | "OFF" = "FULL",
 ): OpenDatabase {
   makeDirectory(directory);
+  refuseWhatOthersWrite(directory);
+  hideFiles(directory);
   const lock = takeLock(directory);
   const free = () => {
     locks.delete(lock);
@@ -67,6 +71,58 @@ function makeDirectory(directory: string): void {
     }
   }
   if (!statSync(directory).isDirectory()) throw new StoreRefused("is not a directory");
+}
+
+/** All files of the store. */
+const files = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`, "lock", "pid"];
+
+/**
+ * Whoever can write to the store can write payments and callbacks. A symbolic link is refused
+ * because the gateway would write to its target; the directory itself may be one.
+ * @throws StoreRefused naming the command that ends it
+ */
+export function refuseWhatOthersWrite(directory: string): void {
+  const found = modeOf(statSync(directory));
+  if (found & writableByOthers) {
+    throw new StoreRefused(
+      `can be written by other users (mode ${found.toString(8)}): run chmod 700 ${directory}, or name a directory inside it, which the gateway creates`,
+    );
+  }
+  for (const name of files) {
+    const path = join(directory, name);
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    if (!stats) continue;
+    if (stats.isSymbolicLink()) {
+      throw new StoreRefused(`${name} is a symbolic link: put the file itself there`);
+    }
+    if (!stats.isFile()) throw new StoreRefused(`${name} is not a file: move it away`);
+    const mode = modeOf(stats);
+    if (mode & writableByOthers) {
+      throw new StoreRefused(
+        `${name} can be written by other users (mode ${mode.toString(8)}): make sure that nobody changed it, then run chmod 600 ${path}`,
+      );
+    }
+  }
+}
+
+const writableByOthers = 0o022;
+
+function modeOf({ mode }: { readonly mode: number }): number {
+  return mode & 0o7777;
+}
+
+/** Takes from others the permission to read, which a copied backup may have. */
+function hideFiles(directory: string): void {
+  for (const name of files) {
+    const path = join(directory, name);
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (!stats || (modeOf(stats) & 0o077) === 0) continue;
+    try {
+      chmodSync(path, 0o600);
+    } catch (error) {
+      throw unwritable(error);
+    }
+  }
 }
 
 /** @throws StoreRefused naming the process that holds the lock */

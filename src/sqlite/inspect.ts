@@ -1,7 +1,13 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { checkPages, databaseFile, holderOf, refusalOf } from "./directory.ts";
+import {
+  checkPages,
+  databaseFile,
+  holderOf,
+  refusalOf,
+  refuseWhatOthersWrite,
+} from "./directory.ts";
 import { applicationId, migrations, numberOf } from "./schema.ts";
 import { StoreRefused } from "./store-refused.ts";
 
@@ -28,6 +34,7 @@ export function inspectDirectory(directory: string): Inspection {
   } catch {
     throw new StoreRefused(`${nearest} cannot be written`);
   }
+  if (there) refuseWhatOthersWrite(directory);
   const { bavail, bsize } = statfsSync(nearest);
   const freeBytes = bavail * bsize;
   const file = join(directory, databaseFile);

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { openSync, readFileSync, statSync, symlinkSync, writeFileSync, writeSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
@@ -83,10 +92,6 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
   });
 
   it("is refused with that reason when the disk is full", (t) => {
-    const path = directory(t);
-    symlinkSync("/dev/full", join(path, "pid"));
-    refused(path, /the disk is full: free space first/);
-    // The same reason when SQLite itself cannot write.
     const small = new DatabaseSync(":memory:");
     t.after(() => small.close());
     small.exec("PRAGMA max_page_count = 2; CREATE TABLE large (bytes BLOB)");
@@ -94,6 +99,53 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
       () => small.exec("INSERT INTO large VALUES (zeroblob(100000))"),
       (error: unknown) => /the disk is full: free space first/.test(refusalOf(error).message),
     );
+  });
+
+  it("is refused when others may write to it or its files, with the command that ends it", (t) => {
+    const path = directory(t);
+    for (const mode of [0o777, 0o1777, 0o770, 0o702]) {
+      chmodSync(path, mode);
+      refused(path, new RegExp(`${mode.toString(8)}.*chmod 700 ${path}`));
+    }
+    assert.equal(existsSync(join(path, "lock")), false);
+    chmodSync(path, 0o755);
+    openDirectory(path).close();
+    for (const name of ["gateway.sqlite", "lock", "pid"]) {
+      chmodSync(join(path, name), 0o666);
+      refused(path, new RegExp(`${name} .*666.*chmod 600 ${join(path, name)}`));
+      chmodSync(join(path, name), 0o600);
+    }
+    openDirectory(path).close();
+  });
+
+  it("keeps others from reading a file that was put there for all to read", (t) => {
+    const path = directory(t);
+    openDirectory(path).close();
+    chmodSync(join(path, "gateway.sqlite"), 0o644);
+    const { close } = openDirectory(path);
+    t.after(close);
+    for (const name of ["gateway.sqlite", "gateway.sqlite-wal"]) {
+      assert.equal(statSync(join(path, name)).mode & 0o777, 0o600, name);
+    }
+  });
+
+  it("is refused with a symbolic link in place of a file, whose target stays as it is", (t) => {
+    const outside = join(directory(t), "outside");
+    for (const name of ["gateway.sqlite", "gateway.sqlite-wal", "lock", "pid"]) {
+      const path = directory(t);
+      writeFileSync(outside, "of somebody else");
+      symlinkSync(outside, join(path, name));
+      refused(path, new RegExp(`${name} is a symbolic link`));
+      assert.equal(readFileSync(outside, "utf8"), "of somebody else");
+      const dangling = directory(t);
+      symlinkSync(join(dangling, "nowhere"), join(dangling, name));
+      refused(dangling, new RegExp(`${name} is a symbolic link`));
+      assert.equal(existsSync(join(dangling, "nowhere")), false);
+    }
+    // The directory itself may be a link, to where its disk is mounted.
+    const linked = join(directory(t), "data");
+    symlinkSync(directory(t), linked);
+    openDirectory(linked).close();
   });
 
   it("is refused with a file of another program, which stays unchanged", (t) => {
