@@ -58,6 +58,12 @@ describe("many histories, made by processes of their own", () => {
     assert.ok(nextSeed - 1 <= figures.histories, `${nextSeed} of ${figures.histories}`);
   });
 
+  test("fail when their processes cannot begin", async () => {
+    const store = "memory";
+    const begun = runMany({ first: 1, histories: 40, store, jobs: 1, defect: "none of them" });
+    await assert.rejects(begun, /a process of the simulation did not begin: exit code 1/);
+  });
+
   test("are not made when they were aborted before", async () => {
     const { figures } = await runMany({
       ...{ first: 1, histories: 40, store: "memory", signal: AbortSignal.abort() },

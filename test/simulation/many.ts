@@ -156,7 +156,9 @@ async function work(options: Many, each: Work): Promise<void> {
   });
   let range: Range | undefined;
   let silence: NodeJS.Timeout | undefined;
+  let hasLeft = false;
   const leave = () => {
+    hasLeft = true;
     if (worker.connected) worker.disconnect();
   };
   const stop = () => {
@@ -179,6 +181,7 @@ async function work(options: Many, each: Work): Promise<void> {
   clearTimeout(silence);
   signal?.removeEventListener("abort", stop);
   if (range) each.lost(range, why);
+  else if (!hasLeft) throw new Error(`a process of the simulation did not begin: ${why}`);
 }
 
 function endOf(worker: ChildProcess): Promise<string> {

@@ -6,16 +6,27 @@ type Simulation = typeof import("./run.ts");
 
 const root = new URL("../../", import.meta.url).href;
 const planted: Defect[] = [];
+/** The defects whose file was loaded, by their place in `planted`; a planted script adds itself. */
+const loaded = new Set<number>();
+const loadedKey = Symbol.for("payments-gateway.simulation.loaded");
+Object.assign(globalThis, { [loadedKey]: loaded });
 
 /**
  * Loads the simulation of the code with a defect in it, beside the code without it.
- * @throws Error unless the text to replace occurs exactly once
+ * @throws Error unless the text to replace occurs exactly once, in a file that the simulation loads
+ * anew
  */
 export async function planting(defect: Defect): Promise<Simulation> {
+  const { name, file } = defect;
   textWith(defect);
+  if (!mayDiffer(`${root}src/${file}`)) {
+    throw new Error(`${name}: ${file} is loaded once for all, so nothing can be planted into it`);
+  }
   if (planted.length === 0) registerHooks({ resolve, load });
   const n = planted.push(defect) - 1;
-  return await import(`./run.ts?defect=${n}`);
+  const simulation = await import(`./run.ts?defect=${n}`);
+  if (!loaded.has(n)) throw new Error(`${name}: the simulation does not load ${file}`);
+  return simulation;
 }
 
 /** A module with a defect's variant imports the same variant of all modules that may differ. */
@@ -31,20 +42,25 @@ const resolve: NonNullable<Parameters<typeof registerHooks>[0]["resolve"]> = (
 };
 
 const load: NonNullable<Parameters<typeof registerHooks>[0]["load"]> = (url, context, next) => {
-  const loaded = next(url, context);
+  const text = next(url, context);
   const [, file, variant] = /\/src\/([^?]+)\?defect=(\d+)$/.exec(url) ?? [];
   const defect = planted[Number(variant)];
-  if (defect && defect.file === file) return { ...loaded, source: textWith(defect) };
-  if (file !== "redis/script.ts" || !defect?.file.endsWith(".lua")) return loaded;
+  if (!defect) return text;
+  if (defect.file === file) {
+    loaded.add(Number(variant));
+    return { ...text, source: textWith(defect) };
+  }
+  if (file !== "redis/script.ts" || !defect.file.endsWith(".lua")) return text;
   // A Lua script is read when the module that runs it is loaded.
   const reading = 'readFileSync(file, "utf8")';
-  const source = String(loaded.source);
+  const source = String(text.source);
   if (!source.includes(reading)) throw new Error(`${defect.name}: scripts are read otherwise`);
   const isPlanted = `file.pathname.endsWith(${JSON.stringify(`/src/${defect.file}`)})`;
-  const text = JSON.stringify(textWith(defect));
+  const marks = `globalThis[Symbol.for(${JSON.stringify(loadedKey.description)})].add(${variant})`;
+  const script = JSON.stringify(textWith(defect));
   return {
-    ...loaded,
-    source: source.replace(reading, () => `(${isPlanted} ? ${text} : ${reading})`),
+    ...text,
+    source: source.replace(reading, () => `(${isPlanted} ? (${marks}, ${script}) : ${reading})`),
   };
 };
 

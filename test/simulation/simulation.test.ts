@@ -5,7 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { violationsOf } from "./checks.ts";
-import { defects } from "./defects.ts";
+import { type Defect, defects } from "./defects.ts";
 import { diagramOf } from "./diagram.ts";
 import type { CallRecord, History, PostRecord } from "./history.ts";
 import { kept } from "./kept.ts";
@@ -112,6 +112,17 @@ test("a broken history is shrunk to the steps that break it", async () => {
 test("planting rejects a defect whose line is not in the code", async () => {
   const defect = { ...defects[0], line: "no such line" } as (typeof defects)[0];
   await assert.rejects(planting(defect), /has 0 times what is to be replaced/);
+});
+
+test("planting rejects a defect in a file that the simulation does not load anew", async () => {
+  const into = (file: string, line: string) => planting({ ...defects[0], file, line } as Defect);
+  const line = "export function sign(";
+  await assert.rejects(
+    into("wire/signature.ts", line),
+    /wire\/signature.ts is loaded once for all/,
+  );
+  await assert.rejects(into("rpc/stream-path.ts", "life.endWith(head.ending);"), /does not load/);
+  await assert.rejects(into("redis/none.lua", ""), /ENOENT/);
 });
 
 test("shrinking rejects a history in which nothing is broken", async () => {

@@ -16,6 +16,7 @@ import * as whole from "./run.ts";
 if (!process.send) throw new Error("many.ts starts it");
 const { store, print, ...orders }: Orders = JSON.parse(process.argv[2] ?? "{}");
 const defect = [...defects, ...redisDefects].find(({ name }) => name === orders.defect);
+if (orders.defect !== undefined && !defect) throw new Error(`no such defect: ${orders.defect}`);
 const { runSeed, shrink } = defect ? await planting(defect) : whole;
 let isOver = false;
 const tell = (told: Told) => {
