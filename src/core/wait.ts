@@ -8,6 +8,8 @@ import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/settle.ts"
 import type { Kind } from "../model/kinds.ts";
 import type { After, Context } from "./context.ts";
 import type { Call } from "./core.ts";
+import { timeLeftMs } from "./time-left.ts";
+import { unlessAborted } from "./unless-aborted.ts";
 import { endingOutcomes } from "./watch.ts";
 
 /** The external_id that a call waits for. */
@@ -40,7 +42,7 @@ export async function wait(
 ): Promise<Waited | undefined> {
   const { log, waits } = context;
   const { account, kind, externalId } = about;
-  const waitMs = maxWaitMs(call);
+  const waitMs = Math.min(timeLeftMs(call), maxWaitMs(call));
   const release = placeOf(context, call);
   const end = new AbortController();
   const over = () => end.abort();
@@ -52,7 +54,8 @@ export async function wait(
   let known: Waited | undefined;
   try {
     const look = async (event?: Event) => {
-      known = waitedOf(await openCallsOf(context, account, kind, externalId), event);
+      const read = openCallsOf(context, account, kind, externalId);
+      known = waitedOf(await unlessAborted(read, end.signal), event);
       return isReached(kind, known, until);
     };
     if (end.signal.aborted) {
@@ -135,14 +138,8 @@ const lookMs = 500;
 /** Longest wait of a call whose caller gave no deadline, in milliseconds. */
 const defaultWaitMs = 30_000;
 
-/** A wait ends at least this long before the caller's deadline, in milliseconds. */
-const minLeftMs = 100;
-
 function maxWaitMs({ deadlineMs, deadlineIsOurs }: Call): number {
-  if (deadlineMs === undefined) return defaultWaitMs;
-  const leftMs = deadlineMs - Date.now();
-  const waitMs = leftMs - Math.max(leftMs / 10, minLeftMs);
-  return deadlineIsOurs ? Math.min(waitMs, defaultWaitMs) : waitMs;
+  return deadlineMs === undefined || deadlineIsOurs ? defaultWaitMs : Number.POSITIVE_INFINITY;
 }
 
 /** Undefined for a caller with too many waits: it is answered at once, as without a wait. */

@@ -2,18 +2,24 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { defaultPayoutEnds, payoutEntry } from "../../src/events/entry.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
-import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventKind, EventSource, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { type Payout, PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
-import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  PayoutService,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { Intent } from "../../src/intents/store.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
+import { payoutRequest } from "../gateway/operations.ts";
+import { start } from "../rpc/start.ts";
 
 const account = "default";
 const externalId = "payout-1";
@@ -29,8 +35,9 @@ function rig(found: Payout | GatewayError) {
     if (found instanceof GatewayError) throw found;
     return found;
   };
+  const upstream = { getPayout, requestPayout: getPayout };
   const core = createCore({
-    accounts: new Map([[account, { upstream: { getPayout } as unknown as Upstream } as never]]),
+    accounts: new Map([[account, { upstream: upstream as unknown as Upstream } as never]]),
     ...{ log, intents, keyrings: new Map(), watchTokens: undefined },
     payoutEnds: defaultPayoutEnds,
     timeouts: { maxWaitMs: 1_000, timeoutMs: 1_000 },
@@ -41,7 +48,7 @@ function rig(found: Payout | GatewayError) {
     },
   });
   const call: Call = {
-    caller: { name: "test", account, scopes: new Set(["payouts:read"]) },
+    caller: { name: "test", account, scopes: new Set(["payouts:read", "payouts:write"]) },
     ...{ signal: new AbortController().signal, requestId: "r" },
   };
   return {
@@ -165,3 +172,25 @@ test("the state after an answer is UNSPECIFIED, not an error, while the log cann
   log.snapshot = async () => Promise.reject(new Error("a mistake of ours is no reason either"));
   assert.deepEqual(await core.payoutStateAfter(answer, externalId, call), told);
 });
+
+for (const [store, snapshot] of [
+  ["is away", () => Promise.reject(new GatewayError("UNAVAILABLE", "away"))],
+  ["is silent", () => new Promise<never>(() => {})],
+] as const) {
+  for (const [how, waitUntil] of [
+    ["at once", WaitUntil.UNSPECIFIED],
+    ["after a wait", WaitUntil.SETTLED],
+  ] as const) {
+    test(`RequestPayout that answers ${how} is in time while the store ${store}`, async () => {
+      // An answer that names no transaction is not recorded, so its state has to be read.
+      const { core, call, log } = rig(create(PayoutSchema, { status: "pending" }));
+      log.snapshot = snapshot;
+      await using edge = await start(core, { identify: async () => call.caller });
+      const payouts = createClient(PayoutService, edge.transport("connect", "1.1"));
+      const request = { ...payoutRequest(externalId), waitUntil };
+      const answer = await payouts.requestPayout(request, { timeoutMs: 1_000 });
+      assert.equal(answer.payout?.status, "pending");
+      assert.deepEqual([answer.state, answer.cursor], [PayoutState.UNSPECIFIED, ""]);
+    });
+  }
+}

@@ -684,7 +684,7 @@ export type PaymentPageQueryVariables = Exact<{
 }>;
 
 
-export type PaymentPageQuery = { payment: { state: PaymentState | null, cursor: string | null, externalId: string, operation: PaymentOperation | null, actionRequired: boolean | null, events: Array<{ cursor: string, source: EventSource, final: boolean, receivedAt: string }>, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null } | null };
+export type PaymentPageQuery = { payment: { state: PaymentState | null, cursor: string | null, externalId: string, operation: PaymentOperation | null, actionRequired: boolean | null, events: Array<{ cursor: string, source: EventSource, final: boolean, receivedAt: string }> | null, action: { type: string | null, value: string | null } | null, details: { paymentId: string | null, amount: string | null, currency: string | null, status: PaymentStatus | null, statusCode: string | null, statusDescription: string | null } | null } | null };
 
 export type PayMutationVariables = Exact<{
   input: CreatePaymentInput;

@@ -77,7 +77,6 @@ builder.objectFields(Payment, (t) => ({
       "refunds. Of more than 100 failed ones the newest.",
     extensions: { listSize: 10 } satisfies CostExtensions,
     type: [OperationSummary],
-    nullable: false,
     resolve: async (payment, _, { loaders }) => [...(await loaders.operationsOf(payment))],
   }),
   outcomeUnknown: t.boolean({
@@ -114,7 +113,6 @@ builder.objectFields(Payment, (t) => ({
       "`eventsConnection` has all of them.",
     extensions: { listSize: { argument: "first", byDefault: 20 } } satisfies CostExtensions,
     type: [PaymentEvent],
-    nullable: false,
     args: {
       first: t.arg.int({
         description: `How many at most, 1 to ${maxEvents}.`,
