@@ -55,6 +55,10 @@ export interface Call {
   readonly deadlineIsOurs?: boolean;
   /** The `Idempotency-Key` header as received. */
   readonly idempotencyKey?: string;
+  /** The key that a GraphQL input contains; with a header too, both must be the same key. */
+  readonly inputIdempotencyKey?: string;
+  /** Called before the call ends, when its outcome is that of an earlier call with its key. */
+  readonly onReplayed?: () => void;
   /**
    * The stream's cursor comes from a client that reconnects by itself. If the event at that cursor
    * ended the earlier stream, the new stream ends at once.

@@ -1,5 +1,6 @@
 import { UnderWayByName } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
+import type { Call } from "./core.ts";
 import { invalidFields } from "./validate.ts";
 
 /** A call under way: its answer, and whether its request may have been sent. */
@@ -9,6 +10,10 @@ export interface Run<Result> {
   readonly sent: () => boolean;
   /** Whether this process or another replica may have sent the request. */
   readonly perhapsSent: () => boolean;
+  /** Whether later calls with the key get the outcome too. */
+  readonly stored: () => boolean;
+  /** Whether the outcome is that of an earlier call with the key. */
+  readonly replayed: () => boolean;
 }
 
 /**
@@ -37,6 +42,7 @@ export function createSharedRuns(): SharedRuns {
       start: (signal: AbortSignal) => Run<Result>,
     ): Run<Result> {
       let joined = shared.get(id);
+      const isFirst = joined === undefined;
       if (joined && joined.fingerprint !== fingerprint) throw keyReused();
       if (!joined) {
         const abandon = new AbortController();
@@ -60,7 +66,7 @@ export function createSharedRuns(): SharedRuns {
       signal.addEventListener("abort", leave, { once: true });
       const done = () => signal.removeEventListener("abort", leave);
       run.answer.then(done, done);
-      return run as Run<Result>;
+      return { ...(run as Run<Result>), replayed: isFirst ? run.replayed : run.stored };
     },
   };
 }
@@ -73,21 +79,39 @@ interface SharedRun {
 }
 
 /**
- * Reads the key of an `Idempotency-Key` header: its plain text, or the text between the quotes of
- * the IETF draft's form, a String of RFC 8941.
- * @throws GatewayError INVALID_ARGUMENT for a header that is neither
+ * The key of a call, from its header or its input. Undefined for a call without one.
+ * @throws GatewayError INVALID_ARGUMENT for a text that is not a key, and for two different keys
  */
-export function readKey(header: string): string {
-  const quoted = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/.exec(header)?.[1];
+export function keyOf(
+  call: Pick<Call, "idempotencyKey" | "inputIdempotencyKey">,
+): string | undefined {
+  const ofHeader = readKey(call.idempotencyKey, headerName);
+  const ofInput = readKey(call.inputIdempotencyKey, inputName);
+  if (ofHeader !== undefined && ofInput !== undefined && ofHeader !== ofInput) {
+    const message = "is not the key of the Idempotency-Key header";
+    throw invalidFields([{ path: inputName, message }]);
+  }
+  return ofInput ?? ofHeader;
+}
+
+const headerName = "idempotency-key";
+/** Only GraphQL has it, so it has no spelling of the proto. */
+const inputName = "idempotencyKey";
+
+/**
+ * Reads a key: its plain text, or the text between the quotes of the IETF draft's form, a String of
+ * RFC 8941.
+ */
+function readKey(given: string | undefined, path: string): string | undefined {
+  if (given === undefined) return undefined;
+  const quoted = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/.exec(given)?.[1];
   if (quoted === undefined) {
-    if (/^[\x21-\x7e]{1,255}$/.test(header)) return header;
+    if (/^[\x21-\x7e]{1,255}$/.test(given)) return given;
   } else {
     const key = quoted.replace(/\\(.)/g, "$1");
     if (key.length >= 1 && key.length <= 255) return key;
   }
-  throw invalidFields([
-    { path: "idempotency-key", message: "must be 1 to 255 visible ASCII characters" },
-  ]);
+  throw invalidFields([{ path, message: "must be 1 to 255 visible ASCII characters" }]);
 }
 
 export function keyReused(): GatewayError {

@@ -21,7 +21,7 @@ import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
-import { createSharedRuns, keyReused, type Run, readKey } from "./idempotency.ts";
+import { createSharedRuns, keyOf, keyReused, type Run } from "./idempotency.ts";
 import { openOutcome, sealOutcome } from "./stored-answer.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 
@@ -103,19 +103,25 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     sending: SendOptions,
     intent: NewIntent,
   ): Run<MessageShape<Result>> {
-    const run = { sent: false, elsewhere: false };
+    const run: Progress = { sent: false, elsewhere: false, stored: false, replayed: false };
     const answer = attempt(moneyCall, sending, intent, run);
     const member = underWay.add(answer);
     const forget = () => member.leave();
     answer.then(forget, forget);
-    return { answer, sent: () => run.sent, perhapsSent: () => run.sent || run.elsewhere };
+    return {
+      answer,
+      sent: () => run.sent,
+      perhapsSent: () => run.sent || run.elsewhere,
+      stored: () => run.stored,
+      replayed: () => run.replayed,
+    };
   }
 
   async function attempt<Request extends DescMessage, Result extends DescMessage>(
     { call, answerSchema, externalId, send, entry }: MoneyCall<Request, Result>,
     sending: SendOptions,
     given: NewIntent,
-    run: { sent: boolean; elsewhere: boolean },
+    run: Progress,
   ): Promise<MessageShape<Result>> {
     const { account } = call.caller;
     const { begun, elapsedMs } = await begin(account, given, sending.signal, run);
@@ -124,14 +130,17 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       const { digest = "" } = given.key ?? {};
       const outcome = openOutcome(answers, answerSchema, begun.answer, digest);
       if (!outcome) throw lostOutcome(externalId);
+      run.stored = true;
+      run.replayed = true;
       if ("error" in outcome) throw outcome.error;
       return outcome.answer;
     }
     const { intent } = begun;
-    const sealed = (outcome: Parameters<typeof sealOutcome<Result>>[2]) =>
-      given.key
-        ? sealOutcome(keyringOf(account).answers, answerSchema, outcome, given.key.digest)
-        : Buffer.alloc(0);
+    const sealed = (outcome: Parameters<typeof sealOutcome<Result>>[2]) => {
+      if (!given.key) return Buffer.alloc(0);
+      run.stored = true;
+      return sealOutcome(keyringOf(account).answers, answerSchema, outcome, given.key.digest);
+    };
 
     const onSent = () => {
       // This process may have been suspended, and another replica may have concluded by now that
@@ -199,7 +208,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     account: string,
     intent: NewIntent,
     signal: AbortSignal,
-    run: { elsewhere: boolean },
+    run: Progress,
   ): Promise<{ begun: Extract<Begun, { kind: "started" | "keyAnswered" }>; elapsedMs: Stopwatch }> {
     const { externalId } = intent;
     let askedForLock = false;
@@ -236,11 +245,11 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     async run(moneyCall) {
       const { call, method, kind, externalId } = moneyCall;
       const intent: NewIntent = { id: randomUUID(), method, kind, externalId, leaseMs };
-      if (call.idempotencyKey === undefined) {
+      const key = keyOf(call);
+      if (key === undefined) {
         const run = start(moneyCall, sendOptions(call), intent);
         return unlessAbandoned(run, call.signal, externalId);
       }
-      const key = readKey(call.idempotencyKey);
       if (call.signal.aborted) throw errorOfAbort(call.signal);
       const { account } = call.caller;
       const id = JSON.stringify([account, method, key]);
@@ -257,13 +266,26 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
           { ...intent, key: { digest, otherDigests, fingerprints } },
         ),
       );
-      return unlessAbandoned(run, call.signal, externalId);
+      try {
+        return await unlessAbandoned(run, call.signal, externalId);
+      } finally {
+        if (run.replayed()) call.onReplayed?.();
+      }
     },
 
     async idle() {
       while (underWay.size > 0) await Promise.allSettled(underWay);
     },
   };
+}
+
+/** What is known of a call under way; see `Run`. */
+interface Progress {
+  sent: boolean;
+  /** The first call of the key is under way at another replica, which may have sent it. */
+  elsewhere: boolean;
+  stored: boolean;
+  replayed: boolean;
 }
 
 const moneyMethods = Object.keys(operations) as MoneyMethod[];

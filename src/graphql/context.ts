@@ -1,3 +1,4 @@
+import type { ExecutionResult } from "graphql";
 import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
 import type { Live } from "./live.ts";
@@ -54,7 +55,19 @@ export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
     deadlineIsOurs: true,
     ...(slot && { onWait: slot.leave }),
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    onReplayed() {
+      lifetime.isReplay = true;
+    },
   };
+}
+
+/** The result, which says in its extensions if a mutation got the outcome of an earlier call. */
+export function withReplay(
+  result: ExecutionResult,
+  { lifetime }: Pick<Surroundings, "lifetime">,
+): ExecutionResult {
+  if (!lifetime.isReplay) return result;
+  return { ...result, extensions: { ...result.extensions, idempotentReplayed: true } };
 }
 
 /** Discards cached reads: a mutation or a new event of a stream may have changed the values. */

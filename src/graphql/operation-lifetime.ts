@@ -8,6 +8,8 @@ export interface OperationLifetime {
   readonly requestId: string;
   readonly record: OperationRecord;
   readonly idempotencyKey: string | undefined;
+  /** Whether a mutation got the outcome of an earlier call with its key. */
+  isReplay: boolean;
   /** Aborts when the client goes away, and with a TimeoutError at the deadline. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
@@ -49,6 +51,7 @@ export function createLifetime(options: OperationLifetimeOptions): OperationLife
     requestId,
     record,
     idempotencyKey,
+    isReplay: false,
     slot,
     signal: controller.signal,
     deadlineMs: Date.now() + timeoutMs,

@@ -12,7 +12,7 @@ import {
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
-import type { Context, Surroundings } from "./context.ts";
+import { type Context, type Surroundings, withReplay } from "./context.ts";
 import { limits } from "./limits.ts";
 import { costOf } from "./operation-cost.ts";
 import { checkShape, tooComplex } from "./operation-shape.ts";
@@ -233,7 +233,9 @@ export function ambiguityOf(args: ExecutionArgs): readonly GraphQLError[] {
 export function executesByGraphqlJs(): GatewayPlugin {
   return {
     onExecute({ setExecuteFn }) {
-      setExecuteFn(executeOperation);
+      setExecuteFn(async (args) =>
+        withReplay(await executeOperation(args), args.contextValue as Surroundings),
+      );
     },
   };
 }

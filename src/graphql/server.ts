@@ -9,6 +9,7 @@ import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
+import { replayedHeader } from "../net/replayed-header.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -231,8 +232,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       caller = await identified;
       return caller;
     };
-    const addRateLimit = (headers: OutgoingHttpHeaders) => {
+    /** Adds what is known only after the operation. */
+    const addLateHeaders = (headers: OutgoingHttpHeaders) => {
       if (!caller) return;
+      if (lifetime.isReplay) headers[replayedHeader] = "true";
       Object.assign(headers, rateLimitHeaders(core.rateLimit(callOf(caller, lifetime))));
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
@@ -243,7 +246,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (ready) {
         whole = ready.whole;
         slot.leave();
-        addRateLimit(headers);
+        addLateHeaders(headers);
         exposeHeaders(headers, request.headers.origin, corsOrigins);
         await turnEnd();
         // With the length set, Node writes the head and a text body to the socket in one piece.
@@ -262,7 +265,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       slot.leave();
       exposeHeaders(headers, request.headers.origin, corsOrigins);
       if (!stream) {
-        addRateLimit(headers);
+        addLateHeaders(headers);
         return void response.writeHead(status, headers).end();
       }
       setHeaders(response, headers);
@@ -278,9 +281,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     slot.leave();
     const stream = streams.get(lifetime);
     if (stream) return await sendEventStream(answered, stream, response, heartbeats);
-    const budget: OutgoingHttpHeaders = {};
-    addRateLimit(budget);
-    setHeaders(response, budget);
+    const late: OutgoingHttpHeaders = {};
+    addLateHeaders(late);
+    setHeaders(response, late);
     // The rest of an abandoned body is never read, so no request may follow on this connection.
     if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
     await sendResponse(answered, response);

@@ -9,7 +9,7 @@ import { cutIfUnread, outletOf } from "./answer.ts";
 import { createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError, withErrorInfo } from "./errors.ts";
-import { type GatedCall, setGatedCall } from "./gated-call.ts";
+import { type GatedCall, idempotencyOf, setGatedCall } from "./gated-call.ts";
 import { incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
 import { pushOf } from "./pushed-events.ts";
@@ -73,7 +73,6 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
 
 function newCall(context: HandlerContext, caller: Caller, requestId: string): Call {
   const timeoutMs = context.timeoutMs();
-  const idempotencyKey = context.requestHeader.get("idempotency-key");
   const incoming = incomingOf(context.values);
   return {
     caller,
@@ -83,7 +82,7 @@ function newCall(context: HandlerContext, caller: Caller, requestId: string): Ca
     ...(incoming && { onWait: incoming.leave }),
     onFail: (error) => cutIfUnread(outletOf(context.values), error),
     ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
-    ...(idempotencyKey === null ? {} : { idempotencyKey }),
+    ...idempotencyOf(context.requestHeader.get("idempotency-key"), context.responseHeader),
     ...(incoming && context.method.methodKind !== "unary"
       ? { onOpen: () => incoming.sendHeaders(context.responseHeader), push: pushOf(context) }
       : {}),

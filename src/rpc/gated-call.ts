@@ -1,5 +1,6 @@
 import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Call } from "../core/core.ts";
+import { replayedHeader } from "../net/replayed-header.ts";
 import type { CallRecord } from "./call-record.ts";
 
 /** One request from the gate on: what the gate, the interceptor and the handler share. */
@@ -28,6 +29,18 @@ export function callOf(context: Pick<HandlerContext, "values">): Call {
   const { call } = gatedCallOf(context.values);
   if (!call) throw new Error("nobody was identified for this call");
   return call;
+}
+
+/**
+ * What a Call has of its `Idempotency-Key` header. The answer gets `idempotent-replayed: true` if
+ * it is that of an earlier call with the key.
+ */
+export function idempotencyOf(
+  idempotencyKey: string | null,
+  answerHeader: AnswerHeader,
+): Pick<Call, "idempotencyKey" | "onReplayed"> {
+  if (idempotencyKey === null) return {};
+  return { idempotencyKey, onReplayed: () => answerHeader.set(replayedHeader, "true") };
 }
 
 const key = createContextKey<GatedCall | undefined>(undefined, { description: "gated call" });

@@ -6,7 +6,7 @@ import {
   type UniversalHandler,
 } from "@connectrpc/connect/protocol";
 import type { Caller } from "../auth/caller.ts";
-import type { Call, Core } from "../core/core.ts";
+import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { plainAuthority, type RequestHead } from "../net/request-head.ts";
@@ -151,11 +151,6 @@ export function receiveBody(
 function tooLarge(readMaxBytes: number): ConnectError {
   const message = `message size is larger than configured readMaxBytes ${readMaxBytes}`;
   return new ConnectError(message, Code.ResourceExhausted);
-}
-
-export function idempotencyKeyOf(headers: IncomingHttpHeaders): Pick<Call, "idempotencyKey"> {
-  const idempotencyKey = textOf(headers, "idempotency-key");
-  return idempotencyKey === null ? {} : { idempotencyKey };
 }
 
 export function textOf(headers: IncomingHttpHeaders, name: string): string | null {

@@ -13,12 +13,11 @@ import { cutIfUnread, isOver } from "./answer.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
 import type { CallRecord } from "./call-record.ts";
 import { toConnectError } from "./errors.ts";
-import { setGatedCall } from "./gated-call.ts";
+import { idempotencyOf, setGatedCall } from "./gated-call.ts";
 import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import {
   beginRecord,
-  idempotencyKeyOf,
   isPlainPost,
   type MethodNames,
   methodsByPath,
@@ -66,7 +65,7 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
         ...callOn(answer),
         ...{ caller, signal: life.signal, requestId, transport: dialect.name },
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
-        ...idempotencyKeyOf(head.headers),
+        ...idempotencyOf(textOf(head.headers, "idempotency-key"), answer),
       };
       setRateLimit(answer, options.core, call);
       const maxBytes = options.readMaxBytes + envelopeBytes;

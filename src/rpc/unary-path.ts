@@ -11,12 +11,11 @@ import { binaryWriterOf } from "./binary-writer.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
 import type { CallRecord } from "./call-record.ts";
 import { toConnectError } from "./errors.ts";
-import { setGatedCall } from "./gated-call.ts";
+import { idempotencyOf, setGatedCall } from "./gated-call.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import { rateLimitOf } from "./rate-limit.ts";
 import {
   beginRecord,
-  idempotencyKeyOf,
   isPlainPost,
   type MethodNames,
   methodsByPath,
@@ -76,7 +75,7 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
         transport: dialect.name,
         onWait: slot.leave,
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
-        ...idempotencyKeyOf(headers),
+        ...idempotencyOf(textOf(headers, "idempotency-key"), answerHeader),
       };
       const maxBytes = dialect.maxBodyBytes(options.readMaxBytes);
       const body = head.bodyAtHand(maxBytes) ?? (await receive(head, maxBytes, options, slot));

@@ -165,6 +165,65 @@ test("a hundred callers with one key share one call and its answer", async () =>
   assert.equal(later.sends(), 0);
 });
 
+test("only a caller that gets the outcome of an earlier call is told so", async () => {
+  const calls = moneyCalls();
+  const told: string[] = [];
+  const run = (name: string, send: (options: SendOptions) => Promise<Payment>, key = "key") => {
+    const call = { ...callOf(undefined, key), onReplayed: () => told.push(name) };
+    return calls.run({ ...base, call, request: request(), send });
+  };
+  const unsent = pendingCall();
+  const failed = [run("unsent", unsent.send), run("joined unsent", unsent.send)];
+  await unsent.started;
+  unsent.fail(new GatewayError("UNAVAILABLE", "refused"));
+  for (const call of failed) await assert.rejects(call, { code: "UNAVAILABLE" });
+  const upstream = pendingCall();
+  const both = [run("first", upstream.send), run("joined", upstream.send)];
+  const { onSent } = await upstream.started;
+  onSent?.();
+  upstream.answer(payment("first"));
+  await Promise.all(both);
+  assert.deepEqual(told, ["joined"]);
+  await run("later", upstream.send);
+  assert.deepEqual(told, ["joined", "later"]);
+  const declines = async ({ onSent }: SendOptions) => {
+    onSent?.();
+    throw new GatewayError("FAILED_PRECONDITION", "declined");
+  };
+  await assert.rejects(run("declined", declines, "other"), { code: "FAILED_PRECONDITION" });
+  await assert.rejects(run("declined again", declines, "other"), { code: "FAILED_PRECONDITION" });
+  assert.deepEqual(told, ["joined", "later", "declined again"]);
+});
+
+test("a key in the input is the key of the header; two different ones are refused", async () => {
+  const calls = moneyCalls();
+  let sends = 0;
+  const send = async ({ onSent }: SendOptions) => {
+    onSent?.();
+    return payment(`answer ${++sends}`);
+  };
+  const run = (header: string | undefined, inputIdempotencyKey: string) => {
+    const call = { ...callOf(undefined, header), inputIdempotencyKey };
+    return calls.run({ ...base, call, request: request(), send });
+  };
+  await run("k", '"k"');
+  await run('"k"', "k");
+  await run(undefined, "k");
+  assert.equal(sends, 1);
+  for (const [header, input] of [
+    ["k", "other"],
+    [undefined, ""],
+    [undefined, "a b"],
+  ] as const) {
+    await assert.rejects(run(header, input), (error: GatewayError) => {
+      assert.equal(error.code, "INVALID_ARGUMENT");
+      assert.equal(error.details.fields?.[0]?.path, "idempotencyKey");
+      return true;
+    });
+  }
+  assert.equal(sends, 1);
+});
+
 test("without a key every call is sent", async () => {
   const calls = moneyCalls();
   let sends = 0;

@@ -88,6 +88,8 @@ export type ConfirmPaymentInput = {
   currency?: string | null | undefined;
   /** The payment's externalId. */
   externalId: string;
+  /** Makes a repeat safe for 24 hours: the same key with the same input gets the first answer again, with `idempotentReplayed: true` in the `extensions` of the result. 1 to 255 visible ASCII characters. Over HTTP the header `Idempotency-Key` does the same; over WebSocket, and behind a router, only this does. If both are given, they must be the same key. */
+  idempotencyKey?: string | null | undefined;
   /** The merchant's own text, returned as it is; at most 16,384 bytes. */
   payload?: string | null | undefined;
   /** When to answer. With an Idempotency-Key, repeats may ask for another one: they are told today's state. */
@@ -114,6 +116,8 @@ export type CreatePaymentInput = {
   externalId: string;
   /** The customer's browser. */
   fingerprint?: FingerprintInput | null | undefined;
+  /** Makes a repeat safe for 24 hours: the same key with the same input gets the first answer again, with `idempotentReplayed: true` in the `extensions` of the result. 1 to 255 visible ASCII characters. Over HTTP the header `Idempotency-Key` does the same; over WebSocket, and behind a router, only this does. If both are given, they must be the same key. */
+  idempotencyKey?: string | null | undefined;
   /** Whether to prepare for `createRecurrentPayment`: the answer then has a recurrentId. */
   initRecurrentPayment?: boolean | null | undefined;
   /** The customer's IPv4 address. Also in `customer`. */
@@ -150,6 +154,8 @@ export type CreateRecurrentPaymentInput = {
   delegateApiKey?: string | null | undefined;
   /** The merchant's own id of this payment. */
   externalId: string;
+  /** Makes a repeat safe for 24 hours: the same key with the same input gets the first answer again, with `idempotentReplayed: true` in the `extensions` of the result. 1 to 255 visible ASCII characters. Over HTTP the header `Idempotency-Key` does the same; over WebSocket, and behind a router, only this does. If both are given, they must be the same key. */
+  idempotencyKey?: string | null | undefined;
   /** The merchant's own text, returned as it is; at most 16,384 bytes. */
   payload?: string | null | undefined;
   /** From the details of the earlier payment. */
@@ -586,6 +592,8 @@ export type RecipientWalletOptionInput = {
 
 /** A payout to make. */
 export type RequestPayoutInput = {
+  /** Makes a repeat safe for 24 hours: the same key with the same input gets the first answer again, with `idempotentReplayed: true` in the `extensions` of the result. 1 to 255 visible ASCII characters. Over HTTP the header `Idempotency-Key` does the same; over WebSocket, and behind a router, only this does. If both are given, they must be the same key. */
+  idempotencyKey?: string | null | undefined;
   /** What to pay out. */
   order: PayoutOrderInput;
   /** Who pays. */

@@ -23,9 +23,7 @@ export type PayResult = NonNullable<PayMutation["createPayment"]>;
 export function usePay() {
   const [{ fetching }, run] = useMutation(PayDocument);
   const pay = async (input: CreatePaymentInput, idempotencyKey: string): Promise<PayResult> => {
-    const headers = { "idempotency-key": idempotencyKey };
-    const waiting = { waitUntil, ...input };
-    const { data, error } = await run({ input: waiting }, { fetchOptions: { headers } });
+    const { data, error } = await run({ input: { waitUntil, ...input, idempotencyKey } });
     if (!data?.createPayment) throw error ?? new Error("the gateway gave no answer");
     return data.createPayment;
   };

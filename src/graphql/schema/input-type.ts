@@ -16,7 +16,7 @@ import { decimal, http_url } from "../../gen/payments/v1/rules_pb.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef } from "./enums.ts";
-import { isHidden, nestsOneof } from "./input.ts";
+import { isHidden, movesMoney, nestsOneof } from "./input.ts";
 
 /**
  * Defines the GraphQL input type of a message, and of all messages in it. Fields, their comments,
@@ -54,11 +54,25 @@ const descriptions: Readonly<Record<string, string>> = {
   RecipientPaymentMethodDetailsInput: "The recipient's account or card: exactly one of these.",
 };
 
+/** The key of a call that moves money is no field of its request: RPC has a header for it. */
+const idempotencyKey: InputField = {
+  name: "idempotencyKey",
+  type: "String",
+  required: false,
+  description:
+    "Makes a repeat safe for 24 hours: the same key with the same input gets the first answer " +
+    "again, with `idempotentReplayed: true` in the `extensions` of the result. 1 to 255 visible " +
+    "ASCII characters. Over HTTP the header `Idempotency-Key` does the same; over WebSocket, and " +
+    "behind a router, only this does. If both are given, they must be the same key.",
+};
+
 function define(desc: DescMessage): InputRef {
   const name = inputName(desc);
   const fields = desc.fields.filter((field) => !isHidden(field));
   if (!nestsOneof(desc)) {
-    return defineInput(name, desc, fields.map(inputField), desc.oneofs.length > 0);
+    const all = fields.map(inputField);
+    if (movesMoney(desc)) all.push(idempotencyKey);
+    return defineInput(name, desc, all, desc.oneofs.length > 0);
   }
   const oneofs = desc.oneofs.map((oneof) => {
     const members = fields.filter((field) => field.oneof === oneof).map(inputField);

@@ -18,6 +18,12 @@ export interface MutationOptions<Desc extends DescMessage, Success extends objec
   run(core: Core, request: MessageShape<Desc>, call: Call): Promise<Success>;
 }
 
+/** The call, with the Idempotency-Key of its input. */
+function withKey(call: Call, { idempotencyKey }: Readonly<Record<string, unknown>>): Call {
+  if (typeof idempotencyKey !== "string") return call;
+  return { ...call, inputIdempotencyKey: idempotencyKey };
+}
+
 type SuccessRef<Success> = ObjectRef<typeof builder.$inferSchemaTypes, Success>;
 
 /**
@@ -43,8 +49,9 @@ export function mutation<Desc extends DescMessage, Success extends object>(
       resolve: async (_, { input }, context): Promise<never> => {
         renewLoaders(context);
         try {
-          const message = toMessage(request, input as Record<string, unknown>);
-          const answer = await run(context.core, message, context.call);
+          const given = input as Readonly<Record<string, unknown>>;
+          const message = toMessage(request, given);
+          const answer = await run(context.core, message, withKey(context.call, given));
           if (about) context.loaders.name(answer as never, about(message));
           return answer as never;
         } catch (error) {

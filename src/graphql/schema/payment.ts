@@ -154,7 +154,7 @@ mutation("createPayment", {
   description:
     "Creates a payment. Any number of attempts may use the same externalId until one succeeds. A " +
     "decline is a `PaymentServiceError` or a `Payment` with the status FAILURE; the `action` of a " +
-    "payment tells what the customer has to do next. The header `Idempotency-Key` makes a repeat safe.",
+    "payment tells what the customer has to do next. `idempotencyKey` makes a repeat safe.",
   request: CreatePaymentRequestSchema,
   success: Payment,
   about: ({ externalId }) => externalId,
@@ -163,7 +163,7 @@ mutation("createPayment", {
 
 mutation("createRecurrentPayment", {
   description:
-    "Charges the payer of an earlier payment again. The header `Idempotency-Key` makes a repeat safe.",
+    "Charges the payer of an earlier payment again. `idempotencyKey` makes a repeat safe.",
   request: CreateRecurrentPaymentRequestSchema,
   success: Payment,
   about: ({ externalId }) => externalId,
@@ -172,8 +172,8 @@ mutation("createRecurrentPayment", {
 
 mutation("confirmPayment", {
   description:
-    "Transfers the funds of a payment that was made with `confirm: false`. The header " +
-    "`Idempotency-Key` makes a repeat safe.",
+    "Transfers the funds of a payment that was made with `confirm: false`. " +
+    "`idempotencyKey` makes a repeat safe.",
   request: ConfirmPaymentRequestSchema,
   success: Payment,
   about: ({ externalId }) => externalId,

@@ -89,8 +89,7 @@ builder.queryField("payout", (t) =>
 );
 
 mutation("requestPayout", {
-  description:
-    "Requests a payout to a card or in cash. The header `Idempotency-Key` makes a repeat safe.",
+  description: "Requests a payout to a card or in cash. `idempotencyKey` makes a repeat safe.",
   request: RequestPayoutRequestSchema,
   success: Payout,
   about: ({ order }) => order?.externalId ?? "",

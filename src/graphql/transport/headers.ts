@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { rateLimitHeaderNames } from "../../net/rate-limit-headers.ts";
+import { replayedHeader } from "../../net/replayed-header.ts";
 
 /** The headers of every response of this edge. */
 export function answerHeaders(corsOrigins: readonly string[]): OutgoingHttpHeaders {
@@ -39,6 +40,6 @@ export const cors = {
   // The page sends credentials in headers that it sets. Cookies are never read.
   credentials: false,
   methods: ["GET", "POST"],
-  exposedHeaders: [...rateLimitHeaderNames, "retry-after", "x-request-id"],
+  exposedHeaders: [...rateLimitHeaderNames, replayedHeader, "retry-after", "x-request-id"],
   maxAge: 600,
 };
