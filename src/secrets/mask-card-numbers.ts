@@ -3,18 +3,19 @@
  * its first six and last four digits. The digits may be grouped (`4111 1111 1111 1111`) by up to
  * two spaces of any kind, dashes, dots, underscores or the plus signs of a form. A longer run
  * without groups is masked in the same way, without the check.
+ * @param minDigits of the shortest number that is masked, 12 to 19
  */
-export function maskCardNumbers(text: string): string {
-  return text.replace(digitRun, maskRun);
+export function maskCardNumbers(text: string, minDigits = shortest): string {
+  return text.replace(digitRun, (run: string) => maskRun(run, minDigits));
 }
 
 const digitRun =
   /\d(?:[ \t._+\u00ad\u00a0\u00b7\u2000-\u200d\u202f\u205f\u2060\u3000\u2010-\u2015\u2212\ufeff-]{0,2}\d){11,}/g;
 const maxDigits = 19;
-const minDigits = 12;
+const shortest = 12;
 
 /** A run may hold more digits than a card number (`4111 1111 1111 1111 12`): checks its groups. */
-function maskRun(run: string): string {
+function maskRun(run: string, minDigits: number): string {
   const groups = [...run.matchAll(/\d+/g)].map((match) => ({
     digits: match[0],
     start: match.index,
@@ -24,7 +25,7 @@ function maskRun(run: string): string {
   let masked = "";
   let at = 0;
   for (let first = 0; first < groups.length; first++) {
-    const last = lastOfCardNumber(digits, first);
+    const last = lastOfCardNumber(digits, first, minDigits);
     if (last === undefined) continue;
     const { start } = groups[first]!;
     const { end } = groups[last]!;
@@ -36,7 +37,11 @@ function maskRun(run: string): string {
 }
 
 /** The last group of the longest card number that begins with the group `first`. */
-function lastOfCardNumber(groups: readonly string[], first: number): number | undefined {
+function lastOfCardNumber(
+  groups: readonly string[],
+  first: number,
+  minDigits: number,
+): number | undefined {
   let digits = groups[first]!;
   if (digits.length > maxDigits) return first;
   let last: number | undefined;

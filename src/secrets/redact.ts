@@ -63,27 +63,35 @@ function redactValue(value: unknown, rules: Rules, name = ""): unknown {
   if (typeof value === "string") {
     return isIdentifier ? value : redactText(value, { ...rules, prose: false });
   }
-  // The items of a list have the name of the list.
-  if (Array.isArray(value)) return value.map((item) => redactValue(item, rules, name));
+  // The items of a list have the name of the list, or that of the item before: `["cvv", "123"]`.
+  if (Array.isArray(value)) {
+    return value.map((item, at) =>
+      namesSecret(value[at - 1], rules) ? mask : redactValue(item, rules, name),
+    );
+  }
   if (typeof value !== "object") return value;
   const members = Object.entries(value);
   // `{"name": "cvv", "value": "123"}`
   const named = members.some(
     ([key, member]) =>
-      /^(?:name|key|field|id)$/i.test(key) && typeof member === "string" && rules.isSecret(member),
+      /^(?:name|key|field|id|type|label|title)$/i.test(key) && namesSecret(member, rules),
   );
   return Object.fromEntries(
     members.map(([key, member]) => [
       maskCardNumbers(key),
-      named && /^(?:value|values|data|content)$/i.test(key)
+      named && /^(?:value|values|data|content|text)$/i.test(key)
         ? mask
         : redactValue(member, rules, key),
     ]),
   );
 }
 
+function namesSecret(value: unknown, { isSecret }: Rules): boolean {
+  return typeof value === "string" && isSecret(value);
+}
+
 interface TextRules extends Rules {
-  /** Whether a mere space may separate a name from its value. */
+  /** Whether a mere space may separate a name from its value, even if that has no digit. */
   readonly prose: boolean;
 }
 
@@ -92,6 +100,8 @@ const names = /(?:[\w.[\]-]|%[0-9A-Fa-f]{2})+/g;
 /** What separates a name from its value: the name's closing quote, then `:`, `=` or `>`. */
 const separator = /\s*(?:\\*["']\s*)?(?:[:=>]|%3[aAdD])>?\s*/y;
 const space = /[^\S\r\n]+/y;
+/** `CVV 123`, `the pin code is 1234` */
+const spaceBeforeDigit = /[^\S\r\n]+(?:(?:is|was|code|number|no\.?)[^\S\r\n]+){0,3}(?=\d)/iy;
 /** The quote that opens a value; it may itself be escaped. */
 const quote = /\\*["']/y;
 const quoted = { '"': /(?:[^"\\]|\\[\s\S])*/y, "'": /(?:[^'\\]|\\[\s\S])*/y } as const;
@@ -106,6 +116,7 @@ function redactText(text: string, { isSecret, prose }: TextRules): string {
     if (!partsOf(found[0]).some(isSecret)) continue;
     const from =
       skip(separator, text, names.lastIndex) ??
+      skip(spaceBeforeDigit, text, names.lastIndex) ??
       (prose ? skip(space, text, names.lastIndex) : undefined);
     if (from === undefined) continue;
     const end = endOfValue(text, from);

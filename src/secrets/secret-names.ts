@@ -20,7 +20,10 @@ export function isSecretName(name: string): boolean {
     .filter((word) => word !== "");
   if (contractNames.has(words.join(""))) return true;
   return words.some(
-    (word, index) => secretWords.has(word) || secretWords.has(`${word}${words[index + 1] ?? ""}`),
+    (word, index) =>
+      secretWords.has(word) ||
+      secretWords.has(`${word}${words[index + 1] ?? ""}`) ||
+      verificationCode.test(word),
   );
 }
 
@@ -36,10 +39,14 @@ export function unescaped(text: string): string {
 /** No real name is longer: of a longer one only the end is checked. */
 const maxNameLength = 200;
 
+/** Card verification codes also stand in longer words (`cardcvv`, `CVVCode`). */
+const verificationCode = /cvv|cvc|securitycode|cardcode/;
+
 /** Words, or two words in a row, in common names of card data, credentials and signatures. */
 const secretWords: ReadonlySet<string> = new Set([
   ...["pan", "ccnumber", "cardnumber", "fullnumber", "accountnumber", "iban"],
-  ...["cvv", "cvv2", "cvc", "cvc2", "csc", "cid", "cvn", "pin", "pinblock", "cryptogram"],
+  ...["csc", "cid", "cvn", "cvn2", "cvd", "cav", "cav2", "pin", "pinblock", "cryptogram"],
+  ...["securitycode", "cardcode", "verificationcode", "verificationvalue"],
   ...["track1", "track2", "track3", "trackdata", "expiry", "expdate", "expmonth", "expyear"],
   ...["token", "accesstoken", "refreshtoken", "jwt", "bearer", "cookie", "authorization"],
   ...["password", "passwd", "pwd", "passphrase", "passcode", "otp", "secret", "credentials"],

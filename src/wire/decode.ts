@@ -131,8 +131,8 @@ interface PlannedField {
   readonly member: string;
   readonly property: string;
   readonly oneofCase: string | undefined;
-  /** The field takes a string unchanged. Most fields do, so these skip the call of `read`. */
-  readonly text: boolean;
+  /** Strings of up to this length are taken unchanged, without the call of `read`. */
+  readonly asItIsTo: number;
   readonly read: Read;
 }
 
@@ -154,12 +154,13 @@ function planOf(desc: DescMessage): Plan {
 }
 
 function plannedField(field: WireField): PlannedField {
-  const read = field.freeText ? readFreeText : reader(field.type);
+  const { maskFromDigits: digits = Number.POSITIVE_INFINITY } = field;
+  const read = field.maskFromDigits === undefined ? reader(field.type) : maskedReader(digits);
   return {
     member: field.member,
     property: field.property,
     oneofCase: field.oneofCase,
-    text: !field.list && !field.freeText && textKinds.has(field.type.kind),
+    asItIsTo: !field.list && textKinds.has(field.type.kind) ? digits - 1 : -1,
     read: field.list ? listReader(read) : read,
   };
 }
@@ -181,10 +182,10 @@ function messageOf(
   for (const property of plan.lists) message[property] = [];
   for (const property of plan.oneofs) message[property] = { case: undefined };
 
-  for (const { member, property, oneofCase, text, read } of plan.fields) {
+  for (const { member, property, oneofCase, asItIsTo, read } of plan.fields) {
     const value = json[member];
     if (value === undefined || value === null) continue;
-    const asItIs = text && typeof value === "string" && value.isWellFormed();
+    const asItIs = typeof value === "string" && value.length <= asItIsTo && value.isWellFormed();
     const result = asItIs ? value : read(value, walk, here, member);
     if (result === undefined) continue;
     if (oneofCase === undefined) {
@@ -224,10 +225,17 @@ const readText: Read = (value, walk, parent, key) => {
   return plainDecimal(walk.numberText(parent, key)) ?? walk.fault(parent, key);
 };
 
-const readFreeText: Read = (value, walk, parent, key) => {
-  const text = readText(value, walk, parent, key) as string | undefined;
-  return text === undefined ? undefined : maskCardNumbers(text);
-};
+/** Reads a text in which card numbers are masked. A phone number has its plus sign and stays. */
+function maskedReader(minDigits: number): Read {
+  return (value, walk, parent, key) => {
+    const text = readText(value, walk, parent, key) as string | undefined;
+    if (text === undefined || text.length < minDigits || phoneNumber.test(text)) return text;
+    return maskCardNumbers(text, minDigits);
+  };
+}
+
+/** E.164: at most 15 digits. */
+const phoneNumber = /^\+\d{7,15}$/;
 
 const readBool: Read = (value, walk, parent, key) =>
   typeof value === "boolean" ? value : walk.fault(parent, key);

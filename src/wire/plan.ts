@@ -8,6 +8,7 @@ import {
 } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
 import { wire, wire_value } from "../gen/payments/v1/options_pb.ts";
+import { isSecret } from "../secrets/secret-fields.ts";
 
 /** What a JSON member holds. */
 export type WireType =
@@ -30,8 +31,12 @@ export interface WireField {
   readonly oneofCase?: string;
   readonly list: boolean;
   readonly type: WireType;
-  /** A free text, which may contain anything, card numbers included. */
-  readonly freeText: boolean;
+  /**
+   * Digits of the shortest number that is masked as a card's in this text: 12 in a free text, else
+   * 13, since phone numbers and IP addresses have 12. Undefined for what is read exactly, and for
+   * secrets, which are stored encrypted.
+   */
+  readonly maskFromDigits: number | undefined;
   /** What the property holds while unset; undefined for a property that is absent then. */
   readonly unset: "" | 0 | 0n | false | undefined;
 }
@@ -58,7 +63,7 @@ export function wireTexts(desc: DescEnum): Array<{ number: number; text: string 
 }
 
 function wireField(field: DescField): WireField {
-  const { number, name, freeText } = getOption(field, wire);
+  const { number, name, freeText, exact } = getOption(field, wire);
   const type = wireType(field, number);
   const list = field.fieldKind === "list";
   const implicit = field.presence === FeatureSet_FieldPresence.IMPLICIT;
@@ -68,7 +73,8 @@ function wireField(field: DescField): WireField {
     ...(field.oneof && { oneofCase: field.localName }),
     list,
     type,
-    freeText,
+    maskFromDigits:
+      type.kind !== "string" || exact || isSecret(field) ? undefined : freeText ? 12 : 13,
     unset: implicit && !list ? unset[type.kind] : undefined,
   };
 }

@@ -20,7 +20,8 @@ export class WireError extends Error {
 
 /**
  * Reads a JSON body of the REST interface into a message. Null is absent, unknown members are
- * ignored, a number in a text field keeps its digits, card numbers in free texts are masked. A
+ * ignored, a number in a text field keeps its digits, card numbers are masked but in secret fields
+ * and those that the proto marks as exact. A
  * field whose value is of an unexpected type stays unset, is reported to `onFault`, and is noted as
  * one of the message's unread fields.
  * @throws WireError when the text is not a JSON object.

@@ -63,6 +63,45 @@ test("values of secret members are masked, also in broken JSON", () => {
   assert.equal(JSON.parse(redact('{"status": "pending"}')).status, "pending");
 });
 
+test("card verification codes are masked under every name, and in texts", () => {
+  for (const text of [
+    ...["cvv", "CVV2", "cvvCode", "cardcvv", "card_cvc", "cvvcode", "CVVCode", "i_cvv", "icvv"],
+    ...["security_code", "securityCode", "cardSecurityCode", "securitycode", "card_code"],
+    ...["verification_value", "cardVerificationCode", "cav2", "cvd", "CVN", "cid", "CSC"],
+  ].flatMap((name) => [
+    `{"${name}": "987"}`,
+    `{"${name}": 987}`,
+    `{"card": {"${name}": {"v": 987}}}`,
+    `{"type": "${name}", "value": "987"}`,
+    `{"label": "${name}", "text": 987}`,
+    `{"fields": ["${name}", "987"]}`,
+    `{"fields": [["${name}", 987]]}`,
+    `{"cut": 1, "${name}": "987`,
+    `${name}=987&a=1`,
+  ])) {
+    const result = redact(text);
+    assert.doesNotMatch(result, /987/, text);
+    assert.ok(result.includes(mask), text);
+  }
+  for (const text of [
+    "CVV 987",
+    "cvc: 987",
+    "the cvv is 987.",
+    "CVV2 code 987",
+    "Cvv number 987",
+  ]) {
+    assert.doesNotMatch(redact(`{"note": "${text}"}`), /987/, text);
+  }
+  for (const text of [
+    '{"code": "987", "promo_code": "987", "security": "987", "verification": "987"}',
+    '{"type": "card", "value": "987"}',
+    '{"note": "the token expired at 9, code 987"}',
+    '{"fields": ["amount", "987"]}',
+  ]) {
+    assert.deepEqual(JSON.parse(redact(text)), JSON.parse(text));
+  }
+});
+
 test("values of members that isIdentifier accepts are not masked", () => {
   const isIdentifier = (name: string) => name.endsWith("_id");
   const text = `{"external_id": "${number}", "note": "${number}"}`;

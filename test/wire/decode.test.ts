@@ -6,6 +6,8 @@ import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { isSecret } from "../../src/secrets/secret-fields.ts";
+import { wireFields } from "../../src/wire/plan.ts";
 import { decode, decodeList, WireError } from "../../src/wire/wire.ts";
 
 interface Case {
@@ -390,4 +392,108 @@ function valueAt(message: Message, path: string): unknown {
     value = (value as Record<string, unknown> | undefined)?.[step];
   }
   return value;
+}
+
+describe("card numbers", () => {
+  const number = "4111111111111111";
+
+  /** Paths of all text fields, in JSON names. */
+  function textPaths(desc: DescMessage): string[] {
+    return wireFields(desc).flatMap(({ member, type }) => {
+      if (type.kind === "message") return textPaths(type.desc).map((path) => `${member}.${path}`);
+      return type.kind === "string" || type.kind === "number" ? [member] : [];
+    });
+  }
+
+  function isSecretPath(desc: DescMessage, path: string): boolean {
+    const [first, ...others] = path.split(".");
+    const field = desc.fields.find(({ name }) => name === first);
+    if (!field) throw new Error(path);
+    if (others.length === 0) return isSecret(field);
+    return field.message !== undefined && isSecretPath(field.message, others.join("."));
+  }
+
+  /** A body that holds the text in every text field. */
+  function bodyOf(desc: DescMessage, text: unknown): Record<string, unknown> {
+    const members = wireFields(desc).flatMap(({ member, type }): [string, unknown][] => {
+      if (type.kind === "message") return [[member, bodyOf(type.desc, text)]];
+      return type.kind === "string" || type.kind === "number" ? [[member, text]] : [];
+    });
+    return Object.fromEntries(members);
+  }
+
+  const exact = new Map<DescMessage, string[]>([
+    [
+      PaymentSchema,
+      [
+        ...["external_id", "unified_external_id", "batch_external_id", "id", "project_id"],
+        ...["action.value", "receipt_url", "customer.external_id"],
+        ...[
+          "details.amount",
+          "details.fee.amount",
+          "details.payload",
+          "details.mid",
+          "details.rrn",
+        ],
+        ...["details.payment_id", "details.transaction_id", "details.operation_id"],
+        ...["details.billing_order_id", "details.gateway_order_id", "details.recurrent_id"],
+        ...["details.subscription_id"],
+        ...["details.fiscalization.fiscal_id", "details.fiscalization.fiscal_url"],
+      ],
+    ],
+    [
+      PayoutSchema,
+      [
+        ...["external_id", "transaction_id", "partner_key_id", "payer_account.entity_id"],
+        ...["original_amount", "payer_amount", "payer_outer_fee", "recipient_amount"],
+        ...["recipient_user.external_id", "recipient_user.rid"],
+      ],
+    ],
+  ]);
+
+  for (const [schema, kept] of exact) {
+    for (const [text, masked] of [
+      [number, "411111******1111"],
+      [`Ada ${number}`, "Ada 411111******1111"],
+      ["4111 1111-1111.1111", "4111 11**-****.1111"],
+      [`+${number}`, "+411111******1111"],
+    ] as const) {
+      it(`${text} is masked in each text of a ${schema.name} but ids, amounts and addresses`, () => {
+        const message = decode(schema, JSON.stringify(bodyOf(schema, text)));
+        for (const path of textPaths(schema)) {
+          const held = pick(message, path);
+          const isKept = kept.includes(path) || isSecretPath(schema, path);
+          assert.equal(held, isKept ? text : masked, path);
+        }
+        assert(textPaths(schema).length > kept.length + 10);
+      });
+    }
+  }
+
+  it("a number that is sent as one is masked too", () => {
+    const { customer } = decode(PaymentSchema, `{"customer":{"last_name":${number}}}`);
+    assert.equal(customer?.lastName, "411111******1111");
+  });
+
+  it("phone numbers, IP addresses and other digits stay as they are", () => {
+    for (const [member, text] of [
+      ["phone", "+8613800138002"],
+      ["phone", "380441234560"],
+      ["ip_address", "100.100.100.104"],
+      ["browser_user_agent", "Mozilla/5.0 (X11) Chrome/120.0.6099.210 Safari/537.36"],
+      ["last_name", "4111111111111112"],
+    ] as const) {
+      const body = JSON.stringify({ customer: { [member]: text } });
+      const property = member.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+      assert.equal(pick(decode(PaymentSchema, body), `customer.${property}`), text);
+    }
+  });
+});
+
+/** The value at a path of JSON names. */
+function pick(message: Message, path: string): unknown {
+  return path
+    .replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+    .split(".")
+    .reduce<unknown>((value, key) => (value as Record<string, unknown>)?.[key], message);
 }

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/options.proto.
  */
 export const file_payments_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MSJFCgRXaXJlEg4KBm51bWJlchgBIAEoCBIMCgRvbWl0GAIgASgIEgwKBG5hbWUYAyABKAkSEQoJZnJlZV90ZXh0GAQgASgIOkYKBHdpcmUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNGGAyABKAsyES5wYXltZW50cy52MS5XaXJlUgR3aXJlOkIKCndpcmVfdmFsdWUSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxjRhgMgASgJUgl3aXJlVmFsdWU6NgoFc2NvcGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjRhgMgASgJUgVzY29wZTpBCgttb3Zlc19tb25leRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNKGAyABKAhSCm1vdmVzTW9uZXk6PAoIZW5kcG9pbnQSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjThgMgASgJUghlbmRwb2ludGIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MSJUCgRXaXJlEg4KBm51bWJlchgBIAEoCBIMCgRvbWl0GAIgASgIEgwKBG5hbWUYAyABKAkSEQoJZnJlZV90ZXh0GAQgASgIEg0KBWV4YWN0GAUgASgIOkYKBHdpcmUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNGGAyABKAsyES5wYXltZW50cy52MS5XaXJlUgR3aXJlOkIKCndpcmVfdmFsdWUSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxjRhgMgASgJUgl3aXJlVmFsdWU6NgoFc2NvcGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjRhgMgASgJUgVzY29wZTpBCgttb3Zlc19tb25leRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNKGAyABKAhSCm1vdmVzTW9uZXk6PAoIZW5kcG9pbnQSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjThgMgASgJUghlbmRwb2ludGIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * How a field is written in the REST interface, where that differs from "a JSON
@@ -44,11 +44,21 @@ export type Wire = Message<"payments.v1.Wire"> & {
   name: string;
 
   /**
-   * A free text of the payments service's: card numbers in it are masked when it is read.
+   * A free text of the payments service's: numbers of 12 digits, too, that may be those
+   * of cards are masked when it is read.
    *
    * @generated from field: bool free_text = 4;
    */
   freeText: boolean;
+
+  /**
+   * Read exactly as the service sent it: an id that is compared or given back, an amount,
+   * an address, the merchant's own payload. In any other text that is not secret, what
+   * looks like a card number is masked when it is read.
+   *
+   * @generated from field: bool exact = 5;
+   */
+  exact: boolean;
 };
 
 /**
