@@ -82,12 +82,14 @@ for (const [why, text, message] of refusals) {
 }
 
 test("a changed file revokes removed and changed keys, adds new ones and keeps the others", async (t) => {
-  const [stays, goes, changes, comes] = [newKey(), newKey(), newKey(), newKey()];
+  const [stays, goes, changes] = [newKey(), newKey(), newKey()];
+  const [narrows, comes] = [newKey(), newKey()];
   const scopes = ["payments:read"];
   const first = [
     { name: "stays", key: stays, scopes },
     { name: "goes", key: goes, scopes },
     { name: "changes", key: changes, scopes },
+    { name: "narrows", key: narrows, scopes, merchants: ["market", "shop"] },
   ];
   const path = files.write("reloaded", keysText(first));
   const reloaded = Promise.withResolvers<void>();
@@ -99,26 +101,28 @@ test("a changed file revokes removed and changed keys, adds new ones and keeps t
     intervalMs: 5,
   });
   t.after(() => keys.close());
-  const before = [stays, goes, changes].map((key) => keys.find(key)?.revoked);
+  const before = [stays, goes, changes, narrows].map((key) => keys.find(key)?.revoked);
 
   files.write(
     "reloaded",
     keysText([
       { name: "stays", key: stays, scopes },
       { name: "changes", key: changes, scopes: ["events:read"] },
+      { name: "narrows", key: narrows, scopes, merchants: ["market"] },
       { name: "comes", key: comes, scopes },
     ]),
   );
   await reloaded.promise;
   assert.deepEqual(
     before.map((signal) => signal?.aborted),
-    [false, true, true],
+    [false, true, true, true],
   );
   const reason = before[1]?.reason;
   assert.ok(reason instanceof GatewayError && reason.code === "UNAUTHENTICATED");
   assert.equal(keys.find(goes), undefined);
   assert.equal(keys.find(comes)?.name, "key:comes");
   assert.deepEqual([...(keys.find(changes)?.scopes ?? [])], ["events:read"]);
+  assert.deepEqual([...(keys.find(narrows)?.merchants ?? [])], ["market"]);
   assert.equal(keys.find(changes)?.revoked?.aborted, false);
 });
 

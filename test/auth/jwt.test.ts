@@ -172,6 +172,36 @@ test("a good token's signature is checked once, until the keys change", async ()
   assert.equal(checks, 4, "while the keys are in doubt, nothing is remembered");
 });
 
+test("a token that is being checked while the keys change is checked again with the new ones", async () => {
+  let version = 1;
+  let known = [es.jwk];
+  const [checking, changed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const remembering = createReadJwt({
+    keys: {
+      version: () => version,
+      async keyOf(header, token) {
+        const old = createLocalJWKSet({ keys: known });
+        if (header?.kid === "es") {
+          checking.resolve();
+          await changed.promise;
+        }
+        return old(header, token);
+      },
+    },
+    issuer,
+    audience,
+    customerClaim: "customer_external_id",
+  });
+  const token = await signToken(es);
+  const early = remembering(token);
+  await checking.promise;
+  [version, known] = [2, [ed.jwk]];
+  await remembering(await signToken(ed));
+  changed.resolve();
+  assert.equal((await early).name, "jwt:backend", "checked with the keys of its arrival");
+  await assert.rejects(remembering(token), { code: "UNAUTHENTICATED" });
+});
+
 test("a remembered token is refused from its expiry on, and a tampered one always", async (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const token = await signToken(es, { exp: now() + 60 });

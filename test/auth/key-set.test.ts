@@ -80,6 +80,24 @@ test("if the issuer is unreachable, the last key set stays in use, and no token 
   await assert.rejects(read(await signToken(second)), codeOf("UNAVAILABLE"));
 });
 
+test("a key set that is too old is not used, also not for a token that was read before", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
+  const jwks = await startIssuer(t, [first.jwk]);
+  const staleMs = 60_000;
+  const read = readWith(
+    remoteKeySet({ url: jwks.url, onProblem() {}, staleMs, refreshMs: staleMs, cooldownMs: 0 }),
+  );
+  const token = await signToken(first);
+  await read(token);
+  jwks.down = true;
+  t.mock.timers.tick(staleMs - 1);
+  await read(token);
+  t.mock.timers.tick(1);
+  await assert.rejects(read(token), codeOf("UNAVAILABLE"));
+  jwks.down = false;
+  await read(token);
+});
+
 test("a file of keys is read again when it changes", async (t) => {
   const text = (...keys: JWK[]) => JSON.stringify({ keys });
   const reloaded = Promise.withResolvers<void>();
