@@ -168,7 +168,6 @@ class WatchEnd {
     if (!this.#request.untilFinal) return true;
     if (this.#isDue || isFinal(event) || endingOutcomes.has(event.callOutcome)) return false;
     this.#place = event.cursor;
-    if (isPaying(event)) this.#last = undefined;
     return true;
   }
 
@@ -194,7 +193,12 @@ class WatchEnd {
 
   async #isOver(): Promise<boolean> {
     if (!this.#isDue) return false;
-    if (this.#last === undefined && !(await this.#isCallOpen())) this.#last = await this.#newest();
+    if (this.#last === undefined) {
+      const place = this.#place;
+      const newest = (await this.#isCallOpen()) ? undefined : await this.#newest();
+      // An event that came in between may have begun another attempt: check again later.
+      if (place === this.#place) this.#last = newest;
+    }
     if (this.#last !== undefined) return this.#place >= this.#last;
     this.#lookLater();
     return false;

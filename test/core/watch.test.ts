@@ -62,9 +62,9 @@ async function beginCall(intents: IntentStore) {
   return { end: () => intents.end(account, intent, { state: "closed", key: "free" }) };
 }
 
-function callOf(signal: AbortSignal, expiresAtMs?: number, resumed = false): Call {
+function callOf(signal: AbortSignal, { expiresAtMs, resumed = false, push }: StartOptions): Call {
   return {
-    resumed,
+    ...{ resumed, push },
     caller: {
       name: "test",
       account,
@@ -76,28 +76,24 @@ function callOf(signal: AbortSignal, expiresAtMs?: number, resumed = false): Cal
   };
 }
 
-function start(
-  log: EventLog,
-  options: {
-    after?: string;
-    untilFinal?: boolean;
-    expiresAtMs?: number;
-    resumed?: boolean;
-    intents?: IntentStore;
-  } = {},
-) {
-  const { intents = newIntents(), expiresAtMs, resumed } = options;
+interface StartOptions extends Pick<Call, "push"> {
+  after?: string;
+  untilFinal?: boolean;
+  expiresAtMs?: number;
+  resumed?: boolean;
+  intents?: IntentStore;
+}
+
+function start(log: EventLog, options: StartOptions = {}) {
+  const { intents = newIntents() } = options;
   const leave = new AbortController();
   const drain = createStreamDrain();
-  const events = watch(
-    { log, intents, call: callOf(leave.signal, expiresAtMs, resumed), drain },
-    () => ({
-      kind: EventKind.PAYMENT,
-      externalId,
-      after: options.after,
-      untilFinal: options.untilFinal ?? false,
-    }),
-  );
+  const events = watch({ log, intents, call: callOf(leave.signal, options), drain }, () => ({
+    kind: EventKind.PAYMENT,
+    externalId,
+    after: options.after,
+    untilFinal: options.untilFinal ?? false,
+  }));
   return { events: events[Symbol.asyncIterator](), leave, drain };
 }
 
@@ -173,12 +169,11 @@ test("an event between an empty snapshot and the live part is delivered", async 
 });
 
 /** The names of a stream's events until it ends by itself; last `open` if none comes for 10 s. */
-async function told(events: AsyncIterator<Event>): Promise<string[]> {
-  const all: string[] = [];
+async function told(events: AsyncIterator<Event>, all: string[] = []): Promise<string[]> {
   for (;;) {
     const next = await Promise.race([events.next(), delay(10_000, undefined, { ref: false })]);
-    if (next === undefined) return [...all, "open"];
-    if (next.done) return all;
+    if (next === undefined) all.push("open");
+    if (next === undefined || next.done) return all;
     all.push(nameOf(next.value));
   }
 }
@@ -284,19 +279,54 @@ describe("until_final", () => {
     assert.deepEqual(await told(events), ["payment:success"]);
   });
 
-  it("does not end before an attempt that began before the call ended", async () => {
+  for (const way of ["read", "pushed"] as const) {
+    it(`does not end before an attempt that began before the call ended, if events are ${way}`, async () => {
+      const { log, intents, end } = await withCall();
+      const seen: string[] = [];
+      const push = (event: Event) => seen.push(nameOf(event)) > 0;
+      const pushing = way === "pushed" ? { push } : {};
+      const { events } = start(log, { untilFinal: true, intents, ...pushing });
+      assert.equal(nameOf((await events.next()).value), "payment:pending");
+      await log.append(account, entry("failure"));
+      assert.equal(nameOf((await events.next()).value), "payment:failure");
+      const all = told(events, seen);
+      await delay(1);
+      await log.append(account, entry("pending", "p2"));
+      await end();
+      await delay(1_200);
+      await log.append(account, entry("success", "p2"));
+      assert.deepEqual(await all, ["payment:pending", "payment:success"]);
+    });
+  }
+
+  it("does not end before an attempt that begins while it checks whether the call is over", async () => {
     const { log, intents, end } = await withCall();
-    const { events } = start(log, { untilFinal: true, intents });
+    const [checking, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let isOver = false;
+    const open: IntentStore["open"] = async (...args) => {
+      const calls = await intents.open(...args);
+      if (!isOver) return calls;
+      checking.resolve();
+      await begun.promise;
+      return calls;
+    };
+    const { events } = start(log, { untilFinal: true, intents: { open } as IntentStore });
     assert.equal(nameOf((await events.next()).value), "payment:pending");
     await log.append(account, entry("failure"));
     assert.equal(nameOf((await events.next()).value), "payment:failure");
+    const next = events.next();
+    await delay(1);
+    isOver = true;
+    await end();
+    await checking.promise;
+    await log.append(account, entry("pending", "p2"));
+    assert.equal(nameOf((await next).value), "payment:pending");
     const all = told(events);
     await delay(1);
-    await log.append(account, entry("pending", "p2"));
-    await end();
+    begun.resolve();
     await delay(1_200);
     await log.append(account, entry("success", "p2"));
-    assert.deepEqual(await all, ["payment:pending", "payment:success"]);
+    assert.deepEqual(await all, ["payment:success"]);
   });
 
   /** Entries of a log, the index of the one that a stream resumes after, and what it yields. */
@@ -440,17 +470,39 @@ test("a watch that resumes from a snapshot's cursor yields only events after the
 
 test("a shutdown ends a watch with the cursor to resume from", async () => {
   const log = newLog();
-  await log.append(account, entry("pending"));
-  const { events, drain } = start(log);
+  const injecting: EventLog = {
+    ...log,
+    async snapshot(...args) {
+      // The live part has this event too, but the shutdown comes before it is read from there.
+      await log.append(account, entry("pending"));
+      return log.snapshot(...args);
+    },
+  };
+  const { events, drain } = start(injecting);
   const { value } = await events.next();
-  const next = events.next();
   drain.end(new GatewayError("UNAVAILABLE", "shutting down"), 0);
-  await assert.rejects(next, (error) => {
+  await delay(1);
+  await assert.rejects(events.next(), (error) => {
     assert.ok(error instanceof GatewayError);
     assert.equal(error.code, "UNAVAILABLE");
     assert.equal(error.details.resumeCursor, value.cursor);
     return true;
   });
+});
+
+test("the cursor to resume from is that of the last event, also if that was pushed", async () => {
+  const log = newLog();
+  await log.append(account, entry("pending"));
+  const pushed: Event[] = [];
+  const { events, drain } = start(log, { push: (event) => pushed.push(event) > 0 });
+  const { value } = await events.next();
+  const next = events.next();
+  await delay(1);
+  await log.append(account, entry("success"));
+  const [last] = pushed;
+  assert.ok(last && last.cursor > value.cursor);
+  drain.end(new GatewayError("UNAVAILABLE", "shutting down"), 0);
+  await assert.rejects(next, { details: { resumeCursor: last.cursor } });
 });
 
 test("a watch ends when its caller's token expires", async () => {
@@ -470,7 +522,7 @@ test("all watches of a credential end when it is withdrawn, and share one listen
   const begin = async () => {
     const leave = new AbortController();
     const opened = Promise.withResolvers<void>();
-    const call = callOf(leave.signal);
+    const call = callOf(leave.signal, {});
     const events = watch(
       {
         ...{ log, intents: newIntents(), drain: createStreamDrain() },
