@@ -46,13 +46,16 @@ const told: CallOutcome[] = [];
 const memory = (now = Date.now) =>
   createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 3_600_000, now });
 
-function moneyCalls(intents: IntentStore = memory(), { recorded = true } = {}) {
+function moneyCalls(
+  intents: IntentStore = memory(),
+  { recorded = true, releaseLock = async () => false } = {},
+) {
   return createMoneyCalls({
     intents,
     keyringOf: () => keyring,
     recordResponse: async (_, externalId) => learned.push(externalId) > 0 && recorded,
     publishOutcome: async (_, __, outcome) => void told.push(outcome),
-    releaseLock: async () => false,
+    releaseLock,
     settleAsPaid: async () => {},
     maxWaitMs: 2_000,
     timeoutMs: 30_000,
@@ -565,6 +568,22 @@ test("a call is not sent if its replica was suspended until the store's permissi
   await assert.rejects(calls.run({ ...base, call: callOf(), request: request(), send }));
   assert.deepEqual(written, []);
   assert.deepEqual(told.splice(0), [CallOutcome.NOT_DONE]);
+});
+
+test("a call in flight is refused if its lock stays, although a call was settled", async () => {
+  const store = memory();
+  await store.begin("default", { ...nextIntent, method: base.method });
+  let settled = 0;
+  const releaseLock = async () => {
+    assert.equal(++settled, 1, "asked again and again");
+    return true;
+  };
+  const send = () => assert.fail("nothing is sent");
+  const calls = moneyCalls(store, { releaseLock });
+  await assert.rejects(calls.run({ ...base, call: callOf(), request: request(), send }), {
+    code: "ABORTED",
+    details: { reason: "CALL_IN_FLIGHT" },
+  });
 });
 
 test("an unexpected error after the call was sent makes its outcome unknown", async () => {

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import type { Context, Recorded } from "../../src/core/context.ts";
 import type { Call } from "../../src/core/core.ts";
 import { createStreamLimits } from "../../src/core/stream-limits.ts";
-import { wait } from "../../src/core/wait.ts";
+import { answerAfterWait, wait } from "../../src/core/wait.ts";
 import { createWaits } from "../../src/core/waits.ts";
 import { GatewayError } from "../../src/errors.ts";
 import type { EventLog } from "../../src/events/log.ts";
@@ -24,7 +25,7 @@ async function rig(t: TestContext, { maxWaits = 10 } = {}) {
     waitLimits: createStreamLimits(maxWaits),
   };
   return {
-    ...{ log, context },
+    ...{ log, intents, context },
     begin(call: Partial<Call> = {}, of: Partial<typeof context> = {}) {
       const caller = { name: "test", account: about.account, scopes: new Set<never>() };
       const signal = new AbortController().signal;
@@ -83,7 +84,8 @@ test("a caller without time to wait is answered at once", async (t) => {
 
 test("a caller with too many waits is answered at once, and keeps its admission slot", async (t) => {
   const { begin, log } = await rig(t, { maxWaits: 1 });
-  const first = begin();
+  const leave = new AbortController();
+  const first = begin({ signal: leave.signal });
   let gaveUpSlot = false;
   const onWait = () => {
     gaveUpSlot = true;
@@ -91,11 +93,57 @@ test("a caller with too many waits is answered at once, and keeps its admission 
   assert.notEqual((await begin({ onWait }).waiting)?.cursor, "");
   assert.equal(gaveUpSlot, false);
   assert.equal(first.isOver(), false);
-  await log.append(about.account, payment({ status: "success" }));
-  await first.waiting;
+  leave.abort();
+  await assert.rejects(first.waiting, { code: "CANCELLED" });
   const next = begin({ onWait });
+  assert.equal(gaveUpSlot, true, "the place was given back");
+  await log.append(about.account, payment({ status: "success" }));
   await next.waiting;
-  assert.equal(next.isOver(), true, "the place was given back");
+});
+
+test("a wait ends soon after an open call has ended without an event", async (t) => {
+  const { begin, log, intents } = await rig(t);
+  await log.append(about.account, payment({ status: "failure" }));
+  // A payment that began before the call is no evidence for it.
+  t.mock.timers.tick(1);
+  const { account, kind, externalId } = about;
+  const call = { id: "later", method: "CreatePayment", kind, externalId, leaseMs: 60_000 } as const;
+  const begun = await intents.begin(account, call);
+  assert.ok(begun.kind === "started");
+  const { waiting, isOver } = begin();
+  await turns();
+  t.mock.timers.tick(500);
+  await turns();
+  assert.equal(isOver(), false, "the control");
+  await intents.end(account, begun.intent, { state: "closed", key: "free" });
+  t.mock.timers.tick(500);
+  await turns();
+  assert.equal(isOver(), true);
+  assert.equal((await waiting)?.callIsOpen, false);
+});
+
+test("an answer that is not in the log is not waited for", async (t) => {
+  const { context } = await rig(t);
+  const recorded = new WeakMap<object, Recorded>();
+  const of = { ...context, recorded, waited: new WeakMap() } as unknown as Context;
+  const waits: string[] = [];
+  const answered = async (appended: Recorded["appended"]) => {
+    const answer = { name: "the answer itself" };
+    recorded.set(answer, { entry: payment({ status: "pending" }), appended });
+    const caller = { name: "test", account: about.account, scopes: new Set<never>() };
+    const call: Call = {
+      ...{ caller, requestId: "r", signal: new AbortController().signal },
+      onWait: () => void waits.push("waits"),
+    };
+    const waiting = answerAfterWait(of, call, about, WaitUntil.SETTLED, Promise.resolve(answer));
+    await turns();
+    t.mock.timers.tick(30_000);
+    return waiting;
+  };
+  assert.deepEqual(await answered(undefined), { name: "the answer itself" });
+  assert.deepEqual(waits, []);
+  await answered({ outcome: "duplicate", conflict: false });
+  assert.deepEqual(waits, ["waits"], "the control");
 });
 
 test("a shutdown ends all waits, and later ones end at once", async (t) => {

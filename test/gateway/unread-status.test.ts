@@ -1,13 +1,17 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
-import { after, before, describe, it } from "node:test";
+import { after, before, describe, it, test } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
-import { PaymentMethodType, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  PaymentMethodType,
+  PaymentOperation,
+  PaymentState,
+} from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { startBefore } from "../start.ts";
 
@@ -54,6 +58,19 @@ describe("an answer whose status is not understood", () => {
     const { state } = await pay("none", { payment_id: "p-3" });
     assert.equal(state, PaymentState.PAID);
   });
+});
+
+test("an answer is of the operation that its call asked for if it names none", async () => {
+  const externalId = "no operation";
+  await pay(externalId, { payment_id: "p-4" });
+  await rpc().confirmPayment({ externalId });
+  await rpc().createRecurrentPayment({ externalId, recurrentId: "r-1", amount: "1.00" });
+  const { operations } = await rpc().getPayment({ externalId });
+  const { PAYMENT, CONFIRM, RECURRENT } = PaymentOperation;
+  assert.deepEqual(
+    operations.map(({ operation }) => operation),
+    [PAYMENT, CONFIRM, RECURRENT],
+  );
 });
 
 function rpc() {

@@ -127,6 +127,19 @@ describe("a wait with a caller's deadline", { concurrency: true }, () => {
     const { outcomeUnknown } = await payments().getPayment({ externalId });
     assert.equal(outcomeUnknown, true);
   });
+
+  it("ends with UNKNOWN, not with the failure of an earlier attempt", async () => {
+    const externalId = "second attempt";
+    const earlier = await create(externalId, cards.declinedLater);
+    assert.equal(earlier.state, PaymentState.FAILED);
+    await assert.rejects(
+      create(externalId, cards.htmlError, { options: { timeoutMs } }),
+      isUnknown,
+    );
+    const { state, payment } = await payments().getPayment({ externalId });
+    assert.equal(state, PaymentState.UNKNOWN);
+    assert.equal(payment?.details?.status, PaymentStatus.FAILURE);
+  });
 });
 
 test("an unknown outcome that is settled during the wait is answered like any other", async () => {
