@@ -79,15 +79,13 @@ const readings: ReadonlyArray<readonly [Reading, string]> = [
     plan_not_active plan_project_missing subscription_auto_renew_locked subscription_not_active
     simultaneous_open_orders_not_supported_by_bank`,
   ],
-  // Includes what is not set up for the merchant's store: no change to the request helps there.
+  // Only the merchant can change these, with the service: no other card or request helps.
   [
     notAllowed,
     `access_not_allowed access_error action_not_allowed payment_method_not_allowed
     preauth_not_allowed recurring_transactions_not_allowed restricted_ip store_is_blocked
     payment_settings_not_found wallet_not_configured public_key_not_found
-    terminal_not_found fee_not_found card_not_supported card_type_is_not_supported
-    payment_system_not_supported country_not_supported transaction_not_supported
-    bank_is_not_supported`,
+    terminal_not_found fee_not_found`,
   ],
   // customer_auth_* are about the customer's authentication.
   [customerToken, "customer_auth_not_found customer_auth_token_expired_or_invalid"],
@@ -99,6 +97,7 @@ const readings: ReadonlyArray<readonly [Reading, string]> = [
   // access_error are about rights, which presume accepted credentials (but see `readError` for HTTP
   // 401).
   [credentials, "authorization_failed"],
+  // What is not supported here is the card, its country or the customer's bank: another one may be.
   // pin_tries_exceeded is the card's limit: waiting does not help, and RESOURCE_EXHAUSTED would
   // make clients repeat the call automatically.
   [
@@ -110,6 +109,8 @@ const readings: ReadonlyArray<readonly [Reading, string]> = [
     card_has_constraints card_branch_is_blocked card_expired card_is_lost_or_stolen payment_card_has_invalid_status
     anti_fraud_check finmon_validation_failed 3ds_not_supported wrong_cavv wrong_cvv wrong_pin
     wrong_authorization_code wrong_sms_password invalid_verification_code failed_to_verify_card
+    card_not_supported card_type_is_not_supported payment_system_not_supported
+    country_not_supported bank_is_not_supported transaction_not_supported
     failed_to_send_sms confirmation_timeout session_expired transaction_is_canceled_by_payer
     banking_application_is_not_installed`,
   ],

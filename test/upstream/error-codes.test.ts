@@ -117,11 +117,9 @@ const rows: Row[] = [
     ...{ rpc: Code.PermissionDenied, graphql: "FORBIDDEN", retry: "no" },
     codes: `
       access_not_allowed payment_settings_not_found action_not_allowed
-      payment_method_not_allowed wallet_not_configured card_not_supported access_error
-      transaction_not_supported payment_system_not_supported country_not_supported
-      card_type_is_not_supported store_is_blocked public_key_not_found terminal_not_found
-      fee_not_found restricted_ip preauth_not_allowed recurring_transactions_not_allowed
-      bank_is_not_supported`,
+      payment_method_not_allowed wallet_not_configured access_error store_is_blocked
+      public_key_not_found terminal_not_found fee_not_found restricted_ip preauth_not_allowed
+      recurring_transactions_not_allowed`,
   },
   {
     of: "a customer's token",
@@ -145,7 +143,9 @@ const rows: Row[] = [
       failed_to_send_sms wrong_sms_password failed_to_load_wallet invalid_verification_code
       daily_card_usage_limit_reached transaction_cannot_be_processed failed_to_verify_card
       card_branch_is_blocked card_branch_daily_limit_reached invalid_token
-      transaction_is_canceled_by_payer card_is_lost_or_stolen
+      transaction_is_canceled_by_payer card_is_lost_or_stolen card_not_supported
+      card_type_is_not_supported payment_system_not_supported country_not_supported
+      bank_is_not_supported transaction_not_supported
       banking_application_is_not_installed finmon_validation_failed
       insufficient_funds_for_refund`,
   },
