@@ -1,21 +1,24 @@
 /**
  * Writes clients/grpc-service-config.json, with which gRPC clients retry reads, but no other
- * methods. A method is a read if its `idempotency_level` in the proto is NO_SIDE_EFFECTS.
+ * methods. A method is a read if its `idempotency_level` in the proto is NO_SIDE_EFFECTS, or its
+ * call of the payments service is a GET: a read that takes a customer's token has no GET itself.
  */
 import { writeFileSync } from "node:fs";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { endpoint } from "../src/gen/payments/v1/options_pb.ts";
 import { services } from "../src/rpc/services/routes.ts";
 
-const unary = services.flatMap(({ typeName, methods }) =>
-  methods
-    .filter(({ methodKind }) => methodKind === "unary")
-    .map(({ name, idempotency }) => ({ service: typeName, method: name, idempotency })),
-);
 const { NO_SIDE_EFFECTS } = MethodOptions_IdempotencyLevel;
-const namesOf = (isRead: boolean) =>
+const isRead = (method: DescMethod) =>
+  method.idempotency === NO_SIDE_EFFECTS || getOption(method, endpoint).startsWith("GET ");
+const unary = services
+  .flatMap(({ methods }) => methods)
+  .filter(({ methodKind }) => methodKind === "unary");
+const namesOf = (reads: boolean) =>
   unary
-    .filter(({ idempotency }) => (idempotency === NO_SIDE_EFFECTS) === isRead)
-    .map(({ service, method }) => ({ service, method }));
+    .filter((method) => isRead(method) === reads)
+    .map(({ parent, name }) => ({ service: parent.typeName, method: name }));
 
 const config = {
   methodConfig: [

@@ -16,6 +16,7 @@ import {
 import { field as rules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { buildSchema } from "graphql";
 import { endpoint, moves_money, scope, wire } from "../../src/gen/payments/v1/options_pb.ts";
+import { kinds } from "../../src/model/kinds.ts";
 import { commentsOf, readProtos } from "../proto-comments.ts";
 
 const set = readProtos();
@@ -76,7 +77,7 @@ function stem(service: DescService): string {
 
 function overview(method: DescMethod): string {
   const name = `[${method.name}](#${method.name.toLowerCase()})`;
-  return `| ${name} | ${code(graphqlField(method)) || "none"} | ${code(getOption(method, endpoint)) || "none"} | ${code(getOption(method, scope))} |`;
+  return `| ${name} | ${code(graphqlField(method)) || "none"} | ${code(getOption(method, endpoint)) || "none"} | ${scopeText(method)} |`;
 }
 
 function methodSection(method: DescMethod): string[] {
@@ -84,7 +85,7 @@ function methodSection(method: DescMethod): string[] {
   const graphql = graphqlField(method);
   const facts = [
     rest ? `REST ${code(rest)}.` : "No REST call: the gateway answers by itself.",
-    `Scope ${code(getOption(method, scope))}.`,
+    `Scope ${scopeText(method)}.`,
     graphql ? `GraphQL ${code(graphql)}.` : "RPC alone.",
     ...(getOption(method, moves_money)
       ? ["Moves money: sent once, and takes an `Idempotency-Key`."]
@@ -100,6 +101,14 @@ function methodSection(method: DescMethod): string[] {
     ...fields("Request", method.input),
     ...fields("Answer", method.output),
   ];
+}
+
+/** The scope that a method needs; one that lists a kind needs the scope of that kind. */
+function scopeText(method: DescMethod): string {
+  const needed = getOption(method, scope);
+  if (!needed.includes("{kind}")) return code(needed);
+  const byKind = Object.values(kinds).map(({ resource }) => needed.replace("{kind}", resource));
+  return byKind.map(code).join(" or ");
 }
 
 /** A method's root field in the schema; empty for none. @throws Error if the schema lacks it */

@@ -4,7 +4,7 @@ import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { scope as scopeOption } from "../gen/payments/v1/options_pb.ts";
 import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
-import type { Kind } from "../model/kinds.ts";
+import { isKind, type Kind, kinds } from "../model/kinds.ts";
 import type { Call } from "./core.ts";
 
 /**
@@ -16,7 +16,7 @@ import type { Call } from "./core.ts";
  */
 export function authorize(call: Call, method: DescMethod, request: unknown): void {
   const { scopes, watch } = call.caller;
-  const needed = scopeOf(method);
+  const needed = scopeOf(method, request);
   if (needed === "") {
     throw new GatewayError("PERMISSION_DENIED", "this method is not open to callers", {
       reason: "METHOD_NOT_OPEN",
@@ -34,13 +34,16 @@ export function authorize(call: Call, method: DescMethod, request: unknown): voi
 const scopesOfMethods = new Map<DescMethod, string>();
 
 /** Cached by method, since reading an option parses it. */
-function scopeOf(method: DescMethod): string {
+function scopeOf(method: DescMethod, request: unknown): string {
   let needed = scopesOfMethods.get(method);
   if (needed === undefined) {
     needed = getOption(method, scopeOption);
     scopesOfMethods.set(method, needed);
   }
-  return needed;
+  if (!needed.includes("{kind}")) return needed;
+  const { kind } = request as { readonly kind: number };
+  // An unknown kind is refused later, when the request is validated.
+  return needed.replace("{kind}", kinds[isKind(kind) ? kind : EventKind.PAYMENT].resource);
 }
 
 /**

@@ -19,8 +19,7 @@ export interface Context {
   readonly core: Core;
   readonly call: Call;
   readonly record: OperationRecord;
-  /** Called for a stream: removes the operation's time limit. */
-  readonly liftDeadline: () => void;
+  readonly lifetime: OperationLifetime;
   readonly live: Live;
   /** Cached reads of this operation; replaced when a cached value may have changed. */
   loaders: Loaders;
@@ -38,9 +37,9 @@ export function createContext(
   { lifetime, live }: Pick<Surroundings, "lifetime" | "live">,
 ): Context {
   const call = callOf(caller, lifetime);
-  const { record, liftDeadline } = lifetime;
+  const { record } = lifetime;
   record.caller = caller.name;
-  return { core, call, record, liftDeadline, live, loaders: createLoaders(core, call) };
+  return { core, call, record, lifetime, live, loaders: createLoaders(core, call) };
 }
 
 /** The operation as the core's `Call`. */

@@ -8,6 +8,8 @@ export interface OperationLifetime {
   readonly requestId: string;
   readonly record: OperationRecord;
   readonly idempotencyKey: string | undefined;
+  /** Whether the operation is in the URL of a GET. */
+  readonly isGet: boolean;
   /** Whether a mutation got the outcome of an earlier call with its key. */
   isReplay: boolean;
   /** Aborts when the client goes away, and with a TimeoutError at the deadline. */
@@ -26,6 +28,8 @@ export interface OperationLifetimeOptions {
   readonly requestId: string;
   readonly record: OperationRecord;
   readonly idempotencyKey?: string | undefined;
+  /** Default: no. */
+  readonly isGet?: boolean;
   readonly timeoutMs: number;
   readonly slot?: Slot;
   /**
@@ -36,7 +40,7 @@ export interface OperationLifetimeOptions {
 }
 
 export function createLifetime(options: OperationLifetimeOptions): OperationLifetime {
-  const { requestId, record, idempotencyKey, timeoutMs, slot, underWay } = options;
+  const { requestId, record, idempotencyKey, isGet = false, timeoutMs, slot, underWay } = options;
   const controller = new AbortController();
   const member = underWay.add(controller);
   const timer = setTimeout(() => {
@@ -51,6 +55,7 @@ export function createLifetime(options: OperationLifetimeOptions): OperationLife
     requestId,
     record,
     idempotencyKey,
+    isGet,
     isReplay: false,
     slot,
     signal: controller.signal,

@@ -207,6 +207,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       requestId,
       record,
       idempotencyKey: request.headers["idempotency-key"]?.toString(),
+      isGet: request.method === "GET",
       timeoutMs,
       underWay,
     });

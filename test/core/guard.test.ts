@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { getOption } from "@bufbuild/protobuf";
-import { type Caller, isScope, scopes } from "../../src/auth/caller.ts";
+import { type Caller, isScope, type Scope, scopes } from "../../src/auth/caller.ts";
 import { authorize } from "../../src/core/authorize.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { type GuardedCase, guarded, methodOf } from "../../src/core/guard.ts";
@@ -9,8 +9,10 @@ import { createStreamLimits } from "../../src/core/stream-limits.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { scope as scopeOption } from "../../src/gen/payments/v1/options_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { kinds } from "../../src/model/kinds.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 
 const everything: Caller = { name: "key:all", account: "default", scopes: new Set(scopes) };
@@ -41,8 +43,26 @@ test("a method that declares no scope is refused to every caller", () => {
 test("every method of the contract declares a known scope and is guarded by it", () => {
   const guardedMethods = new Set(Object.values(methodOf));
   for (const method of services.flatMap((service) => service.methods)) {
-    assert.ok(isScope(getOption(method, scopeOption)), method.name);
+    for (const { resource } of Object.values(kinds)) {
+      const scope = getOption(method, scopeOption).replace("{kind}", resource);
+      assert.ok(isScope(scope), method.name);
+    }
     assert.ok(guardedMethods.has(method), method.name);
+  }
+});
+
+test("ListEvents needs the scope of the kind that it lists", () => {
+  const { listEvents } = EventService.method;
+  const scopeFor = (...scopes: Scope[]) => callOf({ ...everything, scopes: new Set(scopes) });
+  authorize(scopeFor("payments:read"), listEvents, { kind: EventKind.PAYMENT });
+  authorize(scopeFor("payouts:read"), listEvents, { kind: EventKind.PAYOUT });
+  for (const [call, kind] of [
+    [scopeFor("payouts:read", "events:read"), EventKind.PAYMENT],
+    [scopeFor("payments:read", "events:read"), EventKind.PAYOUT],
+    [scopeFor("payouts:read"), EventKind.UNSPECIFIED],
+    [scopeFor("payouts:read"), 99],
+  ] as const) {
+    assert.throws(() => authorize(call, listEvents, { kind }), isDenied("SCOPE_MISSING"));
   }
 });
 

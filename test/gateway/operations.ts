@@ -132,7 +132,7 @@ export const rpcOperations: readonly Operation[] = [
     operationId: "operation",
   })),
   rpc(EventService.method.streamEvents, "events:read", () => ({ afterCursor: "earliest" })),
-  rpc(EventService.method.listEvents, "events:read", ({ payment }) => ({
+  rpc(EventService.method.listEvents, "payments:read", ({ payment }) => ({
     kind: EventKind.PAYMENT,
     externalId: payment,
   })),

@@ -13,7 +13,7 @@ import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_p
 import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
-import { serve } from "./serve.ts";
+import { type Answer, serve } from "./serve.ts";
 
 const budget = "{ rateLimit { limit } }";
 const confirm = (alias: string) =>
@@ -223,6 +223,33 @@ for (const [thrown, status, code] of refusals) {
     ]);
   });
 }
+
+test("a customer's token is refused in a URL, and taken by POST", async (t) => {
+  const gateway = await serve(t, {
+    findWalletItems: async () => [],
+    getConfirmationStatus: async () => undefined,
+  });
+  const queries = [
+    "query($token: String) { walletItems(customer: {authToken: $token}) { optionId } }",
+    `query($token: String) {
+      walletConfirmation(customer: {authToken: $token}, optionId: "o") { optionId }
+    }`,
+  ];
+  for (const query of queries) {
+    const variables = { token: "jwt" };
+    const params = new URLSearchParams({ query, variables: JSON.stringify(variables) });
+    const { errors } = (await (await fetch(`${gateway.url}?${params}`)).json()) as Answer;
+    assert.equal(errors[0].extensions.code, "BAD_USER_INPUT");
+    assert.equal(errors[0].extensions.fields[0].path, "customer.authToken");
+    assert.deepEqual(gateway.seen(), []);
+  }
+  for (const query of queries) {
+    assert.equal((await gateway.run(query, { token: "jwt" })).errors, undefined);
+  }
+  const byId = '{ walletItems(customer: {externalId: "c"}) { optionId } }';
+  const answer = await fetch(`${gateway.url}?${new URLSearchParams({ query: byId })}`);
+  assert.deepEqual(await answer.json(), { data: { walletItems: [] } });
+});
 
 test("GET runs queries but no mutations", async (t) => {
   const gateway = await serve(t);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   create,
+  type DescMessage,
   type DescMethod,
   type DescMethodServerStreaming,
   type DescMethodUnary,
@@ -39,6 +40,7 @@ import {
 import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
+import { isSecret } from "../../src/secrets/secret-fields.ts";
 import { grpcJsClient, type Started, start, wires } from "./start.ts";
 
 const payment = create(PaymentSchema, { externalId: "order-1" });
@@ -308,4 +310,18 @@ test("a method without side effects answers a GET, a method with side effects do
     started.calls.map(({ method }) => method),
     ["getPayment"],
   );
+});
+
+test("no method whose request has a secret answers a GET, whose URL proxies write to their logs", async () => {
+  const hasSecret = ({ fields }: DescMessage): boolean =>
+    fields.some((field) => isSecret(field) || (field.message && hasSecret(field.message)));
+  const methods = services.flatMap((service) => service.methods).filter((m) => hasSecret(m.input));
+  assert.ok(methods.includes(WalletService.method.findWalletItems));
+  await using started = await start(everyAnswer);
+  const query = `?connect=v1&encoding=json&message=${encodeURIComponent('{"customer":{"authToken":"jwt"}}')}`;
+  for (const { parent, name } of methods) {
+    const { status } = await fetch(`${started.url}/${parent.typeName}/${name}${query}`);
+    assert.equal(status, 405, name);
+  }
+  assert.deepEqual(started.calls, []);
 });

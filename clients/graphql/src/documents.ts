@@ -180,7 +180,7 @@ export type CreateWatchTokenInput = {
 
 /** Which customer a wallet or subscription call is for: at least one of these. A token with authorization_flow=processing may go together with the externalId of the customer that the call is about. Left out by a caller whose token says it. */
 export type CustomerInput = {
-  /** A customer access token (JWT), of at most 8,192 bytes. For actions that no user started, a token issued with authorization_flow=processing. Send it by POST, not by GET: the address of a request stands in the logs of proxies. */
+  /** A customer access token (JWT), of at most 8,192 bytes. For actions that no user started, a token issued with authorization_flow=processing. A call that takes it has no GET: the URL of a request is in the logs of proxies. */
   authToken?: string | null | undefined;
   /** The customer's id in the merchant platform. */
   externalId?: string | null | undefined;

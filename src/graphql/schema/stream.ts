@@ -6,7 +6,9 @@ import { type Context, operationTimeoutMs, renewLoaders } from "../context.ts";
 /** An event, or the error that ended the stream. */
 export type Delivery = { readonly event: Event } | { readonly error: unknown };
 
-type StreamContext = Pick<Context, "core" | "call" | "liftDeadline" | "live">;
+type StreamContext = Pick<Context, "core" | "call" | "live"> & {
+  readonly lifetime: Pick<Context["lifetime"], "liftDeadline">;
+};
 
 /**
  * Iterates a stream of the core for a GraphQL client. `return()` and the call's signal, whichever
@@ -14,10 +16,10 @@ type StreamContext = Pick<Context, "core" | "call" | "liftDeadline" | "live">;
  * each transport treats an iterator that throws in its own way.
  */
 export function deliveries(
-  { core, call: { deadlineMs: _, ...call }, liftDeadline, live }: StreamContext,
+  { core, call: { deadlineMs: _, ...call }, lifetime, live }: StreamContext,
   open: (core: Core, call: Call) => AsyncIterable<Event>,
 ): AsyncIterableIterator<Delivery> {
-  liftDeadline();
+  lifetime.liftDeadline();
   const hooks = {
     resumed: live.lastEventId !== undefined,
     onOpen: (from: string | undefined) => live.open(from),

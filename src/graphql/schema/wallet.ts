@@ -1,3 +1,4 @@
+import { invalidFields } from "../../core/validate.ts";
 import { CustomerIdentitySchema } from "../../gen/payments/v1/customer_pb.ts";
 import {
   DeletedWalletItemSchema,
@@ -5,6 +6,7 @@ import {
   WalletItemSchema,
 } from "../../gen/payments/v1/wallet_pb.ts";
 import { DeleteWalletItemRequestSchema } from "../../gen/payments/v1/wallet_service_pb.ts";
+import type { Context } from "../context.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { toMessage } from "./input.ts";
@@ -33,8 +35,14 @@ builder.objectField(WalletItem, "confirmation", (t) =>
 
 const CustomerInput = inputType(CustomerIdentitySchema);
 
-function customerArg(given: object | null | undefined) {
-  return given ? toMessage(CustomerIdentitySchema, { ...given }) : undefined;
+/** @throws GatewayError INVALID_ARGUMENT for a token in a URL, which is in the logs of proxies */
+function customerArg(given: object | null | undefined, { lifetime }: Pick<Context, "lifetime">) {
+  const customer = given ? toMessage(CustomerIdentitySchema, { ...given }) : undefined;
+  if (lifetime.isGet && customer?.authToken !== undefined) {
+    const message = "must be sent by POST: the URL of a GET is logged";
+    throw invalidFields([{ path: "customer.auth_token", message }]);
+  }
+  return customer;
 }
 
 builder.queryField("walletItems", (t) =>
@@ -51,8 +59,8 @@ builder.queryField("walletItems", (t) =>
       }),
       optionId: t.arg.string({ description: "Passed on to the payments service as given." }),
     },
-    resolve: (_, { customer, optionId }, { loaders }) =>
-      loaders.walletItems(customerArg(customer), optionId ?? undefined),
+    resolve: (_, { customer, optionId }, context) =>
+      context.loaders.walletItems(customerArg(customer, context), optionId ?? undefined),
   }),
 );
 
@@ -70,8 +78,8 @@ builder.queryField("walletConfirmation", (t) =>
         required: true,
       }),
     },
-    resolve: (_, { customer, optionId }, { loaders }) =>
-      loaders.walletConfirmation(customerArg(customer), optionId),
+    resolve: (_, { customer, optionId }, context) =>
+      context.loaders.walletConfirmation(customerArg(customer, context), optionId),
   }),
 );
 

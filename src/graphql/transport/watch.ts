@@ -158,7 +158,7 @@ export function createWatchEndpoint(
     const call = { caller, signal: leave.signal, requestId, transport: "sse" };
     const liftDeadline = () => slot.leave();
     await span.run(async () => {
-      const results = deliveries({ core, call, liftDeadline, live }, open);
+      const results = deliveries({ core, call, lifetime: { liftDeadline }, live }, open);
       const begun = { results, live, format, reconnects: true, opens: true };
       const { status, stream } = await beginStream({ ...begun, failureOf: () => undefined });
       if (!stream) {

@@ -25,7 +25,7 @@ export type CustomerIdentity = Message<"payments.v1.CustomerIdentity"> & {
   /**
    * A customer access token (JWT), sent as `X-CUSTOMER-AUTH`, of at most 8,192 bytes. For
    * actions that no user started, a token issued with authorization_flow=processing.
-   * Send it by POST, not by GET: the address of a request stands in the logs of proxies.
+   * A call that takes it has no GET: the URL of a request is in the logs of proxies.
    *
    * @generated from field: optional string auth_token = 1;
    */

@@ -86,7 +86,8 @@ export const wire_value: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
   extDesc(file_payments_v1_options, 1);
 
 /**
- * The scope that a caller needs. A method without one is refused to everybody.
+ * The scope that a caller needs; `{kind}` is `payments` or `payouts`, by the request's kind.
+ * A method without a scope is refused to everybody.
  *
  * @generated from extension: string scope = 50001;
  */
