@@ -26,6 +26,7 @@ import {
   stateOn,
   step,
   steps,
+  type Told,
   take,
   takeUntil,
 } from "../events/entries.ts";
@@ -85,6 +86,15 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         events.push(await stored(payment({ externalId: `many-${i}`, paymentId: `many-${i}` })));
       }
       return events;
+    };
+    /** Stores many payments, a hundred at a time, and returns their events in order. */
+    const storeTogether = async (count: number, toldOf: (name: string) => Told) => {
+      const events: Event[] = [];
+      for (let from = 0; from < count; from += 100) {
+        const entries = Array.from({ length: 100 }, (_, i) => payment(toldOf(`n-${from + i}`)));
+        events.push(...(await Promise.all(entries.map((entry) => stored(entry)))));
+      }
+      return events.sort((a, b) => (a.cursor < b.cursor ? -1 : 1));
     };
     const snapshotOf = (externalId = "order-1", kind: Kind = EventKind.PAYMENT) =>
       log.snapshot(account, kind, externalId);
@@ -621,6 +631,20 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         );
       });
 
+      it("yields all events of a payment that has more than a page of them", async () => {
+        const made = cursors(await storeTogether(600, (name) => ({ statusCode: name })));
+        for (const [start, expected] of [
+          ["earliest", made],
+          [made[0] ?? "", made.slice(1)],
+          [made[343] ?? "", made.slice(344)],
+        ] as const) {
+          const events = await read(order1, start);
+          const { cursor: last } = await stored(payment({ statusCode: `behind ${start}` }));
+          const seen = cursors(await takeUntil(events, (event) => event.cursor === last));
+          assert.deepEqual(seen.slice(0, expected.length), expected);
+        }
+      });
+
       it("resumes in another process with the cursor of the first", async () => {
         const events = await storeMany(10);
         const resumed = await read(everything, events[4]?.cursor ?? "", { by: peer });
@@ -687,14 +711,18 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
 
       it("yields only the requested kinds, stored and live", async () => {
         const early = await stored(payout());
-        await storeMany(300);
+        // More than a log scans for one page.
+        const between = 4_200;
+        await storeTogether(between, (name) => ({ externalId: name, paymentId: name }));
+        const behind = await stored(payout({ externalId: "payout-2", transactionId: "tx-2" }));
         const all = await read(everything, "earliest");
         const payouts = await read({ kinds: [EventKind.PAYOUT] }, "earliest");
         await stored(payment());
         const late = await stored(payout({ status: "success" }));
-        assert.deepEqual(cursors(await take(payouts, 2)), [early.cursor, late.cursor]);
-        const kinds = (await take(all, 303)).map(({ kind }) => kind);
-        assert.equal(kinds.filter((kind) => kind === EventKind.PAYOUT).length, 2);
+        const seen = await takeUntil(payouts, ({ cursor }) => cursor === late.cursor);
+        assert.deepEqual(cursors(seen), [early.cursor, behind.cursor, late.cursor]);
+        const kinds = (await take(all, between + 4)).map(({ kind }) => kind);
+        assert.equal(kinds.filter((kind) => kind === EventKind.PAYOUT).length, 3);
       });
 
       it("ends a read that waits when its signal aborts", async () => {

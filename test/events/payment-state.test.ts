@@ -77,6 +77,7 @@ const payments: readonly (readonly [operations: string, state: keyof typeof Paym
   ["payment:success, refund:success 9.999999", "PARTIALLY_REFUNDED"],
   ["payment:success, refund:success ?", "PARTIALLY_REFUNDED"],
   ["payment:success, refund:success 10.00 USD", "PARTIALLY_REFUNDED"],
+  ["payment:success, refund:success 5.00, refund:success 5.00 USD", "PARTIALLY_REFUNDED"],
   ["payment:success ?, refund:success", "PARTIALLY_REFUNDED"],
   ["refund:success", "PARTIALLY_REFUNDED"],
   ["payment:success, refund:success 1, call:unknown", "PARTIALLY_REFUNDED"],

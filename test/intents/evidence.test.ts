@@ -15,6 +15,7 @@ import {
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import {
+  type CallStores,
   openCallsOf,
   outcomeFlags,
   settleAsPaid,
@@ -63,6 +64,11 @@ function books() {
       await this.end(intent, { state: "unknown" });
       return intent;
     },
+    /** An operator has to look: the call holds no lock any more. */
+    async giveUp(intent: Intent) {
+      nowMs++;
+      await intents.giveUp(account, intent);
+    },
     /** Stores a callback. */
     async tell(
       paymentId: string,
@@ -81,8 +87,26 @@ function books() {
       nowMs++;
       await settleAsPaid({ log, intents }, account, intent, said);
     },
-    async state() {
-      const known = await openCallsOf({ log, intents }, account, PAYMENT, externalId);
+    async flags() {
+      return outcomeFlags(
+        (await openCallsOf({ log, intents }, account, PAYMENT, externalId)).openCalls,
+      );
+    },
+    /** @param meanwhile what happens between the first read of a store and the next one */
+    async state(meanwhile: () => Promise<void> = async () => {}) {
+      let reads = 0;
+      const thenMeanwhile = async <T>(read: Promise<T>): Promise<T> => {
+        const result = await read;
+        if (reads++ === 0) await meanwhile();
+        return result;
+      };
+      const stores = {
+        log: { ...log, snapshot: (...of) => thenMeanwhile(log.snapshot(...of)) },
+        intents: Object.assign(Object.create(intents) as typeof intents, {
+          open: (...of: Parameters<typeof intents.open>) => thenMeanwhile(intents.open(...of)),
+        }),
+      } satisfies CallStores;
+      const known = await openCallsOf(stores, account, PAYMENT, externalId);
       const { outcomeUnknown } = outcomeFlags(known.openCalls);
       return paymentState(known.snapshot?.facts ?? noFacts, outcomeUnknown);
     },
@@ -219,16 +243,59 @@ test("the success of a payment settles every CreatePayment, whichever call made 
   assert.deepEqual(await b.evidenceOf(lost), { kind: "settled" });
 });
 
-test("a payment of another call, running or answered, is no evidence for this call", async () => {
+for (const order of ["earlier", "later"] as const) {
+  test(`a payment of a call that began ${order}, running or answered, is no evidence for this call`, async () => {
+    const b = books();
+    const calls: Intent[] = [];
+    if (order === "later") calls.push(await b.lose("CreateRecurrentPayment"));
+    const other = await b.begin("CreateRecurrentPayment");
+    if (order === "earlier") calls.push(await b.lose("CreateRecurrentPayment"));
+    const [lost] = calls;
+    assert.ok(lost);
+    await b.tell("p1", SUCCESS, { operation: RECURRENT });
+    assert.equal(await b.evidenceOf(lost), undefined, "the one that runs will tell by its answer");
+    await b.end(other, { state: "closed", mark: "p1", key: "keep" });
+    assert.equal(await b.evidenceOf(lost), undefined, "it has told");
+    await b.tell("p2", SUCCESS, { operation: RECURRENT });
+    assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
+  });
+}
+
+test("a call takes a payment that goes on before one that failed", async () => {
   const b = books();
-  const other = await b.begin("CreateRecurrentPayment");
-  const lost = await b.lose("CreateRecurrentPayment");
-  await b.tell("p1", SUCCESS, { operation: RECURRENT });
-  assert.equal(await b.evidenceOf(lost), undefined, "the one that runs will tell by its answer");
-  await b.end(other, { state: "closed", mark: "p1", key: "keep" });
-  assert.equal(await b.evidenceOf(lost), undefined, "it has told");
-  await b.tell("p2", SUCCESS, { operation: RECURRENT });
-  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
+  const lost = await b.lose();
+  await b.tell("p1", FAILURE);
+  await b.tell("p2", PENDING);
+  assert.deepEqual(await b.evidenceOf(lost), { kind: "arrived", subjectId: "p2", mark: "p2" });
+});
+
+test("a call that was given up claims no payment before the next call", async () => {
+  const b = books();
+  const first = await b.lose();
+  await b.giveUp(first);
+  const second = await b.lose();
+  await b.tell("p1", PENDING);
+  assert.deepEqual(await b.evidenceOf(second), { kind: "arrived", subjectId: "p1", mark: "p1" });
+});
+
+test("no operator has to look once the events show what became of a call", async () => {
+  const b = books();
+  const lost = await b.lose();
+  assert.deepEqual(await b.flags(), { outcomeUnknown: true, needsOperator: false });
+  await b.giveUp(lost);
+  assert.deepEqual(await b.flags(), { outcomeUnknown: true, needsOperator: true });
+  await b.tell("p1", SUCCESS);
+  assert.deepEqual(await b.flags(), { outcomeUnknown: false, needsOperator: false });
+});
+
+test("a call that is settled while its state is read shows in that state", async () => {
+  const b = books();
+  await b.lose();
+  const settled = async () => {
+    await b.tell("p1", SUCCESS);
+    assert.deepEqual(await b.settle(), []);
+  };
+  assert.equal(await b.state(settled), PaymentState.PAID);
 });
 
 test("one payment settles only one of two lost calls, and the other stays unknown", async () => {
@@ -252,16 +319,20 @@ test("a pending payment makes only the first of two lost calls pending", async (
   assert.deepEqual(await b.settle(), [`${second.id} unknown`]);
 });
 
-test("confirmations of one payment are distinguished by their operation_id", async () => {
-  const b = books();
-  const first = { state: "closed", mark: "confirm o1", key: "keep" } as const;
-  await b.end(await b.begin("ConfirmPayment"), first);
-  const lost = await b.lose("ConfirmPayment");
-  await b.tell("p1", SUCCESS, { operation: CONFIRM, operationId: "o1" });
-  assert.equal(await b.evidenceOf(lost), undefined, "the first one's callback");
-  await b.tell("p1", SUCCESS, { operation: CONFIRM, operationId: "o2" });
-  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "confirm o2" });
-});
+for (const order of ["before", "after"] as const) {
+  test(`confirmations of one payment are distinguished by their operation_id (the first one's callback came ${order} the call)`, async () => {
+    const b = books();
+    const first = { state: "closed", mark: "confirm o1", key: "keep" } as const;
+    await b.end(await b.begin("ConfirmPayment"), first);
+    const tellFirst = () => b.tell("p1", FAILURE, { operation: CONFIRM, operationId: "o1" });
+    if (order === "before") await tellFirst();
+    const lost = await b.lose("ConfirmPayment");
+    if (order === "after") await tellFirst();
+    assert.equal(await b.evidenceOf(lost), undefined, "it is about the first one");
+    await b.tell("p1", SUCCESS, { operation: CONFIRM, operationId: "o2" });
+    assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "confirm o2" });
+  });
+}
 
 test("a call whose answer named no payment continues as the payment that arrives", async () => {
   const b = books();

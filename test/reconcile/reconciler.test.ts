@@ -17,8 +17,8 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory/store.ts";
-import type { Intent, IntentStoreOptions, NewIntent } from "../../src/intents/store.ts";
+import { createMemoryIntents, type MemoryIntentsOptions } from "../../src/intents/memory/store.ts";
+import type { Intent, NewIntent } from "../../src/intents/store.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { until } from "../until.ts";
@@ -27,7 +27,7 @@ const account = "default";
 const externalId = "order";
 const { PAYMENT } = EventKind;
 
-function rig(options: Partial<IntentStoreOptions> = {}) {
+function rig(options: Partial<MemoryIntentsOptions> = {}) {
   const log = createMemoryLog({ retentionMs: 60_000 });
   const intents = createMemoryIntents({ firstLookMs: 0, giveUpMs: 60_000, ...options });
   return {
@@ -186,8 +186,27 @@ for (const times of [1, 2]) {
   });
 }
 
-test("three NOT_FOUND answers that come too early leave a lost call open", async (t) => {
-  const books = rig({ firstLookMs: 0 });
+test("NOT_FOUND answers count only if they come in a row", async (t) => {
+  const books = rig();
+  const lost = await books.lose();
+  let asked = 0;
+  const given = reconcile(t, books, async () => {
+    // By now a delayed request would long have arrived.
+    await new Promise((resolve) => setTimeout(resolve, 40));
+    if (++asked % 3 !== 0) throw told("transaction_not_found");
+  });
+  await until(async () => {
+    await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
+    return given.probes >= 6;
+  });
+  const [open] = await books.intents.open(account, PAYMENT, externalId);
+  assert.equal(open?.id, lost.id);
+  assert.deepEqual(given.settled, []);
+});
+
+test("three NOT_FOUND answers settle a lost call only five times RECONCILE_AFTER after its start", async (t) => {
+  let nowMs = 1_000_000;
+  const books = rig({ now: () => nowMs });
   const lost = await books.lose();
   const given = reconcile(
     t,
@@ -197,13 +216,35 @@ test("three NOT_FOUND answers that come too early leave a lost call open", async
     },
     { afterMs: 10_000, sleep: () => delay(1) },
   );
-  await until(async () => {
-    // Makes each look due at once.
-    await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
-    return given.probes >= 4;
-  });
+  const looksUntil = (isDone: () => boolean) =>
+    until(async () => {
+      // Makes each look due at once.
+      await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
+      return isDone();
+    });
+  nowMs += 49_999;
+  await looksUntil(() => given.probes >= 4);
   const [open] = await books.intents.open(account, PAYMENT, externalId);
   assert.deepEqual([open?.id, (open?.notFound ?? 0) >= 3], [lost.id, true]);
+  assert.deepEqual(given.settled, []);
+  nowMs += 1;
+  await looksUntil(() => given.settled.length > 0);
+  assert.deepEqual(given.settled, ["notFound"]);
+});
+
+test("a call that the service has answered never becomes NOT_DONE", async (t) => {
+  const books = rig();
+  const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
+  await books.intents.end(account, await books.begin(), pending);
+  const given = reconcile(t, books, async () => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    throw told("transaction_not_found");
+  });
+  await until(async () => {
+    await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
+    return given.probes >= 5;
+  });
+  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
   assert.deepEqual(given.settled, []);
 });
 
@@ -292,19 +333,24 @@ test("if operation info is refused, the callback is requested", async (t) => {
   assert.deepEqual(asked.slice(0, 2), ["operation-1", `callback of ${PaymentOperation.PAYMENT}`]);
 });
 
-test("an answer without an Error object settles nothing and is not counted", async (t) => {
-  const books = rig();
-  const lost = await books.lose();
-  const given = reconcile(t, books, async () => {
-    // A bare 404 may come from a proxy.
-    throw new GatewayError("NOT_FOUND", "HTTP 404", {
-      upstream: create(UpstreamErrorSchema, { httpStatus: 404 }),
+for (const [what, code, upstream] of [
+  // A bare 404 may come from a proxy.
+  ["an answer without an Error object", "NOT_FOUND", { httpStatus: 404 }],
+  ["a failure of the service", "UNAVAILABLE", { code: "transaction_not_found" }],
+  ["a failure inside the service", "INTERNAL", { code: "internal_error" }],
+  ["a rate limit", "RESOURCE_EXHAUSTED", { code: "too_many_requests" }],
+] as const) {
+  test(`${what} settles nothing and is not counted`, async (t) => {
+    const books = rig();
+    const lost = await books.lose();
+    const given = reconcile(t, books, async () => {
+      throw new GatewayError(code, what, { upstream: create(UpstreamErrorSchema, upstream) });
     });
+    await until(() => given.probes >= 4);
+    const [open] = await books.intents.open(account, PAYMENT, externalId);
+    assert.deepEqual([open?.id, open?.notFound, open?.checks], [lost.id, 0, 0]);
   });
-  await until(() => given.probes >= 4);
-  const [open] = await books.intents.open(account, PAYMENT, externalId);
-  assert.deepEqual([open?.id, open?.notFound, open?.checks], [lost.id, 0, 0]);
-});
+}
 
 test("a payment for which the service fails does not hold up others", async (t) => {
   const books = rig();
@@ -328,6 +374,19 @@ test("a recurrent payment that the service knows as another operation is not tak
     asked++;
   });
   await until(() => asked >= 5);
+  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+});
+
+test("a recurrent payment that the service knows is asked for under no other operation", async (t) => {
+  const books = rig();
+  await books.lose({ method: "CreateRecurrentPayment" });
+  const asked = new Set<PaymentOperation | undefined>();
+  const given = reconcile(t, books, async ({ operation }) => {
+    asked.add(operation);
+    if (operation !== PaymentOperation.RECURRENT) throw told("transaction_not_found");
+  });
+  await until(() => given.probes >= 4);
+  assert.deepEqual([...asked], [PaymentOperation.RECURRENT]);
   assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
 });
 

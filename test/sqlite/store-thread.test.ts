@@ -51,6 +51,12 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     assert.equal(await run("inTransaction"), false, "reads alone need none");
   });
 
+  it("syncs each commit to the disk", async (t) => {
+    const { run } = await open(t);
+    const full = 2;
+    assert.equal(await run("synchronous"), full);
+  });
+
   it("rolls back an operation that fails, and no other", async (t) => {
     const { run } = await open(t);
     await run("add", "b");
@@ -59,6 +65,35 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     await assert.rejects(broken, isAway(/UNIQUE constraint failed/));
     await whole;
     assert.deepEqual(await run("all"), ["b", "c", "d"]);
+  });
+
+  it("rejects all writes of a transaction that a failure has ended, and stores none of them", async (t) => {
+    const { run } = await open(t);
+    const gate = new Int32Array(new SharedArrayBuffer(4));
+    const held = run("hold", gate);
+    // A full disk ends the whole transaction.
+    const writes = [run("add", "a"), run("endTransaction"), run("add", "b")];
+    const settled = Promise.allSettled([held, ...writes]);
+    Atomics.store(gate, 0, 1);
+    Atomics.notify(gate, 0);
+    for (const write of writes) await assert.rejects(write, isAway(/disk is full/));
+    await settled;
+    assert.deepEqual(await run("all"), []);
+    await run("add", "c");
+    assert.deepEqual(await run("all"), ["c"]);
+  });
+
+  it("is not taken to work because it can still be read", async (t) => {
+    const { thread, run, states } = await open(t);
+    await run("refuseWrites", true);
+    await assert.rejects(run("add", "a"), isAway(/readonly/));
+    const { trouble } = thread;
+    assert.deepEqual(await run("all"), []);
+    assert.ok(trouble);
+    assert.deepEqual([thread.trouble, states], [trouble, [trouble]]);
+    await run("refuseWrites", false);
+    while (thread.trouble !== undefined) await delay(20);
+    assert.deepEqual(states, [trouble, undefined]);
   });
 
   it("reports a failure, and recovers by itself", async (t) => {
@@ -79,6 +114,9 @@ describe("the store's thread", { timeout: 60_000 }, () => {
 
   it("rejects operations while the disk hangs, and still maps a late result", async (t) => {
     const { thread, run } = await open(t);
+    // Each operation has its own time, whenever the one before it began.
+    await run("all");
+    await delay(100);
     const silence = run("wait", 7_000);
     const late = Promise.withResolvers<void>();
     const slow = thread.run("test", "add", ["late"], () => late.resolve());

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { RoomOperations } from "../../src/sqlite/room.ts";
+import { numberOf } from "../../src/sqlite/schema.ts";
 
 /** Operations for the tests of the store's thread. */
 export function open(database: DatabaseSync): RoomOperations {
@@ -16,6 +17,9 @@ export function open(database: DatabaseSync): RoomOperations {
        * Blocks the thread until the test opens the gate, so that later operations wait together.
        */
       hold: (gate: Int32Array) => void Atomics.wait(gate, 0, 0),
+      synchronous: () => numberOf(database, "synchronous"),
+      /** Makes all writes fail, and no read. */
+      refuseWrites: (refuse: boolean) => database.exec(`PRAGMA query_only = ${refuse}`),
       /** Ends the thread. */
       exit: () => process.exit(1),
     },
@@ -24,6 +28,11 @@ export function open(database: DatabaseSync): RoomOperations {
       addBoth(first: string, second: string) {
         add.run(first);
         add.run(second);
+      },
+      /** Fails like a write that fills the disk. */
+      endTransaction() {
+        database.exec("ROLLBACK");
+        throw new Error("disk is full");
       },
     },
   };

@@ -85,6 +85,10 @@ describe("memory log", () => {
     assert.equal(await current(log), "payment:success");
     pass(1);
     assert.equal(await current(log), undefined);
+    await log.append("shop", payment({ status: "success" }));
+    pass(14 * day + 1);
+    await log.append("shop", payment({ status: "pending" }));
+    assert.equal(await current(log), "payment:pending", "also if nobody asked in between");
   });
 
   it("keeps the newest events of an account up to its bound", async () => {

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { it, type TestContext } from "node:test";
 import { GatewayError } from "../../../src/errors.ts";
+import { maxUnfinished } from "../../../src/events/unfinished.ts";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { freshDirectory } from "../../sqlite/directories.ts";
 import { cursors, payment, take } from "../entries.ts";
@@ -67,12 +70,43 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   });
   assert.ok(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), "the state outlives it");
   assert.equal((await log.append("shop", payment({ status: "init" }))).outcome, "stored");
+  await log.append("shop", payment({ status: "failure", amount: "1.00" }));
   ahead = 30 * day;
   assert.equal(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), undefined);
   assert.deepEqual(await log.unfinished("shop", 0, 10), []);
+  // What is past its time counts no more, even while it is still on the disk.
+  const anew = await log.append("shop", payment({ operation: "confirm" }));
+  const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+  assert.deepEqual(
+    snapshot?.states.map(({ operation, status, since }) => [operation, status, since]),
+    [["confirm", "pending", anew.event?.cursor]],
+  );
+  assert.equal(snapshot?.facts.operations.length, 1);
+  assert.equal((await log.unfinished("shop", 0, 10)).length, 1);
   await sweep();
+  assert.equal((await log.unfinished("shop", 0, 10)).length, 1);
   assert.equal((await lettersOf(log, "shop")).length, 1, "letters are kept until they are removed");
   assert.equal((await log.append("shop", payment({ status: "pending" }))).outcome, "stored");
+});
+
+it("keeps the newest unfinished operations, up to its bound", { timeout }, async (t) => {
+  const path = directory(t);
+  const first = await openLog(path);
+  await first.log.append("shop", payment({ externalId: "oldest" }));
+  await first.close();
+  const database = new DatabaseSync(join(path, "gateway.sqlite"));
+  database.exec(`
+    WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ${maxUnfinished})
+    INSERT INTO unfinished (account, member, since_ms)
+    SELECT (SELECT id FROM accounts), json_array(1, 'order-' || i, 'p', 'payment'), ${Date.now()}
+    FROM n`);
+  database.close();
+  const { log, close } = await openLog(path);
+  t.after(close);
+  const oldest = async () => (await log.unfinished("shop", 0, 1))[0]?.externalId;
+  assert.equal(await oldest(), "oldest");
+  await log.append("shop", payment({ externalId: "newest", paymentId: "newest" }));
+  assert.equal(await oldest(), "order-2");
 });
 
 it("refuses a dead letter that does not fit, rather than drop another", {

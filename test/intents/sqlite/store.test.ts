@@ -118,7 +118,14 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const before = await openIntents(path, { now });
     const intent = started(await before.store.begin(account, keyed("key-1")));
     await before.store.end(account, intent, { state: "unknown" });
+    await before.store.giveUp(account, intent);
     await before.close();
+    // Past the time at which it is given up: it stays for the operator.
+    ahead = 2 * 86_400_000;
+    const operators = await openIntents(path, { now });
+    const [shown] = (await operators.store.unsettled(account, 10)).intents;
+    assert.deepEqual([shown?.id, shown?.needsOperator], [intent.id, true]);
+    await operators.close();
     ahead = 30 * 86_400_000;
     const { store, thread, close } = await openIntents(path, { now });
     t.after(close);
@@ -138,12 +145,14 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const { thread, close, store } = await openIntents(path);
     await store.close();
     t.after(close);
-    const disk = { full: false };
+    const disk = { full: false, refused: 0 };
     const failing: StoreThread = {
       trouble: undefined,
       close: () => thread.close(),
-      run: (room, operation, args, map) =>
-        thread.run(room, disk.full ? "none" : operation, args, map),
+      run(room, operation, args, map) {
+        if (disk.full) disk.refused++;
+        return thread.run(room, disk.full ? "none" : operation, args, map);
+      },
     };
     const intents = await createSqliteIntents({
       ...{ thread: failing, firstLookMs: 60_000, giveUpMs: 3_600_000, ...about },
@@ -162,6 +171,9 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     assert.equal((await intents.begin(account, given({ externalId: "keyless" }))).kind, "inFlight");
     await intents.end(account, first, { state: "closed", key: Buffer.from("answer") });
     await intents.end(account, keyless, { state: "unknown" });
+    // What is tried again in vain is kept too.
+    const { refused } = disk;
+    while (disk.refused < refused + 2) await delay(20);
     disk.full = false;
     const stored = async () => {
       const load = (what: string) =>
@@ -174,6 +186,22 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const expected = JSON.stringify([["unknown"], [["key-1", answer]]]);
     while ((await stored()) !== expected) await delay(20);
     started(await intents.begin(account, keyed("key-2")));
+  });
+
+  it("writes what waits for the disk when it is closed", async (t) => {
+    const path = directory(t);
+    const { disk, intents, thread } = await onFullDisk(t, path);
+    disk.full = true;
+    const keyless = started(await intents.begin(account, given()));
+    disk.full = false;
+    await intents.close();
+    const { intents: calls } = await thread.run<{ intents: IntentRow[] }>("intents", "load", [
+      ...["intents", 0, 10],
+    ]);
+    assert.deepEqual(
+      calls.map(({ id }) => id),
+      [keyless.id],
+    );
   });
 
   it("keeps a call as unknown on the disk until its late ending is published", async (t) => {
