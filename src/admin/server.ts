@@ -76,8 +76,11 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<AdminAnswer | undefined> {
-  const url = URL.parse(request.url ?? "/", "http://localhost");
-  if (!url) return notFound;
+  const url = plainUrl(request.url ?? "/");
+  if (!url) {
+    request.resume();
+    throw new Refused(400, "the path must be in its shortest form, without dot segments");
+  }
   const [, room = ""] = url.pathname.split("/", 2);
   if (options.healthOnly && (room === "" || operatorRooms.has(room))) {
     request.resume();
@@ -90,6 +93,16 @@ async function answer(
     throw new Refused(405, "method not allowed");
   }
   return answerAnybody(options, request, response, url.pathname);
+}
+
+/**
+ * A request's address; undefined for one that is read as another path than it has. With such a
+ * path, like `/metrics/../dead-letters`, a caller would pass a proxy's rule for paths.
+ */
+function plainUrl(target: string): URL | undefined {
+  const url = URL.parse(target, "http://localhost");
+  const [path = ""] = target.split("?", 1);
+  return url?.pathname === path ? url : undefined;
 }
 
 const withoutOperators =

@@ -8,6 +8,7 @@ import { createAdminServer } from "../admin/server.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Config } from "../config/config.ts";
 import type { Core } from "../core/core.ts";
+import { createMaskedSchema } from "../graphql/schema/schema.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import type { Admission } from "../net/admission.ts";
 import { isLoopback } from "../net/loopback.ts";
@@ -60,7 +61,11 @@ export function createAdminListener(
     ...{ accounts, activityWindows, log: eventLog, deadLetters, operators, notReady },
     intents: stores.intents,
     authenticated: !isOpen,
-    graphql: createGraphqlServer({ core, identify: operators.identify, log, production: true }),
+    graphql: createGraphqlServer({
+      ...{ core, identify: operators.identify, log },
+      schema: createMaskedSchema(),
+      production: true,
+    }),
     reserve: config.rateLimit.reserve,
     sourceOf: stores.budgetSourceOf,
     reconciler: {

@@ -30,6 +30,11 @@ export interface Grant {
   /** Identifies the caller; safe to log. */
   readonly name: string;
   readonly scopes: ReadonlySet<Scope>;
+  /**
+   * The service that the caller belongs to, which takes one turn for all its callers. Absent for a
+   * caller that is its own service.
+   */
+  readonly service?: string;
   /** Set for a customer-bound caller: the customer's id in the merchant platform. */
   readonly customer?: string;
   /** Set for a caller with a watch token, who may watch this payment or payout and nothing else. */

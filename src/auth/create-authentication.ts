@@ -13,6 +13,8 @@ export interface AuthOptions {
   readonly apiKeysFile?: string;
   /** Claim that holds the id of the customer whom a JWT is bound to. */
   readonly customerClaim: string;
+  /** Claim that names the service a JWT was issued to: its tokens take turns as one caller. */
+  readonly serviceClaim: string;
   /** Set in the mode `jwt`. */
   readonly jwt?: {
     readonly keySet: KeySetSource;
@@ -54,7 +56,8 @@ export function createAuthentication(options: AuthenticationOptions): {
   readonly identify: Identify;
   close(): void;
 } {
-  const { modes, apiKeysFile, jwt, customerClaim, accounts, watchTokens, observer } = options;
+  const { modes, apiKeysFile, jwt, customerClaim, serviceClaim } = options;
+  const { accounts, watchTokens, observer } = options;
   const apiKeys =
     apiKeysFile === undefined
       ? undefined
@@ -62,7 +65,8 @@ export function createAuthentication(options: AuthenticationOptions): {
           createApiKeys({ ...options, accounts }),
         );
   const keySet = jwt && openKeySet(jwt.keySet, observer);
-  const readJwt = jwt && keySet && createReadJwt({ ...jwt, keys: keySet, customerClaim });
+  const readJwt =
+    jwt && keySet && createReadJwt({ ...jwt, keys: keySet, customerClaim, serviceClaim });
   return {
     identify: createIdentify({
       accounts,

@@ -10,6 +10,8 @@ export interface JwtOptions {
   readonly audience: string;
   /** Name of the claim that makes a caller customer-bound. */
   readonly customerClaim: string;
+  /** Name of the claim that tells which service a token was issued to, if it has it. */
+  readonly serviceClaim: string;
 }
 
 /**
@@ -64,7 +66,7 @@ const maxRemembered = 10_000;
 
 async function verified(
   token: string,
-  { keys, issuer, audience, customerClaim }: JwtOptions,
+  { keys, issuer, audience, customerClaim, serviceClaim }: JwtOptions,
 ): Promise<Credential & { readonly expiresAtMs: number }> {
   const { payload } = await jwtVerify(token, keys.keyOf, {
     algorithms,
@@ -79,10 +81,15 @@ async function verified(
   if (expiresAtMs <= Date.now()) throw expired();
   const merchants = merchantsOf(payload);
   const customer = customerOf(payload, customerClaim);
+  const service = serviceOf(payload, serviceClaim);
   const granted = scopesOf(payload);
   return {
     ...(customer === undefined
-      ? { name: `jwt:${payload.sub ?? digest(token)}`, scopes: granted }
+      ? {
+          name: `jwt:${payload.sub ?? digest(token)}`,
+          scopes: granted,
+          ...(service === undefined ? {} : { service: `jwt-service:${service}` }),
+        }
       : {
           // A digest: logs distinguish customers without naming them.
           name: `customer:${digest(customer)}`,
@@ -142,6 +149,14 @@ function customerOf(payload: JWTPayload, claim: string): string | undefined {
   if (typeof id === "string" && id !== "") return id;
   if (Number.isSafeInteger(id)) return String(id);
   throw invalid(`the token's claim ${claim} is not a customer's id`);
+}
+
+/** A claim that is present but unusable is refused: ignored, each `sub` would take a turn. */
+function serviceOf(payload: JWTPayload, claim: string): string | undefined {
+  if (!Object.hasOwn(payload, claim)) return undefined;
+  const service = payload[claim];
+  if (typeof service === "string" && service !== "") return service;
+  throw invalid(`the token's claim ${claim} is not the name of a service`);
 }
 
 /** Merchant accounts that the token is limited to; undefined without the claim. */

@@ -34,6 +34,8 @@ export function readAuth(read: Reader, modes: AuthOptions["modes"]): AuthOptions
   return {
     modes,
     customerClaim: read("AUTH_CUSTOMER_CLAIM", z.string(), "customer_external_id"),
+    // RFC 9068, 2.2: an access token names the client that it was issued to.
+    serviceClaim: read("AUTH_SERVICE_CLAIM", z.string(), "client_id"),
     ...(modes.has("keys") ? { apiKeysFile: read("API_KEYS_FILE", path) } : {}),
     ...(modes.has("jwt")
       ? {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
+import type { GraphQLSchema } from "graphql";
 import { type CORSOptions, createYoga, type GraphiQLOptions } from "graphql-yoga";
 import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
@@ -45,7 +46,7 @@ import {
   refusesForeignPages,
   takesJsonOnly,
 } from "./plugins.ts";
-import { schema } from "./schema/schema.ts";
+import { schema as fullSchema } from "./schema/schema.ts";
 import { sharesResults } from "./shared-results.ts";
 import { createStraightPath } from "./straight-path.ts";
 import {
@@ -70,6 +71,8 @@ export interface GraphqlServerOptions {
   readonly observer?: GraphqlObserver;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
+  /** Default: the schema with which callers get secret fields too. */
+  readonly schema?: GraphQLSchema;
   /** Turns GraphiQL off. */
   readonly production: boolean;
   /** Whether introspection works and errors suggest schema names. Default: not in production. */
@@ -124,7 +127,7 @@ export interface GraphqlServer {
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, observer, production, corsOrigins = [] } = options;
-  const { straight = true } = options;
+  const { straight = true, schema = fullSchema } = options;
   const { tracing = noTracing } = options;
   const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
   const { heartbeatMs = defaultHeartbeatMs } = options;

@@ -78,11 +78,17 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
   };
 }
 
-/** A target may be an absolute URL: its host then replaces the `Host` header (RFC 9112, 3.2.2). */
+/**
+ * A target may be an absolute URL: its host then replaces the `Host` header (RFC 9112, 3.2.2). The
+ * path stays as it was sent, like that of any other request.
+ */
 function toOriginForm(request: IncomingMessage): void {
-  const target = /^https?:/i.test(request.url ?? "") ? URL.parse(request.url ?? "") : null;
-  if (!target) return;
-  request.url = `${target.pathname}${target.search}`;
+  const { url = "" } = request;
+  const [origin] = /^https?:\/\/[^/?#]*/i.exec(url) ?? [];
+  const target = origin === undefined ? null : URL.parse(url);
+  if (!origin || !target) return;
+  const path = url.slice(origin.length);
+  request.url = path.startsWith("/") ? path : `/${path}`;
   request.headers.host = target.host;
 }
 

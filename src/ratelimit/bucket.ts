@@ -5,6 +5,8 @@ export type Priority = "money" | "read";
 export interface TurnTaker {
   /** Identifies the caller. */
   readonly name: string;
+  /** The service that it belongs to, whose callers take turns as one. Default: it is its own. */
+  readonly service?: string | undefined;
   /** Set for customers: all customers together take one turn beside each service. */
   readonly customer?: string | undefined;
 }

@@ -165,7 +165,8 @@ function inTurns<Of extends { readonly total: number }>(
 export function keyOf(caller: TurnTaker | undefined): string {
   if (!caller) return "s:";
   const kind = caller.customer === undefined ? "s" : "c";
-  return `${kind}:${hash("sha256", caller.name, "base64url").slice(0, 16)}`;
+  const name = (kind === "s" && caller.service) || caller.name;
+  return `${kind}:${hash("sha256", name, "base64url").slice(0, 16)}`;
 }
 
 /** All customers form one group, each service is its own; take-tokens.lua does the same. */

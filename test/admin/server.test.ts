@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { loadPage } from "../../src/admin/page.ts";
@@ -66,4 +67,36 @@ test("an unreachable store is 503, an unknown path 404", async (t) => {
   for (const path of ["/%zz", "/dead-letters/%zz/x", "/api/none", "/graphqlx", "/api"]) {
     assert.equal((await fetch(there + path)).status, 404, path);
   }
+});
+
+test("a path that is read as another one than it has is refused", async (t) => {
+  const url = new URL(await serve(t));
+  /** Unlike `fetch`, sends the path as it is. */
+  const statusOf = async (path: string) => {
+    const [response] = await once(request({ port: url.port, path }).end(), "response");
+    response.resume();
+    return response.statusCode;
+  };
+  for (const path of [
+    "/metrics/../dead-letters",
+    "/metrics/..%2fdead-letters/../../dead-letters",
+    "/metrics/%2e%2E/dead-letters",
+    "/healthz/.%2e/graphql",
+    "/metrics\\..\\dead-letters",
+    "/./dead-letters",
+    "//metrics/dead-letters",
+    "/dead-letters#/../metrics",
+    `http://${url.host}/metrics/../dead-letters`,
+  ]) {
+    assert.equal(await statusOf(path), 400, path);
+  }
+  for (const path of [
+    "/dead-letters",
+    "/dead-letters?order=newest&cursor=",
+    `http://${url.host}/dead-letters?limit=1`,
+    "/healthz?..",
+  ]) {
+    assert.equal(await statusOf(path), 200, path);
+  }
+  assert.equal(await statusOf("/dead-letters/a%2F..%2Fb/x"), 404);
 });

@@ -35,6 +35,7 @@ const readJwt = createReadJwt({
   issuer,
   audience,
   customerClaim: "customer_external_id",
+  serviceClaim: "client_id",
 });
 
 const closed: IdentifyOptions = {

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { base64url, createLocalJWKSet, exportSPKI, SignJWT, UnsecuredJWT } from "jose";
 import { createReadJwt } from "../../src/auth/jwt.ts";
 import { GatewayError } from "../../src/errors.ts";
+import { keyOf } from "../../src/ratelimit/turns.ts";
 import { audience, issuer, signingKey, signToken } from "./issuer.ts";
 
 const [es, rsa, ed, stranger] = await Promise.all([
@@ -16,6 +17,7 @@ const read = createReadJwt({
   issuer,
   audience,
   customerClaim: "customer_external_id",
+  serviceClaim: "client_id",
 });
 const now = () => Math.floor(Date.now() / 1_000);
 const claims = {
@@ -108,6 +110,7 @@ test("a symmetric algorithm is refused even if the key set returns its secret", 
     issuer,
     audience,
     customerClaim: "customer_external_id",
+    serviceClaim: "client_id",
   });
   await assert.rejects(careless(await confused(secret, "h")), /the token is not valid/);
 });
@@ -129,6 +132,29 @@ test("a customer-bound token has only customer scopes, whatever its scope claim"
   assert.deepEqual(await scopesOf("openid profile"), all);
   assert.deepEqual(await scopesOf("payments:write events:read wallet:pan watch:create"), all);
   assert.deepEqual(await scopesOf("payments:write wallet:pan wallet:read"), ["wallet:read"]);
+});
+
+test("tokens of one service take turns as one caller, whatever their sub", async () => {
+  const turnsOf = async (claims: Record<string, unknown>) => {
+    const credential = await read(await signToken(es, claims));
+    return [credential.name, keyOf(credential)] as const;
+  };
+  const [anna, asShop] = await turnsOf({ sub: "anna", client_id: "shop" });
+  const [boris, alsoAsShop] = await turnsOf({ sub: "boris", client_id: "shop" });
+  assert.deepEqual([anna, boris], ["jwt:anna", "jwt:boris"], "logs distinguish them");
+  assert.equal(asShop, alsoAsShop);
+  const others = [
+    await turnsOf({ sub: "anna", client_id: "market" }),
+    await turnsOf({ sub: "anna" }),
+    await turnsOf({ sub: "boris" }),
+    await turnsOf({ sub: "shop" }),
+  ].map(([, key]) => key);
+  assert.equal(new Set([asShop, ...others]).size, 5, "all others are different callers");
+  const customer = { customer_external_id: "customer-1", client_id: "shop" };
+  assert.match((await turnsOf(customer))[1], /^c:/);
+  for (const client_id of ["", 7, null, ["shop"]]) {
+    await assert.rejects(turnsOf({ client_id }), /client_id is not the name of a service/);
+  }
 });
 
 test("a customer's name in logs distinguishes customers but does not identify them", async () => {
@@ -159,6 +185,7 @@ test("a good token's signature is checked once, until the keys change", async ()
     issuer,
     audience,
     customerClaim: "customer_external_id",
+    serviceClaim: "client_id",
   });
   const token = await signToken(es);
   for (let nth = 0; nth < 3; nth++) assert.equal((await remembering(token)).name, "jwt:backend");
@@ -191,6 +218,7 @@ test("a token that is being checked while the keys change is checked again with 
     issuer,
     audience,
     customerClaim: "customer_external_id",
+    serviceClaim: "client_id",
   });
   const token = await signToken(es);
   const early = remembering(token);

@@ -13,7 +13,7 @@ const files = scratch();
 const [first, second] = await Promise.all([signingKey("first"), signingKey("second")]);
 
 const readWith = (keys: KeySet) =>
-  createReadJwt({ keys, issuer, audience, customerClaim: "customer" });
+  createReadJwt({ keys, issuer, audience, customerClaim: "customer", serviceClaim: "client_id" });
 
 /** An issuer that serves a key set over HTTP. The test may change the keys or take it down. */
 async function startIssuer(t: TestContext, keys: JWK[]) {

@@ -69,6 +69,7 @@ test("an empty environment means the sandbox on loopback with the documented def
   assert.equal(config.heartbeatMs, 15_000);
   assert.deepEqual([...config.auth.modes], ["none"]);
   assert.equal(config.auth.customerClaim, "customer_external_id");
+  assert.equal(config.auth.serviceClaim, "client_id");
   assert.equal(config.redis, undefined);
 });
 

@@ -197,6 +197,45 @@ describe("with authentication on", () => {
     );
   });
 
+  it("masks card tokens and IBANs in an admin's GraphQL, and not in a service's", async () => {
+    const externalId = "order-with-secrets";
+    const [token, iban] = ["tok_of_a_saved_card", "UA213223130000026007233566001"];
+    await sendCallback(guarded.publicUrl, {
+      ...{ account: "shop", password: "password-of-shop", externalId },
+      body: {
+        details: { payment_id: "p-1", status: "success", recipient_iban: iban },
+        payment_method: { type: "cc_token", cc_token: { token, mask: "400000******3014" } },
+      },
+    });
+    const query = `query ($externalId: ID!) {
+      payment(externalId: $externalId) {
+        events { ... on PaymentEvent { payment {
+          details { recipientIban }
+          paymentMethod { ccToken { token mask } applePay { token } }
+        } } }
+      }
+    }`;
+    const secretsAt = async (url: string, name: string) => {
+      const response = await fetch(`${url}/graphql`, {
+        method: "POST",
+        headers: { ...json, ...bearer(keyOf(name)), "x-merchant-account": "shop" },
+        body: JSON.stringify({ query, variables: { externalId } }),
+      });
+      const { data } = (await response.json()) as { data: SecretsShown };
+      const [event] = data.payment.events;
+      const { details, paymentMethod } = event?.payment ?? {};
+      return [details?.recipientIban, paymentMethod?.ccToken, paymentMethod?.applePay];
+    };
+    const mask = "400000******3014";
+    assert.deepEqual(await secretsAt(guarded.adminUrl, "admin"), [
+      "[redacted]",
+      { token: "[redacted]", mask },
+      null,
+    ]);
+    const seen = await secretsAt(guarded.publicUrl, "all but admin");
+    assert.deepEqual(seen, [iban, { token, mask }, null]);
+  });
+
   it("gives an admin no access on the public listener", async () => {
     const response = await fetch(`${guarded.publicUrl}/graphql`, {
       method: "POST",
@@ -207,6 +246,17 @@ describe("with authentication on", () => {
     assert.equal(errors[0]?.extensions.code, "FORBIDDEN");
   });
 });
+
+interface SecretsShown {
+  readonly payment: {
+    readonly events: readonly {
+      readonly payment: {
+        readonly details: { readonly recipientIban: string | null };
+        readonly paymentMethod: { readonly ccToken: unknown; readonly applePay: unknown };
+      };
+    }[];
+  };
+}
 
 describe("pages of other origins", () => {
   /** Sends a request with headers that `fetch` does not let a script set. */

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { runInNewContext } from "node:vm";
 import {
   create,
   createRegistry,
@@ -207,4 +208,14 @@ test("an expression or pattern that is not fully understood is not compiled", ()
   for (const pattern of ["\\pL", "a.b", "^(?s).*$", "\\bx", "[[:alpha:]]", "(?P<a>b)", "\\Qa\\E"]) {
     assert.throws(() => exactRegex(pattern), pattern);
   }
+});
+
+test("a pattern is read in a time that does not double with each of its groups", () => {
+  const nested = (groups: number, end: string) =>
+    `${"(?:".repeat(groups)}a${")".repeat(groups)}${end}`;
+  const readWithin = (pattern: string) =>
+    runInNewContext("exactRegex(pattern)", { exactRegex, pattern }, { timeout: 10_000 });
+  assert.match("a", readWithin(nested(30, "$")));
+  assert.throws(() => readWithin(nested(30, "\\pL")), /not compiled/);
+  assert.throws(() => exactRegex("(?i)a"), /not compiled/);
 });

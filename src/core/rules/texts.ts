@@ -18,7 +18,7 @@ export function exactRegex(pattern: string): RegExp {
  * alternatives, repetitions and escaped marks.
  */
 const plainPattern =
-  /^\^?(?:[\w:/@,=!~%&;#"' -]|\\[.\\/*+?()[\]{}|^$-]|\[\^?[\w:/@,=!~%&;#"' ?.-]+\]|\((?:\?:)?|\)|\||[*+?]|\{\d+(?:,\d*)?\})*\$?$/;
+  /^\^?(?:[\w:/@,=!~%&;#"' -]|\\[.\\/*+?()[\]{}|^$-]|\[\^?[\w:/@,=!~%&;#"' ?.-]+\]|\(\?:|\((?!\?)|\)|\||[*+?]|\{\d+(?:,\d*)?\})*\$?$/;
 
 /** Protovalidate accepts every text of these forms, and some less usual texts too. */
 export const plainUri =

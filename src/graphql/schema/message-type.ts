@@ -5,6 +5,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { isSecret } from "../../secrets/secret-fields.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
@@ -73,6 +74,7 @@ function messageField<Desc extends DescMessage>(
   const options = {
     description: describe(field),
     nullable: !always.includes(name) && !isAlwaysSet(field),
+    extensions: { secret: isSecret(field) } satisfies SecretExtensions,
   };
   switch (field.fieldKind) {
     case "enum": {
@@ -87,6 +89,11 @@ function messageField<Desc extends DescMessage>(
     default:
       throw new Error(`${field}: GraphQL has no type for ${field.fieldKind} fields of answers`);
   }
+}
+
+/** Whether the proto marks a field as secret, as declared in its `extensions`. */
+export interface SecretExtensions {
+  readonly secret?: boolean;
 }
 
 /** Proto3 scalars without presence always have a value. */

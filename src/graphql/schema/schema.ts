@@ -1,4 +1,7 @@
+import { defaultFieldResolver, type GraphQLSchema, isObjectType } from "graphql";
+import { mask } from "../../secrets/redact.ts";
 import { builder } from "./builder.ts";
+import type { SecretExtensions } from "./message-type.ts";
 import "./scalars.ts";
 import "./payment.ts";
 import "./payout.ts";
@@ -22,3 +25,17 @@ builder.subscriptionType({
 
 /** The GraphQL schema, as `schema.graphql` prints it. */
 export const schema = builder.toSchema();
+
+/** The same schema, in which the values of secret fields are masked: for people who look on. */
+export function createMaskedSchema(): GraphQLSchema {
+  const masked = builder.toSchema();
+  for (const type of Object.values(masked.getTypeMap())) {
+    if (!isObjectType(type)) continue;
+    for (const field of Object.values(type.getFields())) {
+      if (!(field.extensions as SecretExtensions).secret) continue;
+      const { resolve = defaultFieldResolver } = field;
+      field.resolve = (...args) => ((resolve(...args) ?? "") === "" ? null : mask);
+    }
+  }
+  return masked;
+}
