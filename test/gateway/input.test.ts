@@ -123,6 +123,10 @@ const refusals: [method: string, request: object, fields: string[]][] = [
     { ...good, callback_url: "ftp://a", result_url: "/done" },
     ["callback_url", "result_url"],
   ],
+  ["PaymentService/CreatePayment", { ...good, result_url: "javascript:alert(1)" }, ["result_url"]],
+  ["PaymentService/CreatePayment", { ...good, result_url: "DATA:,x" }, ["result_url"]],
+  ["PaymentService/CreatePayment", { ...good, result_url: "https:done" }, ["result_url"]],
+  ["PaymentService/CreatePayment", { ...good, callback_url: "myshop://cb" }, ["callback_url"]],
   [
     "PaymentService/CreatePayment",
     { ...good, callback_url: "", result_url: "" },
@@ -298,6 +302,15 @@ test("control: the valid request is sent, so the refusals are due to the fields 
     customer: { email: "a@b.example" },
     payment_method: { type: "cc_number", cc: card },
   });
+});
+
+test("a result_url may be a page or a link into an app", async () => {
+  const links = ["https://shop.example/done?order=1", "myshop://done", "com.shop.app:/done"];
+  for (const result_url of links) {
+    const { status } = await rpc("PaymentService/CreatePayment", { ...good, result_url });
+    assert.equal(status, 200, result_url);
+    assert.equal(JSON.parse(received.pop()?.body ?? "").result_url, result_url);
+  }
 });
 
 test("values that the spec allows are sent: long ids, empty values, short card numbers", async () => {

@@ -45,19 +45,20 @@ test("a 3DS payment is pending until the customer approves it on its page", asyn
   assert.equal(sandbox.ledger().payments[0]?.operations[0]?.status, "success");
 });
 
-test("declining 3DS fails the payment and sends the browser to result_url", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const result_url = "https://shop.example/done?order=1";
-  const payment = cardPayment("4000000000003014", { callback_url: receiver.url, result_url });
-  const { body } = await call("POST", paths.new, payment);
-  const pressed = await press(body.action.value, { decision: "decline" });
-  assert.equal(pressed.status, 303);
-  assert.equal(pressed.headers.get("location"), result_url);
-  const { details } = (await receiver.next()).body;
-  assert.equal(details.status, "failure");
-  assert.equal(details.status_code, "transaction_is_canceled_by_payer");
-});
+for (const result_url of ["https://shop.example/done?order=1", "myshop://done"]) {
+  test(`declining 3DS fails the payment and sends the browser to ${result_url}`, async (t) => {
+    const { call } = await startRig(t);
+    const receiver = await startReceiver(t);
+    const payment = cardPayment("4000000000003014", { callback_url: receiver.url, result_url });
+    const { body } = await call("POST", paths.new, payment);
+    const pressed = await press(body.action.value, { decision: "decline" });
+    assert.equal(pressed.status, 303);
+    assert.equal(pressed.headers.get("location"), result_url);
+    const { details } = (await receiver.next()).body;
+    assert.equal(details.status, "failure");
+    assert.equal(details.status_code, "transaction_is_canceled_by_payer");
+  });
+}
 
 test("one 3DS card fails even when approved", async (t) => {
   const { call } = await startRig(t);

@@ -30,7 +30,7 @@ export type CardInput = {
   cvv: string;
   /** Month of expiry, 1 to 12. */
   expMonth: number;
-  /** Year of expiry. */
+  /** Year of expiry, at most four digits: the gateway's own check. */
   expYear: number;
   /** Card number, 8 to 19 digits (ISO/IEC 7812) without separators: the gateway's own check. */
   number: string;
@@ -134,7 +134,7 @@ export type CreatePaymentInput = {
   products?: Array<ProductInput> | null | undefined;
   /** Who receives the money. */
   recipient?: PaymentRecipientInput | null | undefined;
-  /** Where the customer's browser goes in the end, after 3DS too. Default: what the project's settings say. */
+  /** Where the customer's browser goes in the end, after 3DS too: a page, or a link into an app (`myshop://done`). Default: what the project's settings say. */
   resultUrl?: string | null | undefined;
   /** The billing subscription that the payment belongs to. */
   subscriptionId?: string | null | undefined;
@@ -228,7 +228,7 @@ export type DecryptedGooglePayInput = {
   eciIndicator?: string | null | undefined;
   /** Month of expiry, 1 to 12. */
   expMonth: number;
-  /** Year of expiry. */
+  /** Year of expiry, at most four digits: the gateway's own check. */
   expYear: number;
   /** Google's id of the merchant at the gateway. */
   gatewayMerchantId?: string | null | undefined;

@@ -12,7 +12,7 @@ import {
   oneof as oneofRules,
   type StringRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { decimal, http_url } from "../../gen/payments/v1/rules_pb.ts";
+import { decimal, http_url, link } from "../../gen/payments/v1/rules_pb.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef } from "./enums.ts";
@@ -154,7 +154,7 @@ function scalarName(field: DescField): string {
 
 function formatName(rules: StringRules): string {
   if (hasExtension(rules, decimal) && getExtension(rules, decimal)) return "Decimal";
-  if (hasExtension(rules, http_url) && getExtension(rules, http_url)) return "URL";
+  if (hasExtension(rules, http_url) || hasExtension(rules, link)) return "URL";
   switch (rules.wellKnown.case) {
     case "uuid":
       return "UUID";

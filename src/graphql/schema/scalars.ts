@@ -18,7 +18,7 @@ function textScalar(name: "UUID" | "URL" | "EmailAddress" | "IPv4", description:
 }
 
 textScalar("UUID", "A UUID, such as `f47ac10b-58cc-4372-a567-0e02b2c3d479`.");
-textScalar("URL", "An absolute http or https URL.");
+textScalar("URL", "An absolute URL.");
 textScalar("EmailAddress", "An e-mail address.");
 textScalar("IPv4", "An IPv4 address in dotted form.");
 

@@ -165,11 +165,22 @@ export const email: TextFormat = {
 
 export const ipv4: TextFormat = { name: "an IPv4 address", test: (text) => isIPv4(text) };
 
-/** The only kind of URL that callbacks and redirects may go to. */
+/** The only kind of URL that callbacks may go to. */
 export const httpUrl: TextFormat = {
   name: "an http or https URL",
-  test: (text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ""),
+  test: (text) => /^https?:$/.test(protocolOf(text)),
 };
+
+/** What a browser may be sent to: a page, or a link into an app. */
+export const link: TextFormat = {
+  name: "a URL",
+  test: (text) =>
+    !/^(?:javascript|data|vbscript|blob|file|about):$/.test(protocolOf(text) || "data:"),
+};
+
+function protocolOf(text: string): string {
+  return URL.parse(text)?.protocol ?? "";
+}
 
 export const decimal: TextFormat = {
   name: "a decimal number",

@@ -1,6 +1,6 @@
 import type { MethodType, Payer, ProductRecord } from "../ledger/records.ts";
 import { invalid } from "./api-error.ts";
-import { decimal, email, type Fields, httpUrl, ipv4, upTo, uuid } from "./fields.ts";
+import { decimal, email, type Fields, httpUrl, ipv4, link, upTo, uuid } from "./fields.ts";
 import { type CardDetails, readPaymentMethod } from "./payment-method-request.ts";
 
 export type Mode = "direct" | "hosted" | "express_checkout";
@@ -47,7 +47,7 @@ export function readNewPayment(body: Fields): NewPayment {
     externalId: body.requiredText("external_id"),
     unifiedExternalId: body.text("unified_external_id"),
     callbackUrl: body.text("callback_url", httpUrl),
-    resultUrl: body.text("result_url", httpUrl),
+    resultUrl: body.text("result_url", link),
     confirm: body.flag("confirm") ?? true,
     description: body.text("description"),
     payload: body.text("payload"),

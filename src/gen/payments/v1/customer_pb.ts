@@ -15,7 +15,8 @@ export const file_payments_v1_customer: GenFile = /*@__PURE__*/
   fileDesc("ChpwYXltZW50cy92MS9jdXN0b21lci5wcm90bxILcGF5bWVudHMudjEivwIKEEN1c3RvbWVySWRlbnRpdHkSKgoKYXV0aF90b2tlbhgBIAEoCUIRgAEBukgLcgmYtRgBEAEogEBIAIgBARIfCgNyaWQYAiABKAlCDRgBukgIcgYo/wGwAQFIAYgBARIkCgtleHRlcm5hbF9pZBgDIAEoCUIKukgHcgUQASj/AUgCiAEBOpABukiMARqJAQoIcmVxdWlyZWQSPW11c3QgdGVsbCB3aG8gdGhlIGN1c3RvbWVyIGlzOiBnaXZlIGF1dGhfdG9rZW4gb3IgZXh0ZXJuYWxfaWQaPmhhcyh0aGlzLmF1dGhfdG9rZW4pIHx8IGhhcyh0aGlzLnJpZCkgfHwgaGFzKHRoaXMuZXh0ZXJuYWxfaWQpQg0KC19hdXRoX3Rva2VuQgYKBF9yaWRCDgoMX2V4dGVybmFsX2lkYgZwcm90bzM", [file_buf_validate_validate, file_payments_v1_rules]);
 
 /**
- * Which customer a wallet or subscription call is for: at least one of these. A token
+ * Which customer a wallet or subscription call is for: at least one of these, also in
+ * subscription calls, for which the service does not demand it. A token
  * with authorization_flow=processing may go together with the external_id of the
  * customer that the call is about.
  *

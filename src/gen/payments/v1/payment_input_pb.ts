@@ -247,7 +247,7 @@ export type Card = Message<"payments.v1.Card"> & {
   expMonth: number;
 
   /**
-   * Year of expiry.
+   * Year of expiry, at most four digits: the gateway's own check.
    *
    * @generated from field: int32 exp_year = 3;
    */
@@ -437,7 +437,7 @@ export type DecryptedGooglePay = Message<"payments.v1.DecryptedGooglePay"> & {
   expMonth: number;
 
   /**
-   * Year of expiry.
+   * Year of expiry, at most four digits: the gateway's own check.
    *
    * @generated from field: int32 exp_year = 3;
    */

@@ -13,12 +13,13 @@ import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/vali
  * Describes the file payments/v1/rules.proto.
  */
 export const file_payments_v1_rules: GenFile = /*@__PURE__*/
-  fileDesc("ChdwYXltZW50cy92MS9ydWxlcy5wcm90bxILcGF5bWVudHMudjE6qAMKB2RlY2ltYWwSGS5idWYudmFsaWRhdGUuU3RyaW5nUnVsZXMY0YYDIAEoCELwAsJI7AIK6QIKDnN0cmluZy5kZWNpbWFsElltdXN0IGJlIGEgZGVjaW1hbCBudW1iZXIgc3VjaCBhcyAxMC4xMDogdXAgdG8gMTUgZGlnaXRzLCB1cCB0byA2IG9mIHRoZW0gYmVoaW5kIHRoZSBwb2ludBr7ASFydWxlIHx8ICh0aGlzLm1hdGNoZXMoJ14tP1swLTldezEsMTV9KFxcLlswLTldezEsNn0pPyQnKSAmJiAhdGhpcy5tYXRjaGVzKCdeLT8wKihbMS05XVswLTldezE0fVxcLlswLTldezEsNn18WzEtOV1bMC05XXsxM31cXC5bMC05XXsyLDZ9fFsxLTldWzAtOV17MTJ9XFwuWzAtOV17Myw2fXxbMS05XVswLTldezExfVxcLlswLTldezQsNn18WzEtOV1bMC05XXsxMH1cXC5bMC05XXs1LDZ9fFsxLTldWzAtOV17OX1cXC5bMC05XXs2fSkkJykpUgdkZWNpbWFsOrcBCghodHRwX3VybBIZLmJ1Zi52YWxpZGF0ZS5TdHJpbmdSdWxlcxjShgMgASgIQn/CSHwKegoPc3RyaW5nLmh0dHBfdXJsEiVtdXN0IGJlIGFuIGFic29sdXRlIGh0dHAgb3IgaHR0cHMgVVJMGkAhcnVsZSB8fCAodGhpcy5pc1VyaSgpICYmIHRoaXMubWF0Y2hlcygnXig/aSlodHRwcz86Ly9bXi8/I10rJykpUgdodHRwVXJsOrMBCgxoZWFkZXJfdmFsdWUSGS5idWYudmFsaWRhdGUuU3RyaW5nUnVsZXMY04YDIAEoCEJzwkhwCm4KE3N0cmluZy5oZWFkZXJfdmFsdWUSNG11c3QgYmUgdmlzaWJsZSBBU0NJSSBjaGFyYWN0ZXJzIHdpdGhvdXQgd2hpdGUgc3BhY2UaISFydWxlIHx8IHRoaXMubWF0Y2hlcygnXlshLX5dKyQnKVILaGVhZGVyVmFsdWU", [file_buf_validate_validate]);
+  fileDesc("ChdwYXltZW50cy92MS9ydWxlcy5wcm90bxILcGF5bWVudHMudjE6qAMKB2RlY2ltYWwSGS5idWYudmFsaWRhdGUuU3RyaW5nUnVsZXMY0YYDIAEoCELwAsJI7AIK6QIKDnN0cmluZy5kZWNpbWFsElltdXN0IGJlIGEgZGVjaW1hbCBudW1iZXIgc3VjaCBhcyAxMC4xMDogdXAgdG8gMTUgZGlnaXRzLCB1cCB0byA2IG9mIHRoZW0gYmVoaW5kIHRoZSBwb2ludBr7ASFydWxlIHx8ICh0aGlzLm1hdGNoZXMoJ14tP1swLTldezEsMTV9KFxcLlswLTldezEsNn0pPyQnKSAmJiAhdGhpcy5tYXRjaGVzKCdeLT8wKihbMS05XVswLTldezE0fVxcLlswLTldezEsNn18WzEtOV1bMC05XXsxM31cXC5bMC05XXsyLDZ9fFsxLTldWzAtOV17MTJ9XFwuWzAtOV17Myw2fXxbMS05XVswLTldezExfVxcLlswLTldezQsNn18WzEtOV1bMC05XXsxMH1cXC5bMC05XXs1LDZ9fFsxLTldWzAtOV17OX1cXC5bMC05XXs2fSkkJykpUgdkZWNpbWFsOrcBCghodHRwX3VybBIZLmJ1Zi52YWxpZGF0ZS5TdHJpbmdSdWxlcxjShgMgASgIQn/CSHwKegoPc3RyaW5nLmh0dHBfdXJsEiVtdXN0IGJlIGFuIGFic29sdXRlIGh0dHAgb3IgaHR0cHMgVVJMGkAhcnVsZSB8fCAodGhpcy5pc1VyaSgpICYmIHRoaXMubWF0Y2hlcygnXig/aSlodHRwcz86Ly9bXi8/I10rJykpUgdodHRwVXJsOqQCCgRsaW5rEhkuYnVmLnZhbGlkYXRlLlN0cmluZ1J1bGVzGNSGAyABKAhC8gHCSO4BCusBCgtzdHJpbmcubGluaxIxbXVzdCBiZSBhbiBhYnNvbHV0ZSBVUkw6IG9mIGh0dHAsIGh0dHBzIG9yIGFuIGFwcBqoASFydWxlIHx8ICh0aGlzLmlzVXJpKCkgJiYgIXRoaXMubWF0Y2hlcygnXig/aSkoamF2YXNjcmlwdHxkYXRhfHZic2NyaXB0fGJsb2J8ZmlsZXxhYm91dCk6JykgJiYgKCF0aGlzLm1hdGNoZXMoJ14oP2kpaHR0cHM/OicpIHx8IHRoaXMubWF0Y2hlcygnXig/aSlodHRwcz86Ly9bXi8/I10rJykpKVIEbGluazqzAQoMaGVhZGVyX3ZhbHVlEhkuYnVmLnZhbGlkYXRlLlN0cmluZ1J1bGVzGNOGAyABKAhCc8JIcApuChNzdHJpbmcuaGVhZGVyX3ZhbHVlEjRtdXN0IGJlIHZpc2libGUgQVNDSUkgY2hhcmFjdGVycyB3aXRob3V0IHdoaXRlIHNwYWNlGiEhcnVsZSB8fCB0aGlzLm1hdGNoZXMoJ15bIS1+XSskJylSC2hlYWRlclZhbHVl", [file_buf_validate_validate]);
 
 /**
  * A decimal number in text: an optional minus, 1 to 15 digits, then optionally a
  * point and 1 to 6 digits; at most 15 significant digits in all. `10.10`, `0.1`
- * and `99999999999.99` are such numbers, `.5`, `1e3`, `+1` and `1,000` are not.
+ * and `99999999999.99` are such numbers, `.5`, `1e3`, `+1` and `1,000` are not. The
+ * service names no bounds; these keep every digit in a JSON number.
  *
  * @generated from extension: optional bool decimal = 50001;
  */
@@ -26,7 +27,7 @@ export const decimal: GenExtension<StringRules, boolean> = /*@__PURE__*/
   extDesc(file_payments_v1_rules, 0);
 
 /**
- * An absolute http or https URL.
+ * An absolute http or https URL: the service sends callbacks by HTTP.
  *
  * @generated from extension: optional bool http_url = 50002;
  */
@@ -34,10 +35,20 @@ export const http_url: GenExtension<StringRules, boolean> = /*@__PURE__*/
   extDesc(file_payments_v1_rules, 1);
 
 /**
+ * An absolute URL that a browser goes to: of http or https, or of an app
+ * (`myshop://done`). The service says no more than "url"; the gateway refuses schemes
+ * that a browser runs or opens by itself: javascript, data, vbscript, blob, file, about.
+ *
+ * @generated from extension: optional bool link = 50004;
+ */
+export const link: GenExtension<StringRules, boolean> = /*@__PURE__*/
+  extDesc(file_payments_v1_rules, 2);
+
+/**
  * Visible ASCII without white space, as a header value can carry it.
  *
  * @generated from extension: optional bool header_value = 50003;
  */
 export const header_value: GenExtension<StringRules, boolean> = /*@__PURE__*/
-  extDesc(file_payments_v1_rules, 2);
+  extDesc(file_payments_v1_rules, 3);
 
