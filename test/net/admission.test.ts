@@ -86,6 +86,18 @@ test("other calls fill four fifths of the slots, calls that move money fill all"
   assert.equal(rig.admission.inFlight, 10, "what is exempt takes no place");
 });
 
+test("watches fill four fifths of the slots, and leave the rest to calls that move money", () => {
+  const rig = createRig(10);
+  for (const name of names(8)) rig.arrive(name, "watch");
+  rig.arrive("late watch", "watch");
+  rig.turns();
+  rig.arrive("watch", "watch");
+  rig.arrive("money", "money");
+  rig.turns();
+  assert.deepEqual(rig.begun, [...names(8), "money"]);
+  assert.deepEqual(rig.refused, ["late watch", "watch"]);
+});
+
 test("calls that arrive together are counted one by one", () => {
   const rig = createRig(10);
   for (const name of names(30)) rig.arrive(name, "money");
@@ -252,6 +264,15 @@ test("a burst is served completely", () => {
   // A second burst, as soon as the first is served.
   for (const name of names(500)) rig.arrive(name, "other", { workMs: 1.5 });
   rig.turns();
+  assert.equal(rig.begun.length, 1_000);
+});
+
+test("a burst after an idle time is served completely", () => {
+  const rig = createRig(10_000);
+  rig.wait(60_000);
+  comeBack(rig, 1_000, "other");
+  rig.turns();
+  assert.deepEqual(rig.refused, []);
   assert.equal(rig.begun.length, 1_000);
 });
 

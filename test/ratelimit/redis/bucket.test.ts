@@ -11,6 +11,8 @@ import { Secret } from "../../../src/secrets/secret.ts";
 import { testTokenBucket } from "../../contracts/token-bucket.ts";
 import { freePort, type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
+import { VirtualClock } from "../virtual-clock.ts";
+import { redisOn } from "./virtual-redis.ts";
 
 describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 }, () => {
   let server: RedisServer;
@@ -170,21 +172,42 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
     });
   });
 
+  it("holds a token that Redis granted before the replica heard of a rejection", async (t) => {
+    const clock = new VirtualClock();
+    const bucket = create({ client: redisOn(clock, redis.client, 20), clock });
+    t.after(() => Promise.all([bucket.close(), clock.run(100)]));
+    const rejected = take(bucket);
+    await clock.run(100);
+    let granted = 0;
+    const next = take(bucket).then(() => granted++);
+    // Redis has granted the token, and its reply is under way.
+    await clock.run(10);
+    assert.equal(granted, 0);
+    (await rejected).rejected({ reset: "2" });
+    await clock.run(1_900);
+    assert.equal(granted, 0);
+    await clock.run(1_000);
+    await next;
+  });
+
   describe("a replica that does not reach Redis", { concurrency: true }, () => {
     it("goes on alone, without tokens at first and then with its share", async (t) => {
+      let since = Number.POSITIVE_INFINITY;
       const nowhere = connectRedis(new Secret(`redis://127.0.0.1:${await freePort()}`), () => {});
       const changes: string[] = [];
       const bucket = create({
         client: nowhere.client,
         initialLimit: 10,
         maxWaitMs: 5_000,
-        onStateChange: (source) => changes.push(source),
+        onStateChange(source) {
+          since = performance.now();
+          changes.push(source);
+        },
       });
       t.after(async () => {
         await bucket.close();
         await nowhere.close();
       });
-      const since = performance.now();
       await Promise.all(Array.from({ length: 8 }, () => take(bucket, "money")));
       assert.ok(performance.now() - since >= 1_000, "the others may just have spent them");
       assert.deepEqual(changes, ["local"]);

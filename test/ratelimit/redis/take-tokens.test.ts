@@ -18,6 +18,7 @@ const rules = JSON.stringify(budgetRules);
 
 interface Asked extends Partial<Record<Priority, CallerTokens>> {
   readonly answer?: Record<string, number>;
+  readonly returning?: boolean;
   readonly rejected?: Record<string, number>;
   readonly unused?: readonly (readonly [at: number, tokens: number])[];
 }
@@ -117,6 +118,20 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     }
     account.pass(windowMs + 50);
     assert.ok((await account.ask("one", { money: { "s:": 2 } })).money.unmet < 2);
+  });
+
+  it("sets a silent replica's share aside once, however many others return", async () => {
+    const account = accountOf(10);
+    for (const replica of ["one", "two", "three"]) await account.ask(replica, {});
+    account.pass(1_200);
+    const share = Math.floor((10 * budgetRules.fallbackShare) / 3);
+    const { lowered } = await account.ask("one", { returning: true });
+    assert.equal(lowered, 2 * share);
+    assert.equal((await account.ask("two", { returning: true })).lowered, 2 * share);
+    // Control: a window later the silent one may have used its share again.
+    account.pass(1_200);
+    await account.ask("two", {});
+    assert.equal((await account.ask("one", { returning: true })).lowered, 3 * share);
   });
 
   /** An account with this limit, for which only `pass` moves the time. */
