@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { text } from "node:stream/consumers";
-import { after, before, describe, it } from "node:test";
+import { after, before, describe, it, type TestContext, test } from "node:test";
+import { Sentinels } from "../../src/redis/sentinels.ts";
 import { type RedisCluster, startCluster } from "./cluster.ts";
 import { withoutRedis } from "./server.ts";
 
@@ -36,4 +39,47 @@ describe("a connection to a cluster", { skip: withoutRedis }, () => {
     assert.equal(await text(child.stdout), "closed while it asks\n");
     assert.equal(await exit, 0);
   });
+});
+
+/** A Sentinel that says what the test sets. */
+async function startSentinel(t: TestContext) {
+  const told = { port: "1", epoch: 1 };
+  const array = (...texts: string[]) =>
+    [`*${texts.length}`, ...texts.flatMap((text) => [`$${text.length}`, text]), ""].join("\r\n");
+  const answerTo = (command: string) => {
+    if (/GET-MASTER-ADDR/i.test(command)) return array("10.0.0.1", told.port);
+    if (!/MASTER/i.test(command)) return "+OK\r\n";
+    const { epoch } = told;
+    return array("config-epoch", `${epoch}`, "num-other-sentinels", "0", "flags", "master");
+  };
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    socket.on("data", (commands) => {
+      for (const command of String(commands).split(/^\*/m).slice(1))
+        socket.write(answerTo(command));
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return { told, port: (server.address() as AddressInfo).port };
+}
+
+test("an answer of an older epoch does not bring back a primary that was replaced", async (t) => {
+  const { told, port } = await startSentinel(t);
+  const moves: string[] = [];
+  const sentinels = new Sentinels({
+    addresses: [{ host: "127.0.0.1", port }],
+    name: "payments",
+    onPrimary: (primary) => moves.push(primary),
+  });
+  t.after(() => sentinels.close());
+  const primaryAt = (epoch: number, primary: string) => {
+    Object.assign(told, { epoch, port: primary });
+    return sentinels.primary();
+  };
+  assert.equal(await primaryAt(2, "2"), "10.0.0.1:2");
+  assert.equal(await primaryAt(1, "1"), "10.0.0.1:2");
+  assert.equal(await primaryAt(3, "3"), "10.0.0.1:3");
+  assert.deepEqual(moves, ["10.0.0.1:3"]);
 });

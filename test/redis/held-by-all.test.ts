@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
-import { hasLongBeenOutOfSync } from "../../src/redis/all-replicas.ts";
+import { AllReplicas, hasLongBeenOutOfSync } from "../../src/redis/all-replicas.ts";
+import type { RedisConnector } from "../../src/redis/connect.ts";
 import {
   type Candidate,
   candidatesOf,
@@ -10,7 +11,8 @@ import {
   readNodes,
   readRole,
 } from "../../src/redis/held-by-all.ts";
-import type { SentinelView } from "../../src/redis/sentinels.ts";
+import type { PipelineAnswers } from "../../src/redis/holders.ts";
+import type { SentinelReplica, SentinelView } from "../../src/redis/sentinels.ts";
 import type { MinReplicas } from "../../src/redis/writer.ts";
 import { payment } from "../events/entries.ts";
 import { assertKept, sendCallbacks, watch } from "../events/event-load.ts";
@@ -95,6 +97,7 @@ e 10.0.0.6:1@2 slave q 0 0 1 connected
     assert.deepEqual(of([view({}, true), view({}, true)]), down);
     assert.deepEqual(of([view({}, true), view(), view({}, true)]), up, "one can reach it");
     assert.match(String(of([view({}, true)])), /1 of 3 Sentinels answer/);
+    assert.match(String(of([view({ sentinels: 4 }), view()])), /2 of 4 Sentinels answer/);
     assert.match(String(of([view({ sentinels: 5 }), view()])), /2 of 5 Sentinels answer/);
     assert.match(
       String(of([view(), view(), view({ primary: "a", epoch: 2 })])),
@@ -124,6 +127,78 @@ describe("a replica that is in sync need not hold a write", () => {
     assert.equal(of(seen(), seen(), seen({ failingOver: true })), false, "one has chosen");
     assert.equal(of(seen(), seen({ sentinels: 4 }), seen()), false, "there is a fourth");
     assert.equal(of(seen(), seen({ replicas: [] }), seen()), true, "one does not know it");
+  });
+});
+
+describe("with three Sentinels, a write", () => {
+  const seen = (name: string, about: Partial<SentinelReplica> = {}): SentinelReplica => ({
+    ...{ address: `${name}:1`, down: false, priority: 100, offset: 100 },
+    ...about,
+  });
+
+  /** What the Sentinels say, and an INFO that each replica answers if there is one. */
+  function rig() {
+    const told = { primary: "p:1", replicas: [] as SentinelReplica[], info: "" };
+    const view = () => ({ ...told, epoch: 1, sentinels: 3, failingOver: false });
+    const redis = {
+      client: {},
+      sentinels: { size: 3, views: async () => [view(), view(), view()] },
+      server: () => ({
+        connect: async () => assert.ok(told.info),
+        info: async () => told.info,
+        disconnect() {},
+      }),
+    } as unknown as RedisConnector;
+    const holders = new AllReplicas(redis);
+    const answers = (offset: number, replicas: Record<string, number>): PipelineAnswers => {
+      const inSync = Object.entries(replicas).map(([name, at]) => [name, "1", String(at)]);
+      const role = ["master", offset, inSync];
+      return [role, inSync.length, role].map((answer) => [null, answer] as const);
+    };
+    return {
+      told,
+      /** Why a write at offset 100 does not count, by the offsets of the replicas in sync. */
+      async missing(
+        inSync: Record<string, number>,
+        again = answers(100, inSync),
+      ): Promise<string | undefined> {
+        const asked = { primary: told.primary, again: async () => again };
+        return (await holders.missing(answers(100, inSync), asked))?.message;
+      },
+      answers,
+    };
+  }
+
+  it("counts if the replicas catch up with it, whatever was written since", async () => {
+    const { told, missing, answers } = rig();
+    told.replicas = [seen("a")];
+    assert.equal(await missing({ a: 99 }, answers(200, { a: 150 })), undefined);
+    assert.match(String(await missing({ a: 99 }, answers(200, { a: 99 }))), /do not hold it: a:1/);
+  });
+
+  it("needs a replica that was down a moment ago and is up again", async () => {
+    const { told, missing } = rig();
+    told.replicas = [seen("a"), seen("b", { down: true })];
+    assert.equal(await missing({ a: 100 }), undefined);
+    assert.equal(await missing({ a: 100 }), undefined, "it is still down");
+    told.replicas = [seen("a"), seen("b")];
+    assert.match(String(await missing({ a: 100 })), /do not hold it: b:1/);
+  });
+
+  it("needs the replicas of its own primary, not those of the one before", async () => {
+    const { told, missing } = rig();
+    told.replicas = [seen("a")];
+    assert.equal(await missing({ a: 100 }), undefined);
+    Object.assign(told, { primary: "q:1", replicas: [seen("a"), seen("b")] });
+    assert.match(String(await missing({ a: 100 })), /do not hold it: b:1/);
+  });
+
+  it("needs a replica that was left behind if no other one holds it", async () => {
+    const { told, missing } = rig();
+    told.info = "role:slave\r\nmaster_link_status:down\r\nmaster_link_down_since_seconds:60\r\n";
+    told.replicas = [seen("a"), seen("b")];
+    assert.equal(await missing({ a: 100 }), undefined, "the control");
+    assert.match(String(await missing({})), /do not hold it: a:1, b:1/);
   });
 });
 
