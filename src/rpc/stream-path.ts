@@ -150,7 +150,6 @@ async function deliver(
     for await (const { event } of messages) {
       const drained = answer.write(event);
       if (drained) await drained;
-      if (answer.isOver) break;
     }
   } catch (error) {
     return settle(error, answer, life, record);
@@ -186,11 +185,6 @@ class StreamAnswer {
   /** Adds a header to the answer; has no effect once it has begun. */
   set(name: string, value: string): void {
     if (this.#headers) this.#headers[name] = value;
-  }
-
-  /** Whether its client has left, or it was finished or cut. */
-  get isOver(): boolean {
-    return this.#head ? this.#head.isGone() : !this.#outlet || isOver(this.#outlet);
   }
 
   /** Sends the headers now, since the first event may come late. */

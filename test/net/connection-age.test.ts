@@ -69,7 +69,8 @@ for (const { protocol, httpVersion, name } of wires) {
   test(`an old connection's streams end with their resume cursor, by ${name}`, async () => {
     await using started = await start(
       { watchPayment },
-      { limits: { ...young, connectionAgeGraceMs: 20 } },
+      // The connection is cut after `maxUnaryTimeoutMs`, so a stream that goes on does not hang.
+      { limits: { ...young, connectionAgeGraceMs: 20, maxUnaryTimeoutMs: 5_000 } },
     );
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
     const events = client.watchPayment({})[Symbol.asyncIterator]();
