@@ -63,10 +63,10 @@ function redactValue(value: unknown, rules: Rules, name = ""): unknown {
   if (typeof value === "string") {
     return isIdentifier ? value : redactText(value, { ...rules, prose: false });
   }
-  // The items of a list have the name of the list, or that of the item before: `["cvv", "123"]`.
+  // An item may be named by the one before: `["cvv", "123"]`.
   if (Array.isArray(value)) {
     return value.map((item, at) =>
-      namesSecret(value[at - 1], rules) ? mask : redactValue(item, rules, name),
+      namesSecret(value[at - 1], rules) ? mask : redactValue(item, rules),
     );
   }
   if (typeof value !== "object") return value;

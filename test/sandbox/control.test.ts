@@ -75,6 +75,24 @@ test("a pending payment can be settled by hand, once", async (t) => {
   assert.equal((await settle("success")).body.code, "action_already_done");
 });
 
+test("a payment that was settled by hand keeps its end when it would have settled by itself", async (t) => {
+  const { call, sandbox } = await startRig(t, {
+    delays: { callbackMs: 0, settleMs: 60_000, payoutMs: 0, slowAnswerMs: 0 },
+  });
+  const receiver = await startReceiver(t);
+  const payment = cardPayment("4000000000000655", { callback_url: receiver.url });
+  const { body } = await call("POST", paths.new, payment);
+  const path = `/sandbox/payments/${body.details.payment_id}/settle`;
+  await call("POST", path, { status: "failure" });
+  await call("POST", "/__sandbox/clock", { advance_ms: 60_000 });
+  await sandbox.idle();
+  assert.equal(sandbox.ledger().payments[0]?.operations[0]?.status, "failure");
+  assert.deepEqual(
+    receiver.received.map((callback) => callback.body.details.status),
+    ["failure"],
+  );
+});
+
 test("an unknown payment is not found", async (t) => {
   const { call } = await startRig(t);
   for (const action of ["refund", "cancel", "settle"]) {

@@ -449,12 +449,16 @@ test("refused merchant credentials are INTERNAL and reported once, as is their a
 });
 
 test("a refused customer token does not count as refused merchant credentials", async (t) => {
-  for (const script of [
-    json(401, '{"code":"customer_auth_token_expired_or_invalid","type":"customer_error"}'),
-    answer(401, ""),
-  ]) {
+  for (const [script, code] of [
+    [
+      json(401, '{"code":"customer_auth_token_expired_or_invalid","type":"customer_error"}'),
+      "UNAUTHENTICATED",
+    ],
+    [answer(401, ""), "UNAUTHENTICATED"],
+    [json(401, '{"code":"authorization_failed"}'), "INTERNAL"],
+  ] as const) {
     const { upstream, credentials } = await serverRig(t, script);
-    assert.equal((await failureOf(findItems(upstream))).code, "UNAUTHENTICATED");
+    assert.equal((await failureOf(findItems(upstream))).code, code);
     assert.deepEqual(credentials, []);
   }
 });
