@@ -39,13 +39,13 @@ export type ShownState =
 /** The page's subscription. It selects no secret fields. */
 export const eventsQuery = `subscription Console($after: String) {
   events(after: $after) {
-    __typename cursor kind externalId source receivedAt final callOutcome state
+    __typename cursor kind externalId source receivedAt final callOutcome
     ... on PaymentEvent {
-      paymentId
+      state paymentId
       payment { operation action { value } details { status statusCode amount currency } }
     }
     ... on PayoutEvent {
-      transactionId
+      payoutState: state transactionId
       payout { status statusCode originalAmount currency }
     }
   }
@@ -60,8 +60,9 @@ export interface EventData {
     readonly source: string;
     readonly receivedAt: string;
     readonly final: boolean;
-    /** The state of the payment or payout after the event. */
-    readonly state: string | null;
+    /** The state of the payment after the event; of a payout it is `payoutState`. */
+    readonly state?: string | null;
+    readonly payoutState?: string | null;
     readonly callOutcome: "UNKNOWN" | "SETTLED" | "NOT_DONE" | "NEEDS_OPERATOR" | null;
     readonly paymentId?: string | null;
     readonly payment?: {
@@ -87,7 +88,7 @@ export interface EventData {
 export function rowOf({ events: event }: EventData): EventRow {
   const { payment, payout } = event;
   const details = payment?.details;
-  const state = shownStateOf(event.state);
+  const state = shownStateOf(event.state ?? event.payoutState);
   return {
     cursor: event.cursor,
     kind: event.kind.toLowerCase() as KindName,

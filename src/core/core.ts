@@ -42,7 +42,6 @@ import type {
 import type { RateLimitStatus } from "../ratelimit/bucket.ts";
 
 export type { Push } from "../events/log.ts";
-export { payoutStateOf } from "../events/payment-state.ts";
 
 /** The context of one call, the same from both edges. */
 export interface Call {

@@ -4,9 +4,9 @@ import { currentEvent } from "../events/current.ts";
 import { payoutEntry } from "../events/entry.ts";
 import { noFacts, readFacts, storedFact } from "../events/facts.ts";
 import type { Entry } from "../events/log.ts";
-import { payoutState, payoutStateOf } from "../events/payment-state.ts";
+import { payoutState } from "../events/payment-state.ts";
 import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
-import { type Payout, PayoutSchema, PayoutState } from "../gen/payments/v1/payout_pb.ts";
+import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import {
   type GetPayoutRequest,
   GetPayoutRequestSchema,
@@ -63,10 +63,7 @@ export function payoutCases(context: Context): PayoutCases {
     async payoutStateAfter(answer, externalId, call) {
       const event = context.recorded.get(answer)?.appended?.event;
       if (event) {
-        return {
-          state: payoutStateOf(event.state) ?? PayoutState.UNSPECIFIED,
-          cursor: event.cursor,
-        };
+        return { state: event.payoutState, cursor: event.cursor };
       }
       const of = { kind: EventKind.PAYOUT, externalId };
       const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of, call);

@@ -3,7 +3,7 @@ import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import { currentEvent, firstEvent } from "../events/current.ts";
 import type { Cursor, EventLog, Snapshot, Topic } from "../events/log.ts";
-import { isPayingOperation, setState } from "../events/payment-state.ts";
+import { isPayingOperation, setStateAfter } from "../events/payment-state.ts";
 import { rememberTrace, traceOf } from "../events/trace-of.ts";
 import {
   CallOutcome,
@@ -82,7 +82,7 @@ export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncI
       call.onOpen?.(current ? undefined : from);
       if (known && told && current) {
         const event = create(EventSchema, { ...current, cursor: told.cursor });
-        setState(event, told.facts, outcomeFlags(known.openCalls).outcomeUnknown);
+        setStateAfter(event, told.facts, outcomeFlags(known.openCalls).outcomeUnknown);
         rememberTrace(event, traceOf(current));
         yield event;
         if (await end.isBehind(event)) return;

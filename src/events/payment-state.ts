@@ -73,15 +73,24 @@ function stateOfPayout(state: PayoutState): PaymentState {
   return statesOfPayouts[state] ?? PaymentState.UNSPECIFIED;
 }
 
-/** The state of a payout whose event carries `state`; undefined if no payout can have it. */
-export function payoutStateOf(state: PaymentState): PayoutState | undefined {
-  return Object.values(PayoutState).find((value) => stateOfPayout(value) === state);
+/** Sets an event's state to that of its external id, computed from `facts`. */
+export function setStateAfter(event: Event, facts: Facts, callIsOpen = false): void {
+  setState(event, stateAfter(kindOf(event.kind), facts, callIsOpen));
 }
 
-/** Sets an event's state to that of its external id, computed from `facts`. */
-export function setState(event: Event, facts: Facts, callIsOpen = false): void {
-  event.state = stateAfter(kindOf(event.kind), facts, callIsOpen);
+/** Sets an event's state: of a payout, in both forms that the event has. */
+export function setState(event: Event, state: PaymentState): void {
+  event.state = state;
+  event.payoutState = payoutStates[kindOf(event.kind)].get(state) ?? PayoutState.UNSPECIFIED;
 }
+
+/** The payout state of an event that carries `state`, by the event's kind. */
+const payoutStates: Readonly<Record<Kind, ReadonlyMap<PaymentState, PayoutState>>> = {
+  [EventKind.PAYMENT]: new Map(),
+  [EventKind.PAYOUT]: new Map(
+    Object.values(PayoutState).map((value) => [stateOfPayout(value), value]),
+  ),
+};
 
 /** The state of a payment or payout, as its events carry it. */
 export function stateAfter(kind: Kind, facts: Facts, callIsOpen = false): PaymentState {

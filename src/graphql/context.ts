@@ -21,14 +21,11 @@ export interface Context {
   readonly record: OperationRecord;
   readonly lifetime: OperationLifetime;
   readonly live: Live;
-  /** Cached reads of this operation; replaced when a cached value may have changed. */
+  /** Cached reads of this operation; replaced when a mutation may have changed their values. */
   loaders: Loaders;
 }
 
-/**
- * Default time limit of a query or mutation, and time limit of the reads for one event of a
- * subscription, in milliseconds.
- */
+/** Default time limit of a query or mutation, in milliseconds. */
 export const operationTimeoutMs = 60_000;
 
 export function createContext(
@@ -69,7 +66,7 @@ export function withReplay(
   return { ...result, extensions: { ...result.extensions, idempotentReplayed: true } };
 }
 
-/** Discards cached reads: a mutation or a new event of a stream may have changed the values. */
-export function renewLoaders(context: Context, call: Call = context.call): void {
-  context.loaders = createLoaders(context.core, call);
+/** Discards cached reads: a mutation may have changed the values. */
+export function renewLoaders(context: Context): void {
+  context.loaders = createLoaders(context.core, context.call);
 }

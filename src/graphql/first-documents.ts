@@ -19,10 +19,14 @@ query FirstLook {
       amount
       currency
     }
-    events(first: 5) {
-      receivedAt
-      source
-      state
+    eventsConnection(first: 5, newestFirst: true) {
+      edges {
+        node {
+          receivedAt
+          source
+          state
+        }
+      }
     }
   }
 }
@@ -36,13 +40,14 @@ subscription Live {
     cursor
     externalId
     receivedAt
-    state
     ... on PaymentEvent {
+      state
       payment {
         operation
       }
     }
     ... on PayoutEvent {
+      payoutState: state
       payout {
         status
       }

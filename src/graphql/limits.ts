@@ -13,8 +13,8 @@ export const limits = {
   /** Tokens of a document: the parser stops there. All fields of a payment take some 150. */
   tokens: 2_000,
   /**
-   * Nesting depth of fields. The longest useful path is events, payment, events, payment,
-   * operationInfo and a field: 6. Introspection is not counted.
+   * Nesting depth of fields. The longest path is payment, eventsConnection, edges, node, payment,
+   * details, fiscalization and a field: 8. Introspection is not counted.
    */
   depth: 10,
   /** Aliases in a whole document. A page that shows a list of payments needs one for each. */

@@ -1,12 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
-import {
-  type Call,
-  type Core,
-  type History,
-  type HistoryPage,
-  payoutStateOf,
-} from "../core/core.ts";
+import type { Call, Core, History, HistoryPage } from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -51,8 +45,6 @@ export interface Loaders {
   /** The external_id's state as of this payment or payout; undefined without an external_id. */
   stateOf(resource: Payment | Payout): State | undefined | Promise<State | undefined>;
   operationsOf(payment: Payment): Promise<readonly OperationSummary[]>;
-  /** The payment or payout in an event; null if it has none of this kind. */
-  resourceOf(event: Event, kind: KindName): Payment | Payout | null;
   /** The outcome flags of what `payment` or `payout` returned; undefined for anything else. */
   flagsOf(resource: Payment | Payout): OutcomeFlags | undefined;
   /** The customer whose wallet the item was read from, by one of these loaders. */
@@ -76,7 +68,7 @@ class OperationLoaders implements Loaders {
   readonly #core: Core;
   readonly #call: Call;
   readonly #read: Memory;
-  /** Created when first needed; freed with the operation, or with the event. */
+  /** Created when first needed; freed with the operation. */
   #notes: Map<object, Notes> | undefined;
 
   constructor(core: Core, call: Call, read: Memory) {
@@ -193,19 +185,6 @@ class OperationLoaders implements Loaders {
     return this.#notes?.get(known)?.operations ?? [];
   }
 
-  resourceOf(event: Event, kind: KindName): Payment | Payout | null {
-    const { resource } = event;
-    if (resource.case !== kind) return null;
-    // A copy, so that its notes belong to this event alone.
-    const ofEvent = this.#notesOf(event);
-    ofEvent.resource ??= { ...resource.value };
-    const about = this.#notesOf(ofEvent.resource);
-    about.name = event.externalId;
-    const state = statesOf[kind](event.state);
-    if (state !== undefined) about.state = { state, cursor: event.cursor };
-    return ofEvent.resource;
-  }
-
   flagsOf(resource: Payment | Payout): OutcomeFlags | undefined {
     return this.#notes?.get(resource)?.flags;
   }
@@ -218,12 +197,6 @@ class OperationLoaders implements Loaders {
 /** The history of a payment or payout without an external_id. */
 const noHistory: History = { edges: [], hasNextPage: false, hasPreviousPage: false };
 
-/** Converts the state of an event to that of its payment or payout. */
-const statesOf: Readonly<Record<KindName, (state: PaymentState) => State["state"] | undefined>> = {
-  payment: (state) => state,
-  payout: payoutStateOf,
-};
-
 /** What one operation records about a message, besides its fields. */
 interface Notes {
   /** The external_id in the request for it. */
@@ -233,8 +206,6 @@ interface Notes {
   operations?: readonly OperationSummary[];
   /** The customer whose wallet the item is in. */
   owner?: Customer;
-  /** The payment or payout of an event. */
-  resource?: Payment | Payout;
 }
 
 /** A read and its cache key. */

@@ -1,17 +1,15 @@
 import type { OperationDefinitionNode } from "graphql";
 import { type DocumentNode, type ExecutionArgs, getOperationAST } from "graphql";
 import type { Plugin } from "graphql-yoga";
-import type { Call, Core } from "../core/core.ts";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { compileSubscription, type ShowEvent } from "./compiled-operation.ts";
 import type { Context, Surroundings } from "./context.ts";
 import type { Encode, ResultOf, SharedResult } from "./live.ts";
-import { createLoaders } from "./loaders.ts";
 
 /**
- * Lets identical subscriptions share the result of an event. A shared result is made without the
- * caller and the core: GraphQL.js executes a selection that needs either, for each client.
+ * Lets identical subscriptions share the result of an event. A shared result is made of the event
+ * alone: GraphQL.js executes a selection that needs more, for each client.
  */
 export function sharesResults(): Plugin<Context, Surroundings> {
   return {
@@ -61,7 +59,7 @@ function sharing(compiled: ShowEvent): Show {
     const results = resultsOf(event);
     let result = results.get(key);
     if (result === undefined) {
-      const data = compiled(event, { contextValue: createOwnContext(), variableValues });
+      const data = compiled(event, { contextValue: nothing, variableValues });
       result = data ? new Result(JSON.stringify({ data }), event) : null;
       results.set(key, result);
     }
@@ -89,18 +87,12 @@ class Result implements SharedResult {
   }
 }
 
-/** A context that offers the event's own data only: any other access throws. */
-function createOwnContext(): Pick<Context, "loaders"> {
-  return new Proxy(
-    { loaders: createLoaders(untouched as Core, untouched as unknown as Call, refuse) },
-    {
-      get: (target, name) => (name === "loaders" ? target.loaders : refuse()),
+/** A context that offers nothing: a field that needs more than the event's own data throws. */
+const nothing: object = new Proxy(
+  {},
+  {
+    get() {
+      throw new Error("it is not known from the event alone");
     },
-  );
-}
-
-const untouched: object = new Proxy({}, { get: refuse, ownKeys: refuse, has: refuse });
-
-function refuse(): never {
-  throw new Error("it is not known from the event alone");
-}
+  },
+);

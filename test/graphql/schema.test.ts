@@ -82,6 +82,7 @@ test("the schema has every response field except the full number of a wallet car
   const answers: [DescMessage, string][] = [
     [PaymentSchema, "Payment"],
     [PayoutSchema, "Payout"],
+    [PayoutSchema, "PayoutSnapshot"],
     [WalletItemSchema, "WalletItem"],
     [DeletedWalletItemSchema, "DeletedWalletItem"],
     [OperationSchema, "Operation"],
@@ -96,7 +97,39 @@ test("the schema has every response field except the full number of a wallet car
   const events = ["PaymentEvent", "PayoutEvent"].flatMap((name) =>
     Object.keys((schema.getType(name) as GraphQLObjectType).getFields()),
   );
-  for (const field of EventSchema.fields) assert.ok(events.includes(field.localName), field.name);
+  // `PayoutEvent.state` is the proto's `payout_state`.
+  const shown = EventSchema.fields.filter(({ name }) => name !== "payout_state");
+  for (const field of shown) assert.ok(events.includes(field.localName), field.name);
+});
+
+test("an event shows a payment and a payout as it told them, without id and without what is of today", () => {
+  const fieldsOf = (name: string) =>
+    Object.keys((schema.getType(name) as GraphQLObjectType).getFields());
+  for (const [now, desc] of [
+    ["Payment", PaymentSchema],
+    ["Payout", PayoutSchema],
+  ] as const) {
+    const told = desc.fields.map(({ localName }) => localName).filter((name) => name !== "id");
+    assert.deepEqual(fieldsOf(`${now}Snapshot`).sort(), told.sort());
+    assert.equal(signatures(`${now}Event`)[now.toLowerCase()], `: ${now}Snapshot`);
+    assert.equal(signatures(`${now}Event`).state, `: ${now}State`);
+  }
+});
+
+test("nothing in an event is an entity to a normalized cache, which an old event could overwrite", () => {
+  const below = new Set<GraphQLObjectType>();
+  const collect = (type: GraphQLNamedType | undefined) => {
+    if (!isObjectType(type) || below.has(type)) return;
+    below.add(type);
+    for (const field of Object.values(type.getFields())) collect(getNamedType(field.type));
+  };
+  for (const name of ["PaymentEvent", "PayoutEvent"]) collect(schema.getType(name));
+  const names = [...below].map(({ name }) => name);
+  assert.ok(names.includes("PaymentDetails"), "the control");
+  // Caches store an object with an `id` once for all of its type's places.
+  const entities = [...below].filter((type) => ["id", "_id"].some((id) => id in type.getFields()));
+  assert.deepEqual(entities, []);
+  for (const name of ["Payment", "Payout", "Operation"]) assert.ok(!names.includes(name), name);
 });
 
 test("the schema has every request field except callback_url, the customer's rid and durations", () => {

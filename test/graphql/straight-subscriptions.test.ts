@@ -79,9 +79,8 @@ const asked: readonly Readonly<Record<string, unknown>>[] = [
   ...["UNAVAILABLE", "OUT_OF_RANGE", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "INTERNAL"].map(
     (code) => of(`refused-${code}`),
   ),
-  of("order-1", selecting("payment { operationInfo { bankName } state }")),
-  of("order-1", selecting("payment { events { cursor } id }")),
-  of("order-1", selecting("payment { operations { operationId } }")),
+  of("order-1", selecting("payment { operation details { status } } state")),
+  of("order-1", selecting("payment { id }")),
   of("order-1", selecting("cursor @skip(if: false) __typename")),
   of("order-1", `${query} query Q { rateLimit { limit } }`),
   { ...of("order-1", `${query} query Q { rateLimit { limit } }`), operationName: "S" },

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { request as httpRequest } from "node:http";
 import { type TestContext, test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import { createClient as createSseClient } from "graphql-sse";
 import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
-import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentState, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import type { WatchPayoutRequest } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createFeed, type Feed, paymentEvent, payoutEvent } from "./feed.ts";
 import { type Answer, type Served, serve } from "./serve.ts";
@@ -173,32 +172,35 @@ for (const [name, connect] of Object.entries(transports)) {
   });
 }
 
-test("the links of each event are read anew, with a deadline", async (t) => {
+test("a payment and a payout are shown as the event told them, under the event's externalId", async (t) => {
   const feed = createFeed();
-  let reads = 0;
-  const deadlines: unknown[] = [];
-  const gateway = await serve(t, {
-    watchPayment: feed.watch,
-    getOperation: async (_, call) => {
-      deadlines.push(call.deadlineMs);
-      reads += 1;
-      return create(OperationSchema, { statusCode: `read ${reads}` });
-    },
-  });
+  const gateway = await serve(t, { streamEvents: feed.watch });
   const client = createSseClient({ url: gateway.url, retryAttempts: 0 });
   const events: AsyncIterableIterator<Answer> = client.iterate({
-    query: `subscription { paymentUpdated(externalId: "order-1") { payment {
-      a: operationInfo { statusCode } b: operationInfo { statusCode }
-    } } }`,
+    query: `subscription { events {
+      ... on PaymentEvent { state payment { externalId details { status } } }
+      ... on PayoutEvent { payoutState: state payout { externalId status } }
+    } }`,
   });
-  feed.push(paymentEvent("c-1", PENDING), paymentEvent("c-2", SUCCESS));
-  for (const statusCode of ["read 1", "read 2"]) {
-    assert.deepEqual((await events.next()).value.data.paymentUpdated.payment, {
-      a: { statusCode },
-      b: { statusCode },
-    });
-  }
-  assert.ok(deadlines.every((deadline) => Number(deadline) > Date.now()));
+  const payment = {
+    ...paymentEvent("c-1", PENDING),
+    externalId: "order-1",
+    state: PaymentState.PAID,
+  };
+  const payout = {
+    ...payoutEvent("c-2", "sent"),
+    externalId: "payout-1",
+    state: PaymentState.PAID,
+  };
+  feed.push(payment, { ...payout, payoutState: PayoutState.PAID });
+  assert.deepEqual((await events.next()).value.data.events, {
+    state: "PAID",
+    payment: { externalId: "order-1", details: { status: "PENDING" } },
+  });
+  assert.deepEqual((await events.next()).value.data.events, {
+    payoutState: "PAID",
+    payout: { externalId: "payout-1", status: "sent" },
+  });
   client.dispose();
   await feed.released;
 });

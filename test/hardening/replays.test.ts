@@ -55,7 +55,7 @@ function graphqlStream(publicUrl: string): Stream {
     headers: { "content-type": "application/json", accept: "text/event-stream" },
     body: JSON.stringify({
       query: `subscription { events(after: "earliest") { cursor externalId ... on PaymentEvent {
-        payment { id externalId details { status amount } } } } }`,
+        payment { externalId operation details { status amount } } } } }`,
     }),
   };
 }

@@ -24,7 +24,7 @@ import type {
   Unfinished,
 } from "../log.ts";
 import { merge, stateOf } from "../merge.ts";
-import { setState } from "../payment-state.ts";
+import { setStateAfter } from "../payment-state.ts";
 import { Seen } from "../seen.ts";
 import type { Page, StoredLog } from "../tail.ts";
 import { isAbout, subjectKey } from "../topics.ts";
@@ -118,7 +118,7 @@ export class MemoryAccount implements StoredLog {
         touched.folded++;
       }
     }
-    setState(event, factsOf(touched));
+    setStateAfter(event, factsOf(touched));
     if (replaces) this.#noteUnfinished(entry, now);
     this.#trim(now);
     this.#hub.publish(event);

@@ -30,7 +30,7 @@ import type {
   Unfinished,
 } from "../log.ts";
 import { stateKey } from "../merge.ts";
-import { setState } from "../payment-state.ts";
+import { setState, setStateAfter } from "../payment-state.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page } from "../tail.ts";
 import { rememberTrace } from "../trace-of.ts";
@@ -134,7 +134,7 @@ export class RedisStore {
     if (awaitsReplicas) await this.#show(epoch, id).catch(() => {});
     if (outcome === "duplicate") return { outcome, conflict: false };
     event.cursor = cursorOf(id, epoch);
-    setState(event, factsOf(facts));
+    setStateAfter(event, factsOf(facts));
     rememberTrace(event, entry.trace);
     this.#own.add({ event, bytes, facts });
     return { outcome, event, conflict: conflict === 1 };
@@ -311,8 +311,8 @@ export class RedisStore {
       }
       const event = this.#eventOf(`${id}`, bytes, epoch);
       // An event imported from another store has its state here instead of facts.
-      if (/^\d+$/.test(after)) event.state = Number(after) as PaymentState;
-      else setState(event, factsOf(after));
+      if (/^\d+$/.test(after)) setState(event, Number(after) as PaymentState);
+      else setStateAfter(event, factsOf(after));
       events.push(event);
     }
     return events;

@@ -7,6 +7,7 @@ import { assertOf, type Bounds, newEpoch, placeOf } from "../cursor.ts";
 import { readFacts, storedFact } from "../facts.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type { Appended, Cursor, Entry, Snapshot, Topic, Unfinished } from "../log.ts";
+import { setState } from "../payment-state.ts";
 import { readEvent, writeEvent } from "../stored-event.ts";
 import type { Page, StoredLog } from "../tail.ts";
 import { rememberTrace } from "../trace-of.ts";
@@ -79,7 +80,7 @@ export class SqliteAccount implements StoredLog {
     return this.#run("append", [row], ({ outcome, place, state, conflict }: AppendedRow) => {
       if (outcome === "duplicate") return { outcome, conflict };
       event.cursor = cursorOf(place, epoch);
-      event.state = state;
+      setState(event, state);
       rememberTrace(event, entry.trace);
       this.#hub.publish(event);
       return { outcome, event, conflict };
@@ -193,7 +194,7 @@ export class SqliteAccount implements StoredLog {
     const { event, locked } = readEvent(this.#options.seal, bytes);
     if (locked) this.#options.onLocked();
     event.cursor = cursorOf(place, epoch);
-    event.state = state;
+    setState(event, state);
     return event;
   }
 

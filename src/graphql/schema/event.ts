@@ -10,17 +10,20 @@ import {
   CreateWatchTokenResponseSchema,
   StreamEventsRequestSchema,
 } from "../../gen/payments/v1/event_service_pb.ts";
+import { PaymentStateSchema } from "../../gen/payments/v1/payment_pb.ts";
+import { PayoutStateSchema } from "../../gen/payments/v1/payout_pb.ts";
 import { type Kind, kindOf } from "../../model/kinds.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
-import { enumRef } from "./enums.ts";
-import { messageFields, messageRef, messageType } from "./message-type.ts";
+import { enumRef, knownValue } from "./enums.ts";
+import { messageFields, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
+import { PaymentSnapshot, PayoutSnapshot, snapshotOf } from "./snapshot.ts";
 import { deliveries, received } from "./stream.ts";
 import { afterInit } from "./watch-args.ts";
 
 const always = ["kind", "source", "receivedAt"] as const;
-const { paymentId, transactionId, payment, payout } = EventSchema.field;
+const { paymentId, transactionId } = EventSchema.field;
 
 const eventTypes: Readonly<Record<Kind, "PaymentEvent" | "PayoutEvent">> = {
   [EventKind.PAYMENT]: "PaymentEvent",
@@ -33,7 +36,7 @@ const Event = builder.interfaceRef<EventMessage>("Event").implement({
   fields: (t) =>
     messageFields(t, EventSchema, {
       always,
-      omit: ["paymentId", "transactionId"],
+      omit: ["paymentId", "transactionId", "state", "payoutState"],
     }),
 });
 
@@ -42,10 +45,16 @@ export const PaymentEvent = builder.objectRef<EventMessage>("PaymentEvent").impl
   interfaces: [Event],
   fields: (t) => ({
     paymentId: t.exposeString("paymentId", { description: describe(paymentId) }),
+    state: t.field({
+      description: "Is it paid? Of the externalId as a whole, after this event.",
+      type: enumRef(PaymentStateSchema) as never,
+      resolve: ({ state }) => knownValue(PaymentStateSchema, state) as never,
+    }),
     payment: t.field({
       description: "The payment as this event told it.",
-      type: messageRef(payment.message) as never,
-      resolve: (event, _, { loaders }) => loaders.resourceOf(event, "payment") as never,
+      type: PaymentSnapshot,
+      resolve: (event) =>
+        event.resource.case === "payment" ? snapshotOf(event.resource.value, event) : null,
     }),
   }),
 });
@@ -55,10 +64,19 @@ export const PayoutEvent = builder.objectRef<EventMessage>("PayoutEvent").implem
   interfaces: [Event],
   fields: (t) => ({
     transactionId: t.exposeString("transactionId", { description: describe(transactionId) }),
+    state: t.field({
+      description:
+        "Is it paid out? Of the externalId as a whole, after this event. A selection that also has " +
+        "the `state` of a `PaymentEvent` renames one of them, since their types differ: " +
+        "`payoutState: state`.",
+      type: enumRef(PayoutStateSchema) as never,
+      resolve: (event) => knownValue(PayoutStateSchema, event.payoutState) as never,
+    }),
     payout: t.field({
       description: "The payout as this event told it.",
-      type: messageRef(payout.message) as never,
-      resolve: (event, _, { loaders }) => loaders.resourceOf(event, "payout") as never,
+      type: PayoutSnapshot,
+      resolve: (event) =>
+        event.resource.case === "payout" ? snapshotOf(event.resource.value, event) : null,
     }),
   }),
 });
@@ -87,7 +105,7 @@ builder.subscriptionField("events", (t) =>
       });
       return deliveries(context, (core, call) => core.streamEvents(request, call));
     },
-    resolve: (delivery, _, context) => received(delivery, context),
+    resolve: (delivery) => received(delivery),
   }),
 );
 

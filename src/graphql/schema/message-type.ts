@@ -18,7 +18,7 @@ type FieldName<Desc extends DescMessage> = Exclude<
 >;
 
 export interface MessageTypeOptions<Desc extends DescMessage> {
-  /** Default: the message's name. */
+  /** Default: the message's name. A type with another one is not that of the message's fields. */
   readonly name?: string;
   /** Default: the message's comment. */
   readonly description?: string;
@@ -39,7 +39,7 @@ export function messageType<Desc extends DescMessage>(
   options: MessageTypeOptions<Desc> = {},
 ) {
   const ref = builder.objectRef<MessageShape<Desc>>(options.name ?? desc.name);
-  refs.set(desc.typeName, ref);
+  if (!options.name) refs.set(desc.typeName, ref);
   return ref.implement({
     description: options.description ?? describe(desc),
     fields: (t) => messageFields(t, desc, options),
@@ -101,7 +101,7 @@ function isAlwaysSet(field: DescField): boolean {
   return field.fieldKind === "scalar" && !field.proto.proto3Optional;
 }
 
-export function messageRef(desc: DescMessage | undefined): unknown {
+function messageRef(desc: DescMessage | undefined): unknown {
   if (desc?.typeName === TimestampSchema.typeName) return "DateTime";
   const ref = desc && refs.get(desc.typeName);
   if (!ref) throw new Error(`no GraphQL type of ${desc?.typeName}`);

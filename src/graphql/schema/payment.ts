@@ -55,9 +55,7 @@ builder.objectFields(Payment, (t) => ({
     resolve: (payment, _, { loaders }) => loaders.externalIdOf(payment),
   }),
   state: t.field({
-    description:
-      "Is it paid? What all operations of the externalId amount to: show this. In an event it is the " +
-      "state after that event.",
+    description: "Is it paid? What all operations of the externalId amount to: show this.",
     type: enumRef(PaymentStateSchema) as never,
     resolve: (payment, _, { loaders }) =>
       whenKnown(loaders.stateOf(payment), (known) =>
@@ -217,6 +215,6 @@ builder.subscriptionField("paymentUpdated", (t) =>
       const request = create(WatchPaymentRequestSchema, watchInit(args, context));
       return deliveries(context, (core, call) => core.watchPayment(request, call));
     },
-    resolve: (delivery, _, context) => received(delivery, context),
+    resolve: (delivery) => received(delivery),
   }),
 );

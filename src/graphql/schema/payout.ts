@@ -17,21 +17,13 @@ import { connectionField, PayoutEventConnection, pageArgs, pageOf } from "./even
 import { orNull, whenKnown } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
+import { payoutScalars } from "./snapshot.ts";
 import { deliveries, received } from "./stream.ts";
 import { watchArgs, watchInit } from "./watch-args.ts";
 
 messageType(PayerAccountSchema);
 messageType(RecipientUserSchema, { scalars: { email: "EmailAddress", rid: "UUID" } });
-const Payout = messageType(PayoutSchema, {
-  omit: ["externalId"],
-  scalars: {
-    originalAmount: "Decimal",
-    payerAmount: "Decimal",
-    payerOuterFee: "Decimal",
-    recipientAmount: "Decimal",
-    transactionId: "UUID",
-  },
-});
+const Payout = messageType(PayoutSchema, { omit: ["externalId"], scalars: payoutScalars });
 
 builder.objectFields(Payout, (t) => ({
   externalId: t.string({
@@ -40,7 +32,7 @@ builder.objectFields(Payout, (t) => ({
     resolve: (payout, _, { loaders }) => loaders.externalIdOf(payout),
   }),
   state: t.field({
-    description: "Is it paid out? In an event it is the state after that event.",
+    description: "Is it paid out?",
     type: enumRef(PayoutStateSchema) as never,
     resolve: (payout, _, { loaders }) =>
       whenKnown(loaders.stateOf(payout), (known) =>
@@ -106,6 +98,6 @@ builder.subscriptionField("payoutUpdated", (t) =>
       const request = create(WatchPayoutRequestSchema, watchInit(args, context));
       return deliveries(context, (core, call) => core.watchPayout(request, call));
     },
-    resolve: (delivery, _, context) => received(delivery, context),
+    resolve: (delivery) => received(delivery),
   }),
 );

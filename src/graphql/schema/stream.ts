@@ -1,7 +1,7 @@
 import type { Call, Core } from "../../core/core.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
-import { type Context, operationTimeoutMs, renewLoaders } from "../context.ts";
+import type { Context } from "../context.ts";
 
 /** An event, or the error that ended the stream. */
 export type Delivery = { readonly event: Event } | { readonly error: unknown };
@@ -77,14 +77,8 @@ export function deliveries(
 
 const streamLeft = new GatewayError("CANCELLED", "the caller went away");
 
-/**
- * Resolves one delivery. Linked fields of each event are read afresh, with their own deadline.
- * @throws the error of a delivery that is one
- */
-export function received(delivery: Delivery, context: Context): Event {
-  if ("error" in delivery) {
-    throw delivery.error ?? new GatewayError("INTERNAL", "the stream failed");
-  }
-  renewLoaders(context, { ...context.call, deadlineMs: Date.now() + operationTimeoutMs });
-  return delivery.event;
+/** The event of a delivery. @throws the error of a delivery that is one */
+export function received(delivery: Delivery): Event {
+  if ("event" in delivery) return delivery.event;
+  throw delivery.error ?? new GatewayError("INTERNAL", "the stream failed");
 }

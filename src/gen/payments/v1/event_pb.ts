@@ -8,7 +8,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Payment, PaymentState } from "./payment_pb.ts";
 import { file_payments_v1_payment } from "./payment_pb.ts";
-import type { Payout } from "./payout_pb.ts";
+import type { Payout, PayoutState } from "./payout_pb.ts";
 import { file_payments_v1_payout } from "./payout_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file payments/v1/event.proto.
  */
 export const file_payments_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChdwYXltZW50cy92MS9ldmVudC5wcm90bxILcGF5bWVudHMudjEiygMKBUV2ZW50Eg4KBmN1cnNvchgBIAEoCRIkCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kEhMKC2V4dGVybmFsX2lkGAMgASgJEhcKCnBheW1lbnRfaWQYBCABKAlIAYgBARIbCg50cmFuc2FjdGlvbl9pZBgFIAEoCUgCiAEBEigKBnNvdXJjZRgGIAEoDjIYLnBheW1lbnRzLnYxLkV2ZW50U291cmNlEi8KC3JlY2VpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaW5hbBgIIAEoCBInCgdwYXltZW50GAkgASgLMhQucGF5bWVudHMudjEuUGF5bWVudEgAEiUKBnBheW91dBgKIAEoCzITLnBheW1lbnRzLnYxLlBheW91dEgAEi4KDGNhbGxfb3V0Y29tZRgLIAEoDjIYLnBheW1lbnRzLnYxLkNhbGxPdXRjb21lEigKBXN0YXRlGAwgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlQgoKCHJlc291cmNlQg0KC19wYXltZW50X2lkQhEKD190cmFuc2FjdGlvbl9pZCpWCglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhYKEkVWRU5UX0tJTkRfUEFZTUVOVBABEhUKEUVWRU5UX0tJTkRfUEFZT1VUEAIqggEKC0V2ZW50U291cmNlEhwKGEVWRU5UX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFUVWRU5UX1NPVVJDRV9DQUxMQkFDSxABEhkKFUVWRU5UX1NPVVJDRV9SRVNQT05TRRACEh8KG0VWRU5UX1NPVVJDRV9SRUNPTkNJTElBVElPThADKlYKCVdhaXRVbnRpbBIaChZXQUlUX1VOVElMX1VOU1BFQ0lGSUVEEAASFQoRV0FJVF9VTlRJTF9BQ1RJT04QARIWChJXQUlUX1VOVElMX1NFVFRMRUQQAiqbAQoLQ2FsbE91dGNvbWUSHAoYQ0FMTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGAoUQ0FMTF9PVVRDT01FX1VOS05PV04QARIYChRDQUxMX09VVENPTUVfU0VUVExFRBACEhkKFUNBTExfT1VUQ09NRV9OT1RfRE9ORRADEh8KG0NBTExfT1VUQ09NRV9ORUVEU19PUEVSQVRPUhAEYgZwcm90bzM", [file_google_protobuf_timestamp, file_payments_v1_payment, file_payments_v1_payout]);
+  fileDesc("ChdwYXltZW50cy92MS9ldmVudC5wcm90bxILcGF5bWVudHMudjEi+gMKBUV2ZW50Eg4KBmN1cnNvchgBIAEoCRIkCgRraW5kGAIgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kEhMKC2V4dGVybmFsX2lkGAMgASgJEhcKCnBheW1lbnRfaWQYBCABKAlIAYgBARIbCg50cmFuc2FjdGlvbl9pZBgFIAEoCUgCiAEBEigKBnNvdXJjZRgGIAEoDjIYLnBheW1lbnRzLnYxLkV2ZW50U291cmNlEi8KC3JlY2VpdmVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaW5hbBgIIAEoCBInCgdwYXltZW50GAkgASgLMhQucGF5bWVudHMudjEuUGF5bWVudEgAEiUKBnBheW91dBgKIAEoCzITLnBheW1lbnRzLnYxLlBheW91dEgAEi4KDGNhbGxfb3V0Y29tZRgLIAEoDjIYLnBheW1lbnRzLnYxLkNhbGxPdXRjb21lEigKBXN0YXRlGAwgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlEi4KDHBheW91dF9zdGF0ZRgNIAEoDjIYLnBheW1lbnRzLnYxLlBheW91dFN0YXRlQgoKCHJlc291cmNlQg0KC19wYXltZW50X2lkQhEKD190cmFuc2FjdGlvbl9pZCpWCglFdmVudEtpbmQSGgoWRVZFTlRfS0lORF9VTlNQRUNJRklFRBAAEhYKEkVWRU5UX0tJTkRfUEFZTUVOVBABEhUKEUVWRU5UX0tJTkRfUEFZT1VUEAIqggEKC0V2ZW50U291cmNlEhwKGEVWRU5UX1NPVVJDRV9VTlNQRUNJRklFRBAAEhkKFUVWRU5UX1NPVVJDRV9DQUxMQkFDSxABEhkKFUVWRU5UX1NPVVJDRV9SRVNQT05TRRACEh8KG0VWRU5UX1NPVVJDRV9SRUNPTkNJTElBVElPThADKlYKCVdhaXRVbnRpbBIaChZXQUlUX1VOVElMX1VOU1BFQ0lGSUVEEAASFQoRV0FJVF9VTlRJTF9BQ1RJT04QARIWChJXQUlUX1VOVElMX1NFVFRMRUQQAiqbAQoLQ2FsbE91dGNvbWUSHAoYQ0FMTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGAoUQ0FMTF9PVVRDT01FX1VOS05PV04QARIYChRDQUxMX09VVENPTUVfU0VUVExFRBACEhkKFUNBTExfT1VUQ09NRV9OT1RfRE9ORRADEh8KG0NBTExfT1VUQ09NRV9ORUVEU19PUEVSQVRPUhAEYgZwcm90bzM", [file_google_protobuf_timestamp, file_payments_v1_payment, file_payments_v1_payout]);
 
 /**
  * Something became known of a payment or payout.
@@ -114,12 +114,20 @@ export type Event = Message<"payments.v1.Event"> & {
   callOutcome: CallOutcome;
 
   /**
-   * Is it paid? Of the external_id as a whole, after this event. Of a payout it is one of
-   * PENDING, PAID, FAILED and UNKNOWN, as PayoutState has them.
+   * Is it paid? Of the external_id as a whole, after this event. Of a payout it has the name
+   * that payout_state has, which is one of PENDING, PAID, FAILED and UNKNOWN.
    *
    * @generated from field: payments.v1.PaymentState state = 12;
    */
   state: PaymentState;
+
+  /**
+   * Is it paid out? Of the external_id as a whole, after this event. Unspecified on an event
+   * about a payment.
+   *
+   * @generated from field: payments.v1.PayoutState payout_state = 13;
+   */
+  payoutState: PayoutState;
 };
 
 /**
