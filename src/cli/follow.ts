@@ -1,18 +1,20 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 
 export interface FollowOptions {
-  /** Opens a stream: after a cursor, from the oldest event kept (`earliest`), or from now on. */
+  /**
+   * Opens a stream: after a cursor, from the oldest event kept (`earliest`), or from now on.
+   * `onHeader` receives the headers of the answer.
+   */
   readonly open: (
     after: string | undefined,
+    options: { readonly onHeader: (headers: Headers) => void },
   ) => AsyncIterable<{ readonly event?: Event | undefined }>;
   /** Where to begin. Default: from now on. */
   readonly after?: string | undefined;
-  /** When `followEvents` was called, by the gateway's clock, in milliseconds since the epoch. */
-  readonly startedAtMs: number;
   /** Ends the generator, without an error. */
   readonly signal: AbortSignal;
   /** Called when the stream broke; it is opened again after the pause. */
@@ -25,27 +27,26 @@ export interface FollowOptions {
 
 /**
  * Yields the events of an account and reopens the stream whenever it breaks. Each stream starts
- * after the last event that was yielded, so no event is lost or repeated (but see `onGap`). Pauses
+ * after the last event that was yielded, or where the first one started, so no event is lost or
+ * repeated (but see `onGap`). Pauses
  * between attempts double, up to 10 s, with full jitter.
  * @throws ConnectError if a retry is useless, or if the gateway no longer has the cursor `after`
  */
 export async function* followEvents(options: FollowOptions): AsyncGenerator<Event, void> {
   const { open, signal, random = Math.random } = options;
   let cursor = options.after;
-  /** Events that the gateway received before this time are skipped. */
-  let notBeforeMs = Number.NEGATIVE_INFINITY;
   let failures = 0;
   while (!signal.aborted) {
     const openedAt = performance.now();
     let failure: ConnectError;
+    const onHeader = (headers: Headers) => {
+      cursor ??= headers.get("x-start-cursor") ?? undefined;
+    };
     try {
-      for await (const { event } of open(cursor)) {
+      for await (const { event } of open(cursor, { onHeader })) {
         if (!event) continue;
         failures = 0;
-        if (receivedAtMs(event) >= notBeforeMs) {
-          notBeforeMs = Number.NEGATIVE_INFINITY;
-          yield event;
-        }
+        yield event;
         cursor = event.cursor;
       }
       failure = new ConnectError("the stream ended", Code.Unavailable);
@@ -61,12 +62,6 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<Even
       cursor = "earliest";
     }
     cursor ??= resumeCursorOf(failure);
-    if (cursor === undefined) {
-      // No event yet, so there is no cursor to resume from: read all events that are kept, and skip
-      // those from before the start.
-      cursor = "earliest";
-      notBeforeMs = options.startedAtMs;
-    }
     if (performance.now() - openedAt > longLivedMs) failures = 0;
     const maxMs = Math.min(firstPauseMs * 2 ** failures, maxPauseMs);
     const pauseMs = Math.max(random() * maxMs, retryAfterMs(failure));
@@ -89,10 +84,6 @@ const hopeless: ReadonlySet<Code> = new Set([
   Code.Unimplemented,
   Code.NotFound,
 ]);
-
-function receivedAtMs({ receivedAt }: Event): number {
-  return receivedAt ? timestampMs(receivedAt) : Number.POSITIVE_INFINITY;
-}
 
 function resumeCursorOf(error: ConnectError): string | undefined {
   return error.findDetails(ErrorInfoSchema)[0]?.metadata.resume_cursor || undefined;

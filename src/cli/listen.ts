@@ -98,13 +98,16 @@ async function listen(options: Options, env: Environment): Promise<void> {
   let last: string | undefined;
   let refused = 0;
   try {
-    const startedAtMs = await clockOf(gateway.transport, signal);
+    // An open stream without events would not show that no gateway is there.
+    await createClient(Health, gateway.transport).check({}, { signal, timeoutMs: 10_000 });
     if (!options.json) note(paint("dim", `listening to ${options.url}`, process.stderr));
     const events = followEvents({
-      open: (afterCursor) =>
-        streamEvents({ kinds, ...(afterCursor !== undefined && { afterCursor }) }, { signal }),
+      open: (afterCursor, { onHeader }) =>
+        streamEvents(
+          { kinds, ...(afterCursor !== undefined && { afterCursor }) },
+          { signal, onHeader },
+        ),
       after: options.after,
-      startedAtMs,
       signal,
       onPause({ code, rawMessage }, pauseMs) {
         const why = `${codeName(code)}: ${printable(rawMessage)}`;
@@ -134,22 +137,6 @@ async function listen(options: Options, env: Environment): Promise<void> {
     note(paint("dim", `go on behind the last one: --after ${last}`, process.stderr));
   }
   if (refused > 0) throw new CommandError(`${refused} of the callbacks were not accepted`);
-}
-
-/**
- * The gateway's time in milliseconds, exact to a second. The call also fails if no gateway is
- * there, which an open stream without events would not show.
- */
-async function clockOf(
-  transport: Parameters<typeof createClient>[1],
-  signal: AbortSignal,
-): Promise<number> {
-  let date: string | null = null;
-  const onHeader = (headers: Headers) => {
-    date = headers.get("date");
-  };
-  await createClient(Health, transport).check({}, { signal, timeoutMs: 10_000, onHeader });
-  return (date && Date.parse(date)) || Date.now();
 }
 
 function isWanted(event: Event, { externalId, state, status }: Options): boolean {

@@ -9,8 +9,8 @@ import { cutIfUnread, outletOf } from "./answer.ts";
 import { createCallRecord, type RpcObserver } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError, withErrorInfo } from "./errors.ts";
-import { type GatedCall, idempotencyOf, setGatedCall } from "./gated-call.ts";
-import { incomingOf } from "./incoming.ts";
+import { type GatedCall, idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
+import { type Incoming, incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
 import { pushOf } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
@@ -84,8 +84,15 @@ function newCall(context: HandlerContext, caller: Caller, requestId: string): Ca
     ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
     ...idempotencyOf(context.requestHeader.get("idempotency-key"), context.responseHeader),
     ...(incoming && context.method.methodKind !== "unary"
-      ? { onOpen: () => incoming.sendHeaders(context.responseHeader), push: pushOf(context) }
+      ? { onOpen: opens(context.responseHeader, incoming), push: pushOf(context) }
       : {}),
+  };
+}
+
+function opens(header: Headers, incoming: Incoming): NonNullable<Call["onOpen"]> {
+  return (from) => {
+    setStart(header, from);
+    incoming.sendHeaders(header);
   };
 }
 

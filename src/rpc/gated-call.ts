@@ -43,4 +43,12 @@ export function idempotencyOf(
   return { idempotencyKey, onReplayed: () => answerHeader.set(replayedHeader, "true") };
 }
 
+/**
+ * Adds the cursor of a stream's first position to its headers: a client that is cut off before the
+ * first event resumes there.
+ */
+export function setStart(answerHeader: AnswerHeader, from: string | undefined): void {
+  if (from !== undefined) answerHeader.set("x-start-cursor", from);
+}
+
 const key = createContextKey<GatedCall | undefined>(undefined, { description: "gated call" });

@@ -13,7 +13,7 @@ import { cutIfUnread, isOver } from "./answer.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
 import type { CallRecord } from "./call-record.ts";
 import { toConnectError } from "./errors.ts";
-import { idempotencyOf, setGatedCall } from "./gated-call.ts";
+import { idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
 import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import {
@@ -133,7 +133,10 @@ type Handler = (request: Message, context: HandlerContext) => Messages;
 /** The callbacks by which the core acts on a call's answer. */
 function callOn(answer: StreamAnswer): Pick<Call, "onOpen" | "onFail" | "push"> {
   return {
-    onOpen: () => answer.open(),
+    onOpen(from) {
+      setStart(answer, from);
+      answer.open();
+    },
     onFail: (error) => answer.cutIfUnread(error),
     push: (event) => answer.push(event),
   };

@@ -1,34 +1,38 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type FollowOptions, followEvents } from "../../src/cli/follow.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 
-const startedAtMs = 1_000_000;
-
-function event(cursor: string, receivedAtMs = startedAtMs): Event {
-  return create(EventSchema, { cursor, receivedAt: timestampFromMs(receivedAtMs) });
+function event(cursor: string): Event {
+  return create(EventSchema, { cursor });
 }
 
-/** Follows these streams, one after the other. Each yields its events, then throws its error. */
+/**
+ * Follows these streams, one after the other. Each receives its headers, yields its events, then
+ * throws its error.
+ */
 async function follow(
-  streams: readonly (readonly (Event | ConnectError)[])[],
+  streams: readonly (readonly (Headers | Event | ConnectError)[])[],
   options: Partial<FollowOptions> = {},
 ) {
   const asked: (string | undefined)[] = [];
   const pauses: number[] = [];
   let gaps = 0;
   const end = new AbortController();
-  async function* open(after: string | undefined) {
+  async function* open(
+    after: string | undefined,
+    { onHeader }: Parameters<FollowOptions["open"]>[1],
+  ) {
     const stream = streams[asked.length];
     asked.push(after);
     if (!stream) return end.abort();
     for (const step of stream) {
       if (step instanceof ConnectError) throw step;
-      yield { event: step };
+      if (step instanceof Headers) onHeader(step);
+      else yield { event: step };
     }
   }
   const cursors: string[] = [];
@@ -36,7 +40,6 @@ async function follow(
   try {
     const events = followEvents({
       open,
-      startedAtMs,
       signal: end.signal,
       onPause: (_, pauseMs) => pauses.push(pauseMs),
       onGap: () => gaps++,
@@ -62,17 +65,16 @@ test("a reopened stream starts after the last yielded event", async () => {
   assert.deepEqual(asked, [undefined, "2", "3", "3"]);
 });
 
-test("no event is lost when a stream breaks before its first event", async () => {
-  const before = event("1", startedAtMs - 1);
-  const late = event("4", startedAtMs - 1);
+test("a stream that breaks before its first event is reopened where it started", async () => {
+  const startsAt = (cursor: string) => new Headers({ "x-start-cursor": cursor });
   const { cursors, asked } = await follow([
     [broken],
-    [before, broken],
-    [event("2"), event("3"), late, broken],
+    [startsAt("5"), broken],
+    [startsAt("9"), event("6"), broken],
   ]);
-  // Events from before the start are skipped. After the first later one, all are yielded.
-  assert.deepEqual(cursors, ["2", "3", "4"]);
-  assert.deepEqual(asked, [undefined, "earliest", "1", "4"]);
+  assert.deepEqual(cursors, ["6"]);
+  // A stream that never began has no start.
+  assert.deepEqual(asked, [undefined, undefined, "5", "6"]);
 });
 
 test("after a shutdown error, the stream resumes at the error's cursor after its delay", async () => {

@@ -4,7 +4,13 @@ import { readFile } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  createRouterTransport,
+  type Interceptor,
+  type Transport,
+} from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { createGrpcWebTransport } from "@connectrpc/connect-web";
 import { ErrorInfoSchema } from "../../clients/typescript/src/gen/google/rpc/error_details_pb.ts";
@@ -13,6 +19,7 @@ import {
   credentials,
   type Event,
   EventKind,
+  EventService,
   EventSource,
   failureOf,
   idempotencyKey,
@@ -41,10 +48,15 @@ after(async () => {
   await gateway.stop();
 });
 
-const transports: [string, (baseUrl: string) => Transport][] = [
-  ["gRPC", (baseUrl) => createGrpcTransport({ baseUrl })],
-  ["Connect", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2" })],
-  ["gRPC-Web", (baseUrl) => createGrpcWebTransport({ baseUrl })],
+type CreateTransport = (baseUrl: string, interceptors?: Interceptor[]) => Transport;
+const transports: [string, CreateTransport][] = [
+  ["gRPC", (baseUrl, interceptors = []) => createGrpcTransport({ baseUrl, interceptors })],
+  [
+    "Connect",
+    (baseUrl, interceptors = []) =>
+      createConnectTransport({ baseUrl, httpVersion: "2", interceptors }),
+  ],
+  ["gRPC-Web", (baseUrl, interceptors = []) => createGrpcWebTransport({ baseUrl, interceptors })],
 ];
 const direct = () => createPaymentsGateway(createGrpcTransport({ baseUrl: gateway.rpcUrl }));
 const bounded = () => AbortSignal.timeout(timeoutMs);
@@ -115,6 +127,51 @@ describe("a watch", () => {
     });
   }
 
+  for (const [name, transport] of transports) {
+    it(`of the account misses nothing if it is cut before its first event (${name})`, async () => {
+      const externalId = `cut-first-${name}`;
+      const opened = Promise.withResolvers<void>();
+      const onOpened: Interceptor = (next) => async (request) => {
+        const response = await next(request);
+        opened.resolve();
+        return response;
+      };
+      const client = createPaymentsGateway(transport(proxy.url, [onOpened]));
+      const cut = Promise.withResolvers<void>();
+      const events = watchEvents(client, {
+        kinds: [EventKind.PAYMENT],
+        signal: bounded(),
+        onReconnect: () => cut.resolve(),
+      });
+      const first = events.next();
+      await opened.promise;
+      proxy.cut();
+      await cut.promise;
+      await direct().payments.createPayment(order(externalId, visa));
+      proxy.mend();
+      assert.equal((await first).value?.externalId, externalId);
+      await events.return();
+    });
+  }
+
+  it("resumes at the cursor of an error that comes before its first event", async () => {
+    const asked: (string | undefined)[] = [];
+    const end = new AbortController();
+    const transport = createRouterTransport(({ service }) => {
+      service(EventService, {
+        // biome-ignore lint/correctness/useYield: it fails before.
+        async *streamEvents({ afterCursor }) {
+          asked.push(afterCursor);
+          if (asked.length > 1) end.abort();
+          throw gatewayError(Code.Unavailable, { resume_cursor: "c7" });
+        },
+      });
+    });
+    const events = watchEvents(createPaymentsGateway(transport), { signal: end.signal });
+    assert.deepEqual(await events.next(), { done: true, value: undefined });
+    assert.deepEqual(asked, [undefined, "c7"]);
+  });
+
   it("ends without an error when its signal aborts", async () => {
     const stop = new AbortController();
     const watch = watchPayment(direct(), "nobody-pays", { signal: stop.signal });
@@ -175,7 +232,7 @@ describe("a failure", () => {
       Code.AlreadyExists,
       Code.Internal,
     ]) {
-      const failure = failureOf(gatewayError(code, upstreamError("card_not_supported")));
+      const failure = failureOf(gatewayError(code, {}, upstreamError("card_not_supported")));
       assert.ok(failure.kind === "rejected", `${Code[code]}: ${failure.kind}`);
       assert.equal(failure.upstream.code, "card_not_supported");
     }
@@ -183,7 +240,7 @@ describe("a failure", () => {
 
   it("is no refusal if the service asks for a later retry", () => {
     for (const code of [Code.ResourceExhausted, Code.Unavailable]) {
-      const failure = failureOf(gatewayError(code, upstreamError("too_many_requests")));
+      const failure = failureOf(gatewayError(code, {}, upstreamError("too_many_requests")));
       assert.ok(failure.kind === "not_now", failure.kind);
       assert.equal(failure.upstream?.code, "too_many_requests");
     }
@@ -311,9 +368,14 @@ describe("the webhook verifier", () => {
 });
 
 /** An error as the gateway would send it: with its ErrorInfo. */
-function gatewayError(code: Code, ...details: ConnectError["details"]): ConnectError {
+function gatewayError(
+  code: Code,
+  metadata: Record<string, string> = {},
+  ...details: ConnectError["details"]
+): ConnectError {
   const error = new ConnectError("it failed", code);
-  const info = create(ErrorInfoSchema, { reason: "REASON", domain: "payments-gateway" });
+  const domain = "payments-gateway";
+  const info = create(ErrorInfoSchema, { reason: "REASON", domain, metadata });
   const value = toBinary(ErrorInfoSchema, info);
   error.details.push({ type: ErrorInfoSchema.typeName, value }, ...details);
   return error;

@@ -22,7 +22,7 @@ function scripted() {
     yields: yields.resolve,
     async *streamEvents(_request: unknown, call: Call): AsyncGenerator<Event> {
       await open.promise;
-      call.onOpen?.(undefined);
+      call.onOpen?.("c0");
       await yields.promise;
       yield create(EventSchema, { cursor: "c1" });
       throw new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c1" });
@@ -42,6 +42,7 @@ for (const { protocol, httpVersion, name } of wires) {
     // The headers arrive alone, since no event has been yielded yet.
     assert.equal((await header.promise).get("x-ratelimit-limit"), "10");
     assert.ok((await header.promise).has("x-request-id"));
+    assert.equal((await header.promise).get("x-start-cursor"), "c0");
     script.yields();
     assert.equal((await first).value?.event?.cursor, "c1");
     await assert.rejects(events.next(), (error) => {

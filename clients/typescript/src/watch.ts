@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { PaymentsGateway } from "./client.ts";
 import { failureOf } from "./failure.ts";
+import { ErrorInfoSchema } from "./gen/google/rpc/error_details_pb.ts";
 import { CallOutcome, type Event, type EventKind } from "./gen/payments/v1/event_pb.ts";
 
 export interface WatchOptions {
@@ -45,7 +46,8 @@ export function watchPayout(gateway: PaymentsGateway, externalId: string, option
 }
 
 /**
- * Yields every event of the merchant account, without end. Store the cursor of the last event that
+ * Yields every event of the merchant account, without end. Without `afterCursor` it begins when the
+ * first connection stands, and misses nothing from then on. Store the cursor of the last event that
  * you processed, and pass it as `afterCursor` at the next start; `earliest` starts with the oldest
  * event kept.
  */
@@ -61,7 +63,7 @@ export function watchEvents(
 
 type Open = (
   afterCursor: { afterCursor?: string },
-  call: { signal: AbortSignal; headers?: HeadersInit },
+  call: { signal: AbortSignal; headers?: HeadersInit; onHeader: (header: Headers) => void },
 ) => AsyncIterable<{ event?: Event | undefined }>;
 
 async function* resumed(
@@ -75,11 +77,16 @@ async function* resumed(
   const ended = new AbortController();
   const signal = options.signal ? AbortSignal.any([options.signal, ended.signal]) : ended.signal;
   const { headers } = options;
+  // Where the stream began, for a cut before its first event.
+  const onHeader = (header: Headers) => {
+    cursor ??= header.get("x-start-cursor") ?? undefined;
+  };
+  const call = { signal, onHeader, ...(headers ? { headers } : {}) };
   try {
     while (!signal.aborted) {
       try {
         const at = cursor === undefined ? {} : { afterCursor: cursor };
-        for await (const { event } of open(at, { signal, ...(headers ? { headers } : {}) })) {
+        for await (const { event } of open(at, call)) {
           if (!event) continue;
           cursor = event.cursor;
           last = event;
@@ -93,6 +100,7 @@ async function* resumed(
         if (signal.aborted) return;
         const error = ConnectError.from(thrown);
         if (!resumable.has(error.code)) throw error;
+        cursor ??= resumeCursorOf(error);
         const delayMs = pauseMs(cuts++, failureOf(error));
         options.onReconnect?.({ error, delayMs });
         await sleep(delayMs, signal);
@@ -101,6 +109,11 @@ async function* resumed(
   } finally {
     ended.abort();
   }
+}
+
+/** The cursor that an error of the gateway carries. */
+function resumeCursorOf(error: ConnectError): string | undefined {
+  return error.findDetails(ErrorInfoSchema)[0]?.metadata.resume_cursor || undefined;
 }
 
 /** Whether the gateway may have ended a watch with this event. */

@@ -241,7 +241,9 @@ export const EventService: GenService<{
    * Streams every payment and payout event of the merchant account.
    *
    * Without after_cursor from now on; with `earliest` from the oldest event that is
-   * kept; else behind the cursor. Errors as of WatchPayment.
+   * kept; else behind the cursor. Where a stream without a cursor began is in its header
+   * `x-start-cursor`: go on from there if it is cut before its first event. Errors as of
+   * WatchPayment.
    *
    * @generated from rpc payments.v1.EventService.StreamEvents
    */
