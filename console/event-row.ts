@@ -10,6 +10,8 @@ export interface EventRow {
   readonly final: boolean;
   readonly subjectId: string | undefined;
   readonly operation: string | undefined;
+  /** What the service said in words that the gateway does not know, such as `chargeback`. */
+  readonly unrecognized: readonly string[];
   /** The outcome of a call if the event reports one, else `state`. */
   readonly shownState: ShownState;
   /** The state of the payment or payout after the event. */
@@ -42,11 +44,14 @@ export const eventsQuery = `subscription Console($after: String) {
     __typename cursor kind externalId source receivedAt final callOutcome
     ... on PaymentEvent {
       state paymentId
-      payment { operation action { value } details { status statusCode amount currency } }
+      payment {
+        operation action { value } details { status statusCode amount currency }
+        unrecognized { value }
+      }
     }
     ... on PayoutEvent {
       payoutState: state transactionId
-      payout { status statusCode originalAmount currency }
+      payout { status statusCode originalAmount currency unrecognized { value } }
     }
   }
 }`;
@@ -74,6 +79,7 @@ export interface EventData {
         readonly amount: string | null;
         readonly currency: string | null;
       } | null;
+      readonly unrecognized: readonly { readonly value: string }[];
     } | null;
     readonly transactionId?: string | null;
     readonly payout?: {
@@ -81,6 +87,7 @@ export interface EventData {
       readonly statusCode: string | null;
       readonly originalAmount: string | null;
       readonly currency: string | null;
+      readonly unrecognized: readonly { readonly value: string }[];
     } | null;
   };
 }
@@ -98,6 +105,7 @@ export function rowOf({ events: event }: EventData): EventRow {
     final: event.final,
     subjectId: event.paymentId ?? event.transactionId ?? undefined,
     operation: payment?.operation?.toLowerCase() ?? undefined,
+    unrecognized: ((payment ?? payout)?.unrecognized ?? []).map(({ value }) => value),
     shownState: event.callOutcome ? (event.callOutcome.toLowerCase() as ShownState) : state,
     state: event.callOutcome === "NEEDS_OPERATOR" && state === "unknown" ? "needs_operator" : state,
     statusCode: details?.statusCode ?? payout?.statusCode ?? undefined,

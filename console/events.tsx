@@ -246,10 +246,12 @@ const sources: Readonly<Record<string, string>> = {
   RECONCILIATION: "looked up",
 };
 
-function detailsOf({ kind, operation, statusCode, source }: EventRow): string {
+function detailsOf({ kind, operation, statusCode, source, unrecognized }: EventRow): string {
   const what = kind === "payment" && operation && operation !== "payment" ? operation : kind;
   const code = statusCode && !plainCodes.has(statusCode) ? words(statusCode) : undefined;
-  return [what, code, sources[source] ?? source.toLowerCase()].filter(Boolean).join(" · ");
+  return [what, ...unrecognized, code, sources[source] ?? source.toLowerCase()]
+    .filter(Boolean)
+    .join(" · ");
 }
 
 /** Status codes that add nothing to the state. */

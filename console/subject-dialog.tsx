@@ -1,3 +1,4 @@
+import { Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { History, HistoryEvent } from "../src/admin/console-api.ts";
 import { type Client, messageOf } from "./client.ts";
@@ -98,6 +99,7 @@ function HistoryItem(props: { kind: Subject["kind"]; event: HistoryEvent; open: 
     subjectId,
     amount,
     currency,
+    unrecognized = [],
     message,
   } = event;
   const shownState = callOutcome ? (callOutcome.toLowerCase() as ShownState) : shownStateOf(state);
@@ -135,6 +137,12 @@ function HistoryItem(props: { kind: Subject["kind"]; event: HistoryEvent; open: 
               <dd class="code">{statusCode}</dd>
             </>
           )}
+          {unrecognized.map(({ field, value }) => (
+            <Fragment key={field}>
+              <dt>{field}, not known to the gateway</dt>
+              <dd class="code">{value}</dd>
+            </Fragment>
+          ))}
           {subjectId && (
             <>
               <dt>{kindTexts[kind].subject}</dt>

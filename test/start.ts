@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { pino } from "pino";
+import { type Logger, pino } from "pino";
 import { type Gateway, startGateway } from "../src/app/gateway.ts";
 import { readConfig } from "../src/config/config.ts";
 import type { SandboxOptions } from "../src/sandbox/options.ts";
@@ -41,16 +41,17 @@ export async function startBefore(
   service: Server,
   env: Record<string, string>,
   path = "",
+  log?: Logger,
 ): Promise<Gateway> {
   service.listen(0, "127.0.0.1");
   await once(service, "listening");
   const { port } = service.address() as AddressInfo;
-  const gateway = await startTestGateway({
+  const upstream = {
     UPSTREAM_URL: `http://127.0.0.1:${port}${path}`,
     UPSTREAM_LOGIN: "shop",
     UPSTREAM_PASSWORD: "password",
-    ...env,
-  });
+  };
+  const gateway = await startTestGateway({ ...upstream, ...env }, {}, log);
   return {
     ...gateway,
     async stop() {

@@ -158,6 +158,8 @@ export interface HistoryEvent {
   readonly statusCode?: string;
   readonly amount?: string;
   readonly currency?: string;
+  /** What the service said in words that the gateway does not know; absent when there are none. */
+  readonly unrecognized?: readonly { readonly field: string; readonly value: string }[];
   /** The payment or payout as indented REST JSON, secrets masked; absent when there is none. */
   readonly message?: string;
 }

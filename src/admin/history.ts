@@ -10,6 +10,7 @@ import {
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
+import { unrecognizedIn } from "../model/unrecognized.ts";
 import type { HistoryEvent } from "./console-api.ts";
 import { maskedMessage } from "./masked-message.ts";
 
@@ -37,6 +38,7 @@ function view(event: Event): HistoryEvent {
     ...given("state", nameOf(PaymentStateSchema, event.state)),
     ...given("subjectId", paymentId ?? transactionId),
     ...resourceView(event),
+    ...unrecognizedView(event),
   };
 }
 
@@ -47,8 +49,15 @@ function resourceView({ resource }: Event): Partial<HistoryEvent> {
     case "payment": {
       const { operation, details } = resource.value;
       return {
-        ...given("operation", nameOf(PaymentOperationSchema, operation)),
-        ...given("status", details && nameOf(PaymentStatusSchema, details.status)),
+        ...given(
+          "operation",
+          nameOf(PaymentOperationSchema, operation) ?? unrecognizedIn(resource.value, "operation"),
+        ),
+        ...given(
+          "status",
+          (details && nameOf(PaymentStatusSchema, details.status)) ??
+            unrecognizedIn(resource.value, "details.status"),
+        ),
         ...given("statusCode", details?.statusCode),
         ...given("amount", details?.amount),
         ...given("currency", details?.currency),
@@ -66,6 +75,12 @@ function resourceView({ resource }: Event): Partial<HistoryEvent> {
       };
     }
   }
+}
+
+function unrecognizedView({ resource }: Event): Pick<HistoryEvent, "unrecognized"> {
+  const words = resource.value?.unrecognized ?? [];
+  if (words.length === 0) return {};
+  return { unrecognized: words.map(({ field, value }) => ({ field, value })) };
 }
 
 /** An enum value's name in lower case, without its prefix; undefined for 0 and unknown values. */

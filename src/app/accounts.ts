@@ -1,6 +1,7 @@
 import { type ActivityWindows, observeBucket, observeUpstream } from "../admin/observe.ts";
 import type { Account } from "../core/context.ts";
 import type { Causes } from "../events/cause-of.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { observedBucket } from "../ratelimit/observed-bucket.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
@@ -17,6 +18,7 @@ export interface AccountsOptions {
   readonly telemetry: Telemetry;
   readonly tracing: Tracing;
   readonly timeoutMs: number;
+  readonly payoutEnds: PayoutEnds;
 }
 
 /** The merchant accounts, each with its rate budget and its client of the payments service. */
@@ -27,7 +29,8 @@ export interface RunningAccounts {
 }
 
 export function runAccounts(options: AccountsOptions): RunningAccounts {
-  const { accounts, stores, causes, activityWindows, telemetry, tracing, timeoutMs } = options;
+  const { accounts, stores, causes, activityWindows, telemetry } = options;
+  const { tracing, timeoutMs, payoutEnds } = options;
   const refused = new Set<string>();
   const byName = accounts.map((account): [string, Account] => {
     const { name } = account;
@@ -44,7 +47,8 @@ export function runAccounts(options: AccountsOptions): RunningAccounts {
         observed.onCredentials(accepted);
       },
     });
-    const upstream = createUpstream({ account, bucket, timeoutMs, observer, tracing });
+    const about = { timeoutMs, observer, tracing, payoutEnds };
+    const upstream = createUpstream({ account, bucket, ...about });
     return [name, { bucket, upstream }];
   });
   return { byName: new Map(byName), refused };

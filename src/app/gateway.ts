@@ -119,6 +119,7 @@ async function joinRooms(
   const timeoutMs = config.upstreamTimeoutMs;
   const running = runAccounts({
     ...{ accounts, stores, causes, activityWindows, telemetry, tracing, timeoutMs },
+    payoutEnds: config.payoutEnds,
   });
 
   // The use cases. Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.

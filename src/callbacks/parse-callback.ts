@@ -1,10 +1,11 @@
 import { isUtf8 } from "node:buffer";
-import { type EntryOptions, type PayoutEnds, paymentEntry, payoutEntry } from "../events/entry.ts";
+import { type EntryOptions, paymentEntry, payoutEntry } from "../events/entry.ts";
 import type { Entry } from "../events/log.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
-import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../model/kinds.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
+import { decodePayout } from "../wire/payout.ts";
 import { type DecodeOptions, decode, WireError, type WireFault } from "../wire/wire.ts";
 
 /** The result of parsing a verified body: an entry for the log, or why there is none. */
@@ -62,7 +63,7 @@ const resources: Readonly<Record<Kind, CallbackResource>> = {
   },
   [EventKind.PAYOUT]: {
     entryOf: (text, decoding, options, payoutEnds) =>
-      payoutEntry(decode(PayoutSchema, text, decoding), options, payoutEnds),
+      payoutEntry(decodePayout(text, decoding, payoutEnds), options, payoutEnds),
     missing: "external_id or transaction_id is missing",
   },
 };

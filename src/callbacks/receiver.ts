@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
-import type { PayoutEnds } from "../events/entry.ts";
 import type { EventLog } from "../events/log.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import type { Secret } from "../secrets/secret.ts";

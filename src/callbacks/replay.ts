@@ -1,5 +1,5 @@
-import type { PayoutEnds } from "../events/entry.ts";
 import type { Appended, EventLog } from "../events/log.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { parseCallback } from "./parse-callback.ts";
 
 /**

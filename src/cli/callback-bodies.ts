@@ -10,7 +10,8 @@ export interface BodyValues {
   readonly at: Date;
 }
 
-type Status = "init" | "pending" | "success" | "failure";
+/** `expired` is one that the gateway does not know. */
+type Status = "init" | "pending" | "success" | "failure" | "expired";
 
 /** "Payment transaction data" (spec, Resources) as the payments service might send it. */
 export function paymentCallback(

@@ -16,12 +16,14 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { type KindName, kinds, kindOf as storedKind } from "../model/kinds.ts";
+import { unrecognizedIn } from "../model/unrecognized.ts";
 import { splitSecrets } from "../secrets/secret-fields.ts";
 import { paint, printable } from "./terminal.ts";
 
 /**
  * The status that the event reports, in lower case: of a payment or payout, or the outcome of a
- * call without an answer (`unknown`, `settled`, `not_done`, `needs_operator`). Empty if absent.
+ * call without an answer (`unknown`, `settled`, `not_done`, `needs_operator`). Empty if absent; the
+ * service's own word if it is none that the gateway knows.
  */
 export function statusOf({ resource, callOutcome }: Event): string {
   if (callOutcome !== CallOutcome.UNSPECIFIED) return nameOf(CallOutcomeSchema, callOutcome);
@@ -30,7 +32,8 @@ export function statusOf({ resource, callOutcome }: Event): string {
       return "";
     case "payment": {
       const status = resource.value.details?.status ?? PaymentStatus.UNSPECIFIED;
-      return status === PaymentStatus.UNSPECIFIED ? "" : nameOf(PaymentStatusSchema, status);
+      if (status !== PaymentStatus.UNSPECIFIED) return nameOf(PaymentStatusSchema, status);
+      return unrecognizedIn(resource.value, "details.status") ?? "";
     }
     case "payout":
       return resource.value.status?.toLowerCase() ?? "";
@@ -51,17 +54,21 @@ export function stateOf({ state }: Event): string {
 export function eventLine(event: Event): string {
   const { operation, statusCode, amount, currency } = shownOf(event);
   const status = statusOf(event);
+  const unrecognized = event.resource.value?.unrecognized ?? [];
   const time = event.receivedAt ? timestampDate(event.receivedAt).toISOString() : "";
   return [
     paint("dim", time),
     pad(kindOf(event), 7),
     paint("bold", pad(printable(event.externalId), 24)),
-    pad(operation, 9),
+    pad(printable(operation), 9),
     pad(printable(status || "-"), 8),
     paint(colours[event.state] ?? "yellow", pad(stateOf(event) || "-", 10)),
     pad(printable([amount, currency].filter(Boolean).join(" ")), 14),
     paint("dim", nameOf(EventSourceSchema, event.source)),
     ...(statusCode && statusCode !== status ? [printable(statusCode)] : []),
+    ...unrecognized.map(({ field, value }) =>
+      paint("yellow", printable(`unrecognized ${field} ${value}`)),
+    ),
   ].join("  ");
 }
 
@@ -89,7 +96,9 @@ function shownOf({ resource }: Event): Shown {
     case "payment": {
       const { operation, details } = resource.value;
       const { amount, currency, statusCode } = details ?? {};
-      const name = nameOf(PaymentOperationSchema, operation || PaymentOperation.PAYMENT);
+      const name =
+        unrecognizedIn(resource.value, "operation") ??
+        nameOf(PaymentOperationSchema, operation || PaymentOperation.PAYMENT);
       return { operation: name, amount, currency, statusCode };
     }
     case "payout": {

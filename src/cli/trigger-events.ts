@@ -123,6 +123,16 @@ export const triggeredEvents: readonly Triggered[] = [
     }),
   },
   {
+    name: "payment.unrecognized",
+    summary: "a payment with a status that the gateway does not know: expired, after pending",
+    callback: payments(pending, { status: "expired", code: "session_expired" }),
+  },
+  {
+    name: "chargeback.unrecognized",
+    summary: "an operation that the gateway does not know: chargeback",
+    callback: payments({ ...succeeded, operation: "chargeback" }),
+  },
+  {
     name: "payout.success",
     summary: "a payout that succeeds",
     sandbox: (run) => run.payout(cards.success),

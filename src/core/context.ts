@@ -1,8 +1,8 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
-import type { PayoutEnds } from "../events/entry.ts";
 import type { Appended, Cursor, Entry, EventLog, Facts } from "../events/log.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { Resource } from "../model/kinds.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";

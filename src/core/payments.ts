@@ -1,10 +1,11 @@
 import { create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
-import { currentEvent } from "../events/current.ts";
+import { currentState } from "../events/current.ts";
 import { paymentEntry } from "../events/entry.ts";
 import { noFacts } from "../events/facts.ts";
-import type { Fact } from "../events/log.ts";
+import type { Fact, Facts, OperationState } from "../events/log.ts";
+import { stateKey } from "../events/merge.ts";
 import { paymentState } from "../events/payment-state.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
@@ -34,6 +35,7 @@ import {
 import { isAway } from "../intents/away.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Intent, MoneyMethod } from "../intents/store.ts";
+import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
@@ -159,11 +161,12 @@ export function paymentCases(context: Context): PaymentCases {
         externalId,
       );
       const flags = outcomeFlags(openCalls);
-      const event = snapshot && currentEvent(snapshot);
-      if (!event && !flags.outcomeUnknown) throw unknownPayment(externalId);
+      const current = snapshot && currentState(snapshot);
+      if (!current && !flags.outcomeUnknown) throw unknownPayment(externalId);
       const facts = snapshot?.facts ?? noFacts;
+      const payment = current && paymentOf(current, facts);
       return create(GetPaymentResponseSchema, {
-        ...(event?.resource.case === "payment" && { payment: event.resource.value }),
+        ...(payment && { payment }),
         cursor: snapshot?.cursor ?? "",
         ...flags,
         state: paymentState(facts, flags.outcomeUnknown),
@@ -259,10 +262,23 @@ function recipientMethodType({ type, method }: RecipientPaymentMethod): Recipien
   return recipientMethodTypes[method.case];
 }
 
+/** The payment of a state, with what the service has since said of it in unknown words. */
+function paymentOf(state: OperationState, { operations }: Facts): Payment | undefined {
+  const { resource } = state.event;
+  if (resource.case !== "payment") return undefined;
+  const key = stateKey(state);
+  const { words = [] } = operations.find((fact) => stateKey(fact) === key) ?? {};
+  if (words.length === 0) return resource.value;
+  const said = new Set(words.map(([field]) => field));
+  const others = resource.value.unrecognized.filter(({ field }) => !said.has(field));
+  const unrecognized = [...others, ...words.map((word) => unrecognizedValue(...word))];
+  return { ...resource.value, unrecognized };
+}
+
 /** An operation as callers see it. */
 function summaryOf(fact: Fact): MessageInitShape<typeof OperationSummarySchema> {
   const { subjectId: paymentId, operation, operationId, status, atMs, ...rest } = fact;
-  const { statusCode, amount, currency } = rest;
+  const { statusCode, amount, currency, words } = rest;
   return {
     ...(paymentId && { paymentId }),
     operation: numberOf(PaymentOperation, operation),
@@ -272,6 +288,7 @@ function summaryOf(fact: Fact): MessageInitShape<typeof OperationSummarySchema> 
     ...(amount && { amount }),
     ...(currency && { currency }),
     ...(atMs > 0 && { at: timestampFromMs(atMs) }),
+    unrecognized: words.map((word) => unrecognizedValue(...word)),
   };
 }
 

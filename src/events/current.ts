@@ -8,13 +8,18 @@ import { payingOperations } from "./payment-state.ts";
  * one, else the attempt that began last. Operations that pay come first: a refund, cancellation or
  * look-up is shown only while nothing else is known.
  */
-export function currentEvent({ states }: Snapshot): Event | undefined {
+export function currentEvent(snapshot: Snapshot): Event | undefined {
+  return currentState(snapshot)?.event;
+}
+
+/** The state of an operation that `currentEvent` is of. */
+export function currentState({ states }: Snapshot): OperationState | undefined {
   const resources = states.filter((state) => !isCall(state));
   const paying = resources.filter(({ operation }) => payingOperations.has(operation));
   const eligible = paying.length > 0 ? paying : resources;
-  const current =
-    eligible.findLast(({ status }) => status === "success") ?? eligible.reduce(later, eligible[0]);
-  return current?.event;
+  return (
+    eligible.findLast(({ status }) => status === "success") ?? eligible.reduce(later, eligible[0])
+  );
 }
 
 /**

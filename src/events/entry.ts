@@ -5,9 +5,11 @@ import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/eve
 import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../model/kinds.ts";
+import { defaultPayoutEnds, type PayoutEnds } from "../model/payout-statuses.ts";
 import { unreadFieldsOf } from "../model/unread-fields.ts";
+import { unrecognizedIn } from "../model/unrecognized.ts";
 import { boundedId } from "../redis/bounded-id.ts";
-import type { Entry, Rank } from "./log.ts";
+import type { Entry, Rank, Words } from "./log.ts";
 
 export interface EntryOptions {
   readonly source: EventSource;
@@ -16,7 +18,8 @@ export interface EntryOptions {
   /** The external_id of the answered request: used if the body has none. */
   readonly externalId?: string;
   /**
-   * The operation of the answered call: used if the body names none, or one outside the contract.
+   * The operation of the answered call: used if the body names none, or one outside the contract,
+   * whose word is kept all the same.
    * Without it, a body that names no operation counts as a payment.
    */
   readonly operation?: PaymentOperation;
@@ -34,11 +37,11 @@ export interface EntryOptions {
  */
 export function paymentEntry(payment: Payment, options: EntryOptions): Entry | undefined {
   const { details } = payment;
-  const unread = unreadFieldsOf(payment);
-  const operation = operationName(payment.operation, options.operation, unread);
+  const operation = operationName(payment, options.operation);
   const given = statusNames[details?.status ?? PaymentStatus.UNSPECIFIED] ?? "";
-  // `isSuccess` replaces a status that is absent, but not one that could not be read.
-  const mayBeShort = given === "" && !unread.some((path) => statusPaths.has(path));
+  const isKnown = !isStatusUnknown(payment);
+  // `isSuccess` replaces a status that is absent, but not one that was not understood.
+  const mayBeShort = given === "" && isKnown;
   const status = mayBeShort && payment.isSuccess ? "success" : given;
   const { status: receipt, code } = fiscalizationOf(payment);
   return entry(options, {
@@ -49,7 +52,8 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
     operationId: details?.operationId ?? "",
     status,
     statusCode: details?.statusCode ?? "",
-    rank: status === "pending" ? 1 : rankOfEnd(status),
+    rank: !isKnown ? -1 : status === "pending" ? 1 : rankOfEnd(status),
+    mayEnd: !isUnknownOperation(operation),
     fiscalization: receipt === "" && code === "" ? [] : [receipt, code],
     amount: details?.amount,
     currency: details?.currency,
@@ -80,6 +84,7 @@ export function payoutEntry(
     status,
     statusCode: payout.statusCode ?? "",
     rank: status === "" || status === "init" ? 0 : rankOfEnd(status) || 1,
+    mayEnd: true,
     fiscalization: [],
     amount: payout.originalAmount,
     currency: payout.currency,
@@ -96,6 +101,8 @@ interface ResourceFacts {
   readonly status: string;
   readonly statusCode: string;
   readonly rank: Rank;
+  /** Whether the event is final if the operation's status is. */
+  readonly mayEnd: boolean;
   /** Status and code of the receipt; empty where there is none. */
   readonly fiscalization: readonly string[];
   readonly amount: string | undefined;
@@ -106,6 +113,7 @@ interface ResourceFacts {
 function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
   const { source, raw, attempt = "" } = options;
   const unread = unreadFieldsOf(facts.resource.value);
+  const { unrecognized } = facts.resource.value;
   const { kind, externalId, subjectId, operation, status, statusCode, rank } = facts;
   if (!externalId || !subjectId) return undefined;
   const event = create(EventSchema, {
@@ -113,13 +121,17 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
     externalId,
     ...subjectFields[kind](subjectId),
     source,
-    final: rank === 2,
+    final: rank === 2 && facts.mayEnd,
     resource: facts.resource,
   });
   const operationId = facts.operationId || attempt;
   const bytes = raw && digestOf(raw);
   const identity = [kind, subjectId, operation, operationId, status, statusCode];
   identity.push(...facts.fiscalization);
+  // Other words, other events: each names its field, so that none passes for a known value.
+  for (const { field, value } of unrecognized) {
+    if (identityPaths.has(field)) identity.push(`${field}=${value.toLowerCase()}`);
+  }
   // Two bodies that differ in unread fields must not count as the same event.
   if (bytes && unread.some((path) => identityPaths.has(path))) identity.push(bytes);
   return {
@@ -137,6 +149,7 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
     statusCode: boundedId(statusCode),
     amount: decimalOf(facts.amount),
     currency: boundedId(facts.currency ?? ""),
+    words: wordsOf(facts.resource.value),
     ...(options.held === undefined ? {} : { held: options.held }),
     ...(options.call === undefined ? {} : { call: options.call }),
     ...(bytes && { digest: bytes }),
@@ -174,17 +187,6 @@ const identityPaths: ReadonlySet<string> = new Set([
 /** Fields that hold a payment's status. */
 const statusPaths: ReadonlySet<string> = new Set(["details", "details.status"]);
 
-/** The service's final payout statuses, in lower case. Its specification does not list them. */
-export interface PayoutEnds {
-  readonly success: ReadonlySet<string>;
-  readonly failure: ReadonlySet<string>;
-}
-
-export const defaultPayoutEnds: PayoutEnds = {
-  success: new Set(["success"]),
-  failure: new Set(["failure"]),
-};
-
 function fiscalizationOf({ details }: Payment): { status: string; code: string } {
   const { status = 0, statusCode } = details?.fiscalization ?? {};
   return { status: status === 0 ? "" : `${status}`, code: `${statusCode ?? ""}` };
@@ -206,15 +208,42 @@ const operationNames: Readonly<Record<number, string>> = {
   [PaymentOperation.RECURRENT]: "recurrent",
 };
 
-function operationName(
-  given: PaymentOperation,
-  asked: PaymentOperation | undefined,
-  unread: readonly string[],
-): string {
+/** The name of an operation that the contract does not have; no known name begins like it. */
+const otherOperation = "other:";
+
+function operationName(payment: Payment, asked: PaymentOperation | undefined): string {
   // An operation that the contract does not have must not count as the payment itself.
-  if (unread.includes("operation") && asked === undefined) return "unknown";
-  return operationNames[given] ?? operationNames[asked ?? PaymentOperation.PAYMENT] ?? "payment";
+  if (asked === undefined) {
+    const word = unrecognizedIn(payment, "operation");
+    if (word !== undefined) return `${otherOperation}${word}`;
+    if (unreadFieldsOf(payment).includes("operation")) return unreadOperation;
+  }
+  const given = operationNames[payment.operation];
+  return given ?? operationNames[asked ?? PaymentOperation.PAYMENT] ?? "payment";
 }
+
+const unreadOperation = "unknown";
+
+function isUnknownOperation(operation: string): boolean {
+  return operation === unreadOperation || operation.startsWith(otherOperation);
+}
+
+/** Whether the service sent a status that was not understood. */
+function isStatusUnknown(payment: Payment): boolean {
+  return (
+    unrecognizedIn(payment, "details.status") !== undefined ||
+    unreadFieldsOf(payment).some((path) => statusPaths.has(path))
+  );
+}
+
+/** What a payment or payout says of its operation in words that are not known. */
+function wordsOf({ unrecognized }: Payment | Payout): Words {
+  return unrecognized
+    .filter(({ field }) => operationPaths.has(field))
+    .map(({ field, value }) => [field, value] as const);
+}
+
+const operationPaths: ReadonlySet<string> = new Set(["operation", "details.status"]);
 
 function rankOfEnd(status: string): Rank {
   return status === "success" || status === "failure" ? 2 : 0;

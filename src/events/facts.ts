@@ -1,4 +1,4 @@
-import type { Entry, Fact, Facts, Rank } from "./log.ts";
+import type { Entry, Fact, Facts, Rank, Words } from "./log.ts";
 import { stateKey } from "./merge.ts";
 
 export const noFacts: Facts = { operations: [], held: false, folded: 0 };
@@ -8,7 +8,8 @@ export const maxFailures = 100;
 
 /**
  * A `Fact` as stores keep it, in texts. `key` is that of its operation (`stateKey`), `held` is `1`
- * or `0`, or empty if unknown, and `atMs` is in milliseconds.
+ * or `0`, or empty if unknown, and `atMs` is in milliseconds. `words` is JSON, or empty; facts of
+ * older versions have none.
  */
 export type StoredFact = [
   key: string,
@@ -20,16 +21,18 @@ export type StoredFact = [
   currency: string,
   held: string,
   atMs: string,
+  words?: string,
 ];
 
 /** The stored fact of an entry. With Redis, append-event.lua sets the time. */
 export function storedFact(entry: Entry, atMs: number): StoredFact {
-  const { rank, status, statusCode = "", amount = "", currency = "", held } = entry;
+  const { rank, status, statusCode = "", amount = "", currency = "", held, words = [] } = entry;
   const operationId = entry.isAttempt ? "" : entry.operationId;
   const heldText = held === undefined ? "" : held ? "1" : "0";
   return [
     ...([stateKey(entry), `${rank}`, status, operationId] as const),
     ...([statusCode, amount, currency, heldText, `${atMs}`] as const),
+    words.length > 0 ? JSON.stringify(words) : "",
   ];
 }
 
@@ -52,6 +55,18 @@ export function foldIn(kept: Pick<Kept, "facts">, fact: StoredFact): string[] {
   const gone = failures.slice(0, Math.max(failures.length - maxFailures, 0));
   if (gone.length > 0) kept.facts = kept.facts.filter(([key]) => !gone.includes(key));
   return gone;
+}
+
+/**
+ * Keeps the words of a status that is not known with the fact of its operation, which it does not
+ * replace, in place. append-event.lua does the same.
+ */
+export function noteWords(
+  { facts }: Pick<Kept, "facts">,
+  [key, rank, , , , , , , , words]: StoredFact,
+): void {
+  const known = facts.find((fact) => fact[0] === key);
+  if (known && Number(rank) < 0) known[9] = words ?? "";
 }
 
 /** What stores keep of an external id beside the states of its operations. */
@@ -131,11 +146,14 @@ export function readFacts(
   { held, folded }: Pick<Facts, "held" | "folded">,
 ): Facts {
   const operations = stored.map(
-    ([key, rank, status, operationId, statusCode, amount, currency, heldText, atMs]): Fact => {
+    ([
+      ...[key, rank, status, operationId, statusCode, amount, currency, heldText, atMs, words]
+    ]): Fact => {
       const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
       return {
         ...{ subjectId, operation, operationId, rank: Number(rank) as Rank, status },
         ...{ statusCode, amount, currency, atMs: Number(atMs) },
+        words: words ? (JSON.parse(words) as Words) : [],
         ...(heldText === "" ? {} : { held: heldText === "1" }),
       };
     },

@@ -9,8 +9,14 @@ export type Topic =
   | { readonly kind: Kind; readonly externalId: string }
   | { readonly kinds: readonly EventKind[] };
 
-/** How far an operation has come: 0 init, 1 pending, 2 success or failure. It never goes back. */
-export type Rank = 0 | 1 | 2;
+/**
+ * How far an operation has come: 0 init, 1 pending, 2 success or failure. It never goes back. -1 is
+ * a status that the gateway does not know: it replaces no other.
+ */
+export type Rank = -1 | 0 | 1 | 2;
+
+/** What the service said of an operation in words that the gateway does not know. */
+export type Words = readonly (readonly [field: string, value: string])[];
 
 /** What became known of a payment or payout, before the log gives it a cursor. */
 export interface Entry {
@@ -25,8 +31,8 @@ export interface Entry {
    */
   readonly subjectId: string;
   /**
-   * payment, confirm, refund, …; `payout`; `call` for a lost call; `unknown` if not in the
-   * contract.
+   * payment, confirm, refund, …; `payout`; `call` for a lost call. One that the contract does not
+   * have is `other:` and its word, or `unknown` if that could not be read.
    */
   readonly operation: string;
   /** operation_id if the service gave one, else what distinguishes attempts, if anything does. */
@@ -37,6 +43,8 @@ export interface Entry {
   /** Status text in lower case, to distinguish final states; empty if the service sent none. */
   readonly status: string;
   readonly statusCode?: string;
+  /** Default: none. */
+  readonly words?: Words;
   /** Decimal text; empty if the service's text is too long to be an amount. */
   readonly amount?: string;
   readonly currency?: string;
@@ -92,7 +100,7 @@ export interface OperationState {
 export interface Fact {
   /** payment_id, transaction_id, or the id of a call. */
   readonly subjectId: string;
-  /** payment, confirm, refund, …; `payout`; `call` for a call whose answer was lost. */
+  /** As in `Entry`. */
   readonly operation: string;
   /** operation_id where given, else empty. */
   readonly operationId: string;
@@ -105,6 +113,8 @@ export interface Fact {
   readonly currency: string;
   /** When the log stored this state, in milliseconds since the epoch. */
   readonly atMs: number;
+  /** The newest, since the state was stored or with it. */
+  readonly words: Words;
   /** Whether it was made with `confirm: false`; undefined if this gateway did not make it. */
   readonly held?: boolean;
 }
@@ -196,6 +206,7 @@ export type Push = (event: Event) => boolean;
  * - `read` yields each event of the topic after its start exactly once, in order: stored events,
  *   then live ones, without a gap between the two;
  * - state never goes back in rank; of two different final states success wins (see merge.ts);
+ * - a status that is not known changes no state: its word is kept with the operation;
  * - each event carries the state of its external id after it (see payment-state.ts), and an
  *   external id keeps the newest 100 of its failures.
  *

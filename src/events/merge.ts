@@ -16,7 +16,7 @@ export interface Merge {
  * entry wins. Of two different final states success wins, whichever came first: a payment that is
  * paid but shown as failed would be paid again. Final states with different operation_ids (two
  * partial refunds, say) are separate operations: they do not conflict, and neither makes the other
- * late.
+ * late. A status that is not known is never late: it may follow any state.
  */
 export function merge(held: Step | undefined, entry: Step): Merge {
   if (!held) return { replaces: true, late: false, conflict: false };
@@ -24,7 +24,8 @@ export function merge(held: Step | undefined, entry: Step): Merge {
     held.operationId !== "" && entry.operationId !== "" && held.operationId !== entry.operationId;
   if (entry.rank !== held.rank) {
     const lower = entry.rank < held.rank;
-    return { replaces: !lower, late: lower && !another, conflict: false };
+    const late = lower && !another && entry.rank >= 0;
+    return { replaces: !lower, late, conflict: false };
   }
   if (entry.rank < 2 || entry.status === held.status) {
     return { replaces: true, late: false, conflict: false };

@@ -144,12 +144,14 @@ function httpOf({ status }: Mapping) {
 function upstreamExtension(error: UpstreamError) {
   const { code, param, paymentId, errorId } = error;
   const type = errorTypeName(error);
+  const unrecognized = error.unrecognized.map(({ field, value }) => ({ field, value }));
   return {
     ...(code !== undefined && { code }),
     ...(type !== undefined && { type }),
     ...(param !== undefined && { param }),
     ...(paymentId !== undefined && { paymentId }),
     ...(errorId !== undefined && { errorId }),
+    ...(unrecognized.length > 0 && { unrecognized }),
   };
 }
 

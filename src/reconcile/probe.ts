@@ -1,6 +1,6 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
-import { type PayoutEnds, paymentEntry, payoutEntry } from "../events/entry.ts";
+import { paymentEntry, payoutEntry } from "../events/entry.ts";
 import type { Entry, OperationState, Snapshot } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
@@ -17,6 +17,8 @@ import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts"
 import { operations } from "../intents/evidence.ts";
 import type { Intent, MoneyMethod } from "../intents/store.ts";
 import type { Kind } from "../model/kinds.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
+import { unrecognizedIn, unrecognizedValue } from "../model/unrecognized.ts";
 import { saysAlreadyPaid, saysNotFound } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 
@@ -100,12 +102,18 @@ async function probeOperation(
   const request = create(GetOperationRequestSchema, { externalId, operationId });
   return await asked("operation", async () => {
     const operation = await upstream.getOperation(request, options);
-    if (resource.case !== "payment" || operation.status === PaymentStatus.UNSPECIFIED) {
-      return undefined;
-    }
+    if (resource.case !== "payment" || !saysStatus(operation)) return undefined;
     const payment = withOperation(resource.value, operation);
     return paymentEntry(payment, { source: EventSource.RECONCILIATION, externalId });
   });
+}
+
+/** Whether operation info has a status, known or not. */
+function saysStatus(operation: Operation): boolean {
+  return (
+    operation.status !== PaymentStatus.UNSPECIFIED ||
+    unrecognizedIn(operation, "status") !== undefined
+  );
 }
 
 async function probeByCallback(
@@ -161,7 +169,7 @@ const resendOperations: Readonly<Record<MoneyMethod, readonly PaymentOperation[]
 
 /**
  * The payment updated from its operation info. Fields that the info lacks stay as they were, except
- * the action, the status code and its description.
+ * the action, the status code and its description. The payment has its status in `details`.
  */
 function withOperation(payment: Payment, operation: Operation): Payment {
   const result = clone(PaymentSchema, payment);
@@ -172,6 +180,13 @@ function withOperation(payment: Payment, operation: Operation): Payment {
   if (operation.receiptUrl !== undefined) result.receiptUrl = operation.receiptUrl;
   const { details } = result;
   if (!details) return result;
+  const path = "details.status";
+  result.unrecognized = [
+    ...result.unrecognized.filter(({ field }) => field !== path),
+    ...operation.unrecognized.flatMap(({ field, value }) =>
+      field === "status" ? unrecognizedValue(path, value) : [],
+    ),
+  ];
   details.status = operation.status;
   if (operation.processedAt) details.processedAt = operation.processedAt;
   const rrn = operation.details?.rrn;

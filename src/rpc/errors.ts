@@ -152,7 +152,8 @@ function clip(text: string): string {
 }
 
 function clipped(upstream: UpstreamError): UpstreamError {
-  const out = create(UpstreamErrorSchema, { type: upstream.type, httpStatus: upstream.httpStatus });
+  const { type, httpStatus, unrecognized } = upstream;
+  const out = create(UpstreamErrorSchema, { type, httpStatus, unrecognized });
   for (const name of ["code", "message", "param", "paymentId", "errorId"] as const) {
     const text = upstream[name];
     if (text !== undefined) out[name] = clip(text);

@@ -5,7 +5,7 @@ import { allKinds, kinds } from "../model/kinds.ts";
 import { byKey } from "./bound.ts";
 import type { DurationHistograms } from "./duration-histogram.ts";
 import { conflictMessage } from "./events.ts";
-import type { CountFieldFault } from "./field-faults.ts";
+import type { ReportFieldFault } from "./field-faults.ts";
 import { createRefusalLog } from "./refusal-log.ts";
 import { latencyBuckets } from "./registry.ts";
 
@@ -14,7 +14,7 @@ export function callbacksTelemetry(
   registry: Registry,
   log: Logger,
   accounts: readonly string[],
-  countFieldFault: CountFieldFault,
+  reportFieldFault: ReportFieldFault,
   histogram: DurationHistograms,
 ): CallbackObserver {
   const registers = [registry];
@@ -53,12 +53,8 @@ export function callbacksTelemetry(
       else log[level](entry, "callback");
       if (conflict) log.error({ account, ...about }, conflictMessage);
     },
-    onFieldFault({ account, resource, path, kind }) {
-      countFieldFault(kind, { endpoint: `callback ${resource}`, field: path });
-      log.warn(
-        { account, resource, field: path, fault: kind },
-        "unexpected value in a callback: field left unset",
-      );
+    onFieldFault({ account, resource, ...fault }) {
+      reportFieldFault(fault, { endpoint: `callback ${resource}`, about: { account, resource } });
     },
   };
 }

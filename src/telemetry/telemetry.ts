@@ -41,7 +41,7 @@ export function createTelemetry(
   const metricExports = metricExportsTelemetry(registry, log);
   const durations = startDurations?.(metricExports);
   const internalErrorsOf = internalErrorsTelemetry(registry);
-  const countFieldFault = fieldFaultsTelemetry(registry);
+  const reportFieldFault = fieldFaultsTelemetry(registry, log);
   return {
     registry,
     process: processTelemetry(registry),
@@ -53,11 +53,11 @@ export function createTelemetry(
     durations,
     streams: streamsTelemetry(registry),
     limits: limitsTelemetry(registry, log),
-    callbacks: callbacksTelemetry(registry, log, accounts, countFieldFault, histogram),
+    callbacks: callbacksTelemetry(registry, log, accounts, reportFieldFault, histogram),
     events: eventsTelemetry(registry, log, accounts),
     deadLetters: deadLettersTelemetry(registry, log, accounts),
     upstreamOf: upstreamTelemetry(
-      ...([registry, log, accounts, countFieldFault, histogram, durations] as const),
+      ...([registry, log, accounts, reportFieldFault, histogram, durations] as const),
     ),
     rateLimit: rateLimitTelemetry(registry, accounts),
     reconcile: reconcileTelemetry(registry, log, accounts),

@@ -4,14 +4,14 @@ import type { UpstreamObserver } from "../upstream/upstream.ts";
 import { BoundCounter, BoundGauge, byKey } from "./bound.ts";
 import type { DurationHistograms } from "./duration-histogram.ts";
 import type { Durations } from "./durations/durations.ts";
-import type { CountFieldFault } from "./field-faults.ts";
+import type { ReportFieldFault } from "./field-faults.ts";
 
 /** Metrics and logs of calls to the payments service. @returns the observer of an account */
 export function upstreamTelemetry(
   registry: Registry,
   log: Logger,
   accounts: readonly string[],
-  countFieldFault: CountFieldFault,
+  reportFieldFault: ReportFieldFault,
   histogram: DurationHistograms,
   durations: Durations | undefined,
 ): (account: string) => UpstreamObserver {
@@ -81,12 +81,8 @@ export function upstreamTelemetry(
       secondsOf(endpoint)(durationMs, traceparent);
       durations?.httpClientRequest(durationMs, http());
     },
-    onFieldFault({ endpoint, path, kind }) {
-      countFieldFault(kind, { endpoint, field: path });
-      log.warn(
-        { endpoint, field: path, fault: kind },
-        "unexpected value in an answer of the payments service: field left unset",
-      );
+    onFieldFault({ endpoint, ...fault }) {
+      reportFieldFault(fault, { endpoint, about: { account, endpoint } });
     },
     onMixUp({ endpoint }) {
       mixUps.inc({ account });

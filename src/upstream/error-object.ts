@@ -1,19 +1,31 @@
 import { create } from "@bufbuild/protobuf";
 import { ErrorType, type UpstreamError, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
-import { decode } from "../wire/wire.ts";
+import { wireFields } from "../wire/plan.ts";
+import { type DecodeOptions, decode, type WireFault } from "../wire/wire.ts";
 
-/** Reads a body as an Error object; undefined if it has no code, message, type or error id. */
-export function readErrorObject(text: string): UpstreamError | undefined {
+/**
+ * Reads a body as an Error object; undefined if it has no code, message, type or error id. Of the
+ * faults, only a type that is not known is reported.
+ */
+export function readErrorObject(
+  text: string,
+  { onFault }: DecodeOptions = {},
+): UpstreamError | undefined {
   let error: UpstreamError;
+  const unrecognized: WireFault[] = [];
   try {
-    error = decode(UpstreamErrorSchema, text);
+    error = decode(UpstreamErrorSchema, text, {
+      onFault: (fault) => void (fault.kind === "unrecognized" && unrecognized.push(fault)),
+    });
   } catch {
     return undefined;
   }
   const { code, message, type, errorId } = error;
   const empty = !code && message === undefined && errorId === undefined && type === UNSPECIFIED;
-  return empty ? undefined : error;
+  if (empty) return undefined;
+  for (const fault of unrecognized) onFault?.(fault);
+  return error;
 }
 
 /**
@@ -27,7 +39,7 @@ export function isUnmistakable({ code, message, type, errorId }: UpstreamError):
 
 /** The properties of an Error object; other answers may have some of them too. */
 export const sharedWithErrors: ReadonlySet<string> = new Set(
-  UpstreamErrorSchema.fields.map((field) => field.localName),
+  wireFields(UpstreamErrorSchema).map(({ property }) => property),
 );
 
 /** The Error object of Too Many Requests, with the spec's defaults for missing properties. */

@@ -67,7 +67,7 @@ export function parseResponse<Result>(
 ): ParsedResponse<Result> {
   const { status } = answer;
   if (status >= 200 && status < 300) return parseSuccess(answer, question);
-  const object = readErrorObject(answer.text);
+  const object = readErrorObject(answer.text, question);
   if (!object && status < 400) return notUnderstood(answer, question); // A redirect: not followed.
   const result = object || status >= 500 ? undefined : resultInRefusal(answer, question);
   return result === undefined
@@ -100,7 +100,7 @@ function parseSuccess<Result>(
       unknown.push(fault);
       return;
     }
-    hasFaults ||= fault.kind === "unset";
+    hasFaults ||= fault.kind === "unset" || fault.kind === "unrecognized";
     question.onFault(fault);
   };
   let result: Result;
@@ -110,7 +110,7 @@ function parseSuccess<Result>(
     return notUnderstood(answer, question, cause);
   }
   const blank = !hasFaults && isBlank(result);
-  const object = blank ? readErrorObject(answer.text) : undefined;
+  const object = blank ? readErrorObject(answer.text, question) : undefined;
   const meantAsError = object !== undefined && isUnmistakable(object);
   if (!meantAsError) for (const fault of unknown) question.onFault(fault);
   if (!blank) return unlessMixedUp(result, answer, question);

@@ -7,6 +7,7 @@ import {
   PaymentService,
   ResendCallbackRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
+import { unrecognizedIn } from "../model/unrecognized.ts";
 import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
@@ -69,5 +70,7 @@ const namedIn = ({ externalId }: Payment) => externalId;
 
 const read = (text: string, options: DecodeOptions) => decode(PaymentSchema, text, options);
 
-const isResult = ({ details }: Payment) =>
-  details !== undefined && details.status !== PaymentStatus.UNSPECIFIED;
+const isResult = (payment: Payment) =>
+  payment.details !== undefined &&
+  (payment.details.status !== PaymentStatus.UNSPECIFIED ||
+    unrecognizedIn(payment, "details.status") !== undefined);

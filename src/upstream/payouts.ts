@@ -1,18 +1,25 @@
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
-import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
   PayoutService,
   RequestPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
-import { type DecodeOptions, decode } from "../wire/wire.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
+import { decodePayout } from "../wire/payout.ts";
+import type { DecodeOptions } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { endpointOf } from "./endpoint.ts";
 import { bodyOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Spec, Endpoints, Payouts. */
-export function payoutCalls({ send, read }: Client): Pick<Upstream, "requestPayout" | "getPayout"> {
+export function payoutCalls(
+  { send, read }: Client,
+  payoutEnds?: PayoutEnds,
+): Pick<Upstream, "requestPayout" | "getPayout"> {
+  const readPayout = (text: string, options: DecodeOptions) =>
+    decodePayout(text, options, payoutEnds);
   return {
     async requestPayout(request, options) {
       const schema = RequestPayoutRequestSchema;
@@ -47,8 +54,6 @@ export function payoutCalls({ send, read }: Client): Pick<Upstream, "requestPayo
 
 const requestPayout = endpointOf(PayoutService.method.requestPayout);
 const info = endpointOf(PayoutService.method.getPayout);
-
-const readPayout = (text: string, options: DecodeOptions) => decode(PayoutSchema, text, options);
 
 const namedIn = ({ externalId }: Payout) => externalId;
 

@@ -1,4 +1,5 @@
 import { create, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
+import { unrecognizedText } from "../model/unrecognized.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { plainDecimal, quoteNumbers, soleNumber } from "./number.ts";
 import { type WireField, type WireType, wireFields, wireTexts } from "./plan.ts";
@@ -11,8 +12,11 @@ export interface WireFault {
   /**
    * `unset`: a field of an unexpected type or range. `malformed`: a text with half of a surrogate
    * pair, which is read as U+FFFD. `unknown_shape`: an object without any known member, left out.
+   * `unrecognized`: a value outside the field's enum, which is left unspecified.
    */
-  kind: "unset" | "malformed" | "unknown_shape";
+  kind: "unset" | "malformed" | "unknown_shape" | "unrecognized";
+  /** What the service said, with kind `unrecognized`; see `unrecognizedText`. */
+  value?: string;
 }
 
 /** How JSON is read. */
@@ -68,14 +72,19 @@ export class Walk {
   }
 
   /** Reports the member `key` of `parent`. @returns undefined, the value of an unset field */
-  fault(parent: Position | undefined, key: Key, kind: WireFault["kind"] = "unset"): undefined {
+  fault(
+    parent: Position | undefined,
+    key: Key,
+    kind: WireFault["kind"] = "unset",
+    value?: string,
+  ): undefined {
     if (this.#onFault === undefined) return;
     let path = "";
     for (const step of pathTo(parent, key)) {
       if (typeof step === "number") path += "[]";
       else path += path === "" ? step : `.${step}`;
     }
-    this.#onFault({ path, kind });
+    this.#onFault({ path, kind, ...(value !== undefined && { value: unrecognizedText(value) }) });
   }
 
   /**
@@ -271,10 +280,15 @@ function enumReader(desc: DescEnum): Read {
   for (const { number, text } of wireTexts(desc)) {
     numbers.set(text, number).set(text.toLowerCase(), number);
   }
-  return (value, walk, parent, key) =>
-    numbers.get(value) ??
-    (typeof value === "string" ? numbers.get(value.toLowerCase()) : undefined) ??
-    walk.fault(parent, key);
+  return (value, walk, parent, key) => {
+    const number =
+      numbers.get(value) ??
+      (typeof value === "string" ? numbers.get(value.toLowerCase()) : undefined);
+    if (number !== undefined) return number;
+    const text = typeof value === "number" ? walk.numberText(parent, key) : value;
+    if (typeof text !== "string" || text.trim() === "") return walk.fault(parent, key);
+    return walk.fault(parent, key, "unrecognized", text);
+  };
 }
 
 function messageReader(desc: DescMessage): Read {

@@ -1,5 +1,7 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import type { UnrecognizedValue } from "../gen/payments/v1/unrecognized_value_pb.ts";
 import { noteUnreadFields } from "../model/unread-fields.ts";
+import { isWhole, unrecognizedValue } from "../model/unrecognized.ts";
 import {
   type DecodeOptions,
   isJsonObject,
@@ -21,9 +23,9 @@ export class WireError extends Error {
 /**
  * Reads a JSON body of the REST interface into a message. Null is absent, unknown members are
  * ignored, a number in a text field keeps its digits, card numbers are masked but in secret fields
- * and those that the proto marks as exact. A
- * field whose value is of an unexpected type stays unset, is reported to `onFault`, and is noted as
- * one of the message's unread fields.
+ * and those that the proto marks as exact. A field whose value is of an unexpected type stays
+ * unset, is reported to `onFault`, and is noted as one of the message's unread fields. A value
+ * outside its enum is reported too, and kept in `unrecognized` if the message has that field.
  * @throws WireError when the text is not a JSON object.
  */
 export function decode<Desc extends DescMessage>(
@@ -34,12 +36,16 @@ export function decode<Desc extends DescMessage>(
   const json = parse(text);
   if (!isJsonObject(json)) throw new WireError("the body is JSON, but not an object");
   const unread: string[] = [];
+  const unrecognized: UnrecognizedValue[] = [];
   const onFault = (fault: WireFault) => {
-    unread.push(fault.path);
+    const { path, value } = fault;
+    if (value !== undefined) unrecognized.push(unrecognizedValue(path, value));
+    if (value === undefined || !isWhole(value)) unread.push(path);
     options?.onFault?.(fault);
   };
   const message = readMessage(schema, json, new Walk(text, { onFault }));
   if (unread.length > 0) noteUnreadFields(message, unread);
+  if (unrecognized.length > 0 && "unrecognized" in message) message.unrecognized = unrecognized;
   return message as MessageShape<Desc>;
 }
 

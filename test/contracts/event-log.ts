@@ -522,6 +522,102 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal((await stored(control)).final, false);
       });
 
+      it("is not changed by an operation that is not known, each word of which is a line", async () => {
+        const told = { status: "success", amount: "10.00" } as const;
+        await stored(payment(told));
+        const chargeback = await stored(payment({ ...told, operation: "chargeback" }));
+        assert.deepEqual([chargeback.final, stateOn(chargeback)], [false, "PAID"]);
+        const reversal = await stored(payment({ ...told, operation: "reversal" }));
+        assert.deepEqual([reversal.final, stateOn(reversal)], [false, "PAID"]);
+        const again = payment({ ...told, operation: "Chargeback", bytes: "in other words" });
+        assert.equal((await append(again)).outcome, "duplicate");
+        // A name of the log's own is a word of the service's like any other.
+        const call = await stored(payment({ ...told, operation: "call", status: "pending" }));
+        assert.equal(stateOn(call), "PAID");
+        assert.deepEqual(await lines(), [
+          ["payment", "success", []],
+          ["other:chargeback", "success", [["operation", "chargeback"]]],
+          ["other:reversal", "success", [["operation", "reversal"]]],
+          ["other:call", "pending", [["operation", "call"]]],
+        ]);
+        const snapshot = await peer.snapshot(account, EventKind.PAYMENT, "order-1");
+        const shown = snapshot && currentEvent(snapshot);
+        assert.equal(shown && step(shown), "payment:success");
+      });
+
+      it("is UNSPECIFIED when only an operation that is not known is known", async () => {
+        const event = await stored(payment({ operation: "chargeback", status: "success" }));
+        assert.deepEqual([event.final, stateOn(event)], [false, "UNSPECIFIED"]);
+        assert.deepEqual(await peer.unfinished(account, 0, 10), []);
+      });
+
+      for (const source of ["callback", "reconciliation"] as const) {
+        it(`is not changed by a status that is not known, whose word a ${source} leaves`, async () => {
+          const told = { source, operationId: "op-1" };
+          for (const [status, known] of [
+            ["expired", ""],
+            ["init", "init"],
+            ["expired", "init"],
+            ["pending", "pending"],
+            ["expired", "pending"],
+            ["reversed", "pending"],
+          ] as const) {
+            const bytes = `${status} after ${known}`;
+            const entry = payment({ ...told, status, statusCode: known, bytes });
+            const { outcome, event } = await append(entry);
+            assert.equal(outcome, "stored", bytes);
+            assert.deepEqual([event?.final, event && stateOn(event)], [false, "PENDING"], bytes);
+            const words = known === status ? [] : [["details.status", status]];
+            assert.deepEqual(await lines(), [["payment", known, words]], bytes);
+          }
+          const again = payment({ ...told, status: "REVERSED", statusCode: "pending" });
+          assert.equal((await append(again)).outcome, "duplicate");
+          const [open] = await peer.unfinished(account, 0, 10);
+          assert.equal(open?.operation, "payment", "it is looked up");
+
+          const paid = await stored(payment({ ...told, status: "success" }));
+          assert.equal(stateOn(paid), "PAID");
+          assert.deepEqual(await lines(), [["payment", "success", []]]);
+          const late = await stored(payment({ ...told, status: "expired", statusCode: "late" }));
+          assert.deepEqual([late.final, stateOn(late)], [false, "PAID"]);
+          assert.deepEqual(await lines(), [
+            ["payment", "success", [["details.status", "expired"]]],
+          ]);
+          assert.deepEqual(await peer.unfinished(account, 0, 10), []);
+        });
+      }
+
+      it("stays FAILED through a status that is not known", async () => {
+        await stored(payment({ status: "failure" }));
+        const event = await stored(payment({ status: "expired" }));
+        assert.equal(stateOn(event), "FAILED");
+        assert.deepEqual(await lines(), [["payment", "failure", [["details.status", "expired"]]]]);
+      });
+
+      it("keeps the words of an event whole", async () => {
+        const { cursor } = await stored(payment({ operation: "chargeback", status: "expired" }));
+        const [event] = await peer.history(account, EventKind.PAYMENT, "order-1", 1);
+        assert.equal(event?.cursor, cursor);
+        const { value } = event.resource;
+        assert.deepEqual(
+          value?.unrecognized.map(({ field, value }) => [field, value]),
+          [
+            ["operation", "chargeback"],
+            ["details.status", "expired"],
+          ],
+        );
+      });
+
+      /** Operation, status and words of each operation, as any process knows them. */
+      async function lines() {
+        const snapshot = await peer.snapshot(account, EventKind.PAYMENT, "order-1");
+        return snapshot?.facts.operations.map(({ operation, status, words }) => [
+          operation,
+          status,
+          words,
+        ]);
+      }
+
       it("stays PAID when only the receipt changes, which is an event of its own", async () => {
         const told = { status: "success", amount: "1.00" } as const;
         await stored(payment({ ...told, receipt: "pending" }));

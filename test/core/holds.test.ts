@@ -6,7 +6,6 @@ import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
-import { defaultPayoutEnds } from "../../src/events/entry.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -29,6 +28,7 @@ import {
   GetPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
+import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import { StoreUnavailable } from "../../src/redis/ask.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";

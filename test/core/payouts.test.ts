@@ -6,7 +6,7 @@ import { createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { defaultPayoutEnds, payoutEntry } from "../../src/events/entry.ts";
+import { payoutEntry } from "../../src/events/entry.ts";
 import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
@@ -17,6 +17,7 @@ import {
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { Intent } from "../../src/intents/store.ts";
+import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { payoutRequest } from "../gateway/operations.ts";
 import { start } from "../rpc/start.ts";

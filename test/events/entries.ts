@@ -15,9 +15,11 @@ import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 export interface Told {
   readonly externalId?: string;
   readonly paymentId?: string;
-  readonly operation?: "payment" | "refund" | "confirm" | "cancel" | "lookup" | "recurrent";
+  /** One that the contract lacks is told as the codec reads it. */
+  readonly operation?: string;
   readonly operationId?: string;
-  readonly status?: "init" | "pending" | "success" | "failure" | "unspecified";
+  /** As `operation`. */
+  readonly status?: string;
   readonly statusCode?: string;
   readonly amount?: string;
   readonly isSuccess?: boolean;
@@ -38,11 +40,15 @@ export function payment(told: Told = {}): Entry {
   const { operation = "payment", status = "pending" } = told;
   const message = create(PaymentSchema, {
     externalId,
-    operation: PaymentOperation[operation.toUpperCase() as keyof typeof PaymentOperation],
+    operation: enumValue(PaymentOperation, operation),
+    unrecognized: [
+      ...unrecognizedOf(PaymentOperation, "operation", operation),
+      ...unrecognizedOf(PaymentStatus, "details.status", status),
+    ],
     ...(told.isSuccess !== undefined && { isSuccess: told.isSuccess }),
     details: {
       paymentId,
-      status: PaymentStatus[status.toUpperCase() as keyof typeof PaymentStatus],
+      status: enumValue(PaymentStatus, status),
       ...(told.statusCode !== undefined && { statusCode: told.statusCode }),
       ...(told.operationId !== undefined && { operationId: told.operationId }),
       ...(told.amount !== undefined && { amount: told.amount, currency: "UAH" }),
@@ -63,6 +69,14 @@ export function payment(told: Told = {}): Entry {
   });
   assert(entry);
   return entry;
+}
+
+function enumValue<Value extends number>(values: Record<string, string | Value>, name: string) {
+  return (values[name.toUpperCase()] ?? 0) as Value;
+}
+
+function unrecognizedOf(values: object, field: string, value: string) {
+  return value.toUpperCase() in values ? [] : [{ field, value }];
 }
 
 /** An entry of a payout, from a callback. */

@@ -101,16 +101,37 @@ describe("entry of a payment", () => {
     assert.equal(new Set(identities).size, identities.length);
   });
 
-  it("has the operation `unknown`, not `payment`, if the contract lacks the operation", () => {
-    const chargeback = payment({ ...full, operation: "chargeback" });
-    assert.equal(chargeback?.operation, "unknown");
+  it("has the word of an operation that the contract lacks, and is not final", () => {
+    const told = { ...full, details: { ...full.details, status: "success" } };
+    const chargeback = payment({ ...told, operation: "Chargeback" });
+    assert.equal(chargeback?.operation, "other:chargeback");
+    assert.deepEqual(chargeback.words, [["operation", "Chargeback"]]);
+    assert.deepEqual([chargeback.status, chargeback.event.final], ["success", false]);
+    assert.equal(payment(told)?.event.final, true, "the control");
+    const unread = payment({ ...told, operation: { name: "payment" } });
+    assert.deepEqual([unread?.operation, unread?.event.final], ["unknown", false]);
+  });
+
+  it("is of the operation that was asked for, and keeps the word that the answer has", () => {
+    const answer = payment({ ...full, operation: "sale" }, { operation: PaymentOperation.CONFIRM });
+    assert.equal(answer?.operation, "confirm");
+    assert.deepEqual(answer.words, [["operation", "sale"]]);
+  });
+
+  it("has the same identity for the same word, in any case, whatever else the body says", () => {
+    const told = (operation: string, payload: string) =>
+      payment({ ...full, operation, details: { ...full.details, payload } })?.identity;
+    assert.equal(told("chargeback", "a"), told("CHARGEBACK", "b"));
+    assert.notEqual(told("chargeback", "a"), told("reversal", "a"));
+    const long = "x".repeat(100);
+    assert.notEqual(told(`${long}a`, "a"), told(`${long}b`, "a"), "what was cut may differ");
   });
 
   it("has different identities for two statuses that the contract lacks", () => {
     const held = payment({ ...full, details: { ...full.details, status: "held" } });
     const frozen = payment({ ...full, details: { ...full.details, status: "frozen" } });
     assert.notEqual(held?.identity, frozen?.identity);
-    assert.deepEqual([held?.rank, held?.status, held?.event.final], [0, "", false]);
+    assert.deepEqual([held?.rank, held?.status, held?.event.final], [-1, "", false]);
   });
 
   it("has a digest of a callback's bytes, but none for an answer", () => {

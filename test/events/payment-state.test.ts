@@ -9,6 +9,7 @@ import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 const blank: Fact = {
   ...{ subjectId: "a", operation: "payment", operationId: "", rank: 2, status: "success" },
   ...{ statusCode: "", amount: "10.00", currency: "UAH", atMs: 0 },
+  words: [],
 };
 
 /**

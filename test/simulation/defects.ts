@@ -140,8 +140,8 @@ export const defects: readonly Defect[] = [
   {
     name: "a late callback takes its operation back",
     file: "events/merge.ts",
-    line: "return { replaces: !lower, late: lower && !another, conflict: false };",
-    instead: "return { replaces: true, late: lower && !another, conflict: false };",
+    line: "return { replaces: !lower, late, conflict: false };",
+    instead: "return { replaces: true, late, conflict: false };",
     brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
     shownBy: 7,
   },

@@ -91,6 +91,12 @@ test("events, callbacks, conflicts and dead letters are counted", async () => {
     }),
     1,
   );
+  assert.equal(
+    value("upstream_unrecognized_values_total", { field: "operation" }),
+    2,
+    "a field's name is the only label: what the service says may be anything",
+  );
+  assert.equal(sum("upstream_unrecognized_values_total", {}), 2);
   assert.equal(sum("reconciliations_settled_total", { account }), 1);
   assert.equal(value("reconciliations_given_up_total", { account }), 0);
 });

@@ -134,6 +134,11 @@ async function work({ gateway, graphql, callback, scrapeUntil }: WorkedGateway):
     details: { payment_id: "p-odd", status: "pending", payload: "\ud800" },
   });
   assert.equal(await callback(odd), 200);
+  for (const payload of ["one", "two"]) {
+    const details = { payment_id: "p-back", status: "success", payload };
+    const body = { external_id: "back", operation: "chargeback", details };
+    assert.equal(await callback(JSON.stringify(body)), 200);
+  }
   for (const status of ["failure", "success"]) {
     const details = { payment_id: "p-two", status };
     const body = { external_id: "two", operation: "payment", details };

@@ -211,6 +211,7 @@ for (const status of [200, 400, 402, 409]) {
           type: ErrorType.PAYMENT_ERROR,
           errorId: "err-1",
           httpStatus: status,
+          unrecognized: [],
         },
       );
     }

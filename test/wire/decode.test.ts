@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { DescMessage, Message } from "@bufbuild/protobuf";
+import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentOperation, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { isSecret } from "../../src/secrets/secret-fields.ts";
+import { decodePayout } from "../../src/wire/payout.ts";
 import { wireFields } from "../../src/wire/plan.ts";
-import { decode, decodeList, WireError } from "../../src/wire/wire.ts";
+import { decode, decodeList, WireError, type WireFault } from "../../src/wire/wire.ts";
 
 interface Case {
   what: string;
@@ -234,6 +236,7 @@ const cases: Case[] = [
       $typeName: "payments.v1.Payment",
       operation: 0,
       details: { $typeName: "payments.v1.PaymentDetails", status: 0 },
+      unrecognized: [],
     },
   },
   {
@@ -292,6 +295,7 @@ const cases: Case[] = [
       $typeName: "payments.v1.Payment",
       operation: 0,
       details: { $typeName: "payments.v1.PaymentDetails", status: 0 },
+      unrecognized: [],
     },
   },
 ];
@@ -306,6 +310,80 @@ describe("decode reads", () => {
       assert.deepEqual(decode(schema, wire), message, "the same with nobody to tell");
     });
   }
+
+  for (const [value, kept] of [
+    ["charged_back", "charged_back"],
+    ["  Held ", "  Held "],
+    [5, "5"],
+    ["card 4111 1111 1111 1111", "card 4111 11** **** 1111"],
+    ["4111111111111111".padStart(70, "x"), `${"x".repeat(54)}411111****`],
+    ["x".repeat(1_000_000), "x".repeat(64)],
+    ["half \ud800", "half \ufffd"],
+    [`${"x".repeat(63)}😀`, `${"x".repeat(63)}\ufffd`],
+  ] as const) {
+    it(`a value outside its enum as unrecognized: ${JSON.stringify(value).slice(0, 80)}`, () => {
+      const faults: WireFault[] = [];
+      const wire = JSON.stringify({ details: { status: value }, operation: "refund" });
+      const { details, operation, unrecognized } = decode(PaymentSchema, wire, {
+        onFault: (fault) => faults.push(fault),
+      });
+      assert.deepEqual([details?.status, operation], [0, PaymentOperation.REFUND]);
+      assert.deepEqual(
+        unrecognized.map(({ field, value }) => [field, value]),
+        [["details.status", kept]],
+      );
+      assert.deepEqual(faults, [{ path: "details.status", kind: "unrecognized", value: kept }]);
+    });
+  }
+
+  it("each value outside its enum, and none of a field of another type, as unrecognized", () => {
+    const { unrecognized } = decode(
+      PaymentSchema,
+      `{"operation":"chargeback","payment_method":{"type":"crypto"},"unrecognized":[{"field":"a"}],
+        "details":{"status":{"a":1},"status_code":"new","fiscalization":{"status":""}}}`,
+    );
+    assert.deepEqual(Object.fromEntries(unrecognized.map(({ field, value }) => [field, value])), {
+      operation: "chargeback",
+      "payment_method.type": "crypto",
+    });
+    const { unrecognized: types } = decode(UpstreamErrorSchema, '{"type":"new_error"}');
+    assert.deepEqual([types[0]?.field, types[0]?.value], ["type", "new_error"]);
+    assert.deepEqual(decode(OperationSchema, '{"status":"held"}').unrecognized[0]?.value, "held");
+  });
+
+  it("the status of a payout that the gateway was not told of as unrecognized", () => {
+    const ends = { success: new Set(["done"]), failure: new Set(["void"]) };
+    for (const [status, isKnown] of [
+      ...([
+        ["", true],
+        ["init", true],
+        ["Pending", true],
+        ["DONE", true],
+        ["void", true],
+      ] as const),
+      ...([
+        ["success", false],
+        ["processing", false],
+      ] as const),
+    ] as const) {
+      const payout = decodePayout(JSON.stringify({ status }), {}, ends);
+      assert.equal(payout.status, status);
+      const words = payout.unrecognized.map(({ field, value }) => [field, value]);
+      assert.deepEqual(words, isKnown ? [] : [["status", status]]);
+    }
+  });
+
+  it("no secret as unrecognized: no enum of a body is one", () => {
+    for (const message of [PaymentSchema, PayoutSchema, OperationSchema, UpstreamErrorSchema]) {
+      const schemas: DescMessage[] = [message];
+      for (const schema of schemas) {
+        for (const field of schema.fields) {
+          assert.ok(!(field.enum && isSecret(field)), `${field}`);
+          if (field.message && !schemas.includes(field.message)) schemas.push(field.message);
+        }
+      }
+    }
+  });
 
   it("a body nested a hundred thousand deep", () => {
     const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;

@@ -73,10 +73,16 @@ describe("the wire codec on bodies written from the spec's tables", () => {
       "payments.v1.CreatePaymentRequest.wait_until",
       "payments.v1.CreateRecurrentPaymentRequest.wait_until",
       "payments.v1.DeleteWalletItemRequest.customer",
+      "payments.v1.Operation.unrecognized",
+      "payments.v1.Payment.unrecognized",
+      "payments.v1.Payout.unrecognized",
       "payments.v1.RequestPayoutRequest.wait_until",
+      "payments.v1.UnrecognizedValue.field",
+      "payments.v1.UnrecognizedValue.value",
       "payments.v1.UpdateSubscriptionRequest.customer",
       "payments.v1.UpdateSubscriptionRequest.subscription_id",
       "payments.v1.UpstreamError.http_status",
+      "payments.v1.UpstreamError.unrecognized",
     ]);
   });
 

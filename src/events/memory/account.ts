@@ -11,7 +11,15 @@ import {
   nextPosition,
   type Position,
 } from "../cursor.ts";
-import { foldIn, type Kept, readFacts, storedFact, takeHold, withHold } from "../facts.ts";
+import {
+  foldIn,
+  type Kept,
+  noteWords,
+  readFacts,
+  storedFact,
+  takeHold,
+  withHold,
+} from "../facts.ts";
 import { type Follower, Hub } from "../hub.ts";
 import type {
   Appended,
@@ -117,7 +125,7 @@ export class MemoryAccount implements StoredLog {
         touched.states = touched.states.filter(({ key }) => key !== gone);
         touched.folded++;
       }
-    }
+    } else noteWords(touched, fact);
     setStateAfter(event, factsOf(touched));
     if (replaces) this.#noteUnfinished(entry, now);
     this.#trim(now);

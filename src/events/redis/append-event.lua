@@ -9,7 +9,7 @@
 -- ARGV[2] 'c' for a callback, else 'o'
 -- ARGV[3] key of its operation: JSON list of subject and operation
 -- ARGV[4] operation_id, may be empty
--- ARGV[5] rank: 0 init, 1 pending, 2 success or failure
+-- ARGV[5] rank: 0 init, 1 pending, 2 success or failure, -1 a status that is not known
 -- ARGV[6] status, may be empty
 -- ARGV[7] retention in milliseconds
 -- ARGV[8] epoch for the log, if it does not exist yet
@@ -44,7 +44,7 @@ local function merge(held)
   local another = held.operation_id ~= '' and operation_id ~= '' and held.operation_id ~= operation_id
   if rank ~= held.rank then
     local lower = rank < held.rank
-    return { replaces = not lower, late = lower and not another, conflict = false }
+    return { replaces = not lower, late = lower and not another and rank >= 0, conflict = false }
   end
   if rank < 2 or status == held.status then
     return { replaces = true, late = false, conflict = false }
@@ -159,6 +159,15 @@ local function in_brief(facts)
   return brief
 end
 
+-- Same as noteWords in facts.ts; position 10 of a fact is its words.
+local function note_words(facts, fact)
+  local known = fact_of(facts, fact[1])
+  if known and rank < 0 then
+    known[10] = fact[10]
+    redis.call('HSET', state, 'facts', cjson.encode(facts))
+  end
+end
+
 -- Same as foldIn in facts.ts; positions 6 to 8 of a fact are amount, currency and `held`.
 local function fold_in(facts, fact)
   local at
@@ -224,6 +233,8 @@ if merged.replaces then
   new_fact[9] = string.format('%.0f', now)
   fold_in(facts, new_fact)
   redis.call('HSET', state, 'facts', cjson.encode(facts))
+else
+  note_words(facts, new_fact)
 end
 local marks = redis.call('HMGET', state, 'holds', 'folded')
 local after = cjson.encode({ marks[1] and '1' or '', marks[2] or '0', in_brief(facts) })

@@ -8,6 +8,7 @@ import {
   factsOfStates,
   foldIn,
   type Kept,
+  noteWords,
   readFacts,
   type StoredFact,
   takeHold,
@@ -187,6 +188,7 @@ export function open(database: DatabaseSync): RoomOperations {
 
         const place = nextPlace(accountRow(account).tail, nowMs);
         const gone = replaces ? foldIn(kept, row.fact) : [];
+        if (!replaces) noteWords(kept, row.fact);
         const { facts, holds } = kept;
         const folded = kept.folded + gone.length;
         const state = stateAfter(kind, readFacts(facts, { held: holds.length > 0, folded }));

@@ -1,9 +1,12 @@
 import { type FieldViolation, GatewayError } from "../../errors.ts";
 import { ErrorTypeSchema } from "../../gen/payments/v1/error_pb.ts";
+import { UnrecognizedValueSchema } from "../../gen/payments/v1/unrecognized_value_pb.ts";
 import { codeOf, mappings, retryAfterSeconds } from "../errors.ts";
 import { graphqlSpelling, messageOf, spelled } from "../field-names.ts";
+import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { enumRef, knownValue } from "./enums.ts";
+import { messageRef } from "./message-type.ts";
 
 /** The error types of a mutation's result. */
 export type FailureName =
@@ -91,6 +94,13 @@ const PaymentServiceError = builder.objectRef<Failure>("PaymentServiceError").im
       description: "The kind of problem.",
       type: enumRef(ErrorTypeSchema),
       resolve: ({ error }) => knownValue(ErrorTypeSchema, error.details.upstream?.type),
+    }),
+    unrecognized: t.field({
+      description: "A type that this schema does not know: `type` is null then.",
+      extensions: { listSize: 1 } satisfies CostExtensions,
+      type: [messageRef(UnrecognizedValueSchema)] as never,
+      nullable: false,
+      resolve: ({ error }) => (error.details.upstream?.unrecognized ?? []) as never,
     }),
     param: t.string({
       description: "Name of the offending parameter, as the service has it.",

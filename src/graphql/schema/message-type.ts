@@ -6,6 +6,7 @@ import {
 } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { isSecret } from "../../secrets/secret-fields.ts";
+import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
@@ -86,9 +87,15 @@ function messageField<Desc extends DescMessage>(
       return t.expose(name, { ...options, type: messageRef(field.message) });
     case "scalar":
       return t.expose(name, { ...options, type: scalars[name] ?? scalarName(field.scalar) });
-    default:
-      throw new Error(`${field}: GraphQL has no type for ${field.fieldKind} fields of answers`);
+    case "list": {
+      if (field.listKind !== "message") break;
+      const cost = { listSize: expectedListSize } satisfies CostExtensions;
+      const extensions = { ...options.extensions, ...cost };
+      const type = [messageRef(field.message)];
+      return t.expose(name, { ...options, nullable: false, extensions, type });
+    }
   }
+  throw new Error(`${field}: GraphQL has no type for ${field.fieldKind} fields of answers`);
 }
 
 /** Whether the proto marks a field as secret, as declared in its `extensions`. */
@@ -96,12 +103,15 @@ export interface SecretExtensions {
   readonly secret?: boolean;
 }
 
+/** How many members the cost of an operation counts for a list in a message. */
+const expectedListSize = 2;
+
 /** Proto3 scalars without presence always have a value. */
 function isAlwaysSet(field: DescField): boolean {
   return field.fieldKind === "scalar" && !field.proto.proto3Optional;
 }
 
-function messageRef(desc: DescMessage | undefined): unknown {
+export function messageRef(desc: DescMessage | undefined): unknown {
   if (desc?.typeName === TimestampSchema.typeName) return "DateTime";
   const ref = desc && refs.get(desc.typeName);
   if (!ref) throw new Error(`no GraphQL type of ${desc?.typeName}`);

@@ -21,6 +21,7 @@ import {
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../../gen/payments/v1/payment_service_pb.ts";
+import { UnrecognizedValueSchema } from "../../gen/payments/v1/unrecognized_value_pb.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
@@ -34,6 +35,7 @@ import { Operation } from "./operation.ts";
 import { deliveries, received } from "./stream.ts";
 import { watchArgs, watchInit } from "./watch-args.ts";
 
+messageType(UnrecognizedValueSchema);
 messageType(ActionSchema);
 messageType(FeeSchema, { scalars: { amount: "Decimal" } });
 messageType(FiscalizationSchema);

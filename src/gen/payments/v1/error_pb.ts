@@ -5,13 +5,15 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_payments_v1_options } from "./options_pb.ts";
+import type { UnrecognizedValue } from "./unrecognized_value_pb.ts";
+import { file_payments_v1_unrecognized_value } from "./unrecognized_value_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file payments/v1/error.proto.
  */
 export const file_payments_v1_error: GenFile = /*@__PURE__*/
-  fileDesc("ChdwYXltZW50cy92MS9lcnJvci5wcm90bxILcGF5bWVudHMudjEi+gEKDVVwc3RyZWFtRXJyb3ISEQoEY29kZRgBIAEoCUgAiAEBEhQKB21lc3NhZ2UYAiABKAlIAYgBARISCgVwYXJhbRgDIAEoCUgCiAEBEhcKCnBheW1lbnRfaWQYBCABKAlIA4gBARIkCgR0eXBlGAUgASgOMhYucGF5bWVudHMudjEuRXJyb3JUeXBlEhUKCGVycm9yX2lkGAYgASgJSASIAQESGwoLaHR0cF9zdGF0dXMYByABKAVCBoq1GAIQAUIHCgVfY29kZUIKCghfbWVzc2FnZUIICgZfcGFyYW1CDQoLX3BheW1lbnRfaWRCCwoJX2Vycm9yX2lkIiUKDk91dGNvbWVVbmtub3duEhMKC2V4dGVybmFsX2lkGAEgASgJKvABCglFcnJvclR5cGUSGgoWRVJST1JfVFlQRV9VTlNQRUNJRklFRBAAEiQKIEVSUk9SX1RZUEVfSU5WQUxJRF9SRVFVRVNUX0VSUk9SEAESIwofRVJST1JfVFlQRV9QQVlNRU5UX01FVEhPRF9FUlJPUhACEiUKIUVSUk9SX1RZUEVfUEFZTUVOVF9TRVRUSU5HU19FUlJPUhADEhwKGEVSUk9SX1RZUEVfUEFZTUVOVF9FUlJPUhAEEhgKFEVSUk9SX1RZUEVfQVBJX0VSUk9SEAUSHQoZRVJST1JfVFlQRV9DVVNUT01FUl9FUlJPUhAGYgZwcm90bzM", [file_payments_v1_options]);
+  fileDesc("ChdwYXltZW50cy92MS9lcnJvci5wcm90bxILcGF5bWVudHMudjEiuAIKDVVwc3RyZWFtRXJyb3ISEQoEY29kZRgBIAEoCUgAiAEBEhQKB21lc3NhZ2UYAiABKAlIAYgBARISCgVwYXJhbRgDIAEoCUgCiAEBEhcKCnBheW1lbnRfaWQYBCABKAlIA4gBARIkCgR0eXBlGAUgASgOMhYucGF5bWVudHMudjEuRXJyb3JUeXBlEhUKCGVycm9yX2lkGAYgASgJSASIAQESGwoLaHR0cF9zdGF0dXMYByABKAVCBoq1GAIQARI8Cgx1bnJlY29nbml6ZWQYCCADKAsyHi5wYXltZW50cy52MS5VbnJlY29nbml6ZWRWYWx1ZUIGirUYAhABQgcKBV9jb2RlQgoKCF9tZXNzYWdlQggKBl9wYXJhbUINCgtfcGF5bWVudF9pZEILCglfZXJyb3JfaWQiJQoOT3V0Y29tZVVua25vd24SEwoLZXh0ZXJuYWxfaWQYASABKAkq8AEKCUVycm9yVHlwZRIaChZFUlJPUl9UWVBFX1VOU1BFQ0lGSUVEEAASJAogRVJST1JfVFlQRV9JTlZBTElEX1JFUVVFU1RfRVJST1IQARIjCh9FUlJPUl9UWVBFX1BBWU1FTlRfTUVUSE9EX0VSUk9SEAISJQohRVJST1JfVFlQRV9QQVlNRU5UX1NFVFRJTkdTX0VSUk9SEAMSHAoYRVJST1JfVFlQRV9QQVlNRU5UX0VSUk9SEAQSGAoURVJST1JfVFlQRV9BUElfRVJST1IQBRIdChlFUlJPUl9UWVBFX0NVU1RPTUVSX0VSUk9SEAZiBnByb3RvMw", [file_payments_v1_options, file_payments_v1_unrecognized_value]);
 
 /**
  * The payments service's whole Error object. Attached as a detail to every error that
@@ -69,6 +71,13 @@ export type UpstreamError = Message<"payments.v1.UpstreamError"> & {
    * @generated from field: int32 http_status = 7;
    */
   httpStatus: number;
+
+  /**
+   * A `type` that this contract does not know.
+   *
+   * @generated from field: repeated payments.v1.UnrecognizedValue unrecognized = 8;
+   */
+  unrecognized: UnrecognizedValue[];
 };
 
 /**

@@ -1,0 +1,23 @@
+import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import { defaultPayoutEnds, isKnownStatus, type PayoutEnds } from "../model/payout-statuses.ts";
+import { unrecognizedText, unrecognizedValue } from "../model/unrecognized.ts";
+import { type DecodeOptions, decode } from "./wire.ts";
+
+/**
+ * Reads a payout like `decode`. Its status is a text that the service may extend; one that the
+ * gateway does not know is also reported and kept in `unrecognized`, as that of an enum would be.
+ * @throws WireError when the text is not a JSON object.
+ */
+export function decodePayout(
+  text: string,
+  options?: DecodeOptions,
+  ends: PayoutEnds = defaultPayoutEnds,
+): Payout {
+  const payout = decode(PayoutSchema, text, options);
+  const { status = "" } = payout;
+  if (isKnownStatus(status, ends)) return payout;
+  const [path, value] = ["status", unrecognizedText(status)];
+  payout.unrecognized.push(unrecognizedValue(path, value));
+  options?.onFault?.({ path, kind: "unrecognized", value });
+  return payout;
+}
