@@ -20,6 +20,8 @@ export type Evidence =
  *   the call;
  * - not if another open call has the first claim to it: a running one, since its own answer will
  *   settle it, or one of unknown outcome that began earlier;
+ * - not for a running call if it may be that of any other open call, given up or not: the call may
+ *   still move money;
  * - a failure is not if it may be that of an attempt that was refused without naming its payment.
  *
  * A success of a payment settles every CreatePayment, whichever call made it: at most one payment
@@ -114,9 +116,13 @@ function claimed(
   { states }: Snapshot,
 ): OperationState | undefined {
   const taken = new Set<OperationState>();
-  const take = ({ method, answered, startedAtMs }: Intent) => {
+  const take = ({ method, answered, startedAtMs }: Intent, isSure = false) => {
+    const isAnothers = (state: OperationState) =>
+      answered.includes(markOf(method, state)) ||
+      // The answer to another confirmation may not have named its operation.
+      (isSure && answered.includes(markOf(method, { subjectId: state.subjectId })));
     const all = states
-      .filter((state) => isOperationOf(method, state) && !answered.includes(markOf(method, state)))
+      .filter((state) => isOperationOf(method, state) && !isAnothers(state))
       // Failures last: to take one for a call's end while another attempt goes on could get the
       // call made a second time.
       .sort((a, b) => failed(a) - failed(b) || beganAtMs(method, a) - beganAtMs(method, b));
@@ -129,7 +135,7 @@ function claimed(
     return found;
   };
   for (const rival of open.filter((other) => isRival(other, intent)).sort(byClaim)) take(rival);
-  return take(intent);
+  return take(intent, intent.state === "running");
 }
 
 function failed({ status }: OperationState): 0 | 1 {
@@ -139,9 +145,8 @@ function failed({ status }: OperationState): 0 | 1 {
 function isRival(other: Intent, intent: Intent): boolean {
   return (
     other.id !== intent.id &&
-    !isNamed(other) &&
-    !other.needsOperator &&
-    byClaim(other, intent) < 0 &&
+    (!isNamed(other) || (intent.state === "running" && other.method === "ConfirmPayment")) &&
+    (intent.state === "running" || (!other.needsOperator && byClaim(other, intent) < 0)) &&
     operations[other.method].some((operation) => operations[intent.method].includes(operation))
   );
 }

@@ -83,8 +83,9 @@ export function outcomeFlags(openCalls: readonly OpenCall[]): {
 }
 
 /**
- * Ends an intent that is not running any more if the events of its external_id show what became of
- * it, and notifies watchers.
+ * Ends an intent if the events of its external_id show what became of it, and notifies watchers. A
+ * running call ends only with the end of what it made: its process may be dead, or its own answer
+ * comes later and is recorded then.
  * @returns `settled` if it needs no more looks, `arrived` if it goes on as a pending one
  */
 export async function settleByEvents(
@@ -92,7 +93,8 @@ export async function settleByEvents(
   account: string,
   { intent, evidence, isPublishedUnknown }: OpenCall,
 ): Promise<"settled" | "arrived" | undefined> {
-  if (intent.state === "running" && !isUnknown(intent, intents.nowMs(account))) return undefined;
+  const isRunning = intent.state === "running" && !isUnknown(intent, intents.nowMs(account));
+  if (isRunning && evidence?.kind !== "settled") return undefined;
   // A pending call has its answer, which may have come after the call was published as UNKNOWN.
   const isKnownNow = intent.state === "pending" ? isPublishedUnknown : evidence !== undefined;
   if (isKnownNow) {

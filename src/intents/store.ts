@@ -149,6 +149,7 @@ export interface UnsettledIntent extends Intent {
  * - a lock is on a method, kind and external_id. Each open call holds its own until it has an
  *   answer, so that ending a call, or giving it up, does not release the lock of another one;
  * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
+ * - a call that events have ended still gets its own answer: the key's, and its mark;
  * - a key is kept for 24 hours, a lock until its call is settled or RECONCILE_GIVE_UP has passed;
  * - an ending is never lost while this process lives: it is written once the store is back.
  */

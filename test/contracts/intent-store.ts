@@ -270,6 +270,24 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual(await b.due(account, 10), []);
     });
 
+    it("keeps the answer and the mark of a call that its events have ended before", async (t) => {
+      const [a, b] = await stores(t);
+      const answer = Buffer.from("answer");
+      const ended = started(await a.begin(account, keyed()));
+      await b.end(account, ended, { state: "closed", key: "keep" });
+      const next = started(await b.begin(account, given()));
+      for (let times = 0; times < 2; times++) {
+        await a.end(account, ended, { state: "closed", mark: "p1", key: answer });
+      }
+      assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
+      const open = await b.open(account, EventKind.PAYMENT, "order");
+      assert.deepEqual(
+        open.map(({ id, answered }) => [id, answered]),
+        [[next.id, ["p1"]]],
+      );
+      assert.equal((await a.begin(account, given())).kind, "inFlight");
+    });
+
     it("lists due intents in order, and makes postponed ones due when scheduled", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
       const make = async (externalId: string) => {

@@ -5,7 +5,11 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
-import { PaymentMethodType, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  PaymentMethodType,
+  PaymentState,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { until } from "../until.ts";
@@ -180,7 +184,9 @@ describe("calls that move money, at three gateways on one Redis", {
   for (let round = 0; round < kills; round++) {
     test(`calls of a killed gateway are unknown and locked until they are settled (${round})`, async (t) => {
       const victim = replicas.pop()!;
+      const toldBack = `once-kill-${round}`;
       const all = Array.from({ length: size }, (_, n) => `none-kill-${round}-${n}`);
+      all.unshift(toldBack);
       upstream.answerMs = 60_000;
       const ended = new Set<string>();
       const calls = all.map((id) => pay(victim, id, id).finally(() => ended.add(id)));
@@ -188,18 +194,24 @@ describe("calls that move money, at three gateways on one Redis", {
       // A gateway that has just started may refuse some calls, which it never sends.
       await until(async () => all.every((id) => upstream.charges.has(id) || ended.has(id)));
       const ids = all.filter((id) => upstream.charges.has(id));
-      assert.ok(ids.length > size / 2, `${ids.length} were sent`);
+      assert.ok(ids.length > size / 2 && ids.includes(toldBack), `${ids.join()} were sent`);
       victim.child.kill("SIGKILL");
       await Promise.all([over, victim.exit]);
       upstream.answerMs = 0;
 
       const [one] = replicas as [Replica];
       upstream.callbackTo = one.publicUrl;
-      for (const id of ids) {
+      const isOpen = async (id: string) => {
         const { outcomeUnknown } = await one.client.getPayment({ externalId: id });
         assert.equal(outcomeUnknown, true);
         await assert.rejects(pay(one, id), { code: Code.Aborted });
-      }
+      };
+      await isOpen(toldBack);
+      await upstream.callBack(toldBack);
+      const { state, outcomeUnknown } = await one.client.getPayment({ externalId: toldBack });
+      assert.deepEqual([state, outcomeUnknown], [PaymentState.PAID, false]);
+      await assert.rejects(pay(one, toldBack), { code: Code.AlreadyExists }, "the service's word");
+      for (const id of ids.filter((id) => id !== toldBack)) await isOpen(id);
       const since = performance.now();
       await Promise.all(ids.map((id) => settled(one, id)));
       t.diagnostic(`${ids.length} settled ${Math.round(performance.now() - since)} ms later`);

@@ -7,6 +7,8 @@ import { freePort } from "../redis/server.ts";
 /** What goes wrong with a payment: the part of its external_id before the first `-`. */
 const moneyFaults = [
   "none",
+  /** A second payment is refused: the service says that the external_id is paid. */
+  "once",
   "resetBefore",
   "resetAfter",
   "stall",
@@ -35,6 +37,8 @@ export interface MoneyUpstream {
   answerMs: number;
   /** Holds back answers to charges until the returned function is called. */
   hold(): () => void;
+  /** Sends the callback of a charge without being asked. */
+  callBack(externalId: string): Promise<void>;
   /** Refuses new connections and cuts the open ones. */
   leave(): Promise<void>;
   /** Listens again on the same port. */
@@ -44,7 +48,7 @@ export interface MoneyUpstream {
 
 /**
  * A payments service that charges as soon as it has read a whole request, unless it rejects it,
- * whatever happens to the answer. It sends a callback only when asked to resend it.
+ * whatever happens to the answer. It sends a callback only when asked to resend it, or by `callBack`.
  */
 export async function startMoneyUpstream(password: string): Promise<MoneyUpstream> {
   const arrivals = new Map<string, number>();
@@ -72,6 +76,9 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     count(arrivals, id);
     const arrived = { externalId: id, atMs: performance.now(), charged: false };
     requests.push(arrived);
+    if (fault === "once" && charges.has(id)) {
+      return end(response, 409, '{"code":"transaction_already_paid","type":"payment_error"}');
+    }
     if (fault === "resetBefore") return void socket.resetAndDestroy();
     if (fault === "errorObject") {
       return end(response, 402, '{"code":"insufficient_funds","type":"payment_error"}');
@@ -105,20 +112,22 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
 
   async function resend(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { external_id: id = "" } = JSON.parse(await textOf(request)) as Record<string, string>;
-    const url = callbackUrls.get(id);
-    if (!url) return notFound(response);
+    if (!callbackUrls.has(id)) return notFound(response);
     end(response, 200, "{}");
+    await callBack(id).catch(() => {});
+  }
+
+  async function callBack(id: string): Promise<void> {
     const body = new TextEncoder().encode(paymentOf(id));
     const headers = { "x-service-signature": sign(body, password) };
-    const { origin, pathname } = new URL(url);
-    await fetch(`${upstream.callbackTo ?? origin}${pathname}`, {
+    const { origin, pathname } = new URL(callbackUrls.get(id) ?? "");
+    const answer = await fetch(`${upstream.callbackTo ?? origin}${pathname}`, {
       method: "POST",
       headers,
       body,
-    }).then(
-      (answer) => answer.arrayBuffer(),
-      () => {},
-    );
+    });
+    await answer.arrayBuffer();
+    if (!answer.ok) throw new Error(`the callback was answered ${answer.status}`);
   }
 
   // Unlike port 0: the system gives this port to no other process while the service is away.
@@ -146,6 +155,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
         resolve();
       };
     },
+    callBack,
     leave,
     async comeBack() {
       server.listen(port, "127.0.0.1");

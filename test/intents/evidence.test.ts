@@ -261,6 +261,44 @@ for (const order of ["earlier", "later"] as const) {
   });
 }
 
+test("a running call ends with the success or failure that it made", async () => {
+  for (const status of [SUCCESS, FAILURE]) {
+    const b = books();
+    const running = await b.begin();
+    await b.tell("p1", PENDING);
+    assert.deepEqual(await b.settle(), [`${running.id} running`], "its answer is still to come");
+    await b.tell("p1", status);
+    assert.deepEqual(await b.settle(), []);
+    await b.begin();
+  }
+});
+
+test("a running call does not end with what another call may have made", async () => {
+  const isLeft = async (b: ReturnType<typeof books>, running: Intent) =>
+    (await b.settle()).includes(`${running.id} running`);
+
+  const vague = books();
+  await vague.end(await vague.begin(), { state: "pending", subjectId: "", key: "keep" });
+  const givenUp = books();
+  await givenUp.giveUp(await givenUp.lose());
+  const adopted = books();
+  await adopted.begin();
+  for (const b of [vague, givenUp, adopted]) {
+    const running = await b.begin();
+    await b.tell("p1", FAILURE);
+    assert.equal(await isLeft(b, running), true, "it may be the other's");
+    await b.tell("p2", FAILURE);
+    assert.equal(await isLeft(b, running), false, "one of two is its own");
+  }
+
+  const confirmed = books();
+  const answer = { state: "closed", mark: "confirm p1", key: "keep" } as const;
+  await confirmed.end(await confirmed.begin("ConfirmPayment"), answer);
+  const second = await confirmed.begin("ConfirmPayment");
+  await confirmed.tell("p1", FAILURE, { operation: CONFIRM, operationId: "o1" });
+  assert.equal(await isLeft(confirmed, second), true, "the first one's answer named no operation");
+});
+
 test("a call takes a payment that goes on before one that failed", async () => {
   const b = books();
   const lost = await b.lose();

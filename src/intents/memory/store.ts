@@ -117,17 +117,20 @@ export class MemoryIntents implements IntentStore {
     const now = this.#now();
     this.#keys.end(account, about.keyDigest, intentId, ending);
     const kept = this.#intents.get(id(account, intentId));
-    if (!kept) return;
+    const mark = markOfEnding(ending);
+    if (!kept) {
+      // Its events ended it before: what it made is no other call's doing even so.
+      const known = this.#subjects.get(id(account, about.kind, about.externalId));
+      if (mark && known && !known.answered.includes(mark)) addMark(known, mark);
+      return;
+    }
     const subject = this.#subject(account, about.kind, about.externalId, now);
     if (ending.state !== "unknown") unlock(subject, intentId);
     const was = kept.intent.state;
     const subjectId = ending.state === "pending" ? ending.subjectId : "";
     const again =
       was === "pending" && ending.state === "pending" && kept.intent.subjectId === subjectId;
-    const mark = markOfEnding(ending);
-    if (mark !== undefined && !again) {
-      subject.answered = [...subject.answered, mark].slice(-maxAnswered);
-    }
+    if (mark !== undefined && !again) addMark(subject, mark);
     if (ending.state === "closed") {
       this.remove(account, kept.intent);
       return;
@@ -356,6 +359,10 @@ function isLocked({ locks }: Subject, method: MoneyMethod, now: number): boolean
 function lock(subject: Subject, intentId: string, held: Lock): void {
   unlock(subject, intentId);
   subject.locks = subject.locks.concat([[intentId, held]]);
+}
+
+function addMark(subject: Subject, mark: string): void {
+  subject.answered = [...subject.answered, mark].slice(-maxAnswered);
 }
 
 function unlock(subject: Subject, intentId: string): void {

@@ -55,13 +55,25 @@ end
 
 local known = was and 1 or 0
 local again = was == 'pending' and state == 'pending' and held[2] == subject_id
-if was and not again and ARGV[6] == '1' then
+local function add_mark(mark)
   local answered = cjson.decode(redis.call('HGET', subject, 'answered') or '[]')
-  table.insert(answered, ARGV[7])
+  for _, other in ipairs(answered) do
+    if not was and other == mark then
+      return
+    end
+  end
+  table.insert(answered, mark)
   while #answered > tonumber(ARGV[8]) do
     table.remove(answered, 1)
   end
   redis.call('HSET', subject, 'answered', cjson.encode(answered))
+end
+
+if was and not again and ARGV[6] == '1' then
+  add_mark(ARGV[7])
+-- Its events ended it before: what it made is no other call's doing even so.
+elseif not was and ARGV[7] ~= '' and redis.call('EXISTS', subject) == 1 then
+  add_mark(ARGV[7])
 end
 if state == 'closed' then
   redis.call('DEL', intent)

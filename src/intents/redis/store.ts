@@ -143,7 +143,8 @@ class RedisIntents implements IntentStore {
     // replica may settle the others in Redis, and this process would not notice.
     if (ending.state !== "unknown") this.#own.remove(account, intent);
     const given = this.#running.get(intent.id);
-    this.#running.delete(intent.id);
+    // `keep`: its events ended it, and its own answer is still to come.
+    if (ending.state === "unknown" || ending.key !== "keep") this.#running.delete(intent.id);
     const write = this.#endingWrite(account, intent, ending, given);
     let isWritten = false;
     await this.#outbox.write(async () => {
@@ -309,7 +310,8 @@ class RedisIntents implements IntentStore {
     const write = () => this.#writes.end(account, intent, ending, given?.key, isPublished);
     const found = await write();
     if (found || !given || ending.state === "closed") return found;
-    // Within its lease only this process ends a call: it was lost with a server that failed.
+    // It was lost with a server that failed. If its events ended it, a note of that is stored, and
+    // this adopts nothing.
     const ageMs = this.nowMs(account) - intent.startedAtMs;
     const { leaseMs } = given;
     if (ageMs > leaseMs) return undefined;

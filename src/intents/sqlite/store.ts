@@ -72,14 +72,25 @@ class SqliteIntents implements IntentStore {
     this.#sweeper = setInterval(() => void this.#sweep(), sweepMs).unref();
   }
 
-  /** Loads what is on the disk into memory. */
+  /**
+   * Loads what is on the disk into memory. Only one process uses the directory, so calls that are
+   * running there are those of a process that is gone: their leases are over.
+   */
   async load(): Promise<void> {
     const memory = this.#memory;
+    const now = this.nowMs();
+    const over = (ms: number) => Math.min(ms, now);
     await this.#sweep();
     for (const what of ["intents", "subjects", "keys"] as const) {
       for (let offset = 0; ; offset += loadSize) {
         const rows = await this.#run<Rows>("load", [what, offset, loadSize]);
-        for (const { account, kept } of rows.intents) if (kept) memory.restoreIntent(account, kept);
+        for (const { account, kept } of rows.intents) {
+          if (!kept) continue;
+          const { intent, dueMs } = kept;
+          const lost = { ...intent, leaseUntilMs: over(intent.leaseUntilMs) };
+          const isRunning = intent.state === "running";
+          memory.restoreIntent(account, isRunning ? { intent: lost, dueMs: over(dueMs) } : kept);
+        }
         for (const { account, kind, externalId, kept } of rows.subjects) {
           if (kept) memory.restoreSubject(account, kind, externalId, kept);
         }
@@ -87,7 +98,8 @@ class SqliteIntents implements IntentStore {
           if (!kept) continue;
           const { outcome } = kept;
           const answer = typeof outcome === "string" ? outcome : Buffer.from(outcome);
-          memory.restoreKey(account, digest, { ...kept, outcome: answer });
+          const leaseUntilMs = over(kept.leaseUntilMs);
+          memory.restoreKey(account, digest, { ...kept, leaseUntilMs, outcome: answer });
         }
         if (rows[what].length < loadSize) break;
       }

@@ -90,20 +90,35 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
 
     const { store, close } = await openIntents(path);
     t.after(close);
-    assert.deepEqual(await openOf(store), open);
-    assert.deepEqual(await store.unsettled(account, 10), unsettled);
+    const [lost, ...others] = (await openOf(store)).toReversed();
+    assert.deepEqual(others.toReversed(), open.slice(0, -1));
+    // Its process is gone, so its outcome is unknown.
+    const { leaseUntilMs } = lost?.[0] ?? running;
+    assert.deepEqual(lost, [{ ...running, leaseUntilMs }]);
+    assert.ok(leaseUntilMs <= store.nowMs(account) && leaseUntilMs < running.leaseUntilMs);
+    assert.deepEqual(
+      (await store.due(account, 10)).map(({ id }) => id),
+      [running.id],
+    );
+    const { intents } = await store.unsettled(account, 10);
+    assert.deepEqual(
+      intents.filter(({ id }) => id !== running.id),
+      unsettled.intents,
+    );
+    assert.equal(intents.length, unsettled.intents.length + 1);
     const begun = await Promise.all(
       names.slice(0, 4).map((key) => store.begin(account, keyed(key))),
     );
     assert.deepEqual(begun, [
       { kind: "keyUnknown" },
       { kind: "keyAnswered", answer },
-      { kind: "keyRunning" },
+      { kind: "keyUnknown" },
       { kind: "keyUnknown" },
     ]);
     const locked = given({ externalId: "key-1" });
     assert.equal((await store.begin(account, locked)).kind, "inFlight");
-    assert.equal((await store.begin(account, keyed("key-6"))).kind, "keyRunning");
+    assert.equal((await store.begin(account, keyed("key-6"))).kind, "keyUnknown");
+    assert.equal((await store.begin(account, given({ externalId: "key-6" }))).kind, "inFlight");
     const again = started(await store.begin(account, given({ externalId: "key-2" })));
     assert.deepEqual(again.answered, ["p-2"]);
     started(await store.begin(account, keyed("key-5")));
