@@ -17,8 +17,7 @@ const dist = resolve(process.argv[2] ?? join(root, "dist"));
 const entryPoints = [
   "cli.ts",
   "sqlite/worker.ts",
-  "events/sqlite/operations.ts",
-  "intents/sqlite/operations.ts",
+  "stores/sqlite/operations.ts",
 ];
 
 rmSync(dist, { recursive: true, force: true });

@@ -1,11 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { importAccount } from "../events/redis/import.ts";
-import { storedAccounts } from "../events/sqlite/export.ts";
-import { importIntents } from "../intents/redis/import.ts";
-import { open as openIntents } from "../intents/sqlite/operations.ts";
-import type { Rows } from "../intents/sqlite/rows.ts";
 import { connectRedis, type RedisClient } from "../redis/connect.ts";
-import { within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { readyWithin } from "../redis/ready.ts";
@@ -13,14 +7,14 @@ import type { Secret } from "../secrets/secret.ts";
 import { openDirectory } from "../sqlite/directory.ts";
 import { noteFact } from "../sqlite/facts.ts";
 import { StoreRefused } from "../sqlite/store-refused.ts";
+import { hasAccount, importAccount } from "../stores/redis/import.ts";
+import { storedAccounts } from "../stores/sqlite/export.ts";
 
 export interface MoveOptions {
   readonly directory: string;
   readonly redis: { readonly url: Secret; readonly prefix: string };
   /** EVENT_RETENTION, in milliseconds. */
   readonly retentionMs: number;
-  /** RECONCILE_GIVE_UP, in milliseconds. */
-  readonly giveUpMs: number;
 }
 
 /** What was moved. */
@@ -66,35 +60,30 @@ export async function moveToRedis(options: MoveOptions): Promise<Moved> {
 async function move(
   database: DatabaseSync,
   client: RedisClient,
-  { redis: { prefix }, retentionMs, giveUpMs }: MoveOptions,
+  { redis: { prefix }, retentionMs }: MoveOptions,
 ): Promise<Moved> {
   const nowMs = Date.now();
   const accounts = storedAccounts(database);
   for (const { name } of accounts) {
-    if ((await within(answerMs, client.exists(accountKeys(prefix, name).log))) === 0) continue;
+    if (!(await hasAccount({ client, keys: accountKeys(prefix, name) }))) continue;
     throw new MoveRefused(
       `Redis has events of the account ${name} under the prefix ${prefix} already: use another REDIS_PREFIX, or an empty Redis`,
     );
   }
-  const intents = openIntents(database).reads;
-  const counts = { intents: 0, subjects: 0, keys: 0 };
-  for (const what of ["intents", "subjects", "keys"] as const) {
-    for (let offset = 0; ; offset += pageSize) {
-      const rows = intents.load?.(what, offset, pageSize) as Rows;
-      await importIntents(rows, { client, prefix, giveUpMs, nowMs });
-      counts[what] += rows[what].length;
-      if (rows[what].length < pageSize) break;
-    }
-  }
   const moved: Moved["accounts"][number][] = [];
+  let calls = 0;
+  let idempotencyKeys = 0;
   for (const account of accounts) {
     const keys = accountKeys(prefix, account.name);
     const found = await importAccount(account, { client, keys, retentionMs, nowMs });
-    moved.push({ name: account.name, ...found });
+    const { events, letters, records, openCalls } = found;
+    moved.push({ name: account.name, events, letters });
+    calls += openCalls;
+    idempotencyKeys += records.get("key") ?? 0;
   }
   const warning = await describeDurability(client).catch(() => undefined);
   noteFact(database, "moved");
-  return { accounts: moved, calls: counts.intents, keys: counts.keys, warning };
+  return { accounts: moved, calls, keys: idempotencyKeys, warning };
 }
 
 async function onRedis<T>(url: Secret, run: (client: RedisClient) => Promise<T>): Promise<T> {
@@ -118,5 +107,3 @@ async function onRedis<T>(url: Secret, run: (client: RedisClient) => Promise<T>)
 }
 
 const connectMs = 3_000;
-const answerMs = 2_000;
-const pageSize = 5_000;

@@ -3,25 +3,24 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { hasFailover } from "../config/values.ts";
 import type { EventLog } from "../events/log.ts";
-import { createMemoryLog } from "../events/memory/log.ts";
-import { createRedisLog } from "../events/redis/log.ts";
-import { createSqliteLog, eventsRoom } from "../events/sqlite/log.ts";
-import { publishLateEndings } from "../intents/late-ending.ts";
-import { createMemoryIntents } from "../intents/memory/store.ts";
-import { createRedisIntents } from "../intents/redis/store.ts";
-import { createSqliteIntents, intentsRoom } from "../intents/sqlite/store.ts";
+import { isAway } from "../intents/away.ts";
 import type { IntentStore } from "../intents/store.ts";
+import { CallsWithFallback } from "../ledger/fallback.ts";
+import { createMemoryLedger } from "../ledger/memory.ts";
+import { createRedisLedger } from "../ledger/redis.ts";
+import { createSqliteLedger } from "../ledger/sqlite.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { createLocalBucket } from "../ratelimit/local/bucket.ts";
 import { createRedisBucket } from "../ratelimit/redis/bucket.ts";
+import { storeAway } from "../redis/ask.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
-import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { openStoreThread } from "../sqlite/store-thread.ts";
+import { kernelRoom } from "../stores/sqlite/kernel.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
 /** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */
@@ -77,15 +76,15 @@ function memoryStores(config: Config, log: Logger, now: () => number): Stores {
   log.warn(
     "neither REDIS_URL nor DATA_DIR is set: all state is kept in memory and lost when the process ends",
   );
-  const eventLog = createMemoryLog({ retentionMs: config.eventRetentionMs, now });
+  const ledger = createMemoryLedger({ ...ledgerOptions(config), now });
   return {
-    eventLog,
-    intents: createMemoryIntents({ ...intentOptions(config), now }),
+    eventLog: ledger,
+    intents: ledger,
     notReady: () => [],
     budgetSourceOf: () => "own",
     bucketOf: () => createLocalBucket(config.rateLimit),
     refresh() {},
-    close: () => eventLog.close(),
+    close: () => ledger.close(),
   };
 }
 
@@ -98,7 +97,7 @@ async function sqliteStores(
 ): Promise<Stores> {
   const thread = await openStoreThread({
     directory,
-    rooms: { events: eventsRoom, intents: intentsRoom },
+    rooms: { kernel: kernelRoom },
     onStateChange(trouble) {
       if (trouble === undefined) log.info("writes to DATA_DIR work again");
       else {
@@ -110,19 +109,20 @@ async function sqliteStores(
     },
   });
   log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
-  const eventLog = createSqliteLog({
+  const ledger = createSqliteLedger({
+    ...ledgerOptions(config),
     thread,
-    retentionMs: config.eventRetentionMs,
     keyringOf: keyringIn(keyrings),
     onLocked: telemetry.events.onLocked,
   });
-  const intents = await createSqliteIntents({
-    ...intentOptions(config),
-    thread,
-    onLateEnding: publishLateEndings(eventLog),
+  await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
+  // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
+  const intents = new CallsWithFallback({
+    ...ledgerOptions(config),
+    ...{ ledger, isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
   });
   return {
-    eventLog,
+    eventLog: ledger,
     intents,
     notReady() {
       return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
@@ -131,7 +131,8 @@ async function sqliteStores(
     bucketOf: () => createLocalBucket(config.rateLimit),
     refresh() {},
     async close() {
-      await Promise.all([intents.close(), eventLog.close()]);
+      await intents.close();
+      await ledger.close();
       await thread.close();
     },
   };
@@ -177,27 +178,24 @@ function redisStores(
     onBack: observer.onBack,
   });
   const replicaId = randomUUID();
-  const eventLog = createRedisLog({
+  const ledger = createRedisLedger({
+    ...ledgerOptions(config),
     redis,
     prefix,
     minReplicas,
-    retentionMs: config.eventRetentionMs,
     keyringOf: keyringIn(keyrings),
-    observer: {
-      onLocked: telemetry.events.onLocked,
-      onFeed({ account, state, error }) {
-        const level = state === "back" ? "info" : "warn";
-        log[level]({ account, state, reason: reasonOf(error) }, feedMessages[state]);
-      },
+    onLocked: telemetry.events.onLocked,
+    onFeed({ account, state, error }) {
+      const level = state === "back" ? "info" : "warn";
+      log[level]({ account, state, reason: reasonOf(error) }, feedMessages[state]);
     },
   });
-  const intents = createRedisIntents({
-    ...intentOptions(config),
-    client: redis.client,
-    writer: createWriter({ redis, minReplicas }),
-    required: requiredForMoney,
-    prefix,
-    onLateEnding: publishLateEndings(eventLog),
+  const intents = new CallsWithFallback({
+    ...ledgerOptions(config),
+    ledger,
+    isAway: (error) => !requiredForMoney && isAway(error),
+    unavailable: (error) => storeAway(error, redis.client),
+    answerMs: redisAnswerMs,
     onStateChange(state, cause) {
       const level = state === "shared" ? "info" : "warn";
       const reason = reasonOf(cause);
@@ -221,7 +219,7 @@ function redisStores(
     if (warning !== undefined && before === undefined) log.warn(warning);
   });
   return {
-    eventLog,
+    eventLog: ledger,
     intents,
     // The gateway still serves while Redis is away.
     notReady: () => [],
@@ -253,7 +251,8 @@ function redisStores(
     async close() {
       outages.close();
       counting.close();
-      await Promise.all([intents.close(), eventLog.close()]);
+      await intents.close();
+      await ledger.close();
       await redis.close();
     },
   };
@@ -277,9 +276,19 @@ const replicasWarning = (min: number, count: number) =>
   `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that lacks the newest events, locks and Idempotency-Keys loses them; set it to all`;
 
 /** With reconciliation off no call is looked up: only events settle calls. */
-function intentOptions({ reconcileAfterMs, reconcileGiveUpMs }: Config) {
-  return { firstLookMs: reconcileAfterMs ?? reconcileGiveUpMs, giveUpMs: reconcileGiveUpMs };
+function ledgerOptions({ eventRetentionMs, reconcileAfterMs, reconcileGiveUpMs }: Config) {
+  return {
+    retentionMs: eventRetentionMs,
+    firstLookMs: reconcileAfterMs ?? reconcileGiveUpMs,
+    giveUpMs: reconcileGiveUpMs,
+  };
 }
+
+/** Longest that Redis may take to answer a call that moves money. */
+const redisAnswerMs = 500;
+
+/** The store's thread has a longer limit of its own. */
+const diskAnswerMs = 10_000;
 
 /** The error with its causes: "the store is out of reach" alone does not say why. */
 function reasonOf(error: unknown): string | undefined {

@@ -119,10 +119,10 @@ async function scripts(client: RedisClient, prefix: string): Promise<Finding> {
   const keys = accountKeys(prefix, "default");
   const id = `check-${randomUUID()}`;
   const names = [
-    keys.seenBody(id),
-    keys.state("check", id),
-    keys.topic("check", id),
-    keys.intent(id),
+    keys.lease(id),
+    keys.record(id),
+    keys.topic(id),
+    keys.index(id),
     keys.wakeUp,
   ];
   try {

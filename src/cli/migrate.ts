@@ -53,7 +53,6 @@ async function migrate({ to, dataDir }: Options, env: Environment): Promise<void
         directory,
         redis: { url: new Secret(url), prefix: read("REDIS_PREFIX", redisPrefix, "pgw") },
         retentionMs: read("EVENT_RETENTION", duration, "7d"),
-        giveUpMs: read("RECONCILE_GIVE_UP", duration, "24h"),
       }),
     );
     for (const { name, events, letters } of accounts) {

@@ -6,7 +6,7 @@ import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Entry } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
-import { markOf, markOfRefusal, operations } from "../intents/evidence.ts";
+import { markOf, markOfRefusal } from "../intents/evidence.ts";
 import type {
   Begun,
   Ending,
@@ -253,17 +253,14 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       if (call.signal.aborted) throw errorOfAbort(call.signal);
       const { account } = call.caller;
       const id = JSON.stringify([account, method, key]);
-      const digest = digestOf(id);
-      const otherDigests = moneyMethods
-        .filter((other) => other !== method)
-        .map((other) => digestOf(JSON.stringify([account, other, key])));
+      const digest = digestOf(JSON.stringify([account, key]));
       const request = toBinary(moneyCall.schema, moneyCall.request);
       const fingerprints = keyringOf(account).fingerprints(request);
       const run = shared.join({ id, fingerprint: fingerprints[0] ?? "" }, call.signal, (signal) =>
         start(
           moneyCall,
           { signal, caller: call.caller },
-          { ...intent, key: { digest, otherDigests, fingerprints } },
+          { ...intent, key: { digest, fingerprints } },
         ),
       );
       try {
@@ -287,8 +284,6 @@ interface Progress {
   stored: boolean;
   replayed: boolean;
 }
-
-const moneyMethods = Object.keys(operations) as MoneyMethod[];
 
 function digestOf(text: string): string {
   return createHash("sha256").update(text).digest("base64url");

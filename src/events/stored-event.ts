@@ -9,13 +9,16 @@ import { rememberTrace } from "./trace-of.ts";
  * Encodes an event for storage: its protobuf bytes without the secret fields. If it has secrets, a
  * field before them holds these encrypted; they decrypt only together with the rest of the event.
  * If it is traced, a field after them holds the `traceparent` (`traceOf` returns it). The message
- * defines neither field, so readers that do not know them still read the event.
+ * defines neither field, so readers that do not know them still read the event. Without a seal the
+ * event is encoded whole, for a store that is this process's memory.
  */
-export function writeEvent(seal: Seal, event: Event, traceparent?: string): Buffer {
-  const { open: without, secrets } = splitSecrets(EventSchema, event);
+export function writeEvent(seal: Seal | undefined, event: Event, traceparent?: string): Buffer {
+  const { open: without, secrets } = seal
+    ? splitSecrets(EventSchema, event)
+    : { open: event, secrets: undefined };
   const message = toBinary(EventSchema, without);
   const open = Buffer.concat([message, ...(traceparent ? [traceOnWire(traceparent)] : [])]);
-  if (!secrets) return open;
+  if (!secrets || !seal) return open;
   const sealed = seal.close(toBinary(EventSchema, secrets), open);
   const field = new BinaryWriter().tag(sealedField, WireType.LengthDelimited).bytes(sealed);
   return Buffer.concat([field.finish(), open]);
@@ -27,7 +30,7 @@ export interface StoredEvent {
   readonly locked: boolean;
 }
 
-export function readEvent(seal: Seal, bytes: Uint8Array): StoredEvent {
+export function readEvent(seal: Seal | undefined, bytes: Uint8Array): StoredEvent {
   const reader = new BinaryReader(bytes);
   const [number, type] = bytes.length > 0 ? reader.tag() : [];
   if (number !== sealedField || type !== WireType.LengthDelimited) {
@@ -36,7 +39,7 @@ export function readEvent(seal: Seal, bytes: Uint8Array): StoredEvent {
   const sealed = reader.bytes();
   const open = bytes.subarray(reader.pos);
   const event = withTrace(fromBinary(EventSchema, open));
-  const secrets = seal.open(sealed, open);
+  const secrets = seal?.open(sealed, open);
   if (secrets) putSecrets(EventSchema, event, fromBinary(EventSchema, secrets));
   return { event, locked: !secrets };
 }

@@ -25,10 +25,8 @@ export interface NewIntent {
 
 /** One use of an `Idempotency-Key`. */
 export interface KeyUse {
-  /** Digest of account, method and key. */
+  /** Digest of account and key: a key that was used with one method is used for all. */
   readonly digest: string;
-  /** Digests of the key with the other methods; it must not have been used with any of them. */
-  readonly otherDigests?: readonly string[];
   /**
    * Keyed hashes of the request, one per accepted password, the current one first: they tell
    * another request apart, and reveal nothing of its content.

@@ -11,36 +11,22 @@ export interface AccountKeys {
   readonly log: string;
   /** All events of the account: stream. */
   readonly events: string;
-  /** The ids in `events` of one payment's or payout's events: sorted set. */
-  topic(kind: string, externalId: string): string;
-  /** Last known states of one payment or payout: hash. */
-  state(kind: string, externalId: string): string;
-  /** Exists if a callback with a body of this digest was stored: string. */
-  seenBody(digest: string): string;
-  /** Exists if an event of this identity was stored: string, `c` if by a callback, else `o`. */
-  seenIdentity(digest: string): string;
+  /** The ids in `events` of one topic's events: sorted set. */
+  topic(name: string): string;
+  /** A record: hash of its version, text, attachments and flags, see commit.lua. */
+  record(name: string): string;
+  /** The members of an index by their scores: sorted set. */
+  index(name: string): string;
+  /** The holder of a lease: string. */
+  lease(name: string): string;
   /** Callbacks that were not understood, by id: hash. */
   readonly deadLetters: string;
   /** The ids of dead letters in order of arrival: sorted set. */
   readonly deadLetterOrder: string;
   /** The total length of the bodies of dead letters: string. */
   readonly deadLetterSize: string;
-  /** Operations without a final status, by the time of their first event: sorted set. */
-  readonly unfinished: string;
   /** Channel on which the id of each stored event is published, to wake readers of `events`. */
   readonly wakeUp: string;
-  /** An intent: one call that moves money, until its outcome is known: hash. */
-  intent(id: string): string;
-  /** The ids of intents, by when reconciliation looks at each next: sorted set. */
-  readonly intentsDue: string;
-  /** The ids of intents that an operator must look at, by when they were given up: sorted set. */
-  readonly intentsGivenUp: string;
-  /** The intents of one payment or payout, and its locks: hash. */
-  intentsOf(kind: string, externalId: string): string;
-  /** One Idempotency-Key, by its digest: hash. */
-  idempotency(digest: string): string;
-  /** The replica that looks up lost outcomes: string. */
-  readonly reconciler: string;
 }
 
 export function accountKeys(prefix: string, account: string): AccountKeys {
@@ -49,20 +35,13 @@ export function accountKeys(prefix: string, account: string): AccountKeys {
     bucket: `${base}:bucket`,
     log: `${base}:log`,
     events: `${base}:events`,
-    topic: (kind, externalId) => `${base}:topic:${kind}:${boundedId(externalId)}`,
-    state: (kind, externalId) => `${base}:state:${kind}:${boundedId(externalId)}`,
-    seenBody: (digest) => `${base}:seen:body:${digest}`,
-    seenIdentity: (digest) => `${base}:seen:identity:${digest}`,
+    topic: (name) => `${base}:topic:${boundedId(name)}`,
+    record: (name) => `${base}:record:${boundedId(name)}`,
+    index: (name) => `${base}:index:${name}`,
+    lease: (name) => `${base}:lease:${name}`,
     deadLetters: `${base}:dead-letters`,
     deadLetterOrder: `${base}:dead-letters:order`,
     deadLetterSize: `${base}:dead-letters:size`,
-    unfinished: `${base}:unfinished`,
     wakeUp: `${base}:wake-up`,
-    intent: (id) => `${base}:intent:${id}`,
-    intentsDue: `${base}:intents:due`,
-    intentsGivenUp: `${base}:intents:given-up`,
-    intentsOf: (kind, externalId) => `${base}:intents:of:${kind}:${boundedId(externalId)}`,
-    idempotency: (digest) => `${base}:idempotency:${digest}`,
-    reconciler: `${base}:reconciler`,
   };
 }

@@ -2,10 +2,10 @@ import type { Logger } from "pino";
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { CoreObserver } from "../core/context.ts";
 import type { AppendObserver } from "../events/observed-log.ts";
-import type { RedisLogObserver } from "../events/redis/log.ts";
+import type { OnLocked } from "../ledger/redis.ts";
 import { latencyBuckets } from "./registry.ts";
 
-type Locked = Parameters<RedisLogObserver["onLocked"]>[0];
+type Locked = Parameters<OnLocked>[0];
 
 /** Metrics and logs of event log writes, and of sealed values that cannot be decrypted. */
 export interface EventsTelemetry

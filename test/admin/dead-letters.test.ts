@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createDeadLetters } from "../../src/admin/dead-letters.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 function rig(t: TestContext) {
-  const log = createMemoryLog({ retentionMs: 86_400_000 });
+  const log = createMemoryLedger({ retentionMs: 86_400_000 });
   t.after(() => log.close());
   const letters = createDeadLetters(["shop"], log, { onDiscarded() {} });
   let added = 0;

@@ -7,8 +7,8 @@ import {
   createCallbackHandler,
 } from "../../src/callbacks/receiver.ts";
 import type { EventLog } from "../../src/events/log.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 export interface Answer {
   readonly status: number;
@@ -51,7 +51,7 @@ export function account(password: string, ...previous: string[]): CallbackAccoun
 
 export async function startReceiver({
   accounts = { shop: account("password") },
-  log = createMemoryLog({ retentionMs: 7 * 86_400_000 }),
+  log = createMemoryLedger({ retentionMs: 7 * 86_400_000 }),
   bodyTimeoutMs = 10_000,
   maxUnverifiedBytes,
 }: {

@@ -6,13 +6,14 @@ import { describe, it } from "node:test";
 import { maxBodyBytes } from "../../src/callbacks/receiver.ts";
 import { GatewayError } from "../../src/errors.ts";
 import type { EventLog } from "../../src/events/log.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { steps } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";
 import { account, startReceiver } from "./harness.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { overridden } from "../overridden.ts";
 
 const success = JSON.stringify({
   id: "id-1",
@@ -119,17 +120,16 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   });
 
   it("does not answer before the log has stored the callback", async () => {
-    const inner = createMemoryLog({ retentionMs: 86_400_000 });
+    const inner = createMemoryLedger({ retentionMs: 86_400_000 });
     const store = Promise.withResolvers<void>();
     const called = Promise.withResolvers<void>();
-    const log: EventLog = {
-      ...inner,
+    const log: EventLog = overridden<EventLog>(inner, {
       async append(...args) {
         called.resolve();
         await store.promise;
         return inner.append(...args);
       },
-    };
+    });
     await using receiver = await startReceiver({ log });
     let answered = false;
     const answer = receiver.send(signed(success)).finally(() => {
@@ -398,15 +398,14 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   });
 
   describe("with the store out of reach", () => {
-    const broken = (error: Error): EventLog => ({
-      ...createMemoryLog({ retentionMs: 86_400_000 }),
+    const broken = (error: Error): EventLog => (overridden<EventLog>(createMemoryLedger({ retentionMs: 86_400_000 }), {
       append: async () => {
         throw error;
       },
       addDeadLetter: async () => {
         throw error;
       },
-    });
+    }));
 
     for (const [name, body] of [
       ["a callback", success],
@@ -435,15 +434,14 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     });
 
     it("stores the callback when it is sent again", async () => {
-      const inner = createMemoryLog({ retentionMs: 86_400_000 });
+      const inner = createMemoryLedger({ retentionMs: 86_400_000 });
       let away = true;
-      const log: EventLog = {
-        ...inner,
+      const log: EventLog = overridden<EventLog>(inner, {
         async append(...args) {
           if (away) throw new GatewayError("UNAVAILABLE", "away");
           return inner.append(...args);
         },
-      };
+      });
       await using receiver = await startReceiver({ log });
       assert.equal((await receiver.send(signed(success))).status, 503);
       away = false;

@@ -2,10 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
 import type { EventLog } from "../../src/events/log.ts";
-import { eventsRoom } from "../../src/events/sqlite/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { createRedisIntents } from "../../src/intents/redis/store.ts";
-import { createSqliteIntents, intentsRoom } from "../../src/intents/sqlite/store.ts";
 import type { Ending, IntentStore, NewIntent } from "../../src/intents/store.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
@@ -14,6 +11,8 @@ import { cursors, payment, payout, take } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";
 import { replica } from "../events/redis/rig.ts";
 import { openLog } from "../events/sqlite/rig.ts";
+import { createRedisCalls } from "../intents/redis/rig.ts";
+import { openIntents } from "../intents/sqlite/rig.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { freshDirectory } from "../sqlite/directories.ts";
 import { run } from "./run.ts";
@@ -106,16 +105,8 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
   }
 
   async function onDisk(path: string) {
-    const rooms = { events: eventsRoom, intents: intentsRoom };
-    const { log, thread, close } = await openLog(path, { rooms });
-    const intents = await createSqliteIntents({ thread, ...times });
-    return {
-      ...{ log, intents },
-      async close() {
-        await intents.close();
-        await close();
-      },
-    };
+    const { ledger, store, close } = await openIntents(path, times);
+    return { log: ledger, intents: store, close };
   }
 
   it("moves all state to Redis, and cursors stay valid", async (t) => {
@@ -149,7 +140,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     const connection = connectRedis(new Secret(redis.url), () => {});
     t.after(() => connection.close());
     await readyWithin(5_000, connection.client);
-    const intents = createRedisIntents({ client: connection.client, prefix: "pgw", ...times });
+    const intents = createRedisCalls({ redis: connection, prefix: "pgw", ...times });
     t.after(() => intents.close());
     assert.deepEqual(await seen(log, intents, cursor), before);
     const rest = await log.read("shop", { kinds: [] }, before.all.at(-1) ?? "", { signal });

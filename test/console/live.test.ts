@@ -6,7 +6,6 @@ import { after, before, describe, it } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import type { Page } from "playwright-core";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { createRedisLog } from "../../src/events/redis/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
@@ -17,6 +16,7 @@ import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { sendCallback } from "./callback.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
+import { createRedisLedger } from "../../src/ledger/redis.ts";
 
 const timeout = 90_000;
 
@@ -217,7 +217,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await until(async () => connector.client.status === "ready");
     const keyring = await deriveKeyring("default", [new Secret("sandbox-password")]);
     const keyringOf = () => keyring;
-    const log = createRedisLog({ redis: connector, prefix, retentionMs: 60_000, keyringOf });
+    const log = createRedisLedger({ redis: connector, prefix, retentionMs: 60_000, keyringOf });
     for (const [at, body] of bodies.entries()) {
       await log.addDeadLetter("default", {
         id: `${name}-${at}`,

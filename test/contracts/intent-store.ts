@@ -177,14 +177,14 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("refuses a key that was used with another method, until the key is freed", async (t) => {
       const [a, b] = await stores(t);
-      const use = (digest: string, other: string, externalId: string) =>
-        given({ externalId, key: { digest, otherDigests: [other], fingerprints: ["f"] } });
-      const paid = started(await a.begin(account, use("pay", "confirm", "one")));
-      assert.equal((await b.begin(account, use("confirm", "pay", "two"))).kind, "keyReused");
-      started(await b.begin("other", use("confirm", "pay", "two")));
+      const use = (method: MoneyMethod, externalId: string) =>
+        keyed("f", { method, externalId });
+      const paid = started(await a.begin(account, use("CreatePayment", "one")));
+      assert.equal((await b.begin(account, use("ConfirmPayment", "two"))).kind, "keyReused");
+      started(await b.begin("other", use("ConfirmPayment", "two")));
       await a.end(account, paid, { state: "closed", key: "free" });
-      started(await b.begin(account, use("confirm", "pay", "two")));
-      assert.equal((await a.begin(account, use("pay", "confirm", "one"))).kind, "keyReused");
+      started(await b.begin(account, use("ConfirmPayment", "two")));
+      assert.equal((await a.begin(account, use("CreatePayment", "one"))).kind, "keyReused");
     });
 
     it("frees the key of a call that was never sent", async (t) => {

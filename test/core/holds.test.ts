@@ -6,7 +6,6 @@ import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -27,7 +26,6 @@ import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import { StoreUnavailable } from "../../src/redis/ask.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
@@ -35,6 +33,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { outcomeUnknown } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { payment, stateOn } from "../events/entries.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const account = "default";
 const externalId = "order-1";
@@ -45,8 +44,8 @@ const declined = new GatewayError("FAILED_PRECONDITION", "declined");
 type Behaviour = () => Promise<MessageInitShape<typeof PaymentSchema>>;
 
 function rig() {
-  const log = createMemoryLog({ retentionMs: 60_000 });
-  const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
+  const log = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
+  const intents = log;
   let behaviour: Behaviour = () => assert.fail("nothing is sent");
   const send = async (_: unknown, options: SendOptions) => {
     options.onSent?.();

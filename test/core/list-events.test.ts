@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
 import { listEvents } from "../../src/core/list-events.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { ListEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { payment } from "../events/entries.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const account = "default";
 const call: Call = {
@@ -17,7 +17,7 @@ const call: Call = {
 
 /** A log with `count` events of the payment `order-1`, and a function that lists pages of it. */
 async function start(count: number) {
-  const log = createMemoryLog({ retentionMs: 60_000 });
+  const log = createMemoryLedger({ retentionMs: 60_000 });
   const cursors: string[] = [];
   const add = async () => {
     const { event } = await log.append(account, payment({ paymentId: `p-${cursors.length}` }));

@@ -14,7 +14,6 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import {
   type IntentStore,
   keyRetentionMs,
@@ -24,6 +23,7 @@ import {
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const request = (amount = "1.00") =>
   create(ConfirmPaymentRequestSchema, { externalId: "order", amount });
@@ -44,7 +44,7 @@ const keyring = await deriveKeyring("default", [new Secret("password")]);
 const learned: string[] = [];
 const told: CallOutcome[] = [];
 const memory = (now = Date.now) =>
-  createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 3_600_000, now });
+  createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 3_600_000, now });
 
 function moneyCalls(
   intents: IntentStore = memory(),

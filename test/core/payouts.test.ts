@@ -7,7 +7,6 @@ import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { payoutEntry } from "../../src/events/entry.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, EventSource, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { type Payout, PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
@@ -15,12 +14,12 @@ import {
   GetPayoutRequestSchema,
   PayoutService,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { Intent } from "../../src/intents/store.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { payoutRequest } from "../gateway/operations.ts";
 import { start } from "../rpc/start.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const account = "default";
 const externalId = "payout-1";
@@ -30,8 +29,8 @@ const notFound = new GatewayError("NOT_FOUND", "transaction_not_found");
 
 /** A core whose payments service answers each look-up with `found`. */
 function rig(found: Payout | GatewayError) {
-  const log = createMemoryLog({ retentionMs: 60_000 });
-  const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
+  const log = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
+  const intents = log;
   const getPayout = async () => {
     if (found instanceof GatewayError) throw found;
     return found;

@@ -4,10 +4,9 @@ import type { Call } from "../../src/core/core.ts";
 import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { stream, watch } from "../../src/core/watch.ts";
 import type { EventLog } from "../../src/events/log.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import { payment } from "../events/entries.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const account = "default";
 const externalId = "order-1";
@@ -39,7 +38,7 @@ function open(
     onOpen: from.resolve,
     ...(resumed === undefined ? {} : { resumed }),
   };
-  const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
+  const intents = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
   const options = { log, intents, call, drain: createStreamDrain() };
   const request = { kind: EventKind.PAYMENT, externalId, after, untilFinal };
   const events = all
@@ -62,7 +61,7 @@ async function stored(log: EventLog, ...told: Parameters<typeof payment>[0][]): 
   return cursors;
 }
 
-const newLog = () => createMemoryLog({ retentionMs: 60_000 });
+const newLog = () => createMemoryLedger({ retentionMs: 60_000 });
 
 /** Whether the watch of a client that reconnects by itself ends at once. */
 async function isOver(log: EventLog, resuming: Resuming): Promise<boolean> {

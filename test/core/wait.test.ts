@@ -6,19 +6,18 @@ import { createStreamLimits } from "../../src/core/stream-limits.ts";
 import { answerAfterWait, wait } from "../../src/core/wait.ts";
 import { createWaits } from "../../src/core/waits.ts";
 import { GatewayError } from "../../src/errors.ts";
-import type { EventLog } from "../../src/events/log.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import { payment } from "../events/entries.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { overridden } from "../overridden.ts";
 
 const about = { account: "default", kind: EventKind.PAYMENT, externalId: "order-1" };
 
 /** A payment that stays pending, and a caller who waits for its end. */
 async function rig(t: TestContext, { maxWaits = 10 } = {}) {
   t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000 });
-  const log = createMemoryLog({ retentionMs: 3_600_000 });
-  const intents = createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
+  const log = createMemoryLedger({ retentionMs: 3_600_000, firstLookMs: 60_000, giveUpMs: 60_000 });
+  const intents = log;
   await log.append(about.account, payment({ status: "pending" }));
   const context = {
     ...{ log, intents, waits: createWaits() },
@@ -158,7 +157,7 @@ test("a shutdown ends all waits, and later ones end at once", async (t) => {
 test("a wait returns undefined while the store is away", async (t) => {
   const { begin, log } = await rig(t);
   const away = () => Promise.reject(new GatewayError("UNAVAILABLE", "away"));
-  const broken: EventLog = { ...log, read: away, snapshot: away };
+  const broken = overridden(log, { read: away, snapshot: away });
   assert.equal(await begin({}, { log: broken }).waiting, undefined);
 });
 

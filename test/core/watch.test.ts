@@ -10,7 +10,6 @@ import { GatewayError } from "../../src/errors.ts";
 import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
 import type { Entry, EventLog } from "../../src/events/log.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import {
   CallOutcome,
   type Event,
@@ -18,15 +17,16 @@ import {
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import type { IntentStore } from "../../src/intents/store.ts";
 import { decode } from "../../src/wire/wire.ts";
 import { stateOn, step } from "../events/entries.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { overridden } from "../overridden.ts";
 
 const account = "default";
 const externalId = "order";
-const newIntents = () => createMemoryIntents({ firstLookMs: 60_000, giveUpMs: 60_000 });
-const newLog = () => createMemoryLog({ retentionMs: 60_000 });
+const newIntents = () => createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
+const newLog = () => createMemoryLedger({ retentionMs: 60_000 });
 
 /** The entry of a callback; with `held`, that of an answer that says whether it is held. */
 function entry(
@@ -108,15 +108,14 @@ const success = 3;
 
 test("an event that arrives while a watch starts is delivered even if no state is known yet", async () => {
   const log = newLog();
-  const injecting: EventLog = {
-    ...log,
+  const injecting: EventLog = overridden<EventLog>(log, {
     async snapshot(...args) {
       await log.append(account, callOutcomeEntry(lostCall, CallOutcome.NOT_DONE));
       const snapshot = await log.snapshot(...args);
       await log.append(account, entry("success"));
       return snapshot;
     },
-  };
+  });
   const { events, leave } = start(injecting);
   assert.equal((await events.next()).value.callOutcome, CallOutcome.NOT_DONE);
   assert.equal(statusOf(await events.next()), success);
@@ -127,15 +126,14 @@ test("an event between the snapshot and the live part is delivered exactly once"
   for (const when of ["before", "after"] as const) {
     const log = newLog();
     await log.append(account, entry("pending"));
-    const injecting: EventLog = {
-      ...log,
+    const injecting: EventLog = overridden<EventLog>(log, {
       async snapshot(...args) {
         if (when === "before") await log.append(account, entry("success"));
         const snapshot = await log.snapshot(...args);
         if (when === "after") await log.append(account, entry("success"));
         return snapshot;
       },
-    };
+    });
     const { events, leave } = start(injecting);
     const seen = [(await events.next()).value];
     if (when === "after") seen.push((await events.next()).value);
@@ -155,14 +153,13 @@ test("an event between the snapshot and the live part is delivered exactly once"
 
 test("an event between an empty snapshot and the live part is delivered", async () => {
   const log = newLog();
-  const injecting: EventLog = {
-    ...log,
+  const injecting: EventLog = overridden<EventLog>(log, {
     async snapshot(...args) {
       const snapshot = await log.snapshot(...args);
       await log.append(account, entry("pending"));
       return snapshot;
     },
-  };
+  });
   const { events } = start(injecting);
   assert.equal(statusOf(await events.next()), pending);
   await events.return?.();
@@ -470,14 +467,13 @@ test("a watch that resumes from a snapshot's cursor yields only events after the
 
 test("a shutdown ends a watch with the cursor to resume from", async () => {
   const log = newLog();
-  const injecting: EventLog = {
-    ...log,
+  const injecting: EventLog = overridden<EventLog>(log, {
     async snapshot(...args) {
       // The live part has this event too, but the shutdown comes before it is read from there.
       await log.append(account, entry("pending"));
       return log.snapshot(...args);
     },
-  };
+  });
   const { events, drain } = start(injecting);
   const { value } = await events.next();
   drain.end(new GatewayError("UNAVAILABLE", "shutting down"), 0);

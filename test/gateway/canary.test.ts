@@ -10,7 +10,6 @@ import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { parseCallback } from "../../src/callbacks/parse-callback.ts";
 import { readConfig } from "../../src/config/config.ts";
-import { createRedisLog } from "../../src/events/redis/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
@@ -42,6 +41,7 @@ import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/c
 import { timeoutMs } from "../until.ts";
 import { findCanaries, type Place } from "./canaries.ts";
 import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoing-upstream.ts";
+import { createRedisLedger } from "../../src/ledger/redis.ts";
 
 const files = scratch();
 const signing = await signingKey("es");
@@ -636,7 +636,7 @@ test("control: with sealing off, the same search finds secrets in Redis", {
   assert.ok(redis);
   const off: Seal = { close: (text) => Buffer.from(text), open: (text) => Buffer.from(text) };
   const connector = connectRedis(new Secret(redis.url), () => {});
-  const log = createRedisLog({
+  const log = createRedisLedger({
     redis: connector,
     prefix: "unsealed",
     retentionMs: 60_000,
@@ -653,7 +653,7 @@ test("control: with sealing off, the same search finds secrets in Redis", {
   const letter = { id: "l", kind: EventKind.PAYMENT, body, reason: "r", receivedAtMs: 0 };
   await log.addDeadLetter("default", letter);
   const found = findCanaries(secrets, await placesIn(redis)).join("\n");
-  for (const where of ["events", "state:payment:success-callback"]) {
+  for (const where of ["events", "record:payment:success-callback"]) {
     assert.match(found, new RegExp(`answeredToken: plain, unsealed:\\{default\\}:${where}`));
   }
   assert.match(found, /pan: encoded, unsealed:\{default\}:dead-letters/);

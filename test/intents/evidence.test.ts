@@ -4,7 +4,6 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { paymentEntry } from "../../src/events/entry.ts";
 import { noFacts } from "../../src/events/facts.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { paymentState } from "../../src/events/payment-state.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -13,7 +12,6 @@ import {
   PaymentState,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
-import { createMemoryIntents } from "../../src/intents/memory/store.ts";
 import {
   type CallStores,
   openCallsOf,
@@ -22,6 +20,9 @@ import {
   settleByEvents,
 } from "../../src/intents/settle.ts";
 import type { Ending, Intent, MoneyMethod } from "../../src/intents/store.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { overridden } from "../overridden.ts";
+import type { EventLog } from "../../src/events/log.ts";
 
 const account = "default";
 const externalId = "order";
@@ -39,9 +40,9 @@ interface Told {
 function books() {
   let nowMs = 1_000_000;
   const now = () => nowMs;
-  const log = createMemoryLog({ retentionMs: 3_600_000, now });
   const options = { firstLookMs: 0, giveUpMs: 3_600_000, now };
-  const intents = createMemoryIntents(options);
+  const intents = createMemoryLedger({ retentionMs: 3_600_000, ...options });
+  const log = intents;
   return {
     async begin(method: MoneyMethod = "CreatePayment"): Promise<Intent> {
       nowMs++;
@@ -49,8 +50,8 @@ function books() {
       let begun = await intents.begin(account, { ...about, method });
       if (begun.kind === "inFlight") {
         // Two calls of a method are open only if a replica began one without its store.
-        begun = await createMemoryIntents(options).begin(account, { ...about, method });
-        if (begun.kind === "started") intents.adopt(account, begun.intent);
+        begun = await createMemoryLedger({ retentionMs: 3_600_000, ...options }).begin(account, { ...about, method });
+        if (begun.kind === "started") await intents.adopt(account, begun.intent, nowMs - begun.intent.startedAtMs);
       }
       assert.ok(begun.kind === "started", begun.kind);
       return begun.intent;
@@ -101,7 +102,7 @@ function books() {
         return result;
       };
       const stores = {
-        log: { ...log, snapshot: (...of) => thenMeanwhile(log.snapshot(...of)) },
+        log: overridden<EventLog>(log, { snapshot: (...of) => thenMeanwhile(log.snapshot(...of)) }),
         intents: Object.assign(Object.create(intents) as typeof intents, {
           open: (...of: Parameters<typeof intents.open>) => thenMeanwhile(intents.open(...of)),
         }),

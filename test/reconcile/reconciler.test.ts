@@ -8,7 +8,6 @@ import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { firstEvent } from "../../src/events/current.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
 import type { EventLog } from "../../src/events/log.ts";
-import { createMemoryLog } from "../../src/events/memory/log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -17,19 +16,20 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createMemoryIntents, type MemoryIntentsOptions } from "../../src/intents/memory/store.ts";
 import type { Intent, NewIntent } from "../../src/intents/store.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { until } from "../until.ts";
+import { createMemoryLedger, type MemoryLedgerOptions } from "../../src/ledger/memory.ts";
+import { overridden } from "../overridden.ts";
 
 const account = "default";
 const externalId = "order";
 const { PAYMENT } = EventKind;
 
-function rig(options: Partial<MemoryIntentsOptions> = {}) {
-  const log = createMemoryLog({ retentionMs: 60_000 });
-  const intents = createMemoryIntents({ firstLookMs: 0, giveUpMs: 60_000, ...options });
+function rig(options: Partial<MemoryLedgerOptions> = {}) {
+  const log = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 0, giveUpMs: 60_000, ...options });
+  const intents = log;
   return {
     log,
     intents,
@@ -299,7 +299,7 @@ test("a long pause does not delay giving a call up to an operator", async (t) =>
   const pauses: { endsAtMs: number }[] = [];
   const postpone = books.intents.postpone.bind(books.intents);
   books.intents.postpone = async (of, intent, next) => {
-    pauses.push({ endsAtMs: books.intents.nowMs() + next.inMs });
+    pauses.push({ endsAtMs: books.intents.nowMs(account) + next.inMs });
     await postpone(of, intent, next);
   };
   // Without that limit, the first pause would be about half an hour.
@@ -449,7 +449,7 @@ test("UNKNOWN is published after the intent is stored as unknown, and retried un
     }
     return await books.log.append(of, entry);
   };
-  const log: EventLog = Object.assign(Object.create(books.log), { append });
+  const log = overridden(books.log, { append });
   reconcile(t, { ...books, log }, async () => {}, { onFailure: () => {} });
   await until(async () => (await books.snapshot()) !== undefined);
   assert.deepEqual(failures, ["the intent cannot be written", "the log cannot be written"]);

@@ -5,11 +5,11 @@
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { createSqliteLog, eventsRoom } from "../../src/events/sqlite/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { createSqliteIntents, intentsRoom } from "../../src/intents/sqlite/store.ts";
 import { openStoreThread } from "../../src/sqlite/store-thread.ts";
+import { kernelRoom } from "../../src/stores/sqlite/kernel.ts";
 import { payment } from "../events/entries.ts";
+import { createSqliteCalls } from "../intents/sqlite/rig.ts";
 import { openSeal } from "./open-seal.ts";
 import { seeded } from "./seeded.ts";
 
@@ -17,15 +17,13 @@ const [directory = "", round = "", seed = "", synchronous = "FULL"] = process.ar
 const random = seeded(Number(seed));
 const thread = await openStoreThread({
   directory,
-  rooms: { events: eventsRoom, intents: intentsRoom },
+  rooms: { kernel: kernelRoom },
   synchronous: synchronous as "FULL" | "OFF",
 });
-const log = createSqliteLog({
-  thread,
+const { ledger: log, store: intents } = createSqliteCalls(thread, {
   retentionMs: 86_400_000,
   keyringOf: () => ({ events: openSeal, deadLetters: openSeal }),
 });
-const intents = await createSqliteIntents({ thread, firstLookMs: 60_000, giveUpMs: 3_600_000 });
 /**
  * Prints a promise, after the number of bytes of the write-ahead log that are on the disk by now.
  */

@@ -5,14 +5,15 @@ import { existsSync, statSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
-import { createSqliteLog, eventsRoom } from "../../src/events/sqlite/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { createSqliteIntents, intentsRoom } from "../../src/intents/sqlite/store.ts";
 import { openStoreThread } from "../../src/sqlite/store-thread.ts";
 import { payment } from "../events/entries.ts";
 import { freshDirectory } from "./directories.ts";
 import { openSeal } from "./open-seal.ts";
 import { seeded } from "./seeded.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import { kernelRoom } from "../../src/stores/sqlite/kernel.ts";
+import { createSqliteCalls } from "../intents/sqlite/rig.ts";
 
 /** What a process promised before it was killed. */
 interface Promised {
@@ -115,14 +116,12 @@ async function check(
 ): Promise<string | undefined> {
   const thread = await openStoreThread({
     directory: path,
-    rooms: { events: eventsRoom, intents: intentsRoom },
+    rooms: { kernel: kernelRoom },
   });
-  const log = createSqliteLog({
-    thread,
+  const { ledger: log, store: intents } = createSqliteCalls(thread, {
     retentionMs: 86_400_000,
     keyringOf: () => ({ events: openSeal, deadLetters: openSeal }),
   });
-  const intents = await createSqliteIntents({ thread, firstLookMs: 60_000, giveUpMs: 3_600_000 });
   try {
     const found = await eventsBehind(log, lastCursor);
     const times = new Map<string, number>();
@@ -160,7 +159,7 @@ async function check(
 }
 
 async function eventsBehind(
-  log: ReturnType<typeof createSqliteLog>,
+  log: Ledger,
   cursor: string | undefined,
 ): Promise<{ externalId: string; cursor: string }[]> {
   const end = await log.append("shop", endMark());

@@ -3,7 +3,7 @@ import { describe, it } from "node:test";
 import { GatewayError } from "../../../src/errors.ts";
 import { currentEvent } from "../../../src/events/current.ts";
 import type { EventLog, Topic } from "../../../src/events/log.ts";
-import { createMemoryLog } from "../../../src/events/memory/log.ts";
+import { createMemoryLedger } from "../../../src/ledger/memory.ts";
 import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { eventLogModel } from "../../contracts/event-log-model.ts";
@@ -14,7 +14,7 @@ const day = 86_400_000;
 
 async function harness() {
   let ahead = 0;
-  const log = createMemoryLog({ retentionMs: 7 * day, now: () => Date.now() + ahead });
+  const log = createMemoryLedger({ retentionMs: 7 * day, now: () => Date.now() + ahead });
   return {
     log,
     peer: log,
@@ -34,7 +34,7 @@ describe("memory log", () => {
 
   function fixture({ maxEvents = 1_000 } = {}) {
     let now = Date.parse("2026-11-20T10:00:00Z");
-    const log = createMemoryLog({ retentionMs: 7 * day, maxEvents, now: () => now });
+    const log = createMemoryLedger({ retentionMs: 7 * day, maxEvents, now: () => now });
     return {
       log,
       pass(ms: number) {

@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { create, equals } from "@bufbuild/protobuf";
 import type { Entry } from "../../../src/events/log.ts";
-import type { RedisLogOptions } from "../../../src/events/redis/log.ts";
-import { OwnEvents } from "../../../src/events/redis/own-events.ts";
+import { RecentEvents } from "../../../src/ledger/recent-events.ts";
+import type { RedisLedgerOptions } from "../../../src/ledger/redis.ts";
 import { traceOf } from "../../../src/events/trace-of.ts";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentMethodSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
@@ -35,7 +35,7 @@ describe("an event that this process stored", { skip: withoutRedis, timeout: 60_
   it("is the same for readers here as in other processes, without being decrypted", async () => {
     const { events, deadLetters } = await deriveKeyring("shop", [new Secret("password")]);
     const opened = { here: 0, there: 0 };
-    const counting = (place: keyof typeof opened): Partial<RedisLogOptions> => ({
+    const counting = (place: keyof typeof opened): Partial<RedisLedgerOptions> => ({
       keyringOf: () => ({
         deadLetters,
         events: {
@@ -73,21 +73,20 @@ describe("the newest events of this process", () => {
   const bytes = Buffer.from("bytes");
   const of = (cursor: string) => create(EventSchema, { cursor });
 
-  it("are found by their cursor if bytes and facts equal the stored ones", () => {
-    const own = new OwnEvents();
+  it("are found by their cursor if the bytes equal the stored ones", () => {
+    const own = new RecentEvents();
     const event = of("a");
-    own.add({ event, bytes, facts: "facts" });
-    assert.equal(own.find("a", Buffer.from("bytes"), "facts"), event);
-    assert.equal(own.find("b", bytes, "facts"), undefined);
-    assert.equal(own.find("a", Buffer.from("other"), "facts"), undefined);
-    assert.equal(own.find("a", bytes, "others"), undefined);
+    own.add({ event, bytes });
+    assert.equal(own.find("a", Buffer.from("bytes")), event);
+    assert.equal(own.find("b", bytes), undefined);
+    assert.equal(own.find("a", Buffer.from("other")), undefined);
   });
 
   it("are kept up to 256", () => {
-    const own = new OwnEvents();
-    for (let n = 0; n < 1_000; n++) own.add({ event: of(`${n}`), bytes, facts: "" });
-    assert.equal(own.find("743", bytes, ""), undefined);
-    assert.ok(own.find("744", bytes, ""));
-    assert.ok(own.find("999", bytes, ""));
+    const own = new RecentEvents();
+    for (let n = 0; n < 1_000; n++) own.add({ event: of(`${n}`), bytes });
+    assert.equal(own.find("743", bytes), undefined);
+    assert.ok(own.find("744", bytes));
+    assert.ok(own.find("999", bytes));
   });
 });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import type { Entry } from "../../../src/events/log.ts";
-import type { RedisLogOptions } from "../../../src/events/redis/log.ts";
-import { type Event, EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
+import type { RedisLedgerOptions } from "../../../src/ledger/redis.ts";
+import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentMethodSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
@@ -43,7 +43,7 @@ const letter = (id: string) => ({
   receivedAtMs: 1_700_000_000_000,
 });
 
-type KeyringOf = RedisLogOptions["keyringOf"];
+type KeyringOf = RedisLedgerOptions["keyringOf"];
 
 async function keyringOf(...passwords: string[]): Promise<KeyringOf> {
   const secrets = passwords.map((password) => new Secret(password));
@@ -67,7 +67,7 @@ describe("secrets that are encrypted in Redis", { skip: withoutRedis, timeout: 6
     const one: Replica = await replica(server.url, {
       prefix,
       keyringOf: keys,
-      observer: { onLocked: ({ account, what }) => locked.push(`${account} ${what}`) },
+      onLocked: ({ account, what }) => locked.push(`${account} ${what}`),
     });
     t.after(() => one.close());
     return { log: one.log, locked };
@@ -153,26 +153,6 @@ describe("secrets that are encrypted in Redis", { skip: withoutRedis, timeout: 6
     assert.deepEqual(dropped.locked, ["shop event", "shop event", "shop dead_letter"]);
     // The replica with the old password reads the new replica's event without its secrets, too.
     assert.deepEqual(await told(before), [token, undefined]);
-  });
-
-  it("do not prevent reading what was stored before encryption was introduced", async (t) => {
-    const { log, locked } = await logWith(t, await keyringOf("password"), "earlier");
-    await log.append("shop", paid({}));
-    const keys = accountKeys("earlier", "shop");
-    const { event } = paid({ externalId: "order-0" });
-    const bytes = Buffer.from(toBinary(EventSchema, event)).toString("latin1");
-    assert.doesNotMatch(bytes, /[\x80-\xff]/, "fit for a command line");
-    await server.command("XADD", keys.events, "9999999999999-1", "p", "0-0", "e", bytes);
-    await server.command("HSET", keys.log, "tail", "9999999999999-1");
-    const events = await reader(log, "earliest");
-    await events.sees(2);
-    await events.stop();
-    assert.deepEqual(events.seen.map(tokenOf), [token, token]);
-    const text = JSON.stringify(letter("l-0"));
-    await server.command("HSET", keys.deadLetters, "l-0", text);
-    await server.command("ZADD", keys.deadLetterOrder, 1, "l-0");
-    assert.deepEqual(await lettersOf(log, "shop"), [letter("l-0")]);
-    assert.deepEqual(locked, []);
   });
 
   it("free their whole accounted size when their dead letters are removed", async (t) => {

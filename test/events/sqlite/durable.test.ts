@@ -62,7 +62,7 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   await log.append("shop", payment({ operation: "confirm" }));
   await log.addDeadLetter("shop", letter("l-1"));
   ahead = 7 * day + 1_000;
-  const sweep = () => thread.run("events", "sweep", [Date.now() + ahead, 7 * day]);
+  const sweep = () => thread.run("kernel", "sweep", [Date.now() + ahead, 7 * day]);
   assert.equal(await sweep(), false);
   assert.deepEqual(await log.history("shop", EventKind.PAYMENT, "order-1", 10), []);
   await assert.rejects(log.read("shop", everything, old.event?.cursor ?? "", { signal }), {
@@ -97,9 +97,11 @@ it("keeps the newest unfinished operations, up to its bound", { timeout }, async
   const database = new DatabaseSync(join(path, "gateway.sqlite"));
   database.exec(`
     WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ${maxUnfinished})
-    INSERT INTO unfinished (account, member, since_ms)
-    SELECT (SELECT id FROM accounts), json_array(1, 'order-' || i, 'p', 'payment'), ${Date.now()}
-    FROM n`);
+    INSERT INTO members (account, name, member, score)
+    SELECT (SELECT id FROM accounts), 'unfinished', json_array(1, 'order-' || i, 'p', 'payment'),
+      ${Date.now() - 2 * maxUnfinished} + i
+    FROM n;
+    UPDATE members SET score = ${Date.now() - 3 * maxUnfinished} WHERE member LIKE '%oldest%'`);
   database.close();
   const { log, close } = await openLog(path);
   t.after(close);

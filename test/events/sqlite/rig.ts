@@ -1,10 +1,7 @@
 import { after } from "node:test";
 import type { EventLog } from "../../../src/events/log.ts";
-import {
-  createSqliteLog,
-  eventsRoom,
-  type SqliteLogOptions,
-} from "../../../src/events/sqlite/log.ts";
+import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
+import { kernelRoom } from "../../../src/stores/sqlite/kernel.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { openStoreThread, type StoreThreadOptions } from "../../../src/sqlite/store-thread.ts";
@@ -17,10 +14,10 @@ const keyring = await deriveKeyring("shop", [new Secret("password")]);
 /** A log in this directory, as a process opens it. */
 export async function openLog(
   directory: string,
-  options: Partial<SqliteLogOptions & StoreThreadOptions> = {},
+  options: Partial<SqliteLedgerOptions & StoreThreadOptions> = {},
 ) {
-  const thread = await openStoreThread({ directory, rooms: { events: eventsRoom }, ...options });
-  const log = createSqliteLog({
+  const thread = await openStoreThread({ directory, rooms: { kernel: kernelRoom }, ...options });
+  const log = createSqliteLedger({
     thread,
     retentionMs: 7 * day,
     keyringOf: () => keyring,
@@ -48,7 +45,7 @@ export async function sqliteHarness(): Promise<EventLogHarness> {
   const { thread } = await shared;
   const prefix = `${++harnesses}-`;
   let ahead = 0;
-  const log = createSqliteLog({
+  const log = createSqliteLedger({
     thread,
     retentionMs: 7 * day,
     keyringOf: () => keyring,
@@ -69,7 +66,7 @@ async function openShared() {
   const directory = freshDirectory();
   const thread = await openStoreThread({
     directory: directory.path,
-    rooms: { events: eventsRoom },
+    rooms: { kernel: kernelRoom },
   });
   return { thread, directory };
 }

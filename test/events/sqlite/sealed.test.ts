@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { it, type TestContext } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import type { Entry } from "../../../src/events/log.ts";
-import type { SqliteLogOptions } from "../../../src/events/sqlite/log.ts";
+import type { SqliteLedgerOptions as SqliteLogOptions } from "../../../src/ledger/sqlite.ts";
 import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentMethodSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { after, before, describe } from "node:test";
-import { createRedisIntents } from "../../../src/intents/redis/store.ts";
 import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { type RedisCluster, startCluster } from "../../redis/cluster.ts";
 import { withoutRedis } from "../../redis/server.ts";
+import { createRedisCalls } from "./rig.ts";
 import { until } from "../../until.ts";
 
 describe("on a Redis cluster", { skip: withoutRedis }, () => {
@@ -24,8 +24,8 @@ describe("on a Redis cluster", { skip: withoutRedis }, () => {
   testIntentStore("Redis cluster", async (given) => {
     const prefix = randomUUID();
     // A long time-out: a busy machine must not fail the contract tests.
-    const about = { client: redis.client, prefix, answerMs: 20_000 };
-    const make = () => createRedisIntents({ ...given, ...about });
+    const about = { redis, prefix, answerMs: 20_000 };
+    const make = () => createRedisCalls({ ...given, ...about });
     return [make(), make()];
   });
 });

@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { createRedisIntents } from "../../../src/intents/redis/store.ts";
 import type { NewIntent } from "../../../src/intents/store.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { withoutRedis } from "../../redis/server.ts";
+import { createRedisCalls } from "./rig.ts";
 import { until } from "../../until.ts";
 
 const account = "shop";
@@ -24,10 +24,10 @@ async function rig(t: TestContext, minReplicas: number) {
     const writer = createWriter({ redis, minReplicas });
     if (minReplicas > 0) {
       // The writer's own connection may still be opening: wait until it works.
-      const probe = { ...options, client: redis.client, prefix: randomUUID(), writer };
-      await until(async () => !!(await createRedisIntents(probe).begin(account, call({ key }))));
+      const probe = { ...options, redis, prefix: randomUUID(), writer };
+      await until(async () => !!(await createRedisCalls(probe).begin(account, call({ key }))));
     }
-    const store = createRedisIntents({ ...options, client: redis.client, prefix: "p", writer });
+    const store = createRedisCalls({ ...options, redis, prefix: "p", writer });
     t.after(async () => {
       await store.close();
       await redis.close();

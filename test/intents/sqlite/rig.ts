@@ -1,22 +1,42 @@
-import { createSqliteIntents, intentsRoom } from "../../../src/intents/sqlite/store.ts";
 import type { IntentStoreOptions } from "../../../src/intents/store.ts";
-import { openStoreThread } from "../../../src/sqlite/store-thread.ts";
+import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
+import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
+import { deriveKeyring } from "../../../src/secrets/keyring.ts";
+import { Secret } from "../../../src/secrets/secret.ts";
+import { openStoreThread, type StoreThread } from "../../../src/sqlite/store-thread.ts";
+import { kernelRoom } from "../../../src/stores/sqlite/kernel.ts";
+
+const keyring = await deriveKeyring("default", [new Secret("password")]);
+
+export type SqliteCallsOptions = Partial<
+  IntentStoreOptions & Pick<SqliteLedgerOptions, "now" | "keyringOf" | "retentionMs">
+>;
+
+/** The calls of a process whose ledger this thread has, as a gateway opens them. */
+export function createSqliteCalls(thread: StoreThread, options: SqliteCallsOptions = {}) {
+  const given = {
+    ...{ firstLookMs: 60_000, giveUpMs: 3_600_000, retentionMs: 7 * 86_400_000 },
+    ...{ keyringOf: () => keyring, ...options },
+  };
+  const ledger = createSqliteLedger({ ...given, thread });
+  const store = new CallsWithFallback({
+    ...{ ...given, ledger, isAway: () => true, readsGoOn: true, answerMs: 10_000 },
+  });
+  return { store, ledger };
+}
 
 /** A store in this directory, as a process opens it. */
-export async function openIntents(
-  directory: string,
-  options: Partial<IntentStoreOptions & { now: () => number }> = {},
-) {
-  const thread = await openStoreThread({ directory, rooms: { intents: intentsRoom } });
-  const store = await createSqliteIntents({
-    ...{ thread, firstLookMs: 60_000, giveUpMs: 3_600_000 },
-    ...options,
-  });
+export async function openIntents(directory: string, options: SqliteCallsOptions = {}) {
+  const thread = await openStoreThread({ directory, rooms: { kernel: kernelRoom } });
+  const { store, ledger } = createSqliteCalls(thread, options);
+  await ledger.endLeases("default");
   return {
     store,
+    ledger,
     thread,
     async close() {
       await store.close();
+      await ledger.close();
       await thread.close();
     },
   };

@@ -1,18 +1,16 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { IntentRow, KeyRow } from "../../../src/intents/sqlite/rows.ts";
-import {
-  createSqliteIntents,
-  type SqliteIntentsOptions,
-} from "../../../src/intents/sqlite/store.ts";
+import { CallOutcome, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Begun, Intent, NewIntent } from "../../../src/intents/store.ts";
+import { databaseFile } from "../../../src/sqlite/directory.ts";
 import type { StoreThread } from "../../../src/sqlite/store-thread.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { freshDirectory } from "../../sqlite/directories.ts";
-import { openIntents } from "./rig.ts";
+import { createSqliteCalls, openIntents } from "./rig.ts";
 
 testIntentStore("sqlite", async (options) => {
   const directory = freshDirectory();
@@ -144,9 +142,11 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     ahead = 30 * 86_400_000;
     const { store, thread, close } = await openIntents(path, { now });
     t.after(close);
-    for (const what of ["intents", "subjects", "keys"]) {
-      const rows = await thread.run<Record<string, unknown[]>>("intents", "load", [what, 0, 10]);
-      assert.deepEqual(rows[what], [], what);
+    while (await thread.run("kernel", "sweep", [now(), 7 * 86_400_000]));
+    for (const table of ["records", "attachments", "flags"]) {
+      const database = new DatabaseSync(join(path, databaseFile), { readOnly: true });
+      assert.deepEqual(database.prepare(`SELECT * FROM ${table}`).all(), [], table);
+      database.close();
     }
     started(await store.begin(account, keyed("key-1")));
   });
@@ -155,30 +155,27 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
   async function onFullDisk(
     t: TestContext,
     path: string,
-    about: Partial<SqliteIntentsOptions> = {},
   ) {
-    const { thread, close, store } = await openIntents(path);
-    await store.close();
+    const { thread, close } = await openIntents(path);
     t.after(close);
     const disk = { full: false, refused: 0 };
     const failing: StoreThread = {
       trouble: undefined,
       close: () => thread.close(),
       run(room, operation, args, map) {
-        if (disk.full) disk.refused++;
-        return thread.run(room, disk.full ? "none" : operation, args, map);
+        const isRefused = disk.full && operation === "commit";
+        if (isRefused) disk.refused++;
+        return thread.run(room, isRefused ? "none" : operation, args, map);
       },
     };
-    const intents = await createSqliteIntents({
-      ...{ thread: failing, firstLookMs: 60_000, giveUpMs: 3_600_000, ...about },
-    });
+    const { store: intents, ledger } = createSqliteCalls(failing);
     t.after(() => intents.close());
-    return { disk, intents, thread };
+    return { disk, intents, ledger, thread };
   }
 
   it("refuses calls with a key while the disk is full, permits others, and writes these later", async (t) => {
     const path = directory(t);
-    const { disk, intents, thread } = await onFullDisk(t, path);
+    const { disk, intents, ledger } = await onFullDisk(t, path);
     const first = started(await intents.begin(account, keyed("key-1")));
     disk.full = true;
     await assert.rejects(intents.begin(account, keyed("key-2")), { code: "UNAVAILABLE" });
@@ -190,61 +187,54 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const { refused } = disk;
     while (disk.refused < refused + 2) await delay(20);
     disk.full = false;
-    const stored = async () => {
-      const load = (what: string) =>
-        thread.run<{ intents: IntentRow[]; keys: KeyRow[] }>("intents", "load", [what, 0, 10]);
-      const [{ intents: calls }, { keys }] = await Promise.all([load("intents"), load("keys")]);
-      const states = calls.map(({ kept }) => kept?.intent.state);
-      return JSON.stringify([states, keys.map(({ digest, kept }) => [digest, kept?.outcome])]);
-    };
-    const answer = new Uint8Array(Buffer.from("answer"));
-    const expected = JSON.stringify([["unknown"], [["key-1", answer]]]);
-    while ((await stored()) !== expected) await delay(20);
+    const states = async (externalId: string) =>
+      (await ledger.open(account, EventKind.PAYMENT, externalId)).map(({ state }) => state);
+    while ((await states("keyless"))[0] !== "unknown") await delay(20);
+    while ((await states("key-1")).length > 0) await delay(20);
+    const answer = Buffer.from("answer");
+    assert.deepEqual(await ledger.begin(account, keyed("key-1")), { kind: "keyAnswered", answer });
     started(await intents.begin(account, keyed("key-2")));
   });
 
   it("writes what waits for the disk when it is closed", async (t) => {
     const path = directory(t);
-    const { disk, intents, thread } = await onFullDisk(t, path);
+    const { disk, intents, ledger } = await onFullDisk(t, path);
     disk.full = true;
     const keyless = started(await intents.begin(account, given()));
     disk.full = false;
     await intents.close();
-    const { intents: calls } = await thread.run<{ intents: IntentRow[] }>("intents", "load", [
-      ...["intents", 0, 10],
-    ]);
+    const calls = await ledger.open(account, EventKind.PAYMENT, "order");
     assert.deepEqual(
       calls.map(({ id }) => id),
       [keyless.id],
     );
   });
 
-  it("keeps a call as unknown on the disk until its late ending is published", async (t) => {
-    const told: string[] = [];
-    const rig = await onFullDisk(t, directory(t), {
-      async onLateEnding(_, { externalId }, { state }) {
-        // The log is on the same disk.
-        if (rig.disk.full) throw new Error("disk is full");
-        told.push(`${externalId} ${state}`);
-      },
-    });
-    const { intents, thread } = rig;
-    const stored = async () => {
-      const rows = await thread.run<{ intents: IntentRow[] }>("intents", "load", [
-        ...["intents", 0, 10],
-      ]);
-      return rows.intents.map(({ kept }) => kept?.intent.externalId);
-    };
-    const inTime = started(await intents.begin(account, given({ externalId: "in time" })));
-    await intents.end(account, inTime, { state: "closed", key: "free" });
+  it("bars a call by one that an earlier process left open, while the disk is full", async (t) => {
+    const path = directory(t);
+    const { store, close } = await openIntents(path);
+    const left = started(await store.begin(account, given()));
+    await store.end(account, left, { state: "unknown" });
+    await close();
+    const { disk, intents } = await onFullDisk(t, path);
+    disk.full = true;
+    assert.equal((await intents.begin(account, given())).kind, "inFlight");
+    started(await intents.begin(account, given({ externalId: "another" })));
+  });
+
+  it("publishes the late ending of a call that was stored as unknown, with the ending", async (t) => {
+    const { disk, intents, ledger } = await onFullDisk(t, directory(t));
+    const stored = () => ledger.open(account, EventKind.PAYMENT, "late");
+    const told = async () =>
+      (await ledger.history(account, EventKind.PAYMENT, "late", 10)).map((event) => event.callOutcome);
     const late = started(await intents.begin(account, given({ externalId: "late" })));
     await intents.end(account, late, { state: "unknown" });
-    rig.disk.full = true;
+    disk.full = true;
     await intents.end(account, late, { state: "closed", key: "free" });
     assert.deepEqual(await intents.open(account, EventKind.PAYMENT, "late"), []);
-    assert.deepEqual([await stored(), told], [["late"], []]);
-    rig.disk.full = false;
+    assert.deepEqual([(await stored()).length, await told()], [1, []]);
+    disk.full = false;
     while ((await stored()).length > 0) await delay(20);
-    assert.deepEqual(told, ["late closed"]);
+    assert.deepEqual(await told(), [CallOutcome.NOT_DONE]);
   });
 });

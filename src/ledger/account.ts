@@ -1,0 +1,247 @@
+import { GatewayError } from "../errors.ts";
+import { assertReadable, type Bounds } from "../events/cursor.ts";
+import { type Follower, Hub } from "../events/hub.ts";
+import type { Cursor, Topic } from "../events/log.ts";
+import type { Page, StoredLog } from "../events/tail.ts";
+import { isAbout } from "../events/topics.ts";
+import { rememberTrace } from "../events/trace-of.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { isKind } from "../model/kinds.ts";
+import { activeSpan } from "../telemetry/tracing/active-span.ts";
+import {
+  type AccountKernel,
+  type Commit,
+  type Committed,
+  filledIn,
+  type Listener,
+  type Read,
+  type RecordChange,
+  type Row,
+} from "../stores/kernel.ts";
+import { Change, Draft, type EventChange } from "./change.ts";
+import { isBlank, recordKey } from "./record.ts";
+import { RecentEvents } from "./recent-events.ts";
+import { RecordCache } from "./record-cache.ts";
+
+/** Encodes events for a store, and decodes them. */
+export interface EventCodec {
+  write(event: Event, trace: string | undefined): Uint8Array;
+  read(bytes: Uint8Array): Event;
+}
+
+/** A committed step. */
+export interface Done<T> {
+  readonly result: T;
+  /** The events that it appended, with their cursors. */
+  readonly events: readonly Event[];
+  /** The records as they are now. */
+  readonly values: ReadonlyMap<string, unknown>;
+}
+
+/** One account's ledger in this process: decides steps on its records, and reads its log. */
+export class LedgerAccount implements StoredLog {
+  readonly kernel: AccountKernel;
+  readonly #codec: EventCodec;
+  readonly #tokens: () => string;
+  readonly #cache = new RecordCache();
+  readonly #recent = new RecentEvents();
+  /** Events whose commit is under way, by their bytes: the store may show them before it answers. */
+  readonly #underWay = new Map<Uint8Array, Event>();
+  /** The last step of each record that has one under way. */
+  readonly #steps = new Map<string, Promise<unknown>>();
+  readonly #hub = new Hub();
+  #watching: Promise<() => void> | undefined;
+
+  constructor(kernel: AccountKernel, codec: EventCodec, tokens: () => string) {
+    this.kernel = kernel;
+    this.#codec = codec;
+    this.#tokens = tokens;
+  }
+
+  /**
+   * Decides a step on these records and commits it. It supposes that a record is as this process left
+   * it, or new; if not, it decides again on what the store has. Steps on one record wait for each
+   * other.
+   * @throws GatewayError UNAVAILABLE when the store is out of reach: the step may have happened
+   */
+  transact<T>(keys: readonly string[], decide: (change: Change) => T): Promise<Done<T>> {
+    const before = keys.flatMap((key) => this.#steps.get(key) ?? []);
+    const step =
+      before.length === 0
+        ? this.#transact(keys, decide)
+        : Promise.allSettled(before).then(() => this.#transact(keys, decide));
+    for (const key of keys) this.#steps.set(key, step);
+    const over = () => {
+      for (const key of keys) if (this.#steps.get(key) === step) this.#steps.delete(key);
+    };
+    step.then(over, over);
+    return step;
+  }
+
+  async #transact<T>(keys: readonly string[], decide: (change: Change) => T): Promise<Done<T>> {
+    for (let tries = 0; tries < maxTries; tries++) {
+      const drafts = keys.map((key) => {
+        const { text, flags } = this.#cache.get(key);
+        return new Draft(key, text === "" ? undefined : JSON.parse(text), flags);
+      });
+      const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts);
+      const result = decide(change);
+      const commit = this.#commitOf(change);
+      const committed = await this.#commit(change, commit, keys);
+      if (committed.kind === "conflict") {
+        for (const found of committed.records) this.#cache.found(found);
+      } else if (committed.kind === "committed") {
+        const { texts, events } = this.#done(change, commit, committed);
+        const values = new Map(
+          keys.map((key) => {
+            const text = texts.get(key) ?? this.#cache.get(key).text;
+            return [key, text === "" ? undefined : JSON.parse(text)] as const;
+          }),
+        );
+        return { result, events, values };
+      } else throw outOfTime();
+    }
+    throw outOfTime();
+  }
+
+  async #commit(change: Change, commit: Commit, keys: readonly string[]): Promise<Committed> {
+    for (const [n, { bytes }] of commit.events.entries()) {
+      const event = change.events[n]?.event;
+      if (event) this.#underWay.set(bytes, event);
+    }
+    try {
+      return await this.kernel.commit(commit);
+    } catch (error) {
+      // It may have happened.
+      for (const key of keys) this.#cache.forget(key);
+      throw error;
+    } finally {
+      for (const { bytes } of commit.events) this.#underWay.delete(bytes);
+    }
+  }
+
+  #commitOf(change: Change): Commit {
+    const bytesOf = new Map<EventChange, Uint8Array>();
+    for (const one of change.events) bytesOf.set(one, this.#codec.write(one.event, one.trace));
+    const records = [...change.drafts].map((draft): RecordChange => {
+      const { text: before, version } = this.#cache.get(draft.key);
+      const text = isBlank(draft.value) ? "" : JSON.stringify(draft.value);
+      const attachments = new Map<string, Uint8Array | undefined>();
+      for (const [name, part] of draft.attachments) {
+        attachments.set(name, part && (part instanceof Uint8Array ? part : bytesOf.get(part)));
+      }
+      return {
+        ...{ key: draft.key, was: version, expected: draft.expected, attachments },
+        ...{ flags: draft.flags, keepMs: draft.keepMs, isPinned: draft.isPinned },
+        ...(text !== before && { text }),
+      };
+    });
+    const events = [...bytesOf].map(([{ topic }, bytes]) => ({ topic, bytes }));
+    const { token, indexes, notBeforeMs } = change;
+    return { token, records, events, indexes, ...(notBeforeMs !== undefined && { notBeforeMs }) };
+  }
+
+  #done(
+    change: Change,
+    commit: Commit,
+    { cursors, nowMs }: Extract<Committed, { kind: "committed" }>,
+  ): { texts: Map<string, string>; events: Event[] } {
+    const places = cursors.map((cursor) => cursor.slice(0, placeLength));
+    const texts = new Map<string, string>();
+    for (const { key, text, flags } of commit.records) {
+      if (text === undefined) continue;
+      const filled = filledIn(text, commit.token, places, nowMs);
+      texts.set(key, filled);
+      this.#cache.wrote(key, filled === "" ? "" : commit.token, filled, flags);
+    }
+    const events = change.events.map(({ event, trace }, n) => {
+      event.cursor = cursors[n] ?? "";
+      rememberTrace(event, trace);
+      const bytes = commit.events[n]?.bytes;
+      if (bytes) this.#recent.add({ event, bytes });
+      return event;
+    });
+    return { texts, events };
+  }
+
+  /** Records as the store has them. */
+  async read(keys: readonly string[], options?: { readonly shown?: boolean }): Promise<Read> {
+    return this.kernel.read(keys, options);
+  }
+
+  eventOf({ cursor, bytes }: Row): Event {
+    const own = this.#underWay.get(bytes) ?? this.#recent.find(cursor, bytes);
+    if (own) {
+      own.cursor = cursor;
+      return own;
+    }
+    const event = this.#codec.read(bytes);
+    event.cursor = cursor;
+    return event;
+  }
+
+  async follow(topic: Topic, follower: Follower): Promise<() => void> {
+    const detach = this.#hub.follow(topic, follower);
+    // The watch serves all followers, so it must not run in the span of the first one.
+    this.#watching ??= activeSpan.exit(() => this.kernel.watch(this.#listener()));
+    try {
+      await this.#watching;
+    } catch (error) {
+      this.#watching = undefined;
+      detach();
+      throw error;
+    }
+    return () => {
+      detach();
+      if (this.#hub.size === 0) this.#unwatch();
+    };
+  }
+
+  bounds(): Promise<Bounds> {
+    return this.kernel.bounds();
+  }
+
+  async page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page> {
+    const of = "externalId" in topic ? recordKey(topic.kind, topic.externalId) : undefined;
+    const { rows, upTo, bounds } = await this.kernel.page(of, after, limit);
+    if (after !== undefined) assertReadable(after, bounds);
+    const events = rows.map((row) => this.eventOf(row));
+    return { events: of ? events : events.filter((event) => isAbout(topic, event)), upTo, bounds };
+  }
+
+  close(error: Error): void {
+    this.#unwatch();
+    this.#hub.fail(error);
+  }
+
+  #listener(): Listener {
+    return {
+      row: (row) => {
+        const event = this.eventOf(row);
+        if (isKind(event.kind)) this.#hub.publish(event);
+      },
+      fail: (error) => {
+        this.#watching = undefined;
+        this.#hub.fail(error);
+      },
+    };
+  }
+
+  #unwatch(): void {
+    const watching = this.#watching;
+    this.#watching = undefined;
+    void watching?.then((end) => end());
+  }
+}
+
+const placeLength = 18;
+
+/** Conflicts come from other processes, which all make progress: so many in a row mean a fault. */
+const maxTries = 100;
+
+function outOfTime(): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the store's records change too fast: try again", {
+    reason: "STORE_UNAVAILABLE",
+    retryAfterMs: 1_000,
+  });
+}

@@ -1,0 +1,78 @@
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type { IndexChange } from "../stores/kernel.ts";
+
+/**
+ * A step on its way: the records that it decides on, and what it changes. Decisions change the
+ * records in place and note the rest here. They do no I/O and have no clock: the store's clock, as
+ * last received, is `nowMs`.
+ */
+export class Change {
+  readonly token: string;
+  readonly nowMs: number;
+  readonly events: EventChange[] = [];
+  readonly indexes: IndexChange[] = [];
+  readonly #drafts: ReadonlyMap<string, Draft>;
+  notBeforeMs: number | undefined;
+
+  constructor(token: string, nowMs: number, drafts: readonly Draft[]) {
+    this.token = token;
+    this.nowMs = nowMs;
+    this.#drafts = new Map(drafts.map((draft) => [draft.key, draft]));
+  }
+
+  draft(key: string): Draft {
+    const draft = this.#drafts.get(key);
+    if (!draft) throw new Error(`the step does not have the record ${key}`);
+    return draft;
+  }
+
+  get drafts(): Iterable<Draft> {
+    return this.#drafts.values();
+  }
+
+  /** Appends an event. @returns what stands for its place in a record */
+  append(topic: string, event: Event, trace: string | undefined): { place: string; event: EventChange } {
+    const change: EventChange = { topic, event, trace };
+    const place = `${this.token}:${this.events.length}`;
+    this.events.push(change);
+    return { place, event: change };
+  }
+
+  /** Stands for the store's clock, in milliseconds, in a record. */
+  get now(): string {
+    return `${this.token}:now`;
+  }
+}
+
+export interface EventChange {
+  readonly topic: string;
+  readonly event: Event;
+  readonly trace: string | undefined;
+}
+
+/** A record that a step may change. */
+export class Draft {
+  readonly key: string;
+  /** The record as parsed from its text; undefined if there is none. */
+  value: unknown;
+  isPinned = false;
+  keepMs = 0;
+  readonly attachments = new Map<string, EventChange | Uint8Array | undefined>();
+  readonly flags = new Map<string, string>();
+  /** The flags that the step has asked for, with the values that it got. */
+  readonly expected = new Map<string, string>();
+  readonly #known: ReadonlyMap<string, string>;
+
+  constructor(key: string, value: unknown, known: ReadonlyMap<string, string>) {
+    this.key = key;
+    this.value = value;
+    this.#known = known;
+  }
+
+  /** The value of a flag; empty if it is not set. The step is decided anew if that is wrong. */
+  flag(name: string): string {
+    const value = this.#known.get(name) ?? "";
+    this.expected.set(name, value);
+    return value;
+  }
+}

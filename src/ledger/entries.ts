@@ -1,0 +1,140 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { foldIn, type Kept, noteWords, readFacts, storedFact, takeHold, withHold } from "../events/facts.ts";
+import type { Entry, Facts } from "../events/log.ts";
+import { merge } from "../events/merge.ts";
+import { setStateAfter } from "../events/payment-state.ts";
+import { maxUnfinished, memberOf } from "../events/unfinished.ts";
+import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { Change, Draft } from "./change.ts";
+import { newRecord, type PaymentRecord } from "./record.ts";
+
+export interface Ages {
+  /** How long events are kept and repeats are recognised, in milliseconds. */
+  readonly retentionMs: number;
+}
+
+export interface Added {
+  readonly outcome: "stored" | "duplicate";
+  readonly event?: Event;
+  readonly conflict: boolean;
+}
+
+/**
+ * Adds what became known of a payment or payout to its record: an event, unless it repeats what is
+ * known, and the state of its operation.
+ */
+export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages): Added {
+  const { nowMs } = change;
+  const record = recordOf(draft, nowMs, ages);
+  const fact = storedFact(entry, 0);
+  fact[8] = change.now;
+  const [key] = fact;
+  const known = record.states.find((state) => state.key === key);
+  const { replaces, late, conflict } = merge(known, entry);
+  const kept: Kept = record;
+  const changesHold = takeHold(kept, fact, entry.call);
+  const seen = seenOf(draft, entry, nowMs, ages);
+  const isCallback = entry.source === EventSource.CALLBACK;
+  const isRepeat = isCallback
+    ? seen.identity === "c" || seen.body !== ""
+    : late || seen.identity !== "";
+  if (isRepeat && !changesHold) return { outcome: "duplicate", conflict: false };
+
+  record.changes++;
+  // A copy, since the writer keeps its own event; all readers share this one.
+  const event: Event = { ...entry.event, receivedAt: timestampFromMs(nowMs) };
+  const { place, event: added } = change.append(draft.key, event, entry.trace);
+  record.last = place;
+  record.lastMs = nowMs;
+  if (replaces) {
+    const { operationId, rank, status } = entry;
+    const state = known ?? { n: record.changes, key, since: place, operationId, rank, status, place };
+    Object.assign(state, { operationId, rank, status, place });
+    if (!known) record.states.push(state);
+    draft.attachments.set(`e${state.n}`, added);
+    for (const gone of foldIn(kept, fact)) {
+      const at = record.states.findIndex((state) => state.key === gone);
+      const [state] = at < 0 ? [] : record.states.splice(at, 1);
+      if (state) draft.attachments.set(`e${state.n}`, undefined);
+      record.folded++;
+    }
+    noteUnfinished(change, entry);
+  } else noteWords(kept, fact);
+  setStateAfter(event, factsOf(record));
+  remember(draft, entry, seen, nowMs);
+  return { outcome: "stored", event, conflict };
+}
+
+/** Notes that a call is about to make a payment with `confirm: false`, or that it made none. */
+export function noteHold(change: Change, draft: Draft, call: string, isHolding: boolean, ages: Ages) {
+  const record = recordOf(draft, change.nowMs, ages);
+  record.holds = withHold(record.holds, call, isHolding);
+  record.changes++;
+}
+
+export function factsOf({ facts, holds, folded }: PaymentRecord): Facts {
+  return readFacts(facts, { held: holds.length > 0, folded });
+}
+
+/** The draft's record. What is known of operations is forgotten two retentions after the last event. */
+export function recordOf(draft: Draft, nowMs: number, ages: Ages): PaymentRecord {
+  draft.value ??= newRecord();
+  const record = draft.value as PaymentRecord;
+  if (isForgotten(record, nowMs, ages)) {
+    for (const { n } of record.states) draft.attachments.set(`e${n}`, undefined);
+    Object.assign(record, { facts: [], states: [], holds: [], folded: 0, last: "", lastMs: 0 });
+  }
+  return record;
+}
+
+export function isForgotten(
+  { lastMs }: PaymentRecord,
+  nowMs: number,
+  { retentionMs }: Ages,
+): boolean {
+  return lastMs > 0 && lastMs < nowMs - 2 * retentionMs;
+}
+
+/**
+ * Who told of the entry before: `c` a callback, `o` the service's answer, empty nobody. A callback
+ * repeats an earlier callback with the same body or the same identity. A response or a
+ * reconciliation repeats any earlier entry with the same identity.
+ */
+function seenOf(draft: Draft, { identity, digest }: Entry, nowMs: number, { retentionMs }: Ages) {
+  const teller = (name: string) => {
+    const [of = "", atMs] = draft.flag(name).split(" ");
+    return Number(atMs) >= nowMs - retentionMs ? of : "";
+  };
+  return {
+    identity: teller(`i${shortened(identity)}`),
+    body: digest === undefined ? "" : teller(`b${shortened(digest)}`),
+  };
+}
+
+function remember(
+  draft: Draft,
+  { source, identity, digest }: Entry,
+  seen: ReturnType<typeof seenOf>,
+  nowMs: number,
+): void {
+  if (source === EventSource.CALLBACK) {
+    draft.flags.set(`i${shortened(identity)}`, `c ${nowMs}`);
+    if (digest !== undefined) draft.flags.set(`b${shortened(digest)}`, `c ${nowMs}`);
+  } else if (seen.identity === "") {
+    draft.flags.set(`i${shortened(identity)}`, `o ${nowMs}`);
+  }
+}
+
+/** 96 bits tell the entries of one external_id apart. */
+function shortened(digest: string): string {
+  return digest.slice(0, 16);
+}
+
+function noteUnfinished(change: Change, entry: Entry): void {
+  const member = memberOf(entry);
+  if (member === undefined) return;
+  const score = entry.rank === 2 ? undefined : change.nowMs;
+  change.indexes.push({ index: unfinishedIndex, member, score, onlyNew: true, max: maxUnfinished });
+}
+
+export const unfinishedIndex = "unfinished";

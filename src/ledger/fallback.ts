@@ -1,0 +1,234 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { UnderWayByName } from "../collections/under-way.ts";
+import { Outbox } from "../intents/outbox.ts";
+import type {
+  Begun,
+  Ending,
+  Intent,
+  IntentStats,
+  IntentStore,
+  NewIntent,
+  NextLook,
+  Pending,
+  Subject,
+  Unsettled,
+} from "../intents/store.ts";
+import type { Kind } from "../model/kinds.ts";
+import { StoreUnavailable } from "../redis/ask.ts";
+import { within } from "../redis/deadline.ts";
+import type { CallOptions } from "./calls.ts";
+import type { Ledger } from "./ledger.ts";
+import { ProcessCalls } from "./process-calls.ts";
+
+export interface FallbackOptions extends CallOptions {
+  readonly ledger: Ledger;
+  /** Whether a call without a key may go on without the store after this error. */
+  readonly isAway: (error: unknown) => boolean;
+  /** The error for callers, of an error of the store. Default: the error itself. */
+  readonly unavailable?: (error: unknown) => unknown;
+  /**
+   * The store can be read while it takes no writes: a call that goes on without it is still barred
+   * by the open calls in it. Default: it cannot.
+   */
+  readonly readsGoOn?: boolean;
+  /** Called when calls that move money notice that the store is away (`alone`) or back (`shared`). */
+  readonly onStateChange?: (state: "shared" | "alone", cause?: unknown) => void;
+  /** Longest that the store may take to answer, in milliseconds. */
+  readonly answerMs: number;
+}
+
+/**
+ * The calls of a ledger whose store may be away. Meanwhile calls without an `Idempotency-Key` go on:
+ * they, and the locks between them, are kept in this process by the same functions, and are adopted
+ * by the store as soon as it is back. While the store is merely silent no call goes on: it may hold
+ * the lock of a call that is open at another replica.
+ */
+export class CallsWithFallback implements IntentStore {
+  readonly #options: FallbackOptions;
+  readonly #ledger: Ledger;
+  /** Calls that this process began and whose outcome it does not know. */
+  readonly #own: ProcessCalls;
+  /** Calls that are running in this process, by id. */
+  readonly #running = new UnderWayByName<NewIntent>();
+  /** Steps that the store does not have yet. */
+  readonly #outbox: Outbox;
+  /**
+   * Ids of calls that ended here and whose ending the store does not have yet: this process must not
+   * look them up as lost.
+   */
+  readonly #unwritten = new Set<string>();
+
+  constructor(options: FallbackOptions) {
+    this.#options = options;
+    this.#ledger = options.ledger;
+    this.#own = new ProcessCalls(options);
+    this.#outbox = new Outbox((state, cause) => options.onStateChange?.(state, cause));
+  }
+
+  async begin(account: string, given: NewIntent): Promise<Begun> {
+    let asked = false;
+    try {
+      const begun = await this.#whileBroken(async () => {
+        await this.#flush();
+        asked = true;
+        return await this.#within(this.#ledger.begin(account, given));
+      });
+      if (begun.kind === "started") {
+        this.#own.adopt(account, begun.intent);
+        this.#running.set(given.id, given);
+      }
+      return begun;
+    } catch (error) {
+      if (!given.key && this.#options.isAway(error)) return this.#beginAlone(account, given, error);
+      // The store may have taken key and lock even so.
+      if (asked) {
+        this.#unwritten.add(given.id);
+        const nowMs = this.nowMs(account);
+        const intent = startedIntent(given, nowMs);
+        this.#outbox.add(this.#write(account, intent, { state: "closed", key: "free" }), error);
+      }
+      throw error;
+    }
+  }
+
+  /** Makes the waiting steps first: a call must not overtake a lock that is not written yet. */
+  async #flush(): Promise<void> {
+    if (this.#outbox.isEmpty) return;
+    await within(this.#options.answerMs, this.#outbox.flush()).catch((error: unknown) => {
+      throw this.#unavailable(error);
+    });
+  }
+
+  /** Retries on a broken connection: only the next connection shows whether the store is away. */
+  async #whileBroken<T>(ask: () => Promise<T>): Promise<T> {
+    const endsMs = performance.now() + this.#options.answerMs;
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        const mayBeBack = error instanceof StoreUnavailable && error.broken && !error.away;
+        if (!mayBeBack || performance.now() > endsMs) throw error;
+        await delay(10);
+      }
+    }
+  }
+
+  /** Never throws: what cannot be written now is written later. */
+  async end(account: string, intent: Intent, ending: Ending): Promise<void> {
+    this.#own.end(account, intent, ending);
+    const given = this.#running.get(intent.id);
+    // `keep`: its events ended it, and its own answer is still to come.
+    if (ending.state === "unknown" || ending.key !== "keep") this.#running.delete(intent.id);
+    const write = this.#write(account, intent, ending, given);
+    let isWritten = false;
+    await this.#outbox.write(async () => {
+      await write();
+      isWritten = true;
+    });
+    if (!isWritten && ending.state !== "unknown") this.#unwritten.add(intent.id);
+    // The store has everything else, as long as it is not away.
+    if (ending.state !== "unknown" && this.#outbox.isEmpty) this.#own.forget(account, intent);
+  }
+
+  async open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
+    const shared = await this.#within(this.#ledger.open(account, kind, externalId));
+    // Own calls that the store does not have: running here and lost with a server that failed, or
+    // begun while the store was away.
+    const stored = shared.filter(({ id }) => !this.#unwritten.has(id));
+    const known = new Set(shared.map(({ id }) => id));
+    const own = this.#own
+      .open(account, kind, externalId)
+      .filter(({ id, state }) => !known.has(id) && (state === "running" || !this.#outbox.isEmpty));
+    return [...stored, ...own];
+  }
+
+  track(account: string, pending: Pending): Promise<boolean> {
+    return this.#ledger.track(account, pending);
+  }
+
+  async due(account: string, limit: number): Promise<Intent[]> {
+    const due = await this.#ledger.due(account, limit);
+    return due.filter(({ id }) => !this.#unwritten.has(id));
+  }
+
+  postpone(account: string, intent: Intent, next: NextLook): Promise<void> {
+    return this.#ledger.postpone(account, intent, next);
+  }
+
+  scheduleNow(account: string, subjects: readonly Subject[]): Promise<boolean> {
+    return this.#ledger.scheduleNow(account, subjects);
+  }
+
+  async giveUp(account: string, intent: Intent): Promise<void> {
+    await this.#ledger.giveUp(account, intent);
+    this.#own.forget(account, intent);
+  }
+
+  stats(account: string): Promise<IntentStats> {
+    return this.#ledger.stats(account);
+  }
+
+  unsettled(account: string, limit: number): Promise<Unsettled> {
+    return this.#ledger.unsettled(account, limit);
+  }
+
+  nowMs(account: string): number {
+    return this.#ledger.nowMs(account);
+  }
+
+  lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
+    return this.#ledger.lease(account, holder, ttlMs);
+  }
+
+  /** Tries once more to write what could not be written. */
+  async close(): Promise<void> {
+    await this.#outbox.close();
+  }
+
+  async #beginAlone(account: string, given: NewIntent, cause: unknown): Promise<Begun> {
+    if (this.#options.readsGoOn) {
+      const open = await this.#ledger.open(account, given.kind, given.externalId);
+      for (const intent of open) this.#own.adopt(account, intent);
+    }
+    const begun = this.#own.begin(account, given);
+    if (begun.kind !== "started") return begun;
+    const { intent } = begun;
+    // Our clock may differ from the store's, so the store gets the elapsed time.
+    const at = performance.now();
+    this.#running.set(given.id, given);
+    this.#outbox.add(async () => {
+      await this.#within(this.#ledger.adopt(account, intent, performance.now() - at));
+    }, cause);
+    return begun;
+  }
+
+  #write(account: string, intent: Intent, ending: Ending, given?: NewIntent) {
+    return async () => {
+      await this.#within(this.#ledger.end(account, intent, ending, given));
+      this.#unwritten.delete(intent.id);
+    };
+  }
+
+  #within<T>(asked: Promise<T>): Promise<T> {
+    return within(this.#options.answerMs + replicasMs, asked).catch((error: unknown) => {
+      throw this.#unavailable(error);
+    });
+  }
+
+  #unavailable(error: unknown): unknown {
+    return this.#options.unavailable?.(error) ?? error;
+  }
+}
+
+/** How long replicas may take beyond `answerMs` before a write counts as not answered. */
+const replicasMs = 1_000;
+
+/** A call that has just begun. */
+function startedIntent({ id, method, kind, externalId, leaseMs, key }: NewIntent, now: number): Intent {
+  return {
+    ...{ id, method, kind, externalId, state: "running", subjectId: "", answered: [] },
+    startedAtMs: now,
+    leaseUntilMs: now + leaseMs,
+    ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: key?.digest ?? "" },
+  };
+}

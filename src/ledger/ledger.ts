@@ -1,0 +1,457 @@
+import { randomBytes } from "node:crypto";
+import { errorOfAbort, GatewayError } from "../errors.ts";
+import type {
+  Appended,
+  Cursor,
+  DeadLetter,
+  DeadLettersOptions,
+  Entry,
+  EventLog,
+  OperationState,
+  ReadOptions,
+  Snapshot,
+  StoredDeadLetter,
+  Topic,
+  Unfinished,
+} from "../events/log.ts";
+import { readOn } from "../events/tail.ts";
+import { memberOf, ofMember } from "../events/unfinished.ts";
+import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
+import {
+  type Begun,
+  type Ending,
+  type Intent,
+  type IntentStats,
+  type IntentStore,
+  type IntentStoreOptions,
+  intentOf,
+  isUnknown,
+  maxTracked,
+  type NewIntent,
+  type NextLook,
+  type Pending,
+  type Subject,
+  type Unsettled,
+  type UnsettledIntent,
+} from "../intents/store.ts";
+import { maxInspected, unsettledOf } from "../intents/unsettled.ts";
+import type { Kind } from "../model/kinds.ts";
+import { StoreUnavailable } from "../redis/ask.ts";
+import type { Kernel } from "../stores/kernel.ts";
+import {
+  adoptCall,
+  beginCall,
+  type CallOptions,
+  callOf,
+  callOfMember,
+  dueIndex,
+  endCall,
+  endLeases,
+  givenUpIndex,
+  giveUpCall,
+  intentOfCall,
+  keepCallsMs,
+  postponeCall,
+  scheduleCalls,
+} from "./calls.ts";
+import type { Change, Draft } from "./change.ts";
+import { addEntry, factsOf, isForgotten, noteHold, unfinishedIndex } from "./entries.ts";
+import { LedgerAccount, type EventCodec } from "./account.ts";
+import {
+  keyRecordKey,
+  type OpenCall,
+  type PaymentRecord,
+  recordKey,
+} from "./record.ts";
+
+/** Dead letters of all accounts; see `EventLog`. */
+export type DeadLetters = Pick<
+  EventLog,
+  "addDeadLetter" | "deadLetters" | "deadLetter" | "countDeadLetters" | "removeDeadLetter"
+>;
+
+export interface LedgerOptions extends IntentStoreOptions {
+  readonly kernel: Kernel;
+  readonly letters: DeadLetters;
+  /** How long events can be read again and repeats are recognised, in milliseconds. */
+  readonly retentionMs: number;
+  /** Encodes an account's events. */
+  readonly codecOf: (account: string) => EventCodec;
+}
+
+/**
+ * What is known of all payments and payouts: the log of their events, the calls that move money, and
+ * the uses of `Idempotency-Key`. Each step is one commit of the store beneath.
+ */
+export class Ledger implements EventLog, IntentStore {
+  readonly #options: LedgerOptions;
+  readonly #calls: CallOptions;
+  readonly #accounts = new Map<string, LedgerAccount>();
+  readonly #tokens: () => string;
+
+  constructor(options: LedgerOptions) {
+    this.#options = options;
+    this.#calls = options;
+    this.#tokens = createTokens();
+  }
+
+  get durable(): boolean {
+    return this.#options.kernel.durable;
+  }
+
+  async append(account: string, entry: Entry): Promise<Appended> {
+    const key = recordKey(entry.kind, entry.externalId);
+    const done = await this.#step(account, [key], (change) => {
+      const { outcome, conflict } = addEntry(change, change.draft(key), entry, this.#calls);
+      return { outcome, conflict };
+    });
+    const event = done.events.at(-1);
+    return done.result.outcome === "stored" && event ? { ...done.result, event } : done.result;
+  }
+
+  async noteHold(account: string, externalId: string, call: string, isHolding: boolean) {
+    const key = recordKey(EventKind.PAYMENT, externalId);
+    await this.#step(account, [key], (change) =>
+      noteHold(change, change.draft(key), call, isHolding, this.#calls),
+    );
+  }
+
+  async snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined> {
+    const of = this.#account(account);
+    const { records, bounds } = await of.read([recordKey(kind, externalId)], { shown: true });
+    const [record] = records;
+    if (!record || record.text === "") return undefined;
+    const known = JSON.parse(record.text) as PaymentRecord;
+    if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#calls)) return undefined;
+    const cursorOf = (place: string): Cursor => `${place}-${bounds.epoch}`;
+    const states = known.states
+      .map(({ n, key, operationId, rank, status, since, place }): OperationState => {
+        const [subjectId, operation] = JSON.parse(key) as [string, string];
+        const bytes = record.attachments.get(`e${n}`) ?? new Uint8Array();
+        const event = of.eventOf({ cursor: cursorOf(place), bytes });
+        return { operation, subjectId, operationId, rank, status, since: cursorOf(since), event };
+      })
+      .sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
+    const last = cursorOf(known.last);
+    // A reader cannot resume from an event that is no longer kept.
+    return { states, facts: factsOf(known), cursor: last >= bounds.floor ? last : bounds.tail };
+  }
+
+  async read(
+    account: string,
+    topic: Topic,
+    after: Cursor | "latest" | "earliest",
+    options: ReadOptions,
+  ): Promise<AsyncIterable<Event>> {
+    if (options.signal.aborted) throw errorOfAbort(options.signal);
+    return readOn(this.#account(account), topic, after, options);
+  }
+
+  async history(
+    account: string,
+    kind: Kind,
+    externalId: string,
+    limit: number,
+    before?: Cursor,
+  ): Promise<Event[]> {
+    const of = this.#account(account);
+    const rows = await of.kernel.newest(recordKey(kind, externalId), limit, before);
+    return rows.map((row) => of.eventOf(row));
+  }
+
+  async cursorBefore(account: string, count: number): Promise<Cursor> {
+    return this.#account(account).kernel.cursorBefore(count);
+  }
+
+  async addDeadLetter(account: string, letter: DeadLetter): Promise<void> {
+    await this.#options.letters.addDeadLetter(account, letter);
+  }
+
+  deadLetters(account: string, options?: DeadLettersOptions): AsyncIterable<StoredDeadLetter> {
+    return this.#options.letters.deadLetters(account, options);
+  }
+
+  async deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined> {
+    return this.#options.letters.deadLetter(account, id);
+  }
+
+  async countDeadLetters(account: string): Promise<number> {
+    return this.#options.letters.countDeadLetters(account);
+  }
+
+  async removeDeadLetter(account: string, id: string): Promise<boolean> {
+    return this.#options.letters.removeDeadLetter(account, id);
+  }
+
+  async unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]> {
+    const { kernel } = this.#account(account);
+    const nowMs = kernel.nowMs();
+    const found = await kernel.range(unfinishedIndex, { max: nowMs - forMs, limit });
+    const isOld = (score: number) => score < nowMs - 2 * this.#options.retentionMs;
+    const old = found.filter(({ score }) => isOld(score)).map(({ member }) => member);
+    if (old.length > 0) await kernel.drop(unfinishedIndex, old);
+    return found
+      .filter(({ score }) => !isOld(score))
+      .map(({ member, score }) => ofMember(member, nowMs - score));
+  }
+
+  async dismiss(account: string, unfinished: readonly Unfinished[]): Promise<void> {
+    const members = unfinished.flatMap((one) => memberOf(one) ?? []);
+    if (members.length > 0) await this.#account(account).kernel.drop(unfinishedIndex, members);
+  }
+
+  async begin(account: string, given: NewIntent): Promise<Begun> {
+    const key = recordKey(given.kind, given.externalId);
+    const keyOf = given.key && keyRecordKey(given.key.digest);
+    const { result, values } = await this.#step(account, [key, ...(keyOf ? [keyOf] : [])], (change) =>
+      beginCall(change, change.draft(key), keyOf ? change.draft(keyOf) : undefined, given, this.#calls),
+    );
+    if (result.kind === "keyAnswered" && keyOf) {
+      const { records } = await this.#account(account).read([keyOf]);
+      const answer = records[0]?.attachments.get("answer");
+      return answer ? { kind: "keyAnswered", answer: Buffer.from(answer) } : { kind: "keyUnknown" };
+    }
+    if (result.kind === "over") {
+      throw new StoreUnavailable(new Error("the call was taken for lost while it began"), {
+        ...{ away: false, broken: false },
+      });
+    }
+    if (result.kind !== "started") return result as Begun;
+    const record = values.get(key) as PaymentRecord;
+    const call = record.calls.find(({ id }) => id === given.id);
+    if (!call) throw new Error("the call was not recorded");
+    return { kind: "started", intent: intentOfCall(key, call, record.marks) };
+  }
+
+  /** @param given the call, if it runs in this process */
+  async end(account: string, intent: Intent, ending: Ending, given?: NewIntent): Promise<void> {
+    const key = recordKey(intent.kind, intent.externalId);
+    const keyOf = intent.keyDigest === "" ? undefined : keyRecordKey(intent.keyDigest);
+    await this.#step(account, [key, ...(keyOf ? [keyOf] : [])], (change) =>
+      endCall(
+        change,
+        change.draft(key),
+        keyOf ? change.draft(keyOf) : undefined,
+        intent,
+        ending,
+        this.#calls,
+        given,
+      ),
+    );
+  }
+
+  async open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
+    const key = recordKey(kind, externalId);
+    const { records } = await this.#account(account).read([key]);
+    const text = records[0]?.text ?? "";
+    if (text === "") return [];
+    const { calls, marks } = JSON.parse(text) as PaymentRecord;
+    return calls.map((call) => intentOfCall(key, call, marks));
+  }
+
+  async track(account: string, pending: Pending): Promise<boolean> {
+    const { kernel } = this.#account(account);
+    const { id, method, subjectId } = intentOf(pending, 0);
+    const open = await this.open(account, pending.kind, pending.externalId);
+    if (open.some((intent) => intent.id === id)) return true;
+    if ((await kernel.count(dueIndex)) >= maxTracked) return false;
+    const key = recordKey(pending.kind, pending.externalId);
+    await this.#step(account, [key], (change) => {
+      const call: OpenCall = {
+        ...{ id, method, state: "pending", startedAt: `${change.nowMs - pending.ageMs}` },
+        ...{ leaseMs: pending.ageMs, locks: false, subjectId, checks: 0, notFound: 0 },
+        ...{ needsOperator: false, keyDigest: "", dueMs: change.nowMs },
+      };
+      adoptCall(change, change.draft(key), call, this.#calls);
+    });
+    return true;
+  }
+
+  /**
+   * Stores a call that began without the store. Twice does no harm.
+   * @param ageMs how long ago it began: the clock of this process may differ from the store's
+   */
+  async adopt(account: string, intent: Intent, ageMs: number): Promise<void> {
+    await this.#stepOf(account, intent, (change, draft) => {
+      const startedAtMs = change.nowMs - ageMs;
+      const leaseUntilMs = startedAtMs + intent.leaseUntilMs - intent.startedAtMs;
+      const call = callOf({ ...intent, startedAtMs, leaseUntilMs });
+      adoptCall(change, draft, call, this.#calls);
+    });
+  }
+
+  async due(account: string, limit: number): Promise<Intent[]> {
+    const { kernel } = this.#account(account);
+    const found = await kernel.range(dueIndex, { max: kernel.nowMs(), limit });
+    const due = await this.#intentsOf(account, dueIndex, found.map(({ member }) => member));
+    const nowMs = kernel.nowMs();
+    return due.filter((intent) => intent.state !== "running" || isUnknown(intent, nowMs));
+  }
+
+  async postpone(account: string, intent: Intent, next: NextLook): Promise<void> {
+    await this.#stepOf(account, intent, (change, draft) =>
+      postponeCall(change, draft, intent.id, next),
+    );
+  }
+
+  async scheduleNow(account: string, subjects: readonly Subject[]): Promise<boolean> {
+    let found = false;
+    for (const subject of subjects) {
+      const { result } = await this.#stepOf(account, subject, scheduleCalls);
+      found ||= result;
+    }
+    return found;
+  }
+
+  async giveUp(account: string, intent: Intent): Promise<void> {
+    await this.#stepOf(account, intent, (change, draft) => giveUpCall(change, draft, intent.id));
+  }
+
+  async stats(account: string): Promise<IntentStats> {
+    const { kernel } = this.#account(account);
+    const found = await kernel.range(dueIndex, { limit: maxInspected });
+    const all = await this.#intentsOf(account, dueIndex, found.map(({ member }) => member));
+    const unknown = all.filter((intent) => isUnknown(intent, kernel.nowMs()));
+    const oldest = Math.min(...unknown.map(({ startedAtMs }) => startedAtMs));
+    return {
+      unknown: unknown.length,
+      pending: all.filter(({ state }) => state === "pending").length,
+      ...(unknown.length > 0 && { oldestUnknownMs: oldest }),
+    };
+  }
+
+  async unsettled(account: string, limit: number): Promise<Unsettled> {
+    const { kernel } = this.#account(account);
+    const due = await kernel.range(dueIndex, { limit: maxInspected });
+    const givenUp = await kernel.range(givenUpIndex, { limit: maxInspected, newestFirst: true });
+    const dueAt = new Map(due.map(({ member, score }) => [callOfMember(member).id, score]));
+    const members = [...due.map(({ member }) => member)];
+    const known = await this.#intentsOf(account, dueIndex, members);
+    const abandoned = await this.#intentsOf(
+      account,
+      givenUpIndex,
+      givenUp.map(({ member }) => member),
+    );
+    const all = [...known, ...abandoned.filter(({ id }) => !dueAt.has(id))].map(
+      (intent): UnsettledIntent => {
+        const nextLookMs = intent.needsOperator ? undefined : dueAt.get(intent.id);
+        return nextLookMs === undefined ? intent : { ...intent, nextLookMs };
+      },
+    );
+    return unsettledOf(all, limit, kernel.nowMs());
+  }
+
+  /**
+   * Ends the leases of all calls that run: for a store that only this process uses, at its start. The
+   * process that began them is gone.
+   */
+  async endLeases(account: string): Promise<void> {
+    const { kernel } = this.#account(account);
+    const found = await kernel.range(dueIndex, { limit: Number.MAX_SAFE_INTEGER });
+    const running = found.filter(({ score }) => score > kernel.nowMs());
+    const calls = await this.#intentsOf(account, dueIndex, running.map(({ member }) => member));
+    for (const { kind, externalId, state, keyDigest } of calls) {
+      if (state !== "running") continue;
+      const key = recordKey(kind, externalId);
+      const keys = keyDigest === "" ? [] : [keyRecordKey(keyDigest)];
+      await this.#step(account, [key, ...keys], (change) =>
+        endLeases(
+          change,
+          change.draft(key),
+          keys.map((each) => change.draft(each)),
+        ),
+      );
+    }
+  }
+
+  nowMs(account: string): number {
+    return this.#account(account).kernel.nowMs();
+  }
+
+  async lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
+    return this.#account(account).kernel.lease("reconciler", holder, ttlMs);
+  }
+
+  async close(): Promise<void> {
+    const error = closedError();
+    for (const account of this.#accounts.values()) account.close(error);
+    await this.#options.kernel.close(error);
+  }
+
+  /** The calls that these members of an index name. Members whose call is gone are dropped. */
+  async #intentsOf(account: string, index: string, members: readonly string[]): Promise<Intent[]> {
+    if (members.length === 0) return [];
+    const of = this.#account(account);
+    const named = members.map(callOfMember);
+    const keys = [...new Set(named.map(({ key }) => key))];
+    const { records } = await of.read(keys);
+    const byKey = new Map(
+      records.map(({ key, text }) => [
+        key,
+        text === "" ? undefined : (JSON.parse(text) as PaymentRecord),
+      ]),
+    );
+    const gone: string[] = [];
+    const intents = named.flatMap(({ id, key }, at) => {
+      const record = byKey.get(key);
+      const call = record?.calls.find((one) => one.id === id);
+      if (record && call) return intentOfCall(key, call, record.marks);
+      gone.push(members[at] ?? "");
+      return [];
+    });
+    if (gone.length > 0) await of.kernel.drop(index, gone);
+    return intents;
+  }
+
+  #stepOf<T>(
+    account: string,
+    { kind, externalId }: Subject,
+    decide: (change: Change, draft: Draft) => T,
+  ) {
+    const key = recordKey(kind, externalId);
+    return this.#step(account, [key], (change) => decide(change, change.draft(key)));
+  }
+
+  #step<T>(account: string, keys: readonly string[], decide: (change: Change) => T) {
+    return this.#account(account).transact(keys, (change) => {
+      const result = decide(change);
+      for (const draft of change.drafts) this.#keep(draft);
+      return result;
+    });
+  }
+
+  /** Says how long a record is kept: that of a payment or payout longer if it has had calls. */
+  #keep(draft: Draft): void {
+    const record = draft.value as Partial<PaymentRecord> | undefined;
+    if (!record?.calls) return;
+    const { calls, marks = [], over = [] } = record;
+    const hadCalls = calls.length + marks.length + over.length > 0;
+    const callsMs = hadCalls ? keepCallsMs(this.#options) : 0;
+    draft.keepMs = Math.max(2 * this.#options.retentionMs, callsMs);
+    draft.isPinned = calls.length > 0;
+  }
+
+  #account(name: string): LedgerAccount {
+    const kernel = this.#options.kernel.account(name);
+    let account = this.#accounts.get(name);
+    if (!account) {
+      account = new LedgerAccount(kernel, this.#options.codecOf(name), this.#tokens);
+      this.#accounts.set(name, account);
+    }
+    return account;
+  }
+}
+
+/**
+ * Tokens of commits, of letters and digits: nobody can guess one, so no text from outside contains
+ * it.
+ */
+function createTokens(): () => string {
+  const process = randomBytes(9).toString("hex");
+  let count = 0;
+  return () => `${process}${(count++).toString(36)}`;
+}
+
+function closedError(): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the event log is closed", { reason: "LOG_CLOSED" });
+}

@@ -1,0 +1,25 @@
+import { readEvent, writeEvent } from "../events/stored-event.ts";
+import { MemoryDeadLetters } from "../stores/memory/dead-letters.ts";
+import { createMemoryKernel, type MemoryKernelOptions } from "../stores/memory/kernel.ts";
+import type { EventCodec } from "./account.ts";
+import { Ledger, type LedgerOptions } from "./ledger.ts";
+
+export type MemoryLedgerOptions = MemoryKernelOptions &
+  Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs">>;
+
+/** A ledger in this process's memory: it is lost when the process ends. */
+export function createMemoryLedger(options: MemoryLedgerOptions): Ledger {
+  return new Ledger({
+    ...{ firstLookMs: 60_000, giveUpMs: 86_400_000 },
+    ...options,
+    kernel: createMemoryKernel(options),
+    letters: new MemoryDeadLetters(),
+    codecOf: () => plainCodec,
+  });
+}
+
+/** Nothing is sealed: the memory of this process holds the secrets anyway. */
+const plainCodec: EventCodec = {
+  write: (event, trace) => writeEvent(undefined, event, trace),
+  read: (bytes) => readEvent(undefined, bytes).event,
+};

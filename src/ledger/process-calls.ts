@@ -1,0 +1,91 @@
+import type { Begun, Ending, Intent, NewIntent } from "../intents/store.ts";
+import type { Kind } from "../model/kinds.ts";
+import { filledIn } from "../stores/kernel.ts";
+import { adoptCall, beginCall, type CallOptions, callOf, endCall, intentOfCall } from "./calls.ts";
+import { Change, Draft } from "./change.ts";
+import { type PaymentRecord, recordKey } from "./record.ts";
+
+/**
+ * The calls of this process in its memory, decided by the functions that decide on the store's
+ * records.
+ */
+export class ProcessCalls {
+  readonly #options: CallOptions;
+  /** By account and record key, those that were changed last at the end. */
+  readonly #records = new Map<string, PaymentRecord>();
+
+  constructor(options: CallOptions) {
+    this.#options = options;
+  }
+
+  begin(account: string, given: NewIntent): Begun {
+    const key = recordKey(given.kind, given.externalId);
+    const { result, record } = this.#step(account, key, (change, draft) =>
+      beginCall(change, draft, undefined, given, this.#options),
+    );
+    if (result.kind !== "started") return result as Begun;
+    const call = record?.calls.find(({ id }) => id === given.id);
+    if (!call) throw new Error("the call was not recorded");
+    return { kind: "started", intent: intentOfCall(key, call, record?.marks ?? []) };
+  }
+
+  adopt(account: string, intent: Intent): void {
+    this.#step(account, recordKey(intent.kind, intent.externalId), (change, draft) =>
+      adoptCall(change, draft, callOf(intent), this.#options),
+    );
+  }
+
+  /**
+   * Keeps a call only while its outcome is unknown: then its lock is needed when the store goes away.
+   * Another replica may settle the others in the store, and this process would not notice.
+   */
+  end(account: string, intent: Intent, ending: Ending): void {
+    const key = recordKey(intent.kind, intent.externalId);
+    this.#step(account, key, (change, draft) => {
+      endCall(change, draft, undefined, intent, ending, this.#options);
+      const record = draft.value as PaymentRecord;
+      if (ending.state !== "unknown") record.calls = record.calls.filter(({ id }) => id !== intent.id);
+    });
+  }
+
+  open(account: string, kind: Kind, externalId: string): Intent[] {
+    const key = recordKey(kind, externalId);
+    const record = this.#records.get(`${account} ${key}`);
+    return record?.calls.map((call) => intentOfCall(key, call, record.marks)) ?? [];
+  }
+
+  /** Forgets a call, and all that is kept of its external_id unless another call is open. */
+  forget(account: string, { kind, externalId, id }: Intent): void {
+    const name = `${account} ${recordKey(kind, externalId)}`;
+    const record = this.#records.get(name);
+    if (!record) return;
+    record.calls = record.calls.filter((call) => call.id !== id);
+    if (record.calls.length === 0) this.#records.delete(name);
+  }
+
+  #step<T>(account: string, key: string, decide: (change: Change, draft: Draft) => T) {
+    const name = `${account} ${key}`;
+    const nowMs = Date.now();
+    const draft = new Draft(key, structuredClone(this.#records.get(name)), noFlags);
+    const result = decide(new Change(token, nowMs, [draft]), draft);
+    const record = draft.value as PaymentRecord | undefined;
+    this.#records.delete(name);
+    if (!record) return { result, record };
+    const filled = JSON.parse(filledIn(JSON.stringify(record), token, [], nowMs)) as PaymentRecord;
+    this.#records.set(name, filled);
+    for (const [oldest, { calls }] of this.#records) {
+      if (this.#records.size <= maxRecords) break;
+      if (calls.length === 0) this.#records.delete(oldest);
+      else break;
+    }
+    return { result, record: filled };
+  }
+}
+
+const noFlags: ReadonlyMap<string, string> = new Map();
+
+/** Stands for the clock until the step is over; texts from outside are not in these records. */
+const token = "process";
+
+/** Beyond this number, the oldest external_ids without an open call lose their marks. */
+const maxRecords = 100_000;

@@ -1,0 +1,71 @@
+import type { Found, Version } from "../stores/kernel.ts";
+
+interface Cached {
+  readonly version: Version;
+  readonly text: string;
+  readonly flags: ReadonlyMap<string, string>;
+}
+
+/**
+ * Records as this process last saw or wrote them. A step is decided on them, and decided again if the
+ * store has another version: so a wrong entry costs a round trip and nothing else.
+ */
+export class RecordCache {
+  /** The one that was used longest ago comes first. */
+  readonly #records = new Map<string, Cached>();
+  #characters = 0;
+
+  get(key: string): Cached {
+    return this.#records.get(key) ?? absent;
+  }
+
+  /** The store has it like this. */
+  found({ key, version, text, flags }: Found): void {
+    const known = this.#records.get(key);
+    const all = known?.version === version ? merged(known.flags, flags) : flags;
+    this.#set(key, { version, text, flags: all });
+  }
+
+  /** This process wrote it. */
+  wrote(key: string, version: Version, text: string, flags: ReadonlyMap<string, string>): void {
+    if (version === "") return this.forget(key);
+    this.#set(key, { version, text, flags: merged(this.#records.get(key)?.flags, flags) });
+  }
+
+  forget(key: string): void {
+    const known = this.#records.get(key);
+    if (!known) return;
+    this.#records.delete(key);
+    this.#characters -= sizeOf(known);
+  }
+
+  #set(key: string, record: Cached): void {
+    this.forget(key);
+    this.#records.set(key, record);
+    this.#characters += sizeOf(record);
+    for (const oldest of this.#records.keys()) {
+      if (this.#characters <= maxCharacters) return;
+      this.forget(oldest);
+    }
+  }
+}
+
+const absent: Cached = { version: "", text: "", flags: new Map() };
+
+/** About 8 MiB for each account. */
+const maxCharacters = 8 * 1024 * 1024;
+/** More flags than this are asked of the store again. */
+const maxFlags = 64;
+
+function sizeOf({ text, flags }: Cached): number {
+  return text.length + flags.size * 64 + 200;
+}
+
+function merged(
+  before: ReadonlyMap<string, string> | undefined,
+  flags: ReadonlyMap<string, string>,
+): ReadonlyMap<string, string> {
+  if (!before || before.size === 0) return flags;
+  if (flags.size === 0) return before;
+  return before.size + flags.size > maxFlags ? flags : new Map([...before, ...flags]);
+}

@@ -1,0 +1,111 @@
+import { GatewayError } from "../errors.ts";
+import type { Rank } from "../events/log.ts";
+import type { StoredFact } from "../events/facts.ts";
+import type { IntentState, MoneyMethod } from "../intents/store.ts";
+import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
+
+/**
+ * All that is known of one payment or payout of an account: its operations, its open calls, and what
+ * tells repeats apart. Everything that happens to an external_id is one change of this record. It is
+ * stored as JSON. Members that this version does not know stay as they are, so that a later version
+ * may add some while both run. Times are in milliseconds since the epoch on the store's clock; places
+ * are cursors without their epoch.
+ */
+export interface PaymentRecord {
+  /** What is known of each operation, in the order in which it became known. */
+  facts: StoredFact[];
+  /** The same operations: where their events are. */
+  states: StoredState[];
+  /** Ids of calls with `confirm: false` whose payment is not known yet. */
+  holds: string[];
+  /** How many failures were left out of `facts`. */
+  folded: number;
+  /** Place of the newest event; empty while there is none. */
+  last: string;
+  lastMs: number;
+  /** Calls that move money and are not settled, the oldest first. */
+  calls: OpenCall[];
+  /** Calls that ended lately: a delayed request must not begin them again. */
+  over: EndedCall[];
+  /** Marks (evidence.ts) of attempts that other calls account for, the newest last. */
+  marks: string[];
+  /** How often the record was changed; numbers its operations. */
+  changes: number;
+}
+
+export interface StoredState {
+  /** Number of the operation within the record: its newest event is the attachment `e<n>`. */
+  n: number;
+  key: string;
+  operationId: string;
+  rank: Rank;
+  status: string;
+  /** Places of the operation's first and newest event. */
+  since: string;
+  place: string;
+}
+
+export interface OpenCall {
+  id: string;
+  method: MoneyMethod;
+  state: IntentState;
+  /** Text, since the store fills it in. */
+  startedAt: string;
+  leaseMs: number;
+  /** Bars another call of its method until it has an answer. */
+  locks: boolean;
+  subjectId: string;
+  checks: number;
+  notFound: number;
+  needsOperator: boolean;
+  keyDigest: string;
+  /** When it is looked at next. */
+  dueMs: number;
+}
+
+export interface EndedCall {
+  id: string;
+  atMs: number;
+}
+
+/** One use of an `Idempotency-Key`. Its answer is the attachment `answer`. */
+export interface KeyRecord {
+  fingerprint: string;
+  method: MoneyMethod;
+  callId: string;
+  startedAt: string;
+  leaseMs: number;
+  state: "running" | "unknown" | "done";
+}
+
+export function newRecord(): PaymentRecord {
+  return {
+    ...{ facts: [], states: [], holds: [], folded: 0, last: "", lastMs: 0 },
+    ...{ calls: [], over: [], marks: [], changes: 0 },
+  };
+}
+
+/** The key of the record of a payment or payout; its events have it as their topic. */
+export function recordKey(kind: Kind, externalId: string): string {
+  return `${kinds[kind].name}:${externalId}`;
+}
+
+/** The payment or payout that a record is of. */
+export function ofRecordKey(key: string): { readonly kind: Kind; readonly externalId: string } {
+  const at = key.indexOf(":");
+  const kind = kindNamed(key.slice(0, at));
+  if (kind === undefined) {
+    throw new GatewayError("INTERNAL", `the kind of ${key} is not known: a newer gateway stored it`);
+  }
+  return { kind, externalId: key.slice(at + 1) };
+}
+
+/** The key of the record of an `Idempotency-Key`. */
+export function keyRecordKey(digest: string): string {
+  return `key:${digest}`;
+}
+
+/** Whether a record says nothing, so that it need not be stored. */
+export function isBlank(value: unknown): boolean {
+  return value === undefined || (value as Partial<PaymentRecord>).changes === 0;
+}

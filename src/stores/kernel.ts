@@ -1,0 +1,183 @@
+import type { Bounds } from "../events/cursor.ts";
+import type { Cursor } from "../events/log.ts";
+
+/**
+ * What a store does for the ledger. A store knows nothing of payments: it holds records, a log of
+ * events and indexes, and changes them together, in one commit.
+ *
+ * What every implementation promises (and `test/contracts/kernel.ts` checks):
+ * - a commit happens whole or not at all, and only if every record that it names is still at the
+ *   version that the commit was decided on, and no flag that it relies on has another value;
+ * - the events of an account have one order, and their cursors grow in that order;
+ * - what was read or committed is not taken back by a failover that the configuration is made for.
+ */
+export interface Kernel {
+  /** Whether what was committed survives this process. */
+  readonly durable: boolean;
+  account(name: string): AccountKernel;
+  /** Ends all watches with the error. @returns once nothing is under way */
+  close(error: Error): Promise<void>;
+}
+
+/** The part of a store that belongs to one merchant account. */
+export interface AccountKernel {
+  /**
+   * The records with these keys, with their attachments, and the bounds of the log, as they are at
+   * one instant. With `shown` all events that the records rest on may be shown (see `page`).
+   * @throws GatewayError UNAVAILABLE when the store is out of reach
+   */
+  read(keys: readonly string[], options?: { readonly shown?: boolean }): Promise<Read>;
+  /** @throws GatewayError UNAVAILABLE when the store is out of reach: it may have happened */
+  commit(commit: Commit): Promise<Committed>;
+  /** The store's clock as last received, in milliseconds since the epoch. */
+  nowMs(): number;
+
+  bounds(): Promise<Bounds>;
+  /**
+   * At most `limit` events after a cursor, or from the oldest kept, of one topic or of all. Events
+   * that a failover could take back are not shown.
+   */
+  page(topic: string | undefined, after: Cursor | undefined, limit: number): Promise<RowPage>;
+  /** The newest events of a topic, oldest first; with `before`, the newest of those before it. */
+  newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]>;
+  /** The cursor after which exactly the newest `count` kept events come, or all if there are fewer. */
+  cursorBefore(count: number): Promise<Cursor>;
+  /**
+   * Calls the listener with every event that is stored from now on, in the order of the log. It may
+   * also get earlier ones. @returns a function that ends it
+   */
+  watch(listener: Listener): Promise<() => void>;
+
+  /** The members of an index with a score of at most `max`, the lowest score first. */
+  range(index: string, options: RangeOptions): Promise<readonly Scored[]>;
+  /** The number of members of an index. */
+  count(index: string): Promise<number>;
+  /** Removes members from an index, such as those whose record is gone. */
+  drop(index: string, members: readonly string[]): Promise<void>;
+  /** Takes or renews a lease for `ttlMs`. False while another holder has it. */
+  lease(name: string, holder: string, ttlMs: number): Promise<boolean>;
+}
+
+/** A text that changes with each change of a record; empty for a record that does not exist. */
+export type Version = string;
+
+export interface StoredRecord {
+  readonly key: string;
+  readonly version: Version;
+  /** Empty for a record that does not exist. */
+  readonly text: string;
+  /** Bytes that belong to the record, by name. Only `read` returns them. */
+  readonly attachments: ReadonlyMap<string, Uint8Array>;
+}
+
+export interface Read {
+  readonly records: readonly StoredRecord[];
+  readonly bounds: Bounds;
+  readonly nowMs: number;
+}
+
+/** One step: everything in it is stored together. */
+export interface Commit {
+  /**
+   * Unique: the new version of each record that the commit changes. In a record's text,
+   * `<token>:<n>` stands for the place of the commit's event `n`, and `<token>:now` for the store's
+   * clock in milliseconds; the store puts the values there.
+   */
+  readonly token: string;
+  readonly records: readonly RecordChange[];
+  readonly events: readonly NewEvent[];
+  readonly indexes: readonly IndexChange[];
+  /** Only if the store's clock has reached, or not passed, these milliseconds since the epoch. */
+  readonly notBeforeMs?: number;
+  readonly notAfterMs?: number;
+}
+
+export interface RecordChange {
+  readonly key: string;
+  /** The version that the change was decided on. */
+  readonly was: Version;
+  /** The values of flags that the change rests on; empty for a flag that is not set. */
+  readonly expected: ReadonlyMap<string, string>;
+  /**
+   * The new text; empty removes the record. Undefined: only the version and the flags are checked.
+   */
+  readonly text?: string;
+  /** Bytes to keep with the record, by name; undefined removes them. */
+  readonly attachments: ReadonlyMap<string, Uint8Array | undefined>;
+  /** Short texts to keep with the record, by name. They are checked (`expected`), and never listed. */
+  readonly flags: ReadonlyMap<string, string>;
+  /** How long the record is kept from now on, in milliseconds. */
+  readonly keepMs: number;
+  /** Not dropped early, where a store has room for a limited number of records. */
+  readonly isPinned?: boolean;
+}
+
+export interface NewEvent {
+  readonly topic: string;
+  readonly bytes: Uint8Array;
+}
+
+export interface IndexChange {
+  readonly index: string;
+  readonly member: string;
+  /** Undefined removes the member. */
+  readonly score: number | undefined;
+  /** Leaves a member that is there already as it is. */
+  readonly onlyNew?: boolean;
+  /** Most members: beyond that those with the lowest score are dropped. */
+  readonly max?: number;
+}
+
+export type Committed =
+  | { readonly kind: "committed"; readonly nowMs: number; readonly cursors: readonly Cursor[] }
+  /** A record or a flag is not as supposed: here are all of the commit's records as they are. */
+  | { readonly kind: "conflict"; readonly nowMs: number; readonly records: readonly Found[] }
+  /** The store's clock has not reached `notBeforeMs`, or has passed `notAfterMs`. */
+  | { readonly kind: "early" | "late"; readonly nowMs: number };
+
+export interface Found {
+  readonly key: string;
+  readonly version: Version;
+  readonly text: string;
+  /** The values of the flags that were expected to be otherwise or not. */
+  readonly flags: ReadonlyMap<string, string>;
+}
+
+/** A stored event. */
+export interface Row {
+  readonly cursor: Cursor;
+  readonly bytes: Uint8Array;
+}
+
+export interface RowPage {
+  readonly rows: readonly Row[];
+  /** Every event of the topic up to here is on this page or an earlier one. */
+  readonly upTo: Cursor;
+  readonly bounds: Bounds;
+}
+
+/** Neither method may throw or block. */
+export interface Listener {
+  row(row: Row): void;
+  /** The watch has ended with this error. */
+  fail(error: Error): void;
+}
+
+export interface RangeOptions {
+  readonly max?: number;
+  readonly limit: number;
+  readonly newestFirst?: boolean;
+}
+
+export interface Scored {
+  readonly member: string;
+  readonly score: number;
+}
+
+/** A record's text with the values that only the store could know; see `Commit.token`. */
+export function filledIn(text: string, token: string, places: readonly string[], nowMs: number) {
+  if (!text.includes(token)) return text;
+  let filled = text.replaceAll(`${token}:now`, `${nowMs}`);
+  for (const [n, place] of places.entries()) filled = filled.replaceAll(`${token}:${n}`, place);
+  return filled;
+}

@@ -1,0 +1,298 @@
+import { Deque } from "../../collections/deque.ts";
+import { GatewayError } from "../../errors.ts";
+import {
+  assertOf,
+  type Bounds,
+  beginning,
+  encodeCursor,
+  newEpoch,
+  nextPosition,
+  type Position,
+  placeOf,
+} from "../../events/cursor.ts";
+import type { Cursor } from "../../events/log.ts";
+import {
+  type AccountKernel,
+  type Commit,
+  type Committed,
+  filledIn,
+  type IndexChange,
+  type Kernel,
+  type Listener,
+  type RangeOptions,
+  type Read,
+  type RecordChange,
+  type Row,
+  type RowPage,
+  type Scored,
+  type StoredRecord,
+} from "../kernel.ts";
+
+export interface MemoryKernelOptions {
+  /** How long events are kept, in milliseconds. */
+  readonly retentionMs: number;
+  /** Most events, and most records, kept per account; the oldest are dropped first. */
+  readonly maxEvents?: number;
+  /** Wall clock in milliseconds. Default: `Date.now`. */
+  readonly now?: () => number;
+}
+
+/** A store in this process's memory: what it holds is lost when the process ends. */
+export function createMemoryKernel(options: MemoryKernelOptions): Kernel {
+  const accounts = new Map<string, MemoryAccount>();
+  let closed = false;
+  return {
+    durable: false,
+    account(name) {
+      if (closed) throw closedError();
+      let account = accounts.get(name);
+      if (!account) {
+        account = new MemoryAccount(options);
+        accounts.set(name, account);
+      }
+      return account;
+    },
+    async close(error) {
+      closed = true;
+      for (const account of accounts.values()) account.end(error);
+    },
+  };
+}
+
+function closedError(): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the event log is closed", { reason: "LOG_CLOSED" });
+}
+
+/** A record in the fewest objects: most of the memory is its text and bytes. */
+interface Kept {
+  version: string;
+  text: string;
+  /** Names and bytes in turn. */
+  attachments: readonly (string | Uint8Array)[];
+  flags: Map<string, string> | undefined;
+  untilMs: number;
+  isPinned: boolean;
+}
+
+interface KeptEvent extends Row {
+  readonly topic: string;
+  readonly atMs: number;
+}
+
+class MemoryAccount implements AccountKernel {
+  readonly #options: MemoryKernelOptions;
+  readonly #epoch = newEpoch();
+  /** In the order in which they were last changed. */
+  readonly #records = new Map<string, Kept>();
+  readonly #events = new Deque<KeptEvent>();
+  readonly #topics = new Map<string, Deque<Row>>();
+  readonly #indexes = new Map<string, Map<string, number>>();
+  readonly #leases = new Map<string, { holder: string; untilMs: number }>();
+  readonly #listeners = new Set<Listener>();
+  #position: Position = beginning;
+  #floor = encodeCursor(beginning, this.#epoch);
+  #tail = this.#floor;
+
+  constructor(options: MemoryKernelOptions) {
+    this.#options = options;
+  }
+
+  async read(keys: readonly string[]): Promise<Read> {
+    const nowMs = this.nowMs();
+    this.#sweep(nowMs);
+    return { records: keys.map((key) => this.#recordOf(key)), bounds: this.#bounds(), nowMs };
+  }
+
+  async commit(commit: Commit): Promise<Committed> {
+    const nowMs = this.nowMs();
+    this.#sweep(nowMs);
+    if (commit.notBeforeMs !== undefined && nowMs < commit.notBeforeMs) return { kind: "early", nowMs };
+    if (commit.notAfterMs !== undefined && nowMs > commit.notAfterMs) return { kind: "late", nowMs };
+    if (!commit.records.every((change) => this.#isAsSupposed(change))) {
+      const records = commit.records.map(({ key, expected }) => {
+        const kept = this.#records.get(key);
+        const flags = new Map([...expected.keys()].map((name) => [name, kept?.flags?.get(name) ?? ""]));
+        return { key, version: kept?.version ?? "", text: kept?.text ?? "", flags };
+      });
+      return { kind: "conflict", nowMs, records };
+    }
+    const rows = commit.events.map(({ topic, bytes }) => this.#store(topic, bytes, nowMs));
+    const cursors = rows.map(({ cursor }) => cursor);
+    const places = cursors.map((cursor) => cursor.slice(0, placeLength));
+    for (const change of commit.records) this.#change(change, commit.token, places, nowMs);
+    for (const change of commit.indexes) this.#index(change);
+    this.#trim(nowMs);
+    for (const row of rows) for (const listener of this.#listeners) listener.row(row);
+    return { kind: "committed", nowMs, cursors };
+  }
+
+  nowMs(): number {
+    return (this.#options.now ?? Date.now)();
+  }
+
+  async bounds(): Promise<Bounds> {
+    return this.#bounds();
+  }
+
+  async page(topic: string | undefined, after: Cursor | undefined, limit: number): Promise<RowPage> {
+    this.#sweep(this.nowMs());
+    const all: Deque<Row> | undefined = topic === undefined ? this.#events : this.#topics.get(topic);
+    if (!all) return { rows: [], upTo: this.#tail, bounds: this.#bounds() };
+    const from = all.findFirst(({ cursor }) => after === undefined || cursor > after);
+    const rows = all.slice(from, Math.min(from + limit, all.length));
+    const isCut = from + limit < all.length;
+    const upTo = (isCut && rows.at(-1)?.cursor) || this.#tail;
+    return { rows, upTo, bounds: this.#bounds() };
+  }
+
+  async newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]> {
+    this.#sweep(this.nowMs());
+    if (before !== undefined) assertOf(before, this.#epoch);
+    const all = this.#topics.get(topic);
+    if (!all) return [];
+    const end = before === undefined ? all.length : all.findFirst(({ cursor }) => cursor >= before);
+    return all.slice(end - Math.max(limit, 0), end);
+  }
+
+  async cursorBefore(count: number): Promise<Cursor> {
+    this.#sweep(this.nowMs());
+    const at = this.#events.length - Math.max(count, 0);
+    return at > 0 ? (this.#events.at(at - 1)?.cursor ?? this.#floor) : this.#floor;
+  }
+
+  async watch(listener: Listener): Promise<() => void> {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  async range(index: string, { max = Infinity, limit, newestFirst }: RangeOptions): Promise<Scored[]> {
+    const found: Scored[] = [];
+    for (const [member, score] of this.#indexes.get(index) ?? []) {
+      if (score <= max) found.push({ member, score });
+    }
+    found.sort((a, b) => a.score - b.score);
+    if (newestFirst) found.reverse();
+    return found.slice(0, limit);
+  }
+
+  async count(index: string): Promise<number> {
+    return this.#indexes.get(index)?.size ?? 0;
+  }
+
+  async drop(index: string, members: readonly string[]): Promise<void> {
+    for (const member of members) this.#indexes.get(index)?.delete(member);
+  }
+
+  async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
+    const nowMs = this.nowMs();
+    const held = this.#leases.get(name);
+    if (held && held.holder !== holder && held.untilMs > nowMs) return false;
+    this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });
+    return true;
+  }
+
+  end(error: Error): void {
+    for (const listener of [...this.#listeners]) listener.fail(error);
+    this.#listeners.clear();
+  }
+
+  #recordOf(key: string): StoredRecord {
+    const kept = this.#records.get(key);
+    const attachments = new Map<string, Uint8Array>();
+    const list = kept?.attachments ?? [];
+    for (let at = 0; at < list.length; at += 2) {
+      attachments.set(list[at] as string, list[at + 1] as Uint8Array);
+    }
+    return { key, version: kept?.version ?? "", text: kept?.text ?? "", attachments };
+  }
+
+  #isAsSupposed({ key, was, expected }: RecordChange): boolean {
+    const kept = this.#records.get(key);
+    if ((kept?.version ?? "") !== was) return false;
+    for (const [name, value] of expected) if ((kept?.flags?.get(name) ?? "") !== value) return false;
+    return true;
+  }
+
+  #change(change: RecordChange, token: string, places: readonly string[], nowMs: number): void {
+    const { key, text, keepMs, isPinned = false } = change;
+    if (text === undefined) return;
+    const before = this.#records.get(key);
+    this.#records.delete(key);
+    if (text === "") return;
+    let attachments = before?.attachments ?? none;
+    for (const [name, bytes] of change.attachments) attachments = withPart(attachments, name, bytes);
+    const flags = before?.flags ?? (change.flags.size > 0 ? new Map<string, string>() : undefined);
+    for (const [name, value] of change.flags) flags?.set(name, value);
+    this.#records.set(key, {
+      ...{ version: token, text: filledIn(text, token, places, nowMs) },
+      ...{ attachments, flags, untilMs: nowMs + keepMs, isPinned },
+    });
+  }
+
+  #index({ index, member, score, onlyNew = false, max = Infinity }: IndexChange): void {
+    const members = this.#indexes.get(index) ?? new Map<string, number>();
+    this.#indexes.set(index, members);
+    if (score === undefined) members.delete(member);
+    else if (!onlyNew || !members.has(member)) members.set(member, score);
+    const [oldest] = members.keys();
+    if (members.size > max && oldest !== undefined) members.delete(oldest);
+  }
+
+  #store(topic: string, bytes: Uint8Array, nowMs: number): Row {
+    this.#position = nextPosition(this.#position, nowMs);
+    const cursor = encodeCursor(this.#position, this.#epoch);
+    this.#tail = cursor;
+    const event: KeptEvent = { cursor, bytes, topic, atMs: nowMs };
+    this.#events.push(event);
+    const ofTopic = this.#topics.get(topic) ?? new Deque<Row>();
+    ofTopic.push(event);
+    this.#topics.set(topic, ofTopic);
+    return event;
+  }
+
+  #bounds(): Bounds {
+    return { epoch: this.#epoch, floor: this.#floor, tail: this.#tail };
+  }
+
+  /** Removes what is past its time, and the records that are too many. */
+  #sweep(nowMs: number): void {
+    this.#trim(nowMs);
+    const { maxEvents = defaultMaxEvents } = this.#options;
+    let looked = 0;
+    for (const [key, { untilMs, isPinned }] of this.#records) {
+      const isOver = untilMs < nowMs || (this.#records.size > maxEvents && !isPinned);
+      if (isOver) this.#records.delete(key);
+      else if (++looked === sweepAhead) return;
+    }
+  }
+
+  #trim(nowMs: number): void {
+    const { retentionMs, maxEvents = defaultMaxEvents } = this.#options;
+    for (;;) {
+      const oldest = this.#events.at(0);
+      if (!oldest) return;
+      if (oldest.atMs >= nowMs - retentionMs && this.#events.length <= maxEvents) return;
+      this.#events.shift();
+      this.#floor = oldest.cursor;
+      const ofTopic = this.#topics.get(oldest.topic);
+      ofTopic?.shift();
+      if (ofTopic?.length === 0) this.#topics.delete(oldest.topic);
+    }
+  }
+}
+
+const placeLength = placeOf(beginning).length;
+const defaultMaxEvents = 100_000;
+/** Records are not quite in the order of their expiry: how many that stay are passed over. */
+const sweepAhead = 8;
+const none: readonly never[] = [];
+
+function withPart(
+  parts: readonly (string | Uint8Array)[],
+  name: string,
+  bytes: Uint8Array | undefined,
+): readonly (string | Uint8Array)[] {
+  const at = parts.findIndex((part, index) => index % 2 === 0 && part === name);
+  const others = at < 0 ? parts : [...parts.slice(0, at), ...parts.slice(at + 2)];
+  return bytes ? others.concat([name, bytes]) : others;
+}

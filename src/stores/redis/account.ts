@@ -1,0 +1,389 @@
+import { GatewayError } from "../../errors.ts";
+import {
+  assertOf,
+  assertReadable,
+  type Bounds,
+  cursorExpired,
+  decodeCursor,
+  newEpoch,
+} from "../../events/cursor.ts";
+import type { Cursor } from "../../events/log.ts";
+import { ask, storeAway } from "../../redis/ask.ts";
+import type { RedisClient } from "../../redis/connect.ts";
+import type { AccountKeys } from "../../redis/keys.ts";
+import { loadScript } from "../../redis/script.ts";
+import type { Writer } from "../../redis/writer.ts";
+import type {
+  AccountKernel,
+  Commit,
+  Committed,
+  Found,
+  Listener,
+  RangeOptions,
+  Read,
+  RecordChange,
+  Row,
+  Scored,
+  StoredRecord,
+} from "../kernel.ts";
+import { type FeedState, RedisFeed, type StoredPage } from "./feed.ts";
+import { cursorOf, idOf } from "./place.ts";
+import type { WakeUps } from "./wake-ups.ts";
+
+export interface RedisAccountOptions {
+  readonly client: RedisClient;
+  readonly writer: Writer;
+  readonly keys: AccountKeys;
+  /** How long events are kept, in milliseconds. */
+  readonly retentionMs: number;
+  /**
+   * Whether replicas must hold an event before it is acknowledged. Then it is not shown earlier
+   * either, and a commit without events writes the tail of the log again, so that a WAIT after it
+   * covers all earlier writes.
+   */
+  readonly awaitsReplicas: boolean;
+  /** @throws GatewayError UNAVAILABLE unless the client is known to read from the primary */
+  readonly confirmPrimary: (key: string) => Promise<void>;
+  readonly wakeUps: WakeUps;
+  readonly onState: (state: FeedState, error?: unknown) => void;
+}
+
+/** How often records are read again if an event that they rest on may not be shown yet. */
+const maxTries = 5;
+
+/** The first event of a millisecond gets a random `seq` below this; see commit.lua. */
+const firstSeqs = 0x1_0000;
+
+/** No answer takes this long: a clock was set, in milliseconds. */
+const clockSetMs = 5_000;
+
+/** One account's records, log and indexes in Redis. Each operation on them is one atomic step. */
+export class RedisAccount implements AccountKernel {
+  readonly #options: RedisAccountOptions;
+  #aheadMs = -Infinity;
+  #feed: RedisFeed | undefined;
+  #settling: Promise<void> | undefined;
+  #nextSettling: Promise<void> | undefined;
+  #showing: Promise<void> | undefined;
+  #nextShowing: { readonly epoch: string; id: string; shown: Promise<void> } | undefined;
+
+  constructor(options: RedisAccountOptions) {
+    this.#options = options;
+  }
+
+  nowMs(): number {
+    return Date.now() + (Number.isFinite(this.#aheadMs) ? this.#aheadMs : 0);
+  }
+
+  async read(keys: readonly string[], { shown = false } = {}): Promise<Read> {
+    for (let tries = 0; ; tries++) {
+      const { read, isShown } = await this.#readRecords(keys);
+      if (isShown || !shown) return read;
+      if (tries === maxTries) throw storeAway(new Error("events come faster than they are shown"));
+      // Replicas do not hold this state yet, so a failover may lose it. Read it again after
+      // `settle`: a server that was promoted meanwhile has settled its own data, which may differ.
+      await this.#settle();
+    }
+  }
+
+  async #readRecords(names: readonly string[]): Promise<{ read: Read; isShown: boolean }> {
+    const { client, keys } = this.#options;
+    const on = [keys.log, keys.events, ...names.map((name) => keys.record(name))];
+    const [now, epoch, floor, mark, , ...records] = (await ask(client, () =>
+      scripts.readRecords.runBuffer(client, on, [newEpoch()]),
+    )) as [Buffer, Buffer, Buffer, Buffer, Buffer, ...Buffer[][]];
+    this.#hearClock(Number(`${now}`));
+    const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
+    const bounds: Bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(mark) };
+    let isShown = true;
+    const found = records.map((fields, at): StoredRecord => {
+      const record = { key: names[at] ?? "", version: "", text: "" };
+      const attachments = new Map<string, Uint8Array>();
+      for (const [name, value] of pairs(fields)) {
+        const field = `${name}`;
+        if (field === "v") record.version = `${value}`;
+        else if (field === "t") record.text = `${value}`;
+        else if (field === "l") isShown &&= cursor(value) <= bounds.tail;
+        else if (field.startsWith("a:")) attachments.set(field.slice(2), value);
+      }
+      return { ...record, attachments };
+    });
+    return { read: { records: found, bounds, nowMs: this.nowMs() }, isShown };
+  }
+
+  async commit(commit: Commit): Promise<Committed> {
+    const { keys, writer, awaitsReplicas, retentionMs } = this.#options;
+    const { token, records, events, indexes } = commit;
+    const on = [
+      ...[keys.log, keys.events],
+      ...records.map(({ key }) => keys.record(key)),
+      ...events.map(({ topic }) => keys.topic(topic)),
+      ...indexes.map(({ index }) => keys.index(index)),
+    ];
+    const args: (string | Buffer)[] = [
+      ...[token, `${commit.notBeforeMs ?? ""}`, `${commit.notAfterMs ?? ""}`, newEpoch()],
+      ...[`${Math.floor(Math.random() * firstSeqs)}`, keys.wakeUp, awaitsReplicas ? "1" : "0"],
+      ...[`${retentionMs}`, `${records.length}`, `${events.length}`, `${indexes.length}`],
+      ...records.flatMap(argumentsOf),
+      ...events.map(({ bytes }) => bufferOf(bytes)),
+      ...indexes.flatMap(({ member, score, onlyNew, max }) => [
+        ...[member, score === undefined ? "" : score.toFixed(3)],
+        ...[onlyNew ? "1" : "0", `${max ?? 0}`],
+      ]),
+    ];
+    const { answer, missing } = await writer.attempt(scripts.commit, on, args);
+    const [kind, now, ...rest] = answer as [Committed["kind"], string, ...unknown[]];
+    this.#hearClock(Number(now));
+    const nowMs = Number(now);
+    if (kind === "early" || kind === "late") return { kind, nowMs };
+    if (kind === "conflict") return { kind, nowMs, records: foundIn(records, rest) };
+    // Nothing rests on it while too few replicas hold it: a replaced primary would answer the same.
+    if (missing) throw storeAway(missing);
+    const [epoch, ...ids] = rest as string[];
+    const last = ids.at(-1);
+    // The events are safely stored. If the mark cannot be moved now, a reader moves it later.
+    if (awaitsReplicas && epoch && last) await this.#show(epoch, last).catch(() => {});
+    return { kind, nowMs, cursors: ids.map((id) => cursorOf(id, epoch ?? "")) };
+  }
+
+  async bounds(): Promise<Bounds> {
+    return (await this.#page(undefined, undefined, 0)).bounds;
+  }
+
+  /** @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from */
+  async page(topic: string | undefined, after: Cursor | undefined, limit: number) {
+    try {
+      return await this.#page(topic, after, limit);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
+      // This error is final for a client, so an old primary, or one that started empty, must not
+      // cause it.
+      await this.#options.confirmPrimary(this.#options.keys.log);
+      return await this.#page(topic, after, limit);
+    }
+  }
+
+  async #page(
+    topic: string | undefined,
+    after: Cursor | undefined,
+    limit: number,
+    shown: Cursor | undefined = this.#feed?.place,
+  ): Promise<StoredPage> {
+    const place = shown ? [idOf(shown), decodeCursor(shown).epoch] : ["", ""];
+    const { client, keys } = this.#options;
+    const [epoch, floor, mark, known, upTo, tail, ...events] = (await ask(client, () =>
+      scripts.readEvents.runBuffer(
+        client,
+        [keys.log, keys.events, ...(topic === undefined ? [] : [keys.topic(topic)])],
+        [after === undefined ? "" : idOf(after), `${limit}`, newEpoch(), ...place],
+      ),
+    )) as [Buffer, Buffer, Buffer, number, Buffer, Buffer, ...Buffer[]];
+    const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
+    const bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(mark) };
+    if (after !== undefined) {
+      assertReadable(after, bounds);
+      // The event was lost with a failed server, and the log has gone on without it.
+      if (known !== 1) throw cursorExpired("the event it names was lost");
+    }
+    const rows = pairs(events).map(([id, bytes]) => ({ cursor: cursor(id), bytes }));
+    return { rows, upTo: cursor(upTo), bounds, stored: cursor(tail) };
+  }
+
+  async newest(topic: string, limit: number, before?: Cursor): Promise<Row[]> {
+    if (limit <= 0) return [];
+    const { client, keys } = this.#options;
+    const on = [keys.log, keys.events, keys.topic(topic)];
+    const args = [`${limit}`, before === undefined ? "" : idOf(before)];
+    const answer = (await ask(client, () => scripts.readHistory.runBuffer(client, on, args))) as
+      | [Buffer, ...Buffer[]]
+      | null;
+    if (answer === null) {
+      if (before !== undefined) throw cursorExpired("the log that it is of was lost");
+      return [];
+    }
+    const [epoch, ...events] = answer;
+    if (before !== undefined) assertOf(before, `${epoch}`);
+    const rows = pairs(events).map(([id, bytes]) => ({ cursor: cursorOf(`${id}`, `${epoch}`), bytes }));
+    return rows.reverse();
+  }
+
+  async cursorBefore(count: number): Promise<Cursor> {
+    const { client, keys } = this.#options;
+    const args = [`${Math.max(count, 0)}`, newEpoch()];
+    const [epoch, id] = (await ask(client, () =>
+      scripts.placeBefore.run(client, [keys.log, keys.events], args),
+    )) as [string, string];
+    return cursorOf(id, epoch);
+  }
+
+  async watch(listener: Listener): Promise<() => void> {
+    const { keys, wakeUps, onState } = this.#options;
+    const feed: RedisFeed = new RedisFeed({
+      // The feed itself says what was delivered, so it reads no further than what may be shown.
+      read: (after, limit) => this.#feedPage(after, limit),
+      settle: () => this.#settle(),
+      ...{ wakeUps, channel: keys.wakeUp, onState, listener },
+      onEnd: () => {
+        if (this.#feed === feed) this.#feed = undefined;
+      },
+    });
+    this.#feed = feed;
+    await feed.started;
+    return () => feed.end();
+  }
+
+  async #feedPage(after: Cursor | undefined, limit: number): Promise<StoredPage> {
+    try {
+      return await this.#page(undefined, after, limit, "");
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
+      await this.#options.confirmPrimary(this.#options.keys.log);
+      return await this.#page(undefined, after, limit, "");
+    }
+  }
+
+  async range(index: string, { max, limit, newestFirst }: RangeOptions): Promise<Scored[]> {
+    const { client, keys } = this.#options;
+    const key = keys.index(index);
+    const top = max === undefined ? "+inf" : max.toFixed(3);
+    const found = await ask(client, () =>
+      newestFirst
+        ? client.zrevrangebyscore(key, top, "-inf", "WITHSCORES", "LIMIT", 0, limit)
+        : client.zrangebyscore(key, "-inf", top, "WITHSCORES", "LIMIT", 0, limit),
+    );
+    const scored: Scored[] = [];
+    for (let at = 0; at + 1 < found.length; at += 2) {
+      scored.push({ member: found[at] ?? "", score: Number(found[at + 1]) });
+    }
+    return scored;
+  }
+
+  async count(index: string): Promise<number> {
+    const { client, keys } = this.#options;
+    return ask(client, () => client.zcard(keys.index(index)));
+  }
+
+  async drop(index: string, members: readonly string[]): Promise<void> {
+    const { client, keys } = this.#options;
+    if (members.length > 0) await ask(client, () => client.zrem(keys.index(index), ...members));
+  }
+
+  async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
+    const { client, keys } = this.#options;
+    const on = [keys.lease(name)];
+    const args = [holder, `${ttlMs}`];
+    return (await ask(client, () => scripts.lease.run(client, on, args))) === 1;
+  }
+
+  end(error: Error): void {
+    this.#feed?.fail(error);
+  }
+
+  /**
+   * Waits until replicas hold all that is stored, then lets it be shown.
+   * @throws GatewayError UNAVAILABLE when they do not
+   */
+  #settle(): Promise<void> {
+    // A run that is under way may have begun before the latest event was stored: wait for the next.
+    this.#nextSettling ??= (this.#settling ?? Promise.resolve())
+      .catch(() => {})
+      .then(async () => {
+        this.#settling = this.#nextSettling;
+        this.#nextSettling = undefined;
+        const { writer, keys } = this.#options;
+        const on = [keys.log, keys.events];
+        const answer = await writer.run(scripts.touchLog, on, [newEpoch()]);
+        await this.#show(...(answer as [epoch: string, id: string]));
+      });
+    return this.#nextSettling;
+  }
+
+  /** Moves the mark, one request at a time: calls that arrive meanwhile share the next request. */
+  #show(epoch: string, id: string): Promise<void> {
+    const next = this.#nextShowing;
+    if (next?.epoch === epoch) {
+      if (cursorOf(id, epoch) > cursorOf(next.id, epoch)) next.id = id;
+      return next.shown;
+    }
+    const showing = { epoch, id, shown: Promise.resolve() };
+    showing.shown = (this.#showing ?? Promise.resolve())
+      .catch(() => {})
+      .then(async () => {
+        if (this.#nextShowing === showing) this.#nextShowing = undefined;
+        const { client, keys } = this.#options;
+        const on = [keys.log, keys.events];
+        const args = [showing.epoch, showing.id, keys.wakeUp];
+        await ask(client, () => scripts.markLog.run(client, on, args));
+      });
+    this.#nextShowing = showing;
+    this.#showing = showing.shown;
+    return showing.shown;
+  }
+
+  /**
+   * An answer is older when it is heard, so Redis's clock is never ahead of what is told here: the
+   * fastest answer is the best one, until a clock is set.
+   */
+  #hearClock(nowMs: number): void {
+    const aheadMs = nowMs - Date.now();
+    const isSet = this.#aheadMs - aheadMs > clockSetMs;
+    if (aheadMs > this.#aheadMs || isSet) this.#aheadMs = aheadMs;
+  }
+}
+
+const file = (name: string) => new URL(`./${name}.lua`, import.meta.url);
+const onLog = (name: string) => loadScript(file("open-log"), file(name));
+const scripts = {
+  commit: onLog("commit"),
+  readRecords: onLog("read-records"),
+  readEvents: onLog("read-events"),
+  readHistory: onLog("read-history"),
+  placeBefore: onLog("place-before"),
+  markLog: onLog("mark-log"),
+  touchLog: onLog("touch-log"),
+  lease: loadScript(file("lease")),
+};
+
+/** A record's arguments of commit.lua. */
+function argumentsOf(change: RecordChange): (string | Buffer)[] {
+  const { was, keepMs, text, expected, flags, attachments } = change;
+  const list = (pairsOf: readonly (string | Buffer)[], width: number) => [
+    `${pairsOf.length / width}`,
+    ...pairsOf,
+  ];
+  const kept: (string | Buffer)[] = [];
+  const removed: string[] = [];
+  for (const [name, bytes] of attachments) {
+    if (bytes) kept.push(name, bufferOf(bytes));
+    else removed.push(name);
+  }
+  return [
+    ...[was, `${Math.ceil(keepMs)}`, text === undefined ? "0" : "1", text ?? ""],
+    ...list([...expected].flat(), 2),
+    ...list([...flags].flat(), 2),
+    ...list(kept, 2),
+    ...list(removed, 1),
+  ];
+}
+
+function foundIn(records: readonly RecordChange[], answer: readonly unknown[]): Found[] {
+  return records.map(({ key, expected }, at) => {
+    const [version, text, values] = answer.slice(3 * at, 3 * at + 3) as [string, string, string[]];
+    const flags = new Map([...expected.keys()].map((name, n) => [name, values[n] ?? ""]));
+    return { key, version, text, flags };
+  });
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes)
+    ? bytes
+    : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function pairs(list: readonly Buffer[]): [Buffer, Buffer][] {
+  const found: [Buffer, Buffer][] = [];
+  for (let at = 0; at + 1 < list.length; at += 2) {
+    found.push([list[at] as Buffer, list[at + 1] as Buffer]);
+  }
+  return found;
+}

@@ -1,0 +1,124 @@
+-- One commit (kernel.ts): records, events and indexes change together, or nothing does.
+--
+-- KEYS[1] log   KEYS[2] events   then the records, the topics of the events, and the indexes
+-- ARGV[1] token   ARGV[2] not before, ARGV[3] not after these milliseconds since the epoch, or empty
+-- ARGV[4] epoch for the log, if it does not exist yet
+-- ARGV[5] seq of the first event, if it is the first of its millisecond: random, so that it hardly
+--         ever gets the id of an event that was lost with a failed server
+-- ARGV[6] channel to publish the last id on
+-- ARGV[7] '1' if replicas have to hold an event before it is shown (mark-log.lua): then a commit
+--         without events writes the tail of the log again, so that a WAIT after it covers all
+--         earlier writes
+-- ARGV[8] retention of events in milliseconds   ARGV[9] how many records, ARGV[10] events,
+-- ARGV[11] indexes; then of each record: its version as supposed, how long it is kept in
+--         milliseconds, '1' if it changes, its text (empty to remove it), and three lists, each led
+--         by its length: expected flags and flags to set (names and values in turn), attachments to
+--         set (likewise), attachments to remove (names); of each event: its bytes; of each index:
+--         member, score (empty to remove it), '1' to leave a member as it is, most members or 0
+--
+-- Returns { 'committed', now, epoch, id, ... }, { 'early', now }, { 'late', now }, or { 'conflict',
+-- now, version, text, values of the expected flags as a list, ... }; now in milliseconds
+
+local log, events = KEYS[1], KEYS[2]
+local token, retention_ms, awaits = ARGV[1], tonumber(ARGV[8]), ARGV[7] == '1'
+local record_count, event_count, index_count = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local at = 11
+
+local function take()
+  at = at + 1
+  return ARGV[at]
+end
+
+local function take_list(width)
+  local list = {}
+  for i = 1, tonumber(take()) * width do list[i] = take() end
+  return list
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now_text = string.format('%.0f', now)
+if ARGV[2] ~= '' and now < tonumber(ARGV[2]) then return { 'early', now_text } end
+if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return { 'late', now_text } end
+
+local records, conflict = {}, false
+for i = 1, record_count do
+  local record = { key = KEYS[2 + i], was = take(), keep_ms = take(), changes = take() == '1', text = take() }
+  record.expected, record.flags = take_list(2), take_list(2)
+  record.attachments, record.removed = take_list(2), take_list(1)
+  record.found = redis.call('HGET', record.key, 'v') or ''
+  conflict = conflict or record.found ~= record.was
+  record.values = {}
+  for n = 1, #record.expected, 2 do
+    local value = redis.call('HGET', record.key, 'f:' .. record.expected[n]) or ''
+    record.values[#record.values + 1] = value
+    conflict = conflict or value ~= record.expected[n + 1]
+  end
+  records[i] = record
+end
+if conflict then
+  local answer = { 'conflict', now_text }
+  for _, record in ipairs(records) do
+    answer[#answer + 1] = record.found
+    answer[#answer + 1] = redis.call('HGET', record.key, 't') or ''
+    answer[#answer + 1] = record.values
+  end
+  return answer
+end
+
+local head = open(log, events, ARGV[4])
+local answer, places, lasts, tail = { 'committed', now_text, head.epoch }, {}, {}, head.tail
+for i = 1, event_count do
+  local topic, before = KEYS[2 + record_count + i], tail
+  tail = next_id(before, now, tonumber(ARGV[5]))
+  redis.call('XADD', events, tail, 'p', before, 'e', take())
+  redis.call('ZADD', topic, 0, member_of(tail))
+  redis.call('PEXPIRE', topic, retention_ms)
+  answer[#answer + 1] = tail
+  places[tostring(i - 1)] = place_of(tail)
+  lasts[topic] = tail
+end
+places.now = now_text
+if event_count > 0 then
+  redis.call('HSET', log, 'tail', tail, 'mark', awaits and head.mark or tail)
+  -- Trims whole nodes of the stream, and 1,000 events at most, so that no commit blocks others.
+  local oldest = string.format('%.0f-0', math.max(now - retention_ms, 0))
+  redis.call('XTRIM', events, 'MINID', '~', oldest, 'LIMIT', 1000)
+  redis.call('PEXPIRE', events, retention_ms)
+  for topic in pairs(lasts) do redis.call('ZREMRANGEBYLEX', topic, '-', '(' .. member_of(oldest)) end
+elseif awaits then
+  redis.call('HSET', log, 'tail', tail)
+end
+
+for _, record in ipairs(records) do
+  if record.changes and record.text == '' then
+    redis.call('DEL', record.key)
+  elseif record.changes then
+    local text = string.gsub(record.text, token .. ':(%w+)', places)
+    local fields = { 'v', token, 't', text }
+    if event_count > 0 then fields[5], fields[6] = 'l', tail end
+    for n = 1, #record.flags, 2 do
+      fields[#fields + 1], fields[#fields + 2] = 'f:' .. record.flags[n], record.flags[n + 1]
+    end
+    for n = 1, #record.attachments, 2 do
+      fields[#fields + 1], fields[#fields + 2] = 'a:' .. record.attachments[n], record.attachments[n + 1]
+    end
+    redis.call('HSET', record.key, unpack(fields))
+    for _, name in ipairs(record.removed) do redis.call('HDEL', record.key, 'a:' .. name) end
+    redis.call('PEXPIRE', record.key, record.keep_ms)
+  end
+end
+
+for i = 1, index_count do
+  local index = KEYS[2 + record_count + event_count + i]
+  local member, score, only_new, most = take(), take(), take() == '1', tonumber(take())
+  if score == '' then
+    redis.call('ZREM', index, member)
+  elseif redis.call('ZADD', index, only_new and 'NX' or 'CH', score, member) == 1 and most > 0 then
+    redis.call('ZREMRANGEBYRANK', index, 0, -most - 1)
+  end
+end
+
+-- Only a hint: readers also poll.
+if event_count > 0 and not awaits then redis.pcall('PUBLISH', ARGV[6], tail) end
+return answer

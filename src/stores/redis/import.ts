@@ -1,0 +1,115 @@
+import type { RedisClient } from "../../redis/connect.ts";
+import { within } from "../../redis/deadline.ts";
+import { type Add, inPortions } from "../../redis/in-portions.ts";
+import type { AccountKeys } from "../../redis/keys.ts";
+import type { StoredAccount } from "../sqlite/export.ts";
+import { idOfPlace } from "./place.ts";
+
+export interface ImportOptions {
+  readonly client: RedisClient;
+  readonly keys: AccountKeys;
+  readonly retentionMs: number;
+  readonly nowMs: number;
+}
+
+/** Whether Redis has anything of an account but an empty log, as a gateway that was started leaves. */
+export async function hasAccount({ client, keys }: Pick<ImportOptions, "client" | "keys">) {
+  const tail = await within(answerMs, client.hget(keys.log, "tail"));
+  return tail !== null && tail !== "0-0";
+}
+
+/**
+ * Imports an account from another store: events under the same cursors, records, indexes and dead
+ * letters. The head of the log is written last: until then the log is empty in Redis, and the next
+ * import overwrites what an interrupted one left.
+ * @returns the numbers of events, of dead letters and of records by the first part of their keys
+ */
+export async function importAccount(account: StoredAccount, options: ImportOptions) {
+  const { client, keys } = options;
+  await inPortions(client, [(pipeline) => pipeline.del(keys.events)]);
+  const counts = { events: 0, letters: 0, records: new Map<string, number>(), openCalls: 0 };
+  await inPortions(client, events(account, options, counts));
+  await inPortions(client, records(account, options, counts));
+  await inPortions(client, members(account, options, counts));
+  await inPortions(client, letters(account, options, counts));
+  const head = { epoch: account.epoch, tail: idOfPlace(account.tail) };
+  await inPortions(client, [(pipeline) => pipeline.hset(keys.log, head).hdel(keys.log, "mark")]);
+  return counts;
+}
+
+interface Counts {
+  events: number;
+  letters: number;
+  readonly records: Map<string, number>;
+  /** Members of the indexes of calls. */
+  openCalls: number;
+}
+
+/** Each event carries the id of the one before it; see open-log.lua. */
+function* events(
+  account: StoredAccount,
+  { keys, retentionMs }: ImportOptions,
+  counts: Counts,
+): Generator<Add> {
+  let before = idOfPlace(account.floor);
+  for (const { place, topic: name, bytes } of account.events()) {
+    const id = idOfPlace(place);
+    const previous = before;
+    const topic = keys.topic(name);
+    yield (pipeline) =>
+      pipeline
+        .xadd(keys.events, id, "p", previous, "e", Buffer.from(bytes))
+        .zadd(topic, 0, memberOf(id))
+        .pexpire(topic, retentionMs);
+    before = id;
+    counts.events++;
+  }
+  yield (pipeline) => pipeline.pexpire(keys.events, retentionMs);
+}
+
+/** In the format of commit.lua. */
+function* records(
+  account: StoredAccount,
+  { keys, nowMs }: ImportOptions,
+  { records: counts }: Counts,
+): Generator<Add> {
+  for (const { key: name, version, text, untilMs, attachments, flags } of account.records()) {
+    const leftMs = Math.ceil(untilMs - nowMs);
+    if (leftMs <= 0) continue;
+    const [sort = ""] = name.split(":");
+    counts.set(sort, (counts.get(sort) ?? 0) + 1);
+    const key = keys.record(name);
+    const fields: (string | Buffer)[] = ["v", version, "t", text];
+    for (const { name: of, bytes } of attachments) fields.push(`a:${of}`, Buffer.from(bytes));
+    for (const { name: of, value } of flags) fields.push(`f:${of}`, value);
+    yield (pipeline) => pipeline.del(key).hset(key, ...fields).pexpire(key, leftMs);
+  }
+}
+
+function* members(account: StoredAccount, { keys }: ImportOptions, counts: Counts): Generator<Add> {
+  for (const { index, member, score } of account.members()) {
+    yield (pipeline) => pipeline.zadd(keys.index(index), score, member);
+    if (index === "due" || index === "given-up") counts.openCalls++;
+  }
+}
+
+function* letters(account: StoredAccount, { keys }: ImportOptions, counts: Counts): Generator<Add> {
+  let size = 0;
+  for (const { place, id, kind, reason, receivedMs: receivedAtMs, body } of account.letters()) {
+    const text = Buffer.from(body).toString("base64");
+    size += text.length;
+    counts.letters++;
+    const letter = JSON.stringify({ id, kind, reason, receivedAtMs, body: text });
+    yield (pipeline) =>
+      pipeline.hset(keys.deadLetters, id, letter).zadd(keys.deadLetterOrder, place, id);
+  }
+  if (size > 0) yield (pipeline) => pipeline.set(keys.deadLetterSize, size);
+}
+
+/** Same as member_of in open-log.lua. */
+function memberOf(id: string): string {
+  const [ms = "", seq = ""] = id.split("-");
+  return `${ms.padStart(15, "0")}-${seq.padStart(8, "0")}`;
+}
+
+const answerMs = 2_000;

@@ -1,0 +1,68 @@
+import { confirmPrimary } from "../../redis/confirm-primary.ts";
+import type { RedisConnector } from "../../redis/connect.ts";
+import { accountKeys } from "../../redis/keys.ts";
+import { createWriter, type MinReplicas, type Writer } from "../../redis/writer.ts";
+import type { Kernel } from "../kernel.ts";
+import { RedisAccount } from "./account.ts";
+import type { FeedState } from "./feed.ts";
+import { createWakeUps } from "./wake-ups.ts";
+
+export interface RedisKernelOptions {
+  /** Stays open when the store is closed. */
+  readonly redis: RedisConnector;
+  /** Prefix of all keys. */
+  readonly prefix: string;
+  /** How long events are kept, in milliseconds. */
+  readonly retentionMs: number;
+  /** Replicas of Redis that must hold a commit before it is acknowledged. Default: 0. */
+  readonly minReplicas?: MinReplicas;
+  /** Default: one that waits for `minReplicas`. The store closes it. */
+  readonly writer?: Writer;
+  /** The live delivery of an account's events changed its state. */
+  readonly onFeed?: (details: {
+    readonly account: string;
+    readonly state: FeedState;
+    readonly error?: unknown;
+  }) => void;
+}
+
+/**
+ * A store in Redis, shared by all processes that use the same Redis and prefix. Redis has stored what
+ * it acknowledges; whether that outlives Redis depends on its settings (see `describeDurability`).
+ * While Redis is out of reach, watches wait and then go on without a gap; all other calls throw
+ * UNAVAILABLE.
+ */
+export function createRedisKernel(options: RedisKernelOptions): Kernel {
+  const { redis, prefix, retentionMs, minReplicas = 0, onFeed } = options;
+  const { client } = redis;
+  const { writer = createWriter({ redis, minReplicas }) } = options;
+  const wakeUps = createWakeUps(redis);
+  const accounts = new Map<string, RedisAccount>();
+  let closed: Error | undefined;
+
+  return {
+    durable: true,
+
+    account(name) {
+      if (closed) throw closed;
+      let account = accounts.get(name);
+      if (!account) {
+        account = new RedisAccount({
+          ...{ client, writer, wakeUps, retentionMs, keys: accountKeys(prefix, name) },
+          awaitsReplicas: minReplicas !== 0,
+          confirmPrimary: (key) => confirmPrimary(redis, key),
+          onState: (state, error) => onFeed?.({ account: name, state, error }),
+        });
+        accounts.set(name, account);
+      }
+      return account;
+    },
+
+    async close(error) {
+      closed = error;
+      for (const account of accounts.values()) account.end(error);
+      wakeUps.close();
+      writer.close();
+    },
+  };
+}

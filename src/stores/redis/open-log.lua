@@ -1,0 +1,62 @@
+-- Functions that the other scripts share, to read the log of one account.
+--
+-- An id is "<ms>-<seq>", as Redis writes it; "0-0" is before every event. Each event of the stream
+-- carries the id of the one before it, so that the oldest kept one names the last deleted one.
+
+-- Opens the log; creates it with the given epoch if it does not exist.
+-- Returns { epoch, tail, mark }: the tail is the id of the last event ever appended. The mark is
+-- the id of the last event that may be shown: enough replicas hold all events up to it. A log
+-- without a mark may be shown whole.
+local function open(log, events, epoch)
+  local held = redis.call('HMGET', log, 'epoch', 'tail', 'mark')
+  if held[1] then
+    return { epoch = held[1], tail = held[2], mark = held[3] or held[2] }
+  end
+  redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0')
+  -- The new log must not contain the events of a log whose head was lost.
+  redis.call('UNLINK', events)
+  return { epoch = epoch, tail = '0-0', mark = '0-0' }
+end
+
+-- An id as a member of a topic. The members of a topic have equal scores, so Redis sorts them as
+-- text, which is the order of the ids. (A stream for each topic would take 4 KiB at least.)
+local function member_of(id)
+  return string.format('%015.0f-%08.0f', string.match(id, '^(%d+)-(%d+)$'))
+end
+
+local function id_of(member)
+  return string.format('%.0f-%.0f', string.match(member, '^(%d+)-(%d+)$'))
+end
+
+-- The fields of the event with this id, or nil: { 'p', id of the one before it, 'e', its bytes }.
+local function fields_of(events, id)
+  local found = redis.call('XRANGE', events, id, id)[1]
+  return found and found[2]
+end
+
+-- The id after which all events are kept: that of the last deleted one.
+local function floor_of(events, tail)
+  local oldest = redis.call('XRANGE', events, '-', '+', 'COUNT', 1)[1]
+  return oldest and oldest[2][2] or tail
+end
+
+-- The id after another one. Ids grow even if the clock stands still or is set back, as by a
+-- failover. `first` is the seq of the first event of a millisecond.
+local function next_id(tail, now, first)
+  local ms, seq = string.match(tail, '^(%d+)-(%d+)$')
+  ms, seq = tonumber(ms), tonumber(seq)
+  if now > ms then
+    ms, seq = now, first
+  elseif seq < 0xffffff then
+    seq = seq + 1
+  else
+    ms, seq = ms + 1, 0
+  end
+  return string.format('%.0f-%.0f', ms, seq)
+end
+
+-- The place that an id stands for in records: a cursor without its epoch (cursor.ts).
+local function place_of(id)
+  local ms, seq = string.match(id, '^(%d+)-(%d+)$')
+  return string.format('%012x%06x', ms, seq)
+end

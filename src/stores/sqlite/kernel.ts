@@ -1,0 +1,205 @@
+import { assertOf, type Bounds, newEpoch, placeOf } from "../../events/cursor.ts";
+import type { Cursor } from "../../events/log.ts";
+import { moduleBeside } from "../../sqlite/module-beside.ts";
+import type { StoreThread } from "../../sqlite/store-thread.ts";
+import type {
+  AccountKernel,
+  Commit,
+  Committed,
+  Kernel,
+  Listener,
+  RangeOptions,
+  Read,
+  Row,
+  RowPage,
+  Scored,
+} from "../kernel.ts";
+import type { BoundsRow, CommittedRow, PageRow, ReadRow } from "./rows.ts";
+
+export interface SqliteKernelOptions {
+  /** Has the module `kernelRoom` as its room `kernel`. Stays open when the store is closed. */
+  readonly thread: StoreThread;
+  /** How long events are kept, in milliseconds. */
+  readonly retentionMs: number;
+  /** Wall clock in milliseconds. Default: `Date.now`. */
+  readonly now?: () => number;
+}
+
+/** The module with the operations in the store's thread. */
+export const kernelRoom = moduleBeside(import.meta.url, "operations");
+
+/** How often expired rows are deleted, in milliseconds; reads ignore them before that. */
+const sweepMs = 60_000;
+
+/**
+ * The embedded store of this process. A commit is on the disk before it is acknowledged. While the
+ * disk takes no writes, `commit` throws UNAVAILABLE and reads go on.
+ */
+export function createSqliteKernel(options: SqliteKernelOptions): Kernel {
+  const { thread, retentionMs, now = Date.now } = options;
+  const accounts = new Map<string, SqliteAccount>();
+  let closed: Error | undefined;
+  const sweeper = setInterval(() => void sweep(), sweepMs).unref();
+
+  async function sweep(): Promise<void> {
+    try {
+      // In small portions, so that writes run in between.
+      while (!closed && (await thread.run("kernel", "sweep", [now(), retentionMs])));
+    } catch {
+      // The store's thread reports its failures itself. The next interval tries again.
+    }
+  }
+
+  return {
+    durable: true,
+    account(name) {
+      if (closed) throw closed;
+      let account = accounts.get(name);
+      if (!account) {
+        account = new SqliteAccount(options, name);
+        accounts.set(name, account);
+      }
+      return account;
+    },
+    async close(error) {
+      closed = error;
+      clearInterval(sweeper);
+      for (const account of accounts.values()) account.end(error);
+    },
+  };
+}
+
+/** One account's part of the store. Only this process writes to it. */
+class SqliteAccount implements AccountKernel {
+  readonly #options: SqliteKernelOptions;
+  readonly #name: string;
+  readonly #listeners = new Set<Listener>();
+  /** In memory, since there is one process: after a restart no other holder competes. */
+  readonly #leases = new Map<string, { holder: string; untilMs: number }>();
+  #made: Promise<BoundsRow> | undefined;
+
+  constructor(options: SqliteKernelOptions, name: string) {
+    this.#options = options;
+    this.#name = name;
+  }
+
+  nowMs(): number {
+    return (this.#options.now ?? Date.now)();
+  }
+
+  async read(keys: readonly string[]): Promise<Read> {
+    const nowMs = this.nowMs();
+    return this.#run("read", [keys, nowMs, this.#oldest()], ({ records, bounds }: ReadRow) => ({
+      records,
+      bounds: boundsOf(bounds),
+      nowMs,
+    }));
+  }
+
+  async commit(commit: Commit): Promise<Committed> {
+    const { epoch } = await this.#account();
+    return this.#run("commit", [commit, this.nowMs()], (row: CommittedRow) => {
+      if (row.kind !== "committed") return row;
+      const cursors = row.places.map((place) => cursorOf(place, epoch));
+      // In the order of the log, since results come in the order of the commits.
+      for (const [n, { bytes }] of commit.events.entries()) {
+        for (const listener of this.#listeners) listener.row({ cursor: cursors[n] ?? "", bytes });
+      }
+      return { kind: row.kind, nowMs: row.nowMs, cursors };
+    });
+  }
+
+  async bounds(): Promise<Bounds> {
+    return this.#run("bounds", [this.#oldest()], boundsOf);
+  }
+
+  async page(topic: string | undefined, after: Cursor | undefined, limit: number): Promise<RowPage> {
+    const args = [this.#oldest(), topic, after?.slice(0, placeLength), limit];
+    return this.#run("page", args, ({ rows, upTo, bounds }: PageRow) => ({
+      rows: rowsOf(rows, bounds),
+      upTo: cursorOf(upTo, bounds.epoch),
+      bounds: boundsOf(bounds),
+    }));
+  }
+
+  async newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]> {
+    if (before !== undefined) assertOf(before, (await this.#account()).epoch);
+    const args = [this.#oldest(), topic, limit, before?.slice(0, placeLength)];
+    return this.#run("newest", args, ({ rows, bounds }: PageRow) => rowsOf(rows, bounds));
+  }
+
+  async cursorBefore(count: number): Promise<Cursor> {
+    return this.#run("placeBefore", [this.#oldest(), count], ({ upTo, bounds }: PageRow) =>
+      cursorOf(upTo, bounds.epoch),
+    );
+  }
+
+  async watch(listener: Listener): Promise<() => void> {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  async range(index: string, { max, limit, newestFirst = false }: RangeOptions): Promise<Scored[]> {
+    return this.#run("range", [index, max ?? Number.MAX_VALUE, limit, newestFirst]);
+  }
+
+  async count(index: string): Promise<number> {
+    return this.#run("count", [index]);
+  }
+
+  async drop(index: string, members: readonly string[]): Promise<void> {
+    await this.#run("drop", [index, members]);
+  }
+
+  async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
+    const nowMs = this.nowMs();
+    const held = this.#leases.get(name);
+    if (held && held.holder !== holder && held.untilMs > nowMs) return false;
+    this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });
+    return true;
+  }
+
+  end(error: Error): void {
+    for (const listener of [...this.#listeners]) listener.fail(error);
+    this.#listeners.clear();
+  }
+
+  /** Adds the account to the store at its first use. */
+  #account(): Promise<BoundsRow> {
+    this.#made ??= this.#options.thread
+      .run<BoundsRow>("kernel", "account", [this.#name, newEpoch()])
+      .catch((error: unknown) => {
+        this.#made = undefined;
+        throw error;
+      });
+    return this.#made;
+  }
+
+  async #run<T, M = T>(
+    operation: string,
+    args: readonly unknown[],
+    map?: (row: T) => M,
+  ): Promise<M> {
+    if (!this.#made) await this.#account();
+    return this.#options.thread.run("kernel", operation, [this.#name, ...args], map);
+  }
+
+  /** Events before this place are no longer kept. */
+  #oldest(): string {
+    return placeOf({ ms: Math.max(this.nowMs() - this.#options.retentionMs, 0), seq: 0 });
+  }
+}
+
+const placeLength = 18;
+
+function cursorOf(place: string, epoch: string): Cursor {
+  return `${place}-${epoch}`;
+}
+
+function boundsOf({ epoch, floor, tail }: BoundsRow): Bounds {
+  return { epoch, floor: cursorOf(floor, epoch), tail: cursorOf(tail, epoch) };
+}
+
+function rowsOf(rows: PageRow["rows"], { epoch }: BoundsRow): Row[] {
+  return rows.map(({ place, bytes }) => ({ cursor: cursorOf(place, epoch), bytes }));
+}

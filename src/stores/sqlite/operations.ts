@@ -1,0 +1,341 @@
+import type { DatabaseSync } from "node:sqlite";
+import { beginning, newEpoch, nextPlace, placeOf } from "../../events/cursor.ts";
+import { boundLimit } from "../../sqlite/limit.ts";
+import type { RoomOperations } from "../../sqlite/room.ts";
+import { type Commit, type Found, filledIn, type RecordChange } from "../kernel.ts";
+import type { BoundsRow, CommittedRow, EventRow, LetterRow, PageRow, ReadRow } from "./rows.ts";
+
+/** Sorts after every place, since places are hex digits. */
+const behindAll = "~";
+
+/** Most rows of a table that one sweep deletes: writes wait for it. */
+const sweepSize = 1_000;
+
+/** Most dead letters of an account, and most bytes of their bodies together. */
+export interface LettersBound {
+  readonly letters: number;
+  readonly bytes: number;
+}
+
+/** What the store does in its thread. Accounts are given by name; each is added at its first use. */
+export function open(database: DatabaseSync): RoomOperations {
+  const sql = statementsOf(database);
+
+  function accountOf(name: string): AccountRow {
+    const known = sql.account.get(name) as AccountRow | undefined;
+    if (known) return known;
+    return { id: -1, epoch: "", tail: placeOf(beginning), floor: placeOf(beginning) };
+  }
+
+  function makeAccount(name: string, epoch: string): void {
+    const first = placeOf(beginning);
+    sql.makeAccount.run(name, epoch, first, first);
+  }
+
+  /** Events at or before this place are no longer kept. */
+  function boundsOf({ id, epoch, tail, floor }: AccountRow, oldest: string): BoundsRow {
+    const expired = sql.lastBefore.get(id, oldest) as { place: string } | undefined;
+    return { epoch, tail, floor: expired?.place ?? floor };
+  }
+
+  function recordOf(account: number, key: string, nowMs: number): RecordRow | undefined {
+    const record = sql.record.get(account, key) as RecordRow | undefined;
+    return record && record.until_ms >= nowMs ? record : undefined;
+  }
+
+  function flagOf(account: number, key: string, name: string): string {
+    return (sql.flag.get(account, key, name) as { value: string } | undefined)?.value ?? "";
+  }
+
+  function found(account: number, { key, expected }: RecordChange, nowMs: number): Found {
+    const record = recordOf(account, key, nowMs);
+    const names = record ? [...expected.keys()] : [];
+    const flags = new Map([...expected.keys()].map((name) => [name, ""]));
+    for (const name of names) flags.set(name, flagOf(account, key, name));
+    return { key, version: record?.version ?? "", text: record?.text ?? "", flags };
+  }
+
+  function isAsSupposed({ was, expected }: RecordChange, now: Found): boolean {
+    if (now.version !== was) return false;
+    for (const [name, value] of expected) if (now.flags.get(name) !== value) return false;
+    return true;
+  }
+
+  function forget(account: number, key: string): void {
+    sql.forgetAttachments.run(account, key);
+    sql.forgetFlags.run(account, key);
+    sql.forgetRecord.run(account, key);
+  }
+
+  function change(account: number, one: RecordChange, isNew: boolean, text: string, at: At): void {
+    const { key, attachments, flags, keepMs } = one;
+    if (isNew || text === "") forget(account, key);
+    if (text === "") return;
+    sql.setRecord.run(account, key, at.version, text, Math.ceil(at.nowMs + keepMs));
+    for (const [name, bytes] of attachments) {
+      if (bytes) sql.attach.run(account, key, name, bytes);
+      else sql.detach.run(account, key, name);
+    }
+    for (const [name, value] of flags) sql.setFlag.run(account, key, name, value);
+  }
+
+  return {
+    reads: {
+      bounds: (account: string, oldest: string) => boundsOf(accountOf(account), oldest),
+
+      read(account: string, keys: readonly string[], nowMs: number, oldest: string): ReadRow {
+        const of = accountOf(account);
+        const records = keys.map((key) => {
+          const record = recordOf(of.id, key, nowMs);
+          const rows = record ? sql.attachments.all(of.id, key) : [];
+          const attachments = new Map(
+            (rows as { name: string; bytes: Uint8Array }[]).map(({ name, bytes }) => [name, bytes]),
+          );
+          return { key, version: record?.version ?? "", text: record?.text ?? "", attachments };
+        });
+        return { records, bounds: boundsOf(of, oldest) };
+      },
+
+      page(
+        account: string,
+        oldest: string,
+        topic: string | undefined,
+        after: string | undefined,
+        limit: number,
+      ): PageRow {
+        const of = accountOf(account);
+        const bounds = boundsOf(of, oldest);
+        const from = after !== undefined && after > bounds.floor ? after : bounds.floor;
+        const rows = (
+          topic === undefined
+            ? sql.ofAll.all(of.id, from, limit + 1)
+            : sql.ofTopic.all(of.id, topic, from, limit + 1)
+        ) as unknown as EventRow[];
+        const shown = rows.slice(0, limit);
+        const isCut = rows.length > limit;
+        return { rows: shown, upTo: (isCut && shown.at(-1)?.place) || bounds.tail, bounds };
+      },
+
+      newest(account: string, oldest: string, topic: string, limit: number, before = behindAll) {
+        const of = accountOf(account);
+        const bounds = boundsOf(of, oldest);
+        const rows = sql.newestOfTopic.all(of.id, topic, bounds.floor, before, Math.max(limit, 0));
+        return { rows: rows.reverse() as unknown as EventRow[], upTo: "", bounds };
+      },
+
+      placeBefore(account: string, oldest: string, count: number): PageRow {
+        const of = accountOf(account);
+        const bounds = boundsOf(of, oldest);
+        const nth = sql.nthNewest.get(of.id, bounds.floor, Math.max(count, 0));
+        return { rows: [], upTo: (nth as EventRow | undefined)?.place ?? bounds.floor, bounds };
+      },
+
+      range: (account: string, index: string, max: number, limit: number, newestFirst: boolean) =>
+        (newestFirst ? sql.highest : sql.lowest).all(accountOf(account).id, index, max, limit),
+
+      count: (account: string, index: string) =>
+        (sql.count.get(accountOf(account).id, index) as { many: number }).many,
+
+      letters(account: string, behind: number | undefined, newestFirst: boolean, limit: number) {
+        const { id } = accountOf(account);
+        if (newestFirst) return sql.lettersBefore.all(id, behind ?? Number.MAX_VALUE, limit);
+        return sql.lettersBehind.all(id, behind ?? -1, limit);
+      },
+
+      letter: (account: string, id: string) => sql.letter.get(accountOf(account).id, id),
+      countLetters: (account: string) =>
+        (sql.countLetters.get(accountOf(account).id) as { many: number }).many,
+    },
+
+    writes: {
+      /** Adds an account, unless it is there. */
+      account(name: string, epoch: string): BoundsRow {
+        makeAccount(name, epoch);
+        return accountOf(name);
+      },
+
+      commit(name: string, commit: Commit, nowMs: number): CommittedRow {
+        const { token, records, events, indexes, notBeforeMs, notAfterMs } = commit;
+        if (notBeforeMs !== undefined && nowMs < notBeforeMs) return { kind: "early", nowMs };
+        if (notAfterMs !== undefined && nowMs > notAfterMs) return { kind: "late", nowMs };
+        const { id: account, tail } = accountOf(name);
+        const now = records.map((one) => found(account, one, nowMs));
+        if (!records.every((one, at) => isAsSupposed(one, now[at] as Found))) {
+          return { kind: "conflict", nowMs, records: now };
+        }
+        let last = tail;
+        const places = events.map(({ topic, bytes }) => {
+          last = nextPlace(last, nowMs);
+          sql.store.run(account, last, topic, bytes);
+          return last;
+        });
+        if (places.length > 0) sql.moveTail.run(last, account);
+        for (const one of records) {
+          if (one.text === undefined) continue;
+          const text = filledIn(one.text, token, places, nowMs);
+          change(account, one, one.was === "", text, { version: token, nowMs });
+        }
+        for (const { index, member, score, onlyNew = false, max } of indexes) {
+          if (score === undefined) sql.drop.run(account, index, member);
+          else (onlyNew ? sql.addNew : sql.add).run(account, index, member, score);
+          if (max !== undefined) sql.dropOldest.run(account, index, account, index, max);
+        }
+        return { kind: "committed", nowMs, places };
+      },
+
+      drop(account: string, index: string, members: readonly string[]): void {
+        const { id } = accountOf(account);
+        for (const member of members) sql.drop.run(id, index, member);
+      },
+
+      /** @returns false when the account's share is full */
+      addDeadLetter(account: string, letter: Omit<LetterRow, "place">, max: LettersBound): boolean {
+        makeAccount(account, newEpoch());
+        const { id: of } = accountOf(account);
+        const { id, kind, body, reason, receivedMs } = letter;
+        if (sql.letter.get(of, id)) return true;
+        const { many, size } = sql.countLetters.get(of) as { many: number; size: number };
+        if (many >= max.letters || size + body.length > max.bytes) return false;
+        sql.addDeadLetter.run(of, id, kind, body, reason, receivedMs);
+        return true;
+      },
+
+      removeDeadLetter: (account: string, id: string) =>
+        sql.removeDeadLetter.run(accountOf(account).id, id).changes > 0,
+
+      /** Deletes some of the expired rows. @returns whether there may be more */
+      sweep(nowMs: number, retentionMs: number): boolean {
+        const oldest = placeOf({ ms: Math.max(nowMs - retentionMs, 0), seq: 0 });
+        let more = false;
+        for (const { id } of sql.accounts.all() as unknown as { id: number }[]) {
+          const expired = sql.expired.all(id, oldest, sweepSize) as unknown as { place: string }[];
+          const last = expired.at(-1)?.place;
+          if (last === undefined) continue;
+          sql.deleteEvents.run(id, last);
+          sql.moveFloor.run(last, id);
+          more ||= expired.length === sweepSize;
+        }
+        const gone = sql.oldRecords.all(nowMs, sweepSize);
+        for (const { account, key } of gone as unknown as { account: number; key: string }[]) {
+          forget(account, key);
+        }
+        return more || gone.length === sweepSize;
+      },
+    },
+  };
+}
+
+interface AccountRow extends BoundsRow {
+  readonly id: number;
+}
+
+interface RecordRow {
+  readonly version: string;
+  readonly text: string;
+  readonly until_ms: number;
+}
+
+interface At {
+  readonly version: string;
+  readonly nowMs: number;
+}
+
+const letterColumns = "place, id, kind, reason, received_ms AS receivedMs, body";
+
+function statementsOf(database: DatabaseSync) {
+  const make = (text: string) => database.prepare(text);
+  return {
+    account: make("SELECT id, epoch, tail, floor FROM accounts WHERE name = ?"),
+    accounts: make("SELECT id FROM accounts"),
+    makeAccount: make(
+      "INSERT INTO accounts (name, epoch, tail, floor) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    ),
+    moveTail: make("UPDATE accounts SET tail = ? WHERE id = ?"),
+    moveFloor: make("UPDATE accounts SET floor = ? WHERE id = ?"),
+
+    record: make("SELECT version, text, until_ms FROM records WHERE account = ? AND key = ?"),
+    setRecord: make(
+      `INSERT INTO records (account, key, version, text, until_ms) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET version = excluded.version, text = excluded.text,
+         until_ms = excluded.until_ms`,
+    ),
+    forgetRecord: make("DELETE FROM records WHERE account = ? AND key = ?"),
+    oldRecords: make(
+      `SELECT account, key FROM records WHERE until_ms < ? ORDER BY until_ms ${boundLimit}`,
+    ),
+    attachments: make("SELECT name, bytes FROM attachments WHERE account = ? AND key = ?"),
+    attach: make(
+      `INSERT INTO attachments (account, key, name, bytes) VALUES (?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET bytes = excluded.bytes`,
+    ),
+    detach: make("DELETE FROM attachments WHERE account = ? AND key = ? AND name = ?"),
+    forgetAttachments: make("DELETE FROM attachments WHERE account = ? AND key = ?"),
+    flag: make("SELECT value FROM flags WHERE account = ? AND key = ? AND name = ?"),
+    setFlag: make(
+      `INSERT INTO flags (account, key, name, value) VALUES (?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET value = excluded.value`,
+    ),
+    forgetFlags: make("DELETE FROM flags WHERE account = ? AND key = ?"),
+
+    store: make("INSERT INTO events (account, place, topic, bytes) VALUES (?, ?, ?, ?)"),
+    lastBefore: make(
+      "SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place DESC LIMIT 1",
+    ),
+    ofTopic: make(
+      `SELECT place, bytes FROM events WHERE account = ? AND topic = ? AND place > ?
+       ORDER BY place ${boundLimit}`,
+    ),
+    ofAll: make(
+      `SELECT place, bytes FROM events WHERE account = ? AND place > ? ORDER BY place ${boundLimit}`,
+    ),
+    newestOfTopic: make(
+      `SELECT place, bytes FROM events WHERE account = ? AND topic = ? AND place > ? AND place < ?
+       ORDER BY place DESC ${boundLimit}`,
+    ),
+    nthNewest: make(
+      "SELECT place FROM events WHERE account = ? AND place > ? ORDER BY place DESC LIMIT 1 OFFSET ?",
+    ),
+    expired: make(
+      `SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place ${boundLimit}`,
+    ),
+    deleteEvents: make("DELETE FROM events WHERE account = ? AND place <= ?"),
+
+    add: make(
+      `INSERT INTO members (account, name, member, score) VALUES (?, ?, ?, ?)
+       ON CONFLICT DO UPDATE SET score = excluded.score`,
+    ),
+    addNew: make(
+      "INSERT INTO members (account, name, member, score) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+    ),
+    drop: make("DELETE FROM members WHERE account = ? AND name = ? AND member = ?"),
+    dropOldest: make(
+      `DELETE FROM members WHERE (account, name, member) IN
+       (SELECT account, name, member FROM members WHERE account = ? AND name = ?
+        ORDER BY score LIMIT max((SELECT count(*) FROM members WHERE account = ? AND name = ?) - ?, 0))`,
+    ),
+    lowest: make(
+      `SELECT member, score FROM members WHERE account = ? AND name = ? AND score <= ?
+       ORDER BY score ${boundLimit}`,
+    ),
+    highest: make(
+      `SELECT member, score FROM members WHERE account = ? AND name = ? AND score <= ?
+       ORDER BY score DESC ${boundLimit}`,
+    ),
+    count: make("SELECT count(*) AS many FROM members WHERE account = ? AND name = ?"),
+
+    addDeadLetter: make(
+      "INSERT INTO dead_letters (account, id, kind, body, reason, received_ms) VALUES (?, ?, ?, ?, ?, ?)",
+    ),
+    letter: make(`SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND id = ?`),
+    lettersBehind: make(
+      `SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND place > ? ORDER BY place ${boundLimit}`,
+    ),
+    lettersBefore: make(
+      `SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND place < ? ORDER BY place DESC ${boundLimit}`,
+    ),
+    countLetters: make(
+      "SELECT count(*) AS many, coalesce(sum(length(body)), 0) AS size FROM dead_letters WHERE account = ?",
+    ),
+    removeDeadLetter: make("DELETE FROM dead_letters WHERE account = ? AND id = ?"),
+  };
+}
