@@ -152,11 +152,8 @@ export function scheduleCalls(change: Change, draft: Draft): boolean {
   return found;
 }
 
-/**
- * Ends the leases of running calls: their process is gone.
- * @param keyDrafts the records of the calls' keys
- */
-export function endLeases(change: Change, draft: Draft, keyDrafts: readonly Draft[]): void {
+/** Ends the leases of running calls and of a key: their process is gone. */
+export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefined): void {
   const record = draft.value as PaymentRecord | undefined;
   const over = (since: string, leaseMs: number) =>
     Math.min(leaseMs, Math.max(change.nowMs - Number(since), 0));
@@ -165,11 +162,9 @@ export function endLeases(change: Change, draft: Draft, keyDrafts: readonly Draf
     call.leaseMs = over(call.startedAt, call.leaseMs);
     call.dueMs = change.nowMs;
     indexCall(change, draft, call, call.dueMs);
-    for (const { value } of keyDrafts) {
-      const key = value as KeyRecord | undefined;
-      if (key?.callId === call.id) key.leaseMs = over(key.startedAt, key.leaseMs);
-    }
   }
+  const key = keyDraft?.value as KeyRecord | undefined;
+  if (key) key.leaseMs = over(key.startedAt, key.leaseMs);
 }
 
 /** Stops looking a call up, releases its lock, and keeps it for an operator. */

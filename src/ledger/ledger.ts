@@ -26,6 +26,7 @@ import {
   type IntentStoreOptions,
   intentOf,
   isUnknown,
+  keyRetentionMs,
   maxTracked,
   type NewIntent,
   type NextLook,
@@ -348,18 +349,13 @@ export class Ledger implements EventLog, IntentStore {
   async endLeases(account: string): Promise<void> {
     const { kernel } = this.#account(account);
     const found = await kernel.range(dueIndex, { limit: Number.MAX_SAFE_INTEGER });
-    const running = found.filter(({ score }) => score > kernel.nowMs());
-    const calls = await this.#intentsOf(account, dueIndex, running.map(({ member }) => member));
+    const calls = await this.#intentsOf(account, dueIndex, found.map(({ member }) => member));
     for (const { kind, externalId, state, keyDigest } of calls) {
-      if (state !== "running") continue;
+      if (state !== "running" && keyDigest === "") continue;
       const key = recordKey(kind, externalId);
-      const keys = keyDigest === "" ? [] : [keyRecordKey(keyDigest)];
-      await this.#step(account, [key, ...keys], (change) =>
-        endLeases(
-          change,
-          change.draft(key),
-          keys.map((each) => change.draft(each)),
-        ),
+      const keyOf = keyDigest === "" ? undefined : keyRecordKey(keyDigest);
+      await this.#step(account, [key, ...(keyOf ? [keyOf] : [])], (change) =>
+        endLeases(change, change.draft(key), keyOf ? change.draft(keyOf) : undefined),
       );
     }
   }
@@ -420,8 +416,12 @@ export class Ledger implements EventLog, IntentStore {
     });
   }
 
-  /** Says how long a record is kept: that of a payment or payout longer if it has had calls. */
+  /**
+   * Says how long a record is kept: that of a key for a day, that of a payment or payout longer, and
+   * still longer if it has had calls.
+   */
   #keep(draft: Draft): void {
+    draft.keepMs ||= keyRetentionMs;
     const record = draft.value as Partial<PaymentRecord> | undefined;
     if (!record?.calls) return;
     const { calls, marks = [], over = [] } = record;

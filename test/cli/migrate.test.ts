@@ -105,7 +105,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
   }
 
   async function onDisk(path: string) {
-    const { ledger, store, close } = await openIntents(path, times);
+    const { ledger, store, close } = await openIntents(path, { ...times, accounts: ["shop"] });
     return { log: ledger, intents: store, close };
   }
 

@@ -165,7 +165,7 @@ describe("the directory of the embedded store", { timeout: 60_000 }, () => {
     const path = directory(t);
     const { database, close } = openDirectory(path);
     const insert = database.prepare(
-      "INSERT INTO events (account, place, kind, external_id, bytes) VALUES (1, ?, 1, 'x', ?)",
+      "INSERT INTO events (account, place, topic, bytes) VALUES (1, ?, 'x', ?)",
     );
     for (let i = 0; i < 200; i++) insert.run(`${i}`.padStart(18, "0"), Buffer.alloc(1_000));
     close();

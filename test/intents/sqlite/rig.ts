@@ -26,10 +26,13 @@ export function createSqliteCalls(thread: StoreThread, options: SqliteCallsOptio
 }
 
 /** A store in this directory, as a process opens it. */
-export async function openIntents(directory: string, options: SqliteCallsOptions = {}) {
+export async function openIntents(
+  directory: string,
+  { accounts = ["default"], ...options }: SqliteCallsOptions & { accounts?: string[] } = {},
+) {
   const thread = await openStoreThread({ directory, rooms: { kernel: kernelRoom } });
   const { store, ledger } = createSqliteCalls(thread, options);
-  await ledger.endLeases("default");
+  for (const account of accounts) await ledger.endLeases(account);
   return {
     store,
     ledger,
