@@ -36,10 +36,14 @@ const descriptions = Object.fromEntries(
 );
 writeFileSync("src/graphql/schema/descriptions.json", `${JSON.stringify(descriptions, null, 2)}\n`);
 
-/** Replaces phrases, and field names by their camelCase names. */
+/**
+ * Replaces phrases, and field names by their camelCase names. Of a field that is deprecated for
+ * another one, GraphQL has one form alone.
+ */
 function inGraphql(text: string): string {
   return phrases
     .reduce((result, [rpc, graphql]) => result.replaceAll(rpc, graphql), text)
+    .replace(/ Deprecated: .*$/, "")
     .replace(/\b[a-z]+(?:_[a-z0-9]+)+\b/g, (word) =>
       fieldNames.has(word) ? word.replace(/_(.)/g, (_, c: string) => c.toUpperCase()) : word,
     );

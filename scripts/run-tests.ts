@@ -13,6 +13,10 @@
  * A file fails when a test fails, when its process ends without the reporter's summary (a call of
  * `process.exit`), or when it does not end by itself within the limit: then its process group is
  * killed. No file is retried. The last line says how many tests passed, failed and were skipped.
+ *
+ * Tests whose program is missing skip with the reason `needs <program>: apt-get install <package>`.
+ * Such a run may pass, whatever `--floor` says, and its end names the programs. With CI set it
+ * fails.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -120,6 +124,8 @@ const ofRun = {
   NODE_COMPILE_CACHE: resolve("node_modules/.cache/compiled"),
   ...(values.checks ? { BUILT_COMMAND_LINE: resolve("dist/cli.js") } : {}),
 };
+
+const needed = /needs (\S+): apt-get install (\S+?)(?=;|$)/g;
 
 const startMs = performance.now();
 const running = new Map<string, ChildProcess>();
@@ -316,6 +322,8 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
       Number(match[2]),
     ]),
   );
+  // A skipped group is in the output, but its tests are in no count.
+  const skipped = [...output.matchAll(/^\s*﹣ (.*)$/gm)].map((match) => `${name}: ${match[1]}`);
   const failed = (counts.get("fail") ?? 0) + (counts.get("cancelled") ?? 0);
   const failure = () => {
     if (stopped !== undefined) return stopped;
@@ -324,7 +332,8 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
     if (end !== "0") return `ended with ${end}`;
     if (files.length > 0 && !counts.has("tests"))
       return "its process ended before its tests were over";
-    if (files.length > 0 && counts.get("tests") === 0) return "has no tests";
+    if (files.length > 0 && counts.get("tests") === 0 && skipped.length === 0)
+      return "has no tests";
     return undefined;
   };
   return {
@@ -334,7 +343,7 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
     cpuSeconds,
     passed: counts.get("pass") ?? 0,
     failed,
-    skipped: [...output.matchAll(/^\s*﹣ (.*)$/gm)].map((match) => `${name}: ${match[1]}`),
+    skipped,
     failure: failure(),
     output,
   };
@@ -418,7 +427,11 @@ function report(): void {
     const begun = new Set(outcomes.flatMap((outcome) => outcome.files));
     problems.push(stopped, `${files.filter((f) => !begun.has(f)).length} files were not begun`);
   }
-  if (passed < floor) problems.push(`only ${passed} tests passed, at least ${floor} must`);
+  const missing = missingPrograms(skipped);
+  if (missing.size === 0 && passed < floor) {
+    problems.push(`only ${passed} tests passed, at least ${floor} must`);
+  }
+  if (process.env.CI && missing.size > 0) problems.push("in CI no program may be missing");
   if (files.length === 0) problems.push("no test files");
   if (problems.length > 0) {
     console.log(`\nfailed:\n${problems.map((one) => `  ${one}`).join("\n")}`);
@@ -427,7 +440,30 @@ function report(): void {
   console.log(
     `\n${files.length} files in ${((performance.now() - startMs) / 1_000).toFixed(0)} s, ${cpuSecondsSoFar.toFixed(0)} s of CPU`,
   );
+  if (missing.size > 0) {
+    console.log("\nnot everything was tested, because programs are missing:");
+    for (const [program, { tests }] of missing) {
+      console.log(`  ${program}: ${tests} tests or groups of tests were skipped`);
+    }
+    const packages = [...missing.values()].map(({ install }) => install);
+    console.log(`install them: apt-get install ${packages.join(" ")}`);
+  }
   // A file or check that failed without a failed test counts as one failure.
   const failed = sum(({ failure, failed }) => (failure === undefined ? 0 : Math.max(1, failed)));
   console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`);
+}
+
+/** The programs that skipped tests need: their packages, and how many of these tests need them. */
+function missingPrograms(
+  skipped: readonly string[],
+): Map<string, { readonly install: string; tests: number }> {
+  const missing = new Map<string, { readonly install: string; tests: number }>();
+  for (const test of skipped) {
+    for (const [, program = "", install = ""] of test.matchAll(needed)) {
+      const known = missing.get(program) ?? { install, tests: 0 };
+      known.tests++;
+      missing.set(program, known);
+    }
+  }
+  return missing;
 }

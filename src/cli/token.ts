@@ -1,4 +1,4 @@
-import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampDate } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
 import { createWatchTokens } from "../auth/watch-token.ts";
@@ -72,12 +72,13 @@ interface Made {
 
 async function online(options: Options, env: Environment): Promise<Made> {
   const gateway = openGateway(options, env);
-  const { externalId, kind, ttl: ttlSeconds } = options;
+  const { externalId, kind } = options;
+  const ttl = durationFromMs(options.ttl * 1_000);
   try {
     const { token, expiresAt } = await createClient(
       EventService,
       gateway.transport,
-    ).createWatchToken({ externalId, kind: kindNamed(kind), ttlSeconds }, { timeoutMs: 10_000 });
+    ).createWatchToken({ externalId, kind: kindNamed(kind), ttl }, { timeoutMs: 10_000 });
     return { token, expiresAt: expiresAt ? timestampDate(expiresAt) : new Date() };
   } catch (error) {
     throw callError(error, options.url);

@@ -13,6 +13,7 @@ import type { Call, History, HistoryPage } from "./core.ts";
 import { invalidFields } from "./validate.ts";
 
 const defaultPageSize = 50;
+const maxPageSize = 1_000;
 
 /** The events of a payment or payout, from the oldest or from the newest on. */
 export type EventList = Pick<ListEventsRequest, "kind" | "externalId" | "newestFirst">;
@@ -26,7 +27,7 @@ export async function listEvents(
   request: ListEventsRequest,
   call: Call,
 ): Promise<ListEventsResponse> {
-  const size = request.pageSize || defaultPageSize;
+  const size = Math.min(request.pageSize || defaultPageSize, maxPageSize);
   const token = { text: request.pageToken, field: "page_token" };
   const { events, hasMore } = await pageOf(log, request, size, token, call);
   const last = hasMore ? events.at(-1) : undefined;

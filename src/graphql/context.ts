@@ -1,6 +1,7 @@
 import type { ExecutionResult } from "graphql";
 import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
+import { retryAfterSeconds } from "./errors.ts";
 import type { Live } from "./live.ts";
 import { createLoaders, type Loaders } from "./loaders.ts";
 import type { OperationLifetime } from "./operation-lifetime.ts";
@@ -57,13 +58,24 @@ export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
   };
 }
 
-/** The result, which says in its extensions if a mutation got the outcome of an earlier call. */
-export function withReplay(
+/**
+ * Completes an executed operation. The result says in its extensions if a mutation got the outcome
+ * of an earlier call, and the lifetime when what was refused may be tried again.
+ */
+export function concluded(
   result: ExecutionResult,
   { lifetime }: Pick<Surroundings, "lifetime">,
 ): ExecutionResult {
+  for (const error of result.errors ?? []) noteRetry(lifetime, error);
   if (!lifetime.isReplay) return result;
   return { ...result, extensions: { ...result.extensions, idempotentReplayed: true } };
+}
+
+/** Notes when a refusal may be tried again: of several, the last to be so decides. */
+export function noteRetry(lifetime: OperationLifetime, error: unknown): void {
+  const seconds = retryAfterSeconds(error);
+  if (seconds === undefined) return;
+  lifetime.retryAfterSeconds = Math.max(lifetime.retryAfterSeconds ?? 0, seconds);
 }
 
 /** Discards cached reads: a mutation may have changed the values. */

@@ -53,8 +53,10 @@ function both(code: string, status: number, retryable: boolean): Mapping {
 }
 
 /** Seconds until a retry may succeed, rounded up; undefined if the error does not say. */
-export function retryAfterSeconds(error: GatewayError): number | undefined {
-  const { retryAfterMs } = error.details;
+export function retryAfterSeconds(error: unknown): number | undefined {
+  const cause = originOf(error);
+  if (!(cause instanceof GatewayError)) return undefined;
+  const { retryAfterMs } = cause.details;
   return retryAfterMs === undefined ? undefined : Math.ceil(retryAfterMs / 1000);
 }
 
@@ -128,7 +130,9 @@ function fromGateway(
       ...(seconds !== undefined && { retryAfterSeconds: seconds }),
       ...(outcomeUnknown && { outcomeUnknown }),
       ...(resumeCursor !== undefined && { resumeCursor }),
-      ...(!located && { http: reason === overloadedReason ? httpOfOverload : httpOf(mapping) }),
+      ...(!located && {
+        http: reason === overloadedReason ? httpOfOverload : httpOf(mapping, seconds),
+      }),
     },
   });
 }
@@ -136,8 +140,12 @@ function fromGateway(
 /** Overload is 503, as HTTP proxies and clients expect; 429 is for the account's rate budget. */
 const httpOfOverload = { status: 503, headers: { "retry-after": "1" } };
 
-function httpOf({ status }: Mapping) {
-  return { status, ...(status === 401 && { headers: { "www-authenticate": "Bearer" } }) };
+function httpOf({ status }: Mapping, retryAfter: number | undefined) {
+  const headers = {
+    ...(status === 401 && { "www-authenticate": "Bearer" }),
+    ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+  };
+  return { status, ...(Object.keys(headers).length > 0 && { headers }) };
 }
 
 /** The payments service's Error object, without absent members. */

@@ -12,6 +12,10 @@ export interface OperationLifetime {
   readonly isGet: boolean;
   /** Whether a mutation got the outcome of an earlier call with its key. */
   isReplay: boolean;
+  /** Whether one of its mutations moves money. */
+  movesMoney: boolean;
+  /** When what was refused may be tried again, in seconds; undefined if nothing says so. */
+  retryAfterSeconds: number | undefined;
   /** Aborts when the client goes away, and with a TimeoutError at the deadline. */
   readonly signal: AbortSignal;
   /** Milliseconds since the epoch. */
@@ -57,6 +61,8 @@ export function createLifetime(options: OperationLifetimeOptions): OperationLife
     idempotencyKey,
     isGet,
     isReplay: false,
+    movesMoney: false,
+    retryAfterSeconds: undefined,
     slot,
     signal: controller.signal,
     deadlineMs: Date.now() + timeoutMs,

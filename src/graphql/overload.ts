@@ -8,6 +8,7 @@ import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { answerHeaders, exposeHeaders } from "./transport/headers.ts";
+import { problemOf, problemType } from "./transport/problem.ts";
 import { eventStreamType } from "./transport/stream-format.ts";
 import { watchPath } from "./transport/watch.ts";
 
@@ -40,8 +41,10 @@ export interface Overload {
 
 export function createOverload(options: OverloadOptions): Overload {
   const { admission, observer, formatError, corsOrigins } = options;
-  const { http, ...extensions } = formatError(overloaded()).extensions as Refusal;
-  const body = JSON.stringify({ errors: [{ message: overloaded().message, extensions }] });
+  const refusal = formatError(overloaded());
+  const { http, ...extensions } = refusal.extensions as Refusal;
+  const body = JSON.stringify({ errors: [{ message: refusal.message, extensions }] });
+  const problem = problemOf(refusal, http.status);
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const { accept = "", origin } = request.headers;
@@ -55,13 +58,16 @@ export function createOverload(options: OverloadOptions): Overload {
       return;
     }
     const type = accept.includes(graphqlType) ? graphqlType : "application/json";
+    const [contentType, text] = request.url?.startsWith(watchPath)
+      ? [problemType, problem]
+      : [`${type}; charset=utf-8`, body];
     response.writeHead(http.status, {
       ...headers,
       ...http.headers,
-      "content-type": `${type}; charset=utf-8`,
-      "content-length": Buffer.byteLength(body),
+      "content-type": contentType,
+      "content-length": Buffer.byteLength(text),
     });
-    response.end(body);
+    response.end(text);
   }
 
   function refusalsOf({ document, operationName, contextValue }: ExecutionArgs) {

@@ -12,7 +12,7 @@ import {
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
-import { type Context, type Surroundings, withReplay } from "./context.ts";
+import { type Context, concluded, type Surroundings } from "./context.ts";
 import { limits } from "./limits.ts";
 import { costOf } from "./operation-cost.ts";
 import { checkShape, tooComplex } from "./operation-shape.ts";
@@ -234,7 +234,7 @@ export function executesByGraphqlJs(): GatewayPlugin {
   return {
     onExecute({ setExecuteFn }) {
       setExecuteFn(async (args) =>
-        withReplay(await executeOperation(args), args.contextValue as Surroundings),
+        concluded(await executeOperation(args), args.contextValue as Surroundings),
       );
     },
   };

@@ -240,7 +240,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const addLateHeaders = (headers: OutgoingHttpHeaders) => {
       if (!caller) return;
       if (lifetime.isReplay) headers[replayedHeader] = "true";
-      Object.assign(headers, rateLimitHeaders(core.rateLimit(callOf(caller, lifetime))));
+      const { movesMoney, retryAfterSeconds } = lifetime;
+      if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
+      const budget = core.rateLimit(callOf(caller, lifetime));
+      Object.assign(headers, rateLimitHeaders(budget, movesMoney));
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
     const surroundings = { lifetime, authenticate, live };

@@ -20,7 +20,7 @@ import type { Core } from "../core/core.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { bodyAtHand, plainAuthority } from "../net/request-head.ts";
 import { compileOperation } from "./compiled-operation.ts";
-import { type Context, createContext, type Surroundings, withReplay } from "./context.ts";
+import { type Context, concluded, createContext, type Surroundings } from "./context.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { limits } from "./limits.ts";
 import { recordError, recordOperation } from "./observed.ts";
@@ -123,7 +123,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       const errors = errorsOf(args);
       if (errors.length > 0) return { errors };
     }
-    const result = withReplay(await execute(args), args.contextValue);
+    const result = concluded(await execute(args), args.contextValue);
     recordError(args.contextValue.record, result);
     return result.errors ? { ...result, errors: result.errors.map(formatError) } : result;
   }

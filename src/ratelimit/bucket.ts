@@ -44,8 +44,16 @@ export interface RateLimitStatus {
   readonly limit: number;
   /** Whole tokens left now, never below 0. */
   readonly remaining: number;
+  /** Those of them that reads may take: `remaining` without the reserve. */
+  readonly remainingForReads: number;
   /** Whole seconds until the bucket is full again. */
   readonly resetSeconds: number;
+}
+
+/** The tokens of a full bucket that reads may take; at least 1. */
+export function capacityForReads(capacity: number, reserve: number): number {
+  // The small term keeps 0.29 * 100 from being 28.
+  return Math.max(1, Math.floor(capacity * (1 - reserve) + 1e-9));
 }
 
 /**

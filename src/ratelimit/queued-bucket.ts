@@ -1,11 +1,12 @@
 import { RedisTimeout } from "../redis/deadline.ts";
-import type {
-  Permit,
-  Priority,
-  RateLimitStatus,
-  TakeOptions,
-  TokenBucket,
-  TokenBucketOptions,
+import {
+  capacityForReads,
+  type Permit,
+  type Priority,
+  type RateLimitStatus,
+  type TakeOptions,
+  type TokenBucket,
+  type TokenBucketOptions,
 } from "./bucket.ts";
 import { Alarm, type Clock, systemClock } from "./clock.ts";
 import { type RateLimitReading, readRateLimitHeaders } from "./headers.ts";
@@ -94,9 +95,14 @@ export class QueuedBucket implements TokenBucket {
     const now = this.#clock.now();
     if (!this.#own && this.#snapshot && now > this.#snapshot.at + statusMs) this.#askBy(now);
     const status = (this.#own ?? this.#snapshot)?.status(now) ?? this.#initialStatus;
-    if (this.#heldUntil <= now) return status;
-    const heldSeconds = Math.ceil((this.#heldUntil - now) / 1_000);
-    return { ...status, remaining: 0, resetSeconds: Math.max(status.resetSeconds, heldSeconds) };
+    const { limit, remaining, resetSeconds } = status;
+    if (this.#heldUntil > now) {
+      const heldSeconds = Math.ceil((this.#heldUntil - now) / 1_000);
+      const reset = Math.max(resetSeconds, heldSeconds);
+      return { limit, remaining: 0, remainingForReads: 0, resetSeconds: reset };
+    }
+    const reserved = limit - capacityForReads(limit, this.#options.reserve);
+    return { ...status, remainingForReads: Math.max(0, remaining - reserved) };
   }
 
   async close(): Promise<void> {
@@ -110,7 +116,7 @@ export class QueuedBucket implements TokenBucket {
     await this.#shared?.request(leave).catch(() => {});
   }
 
-  get #initialStatus(): RateLimitStatus {
+  get #initialStatus(): Omit<RateLimitStatus, "remainingForReads"> {
     const limit = this.#shared?.limit ?? this.#options.initialLimit;
     return { limit, remaining: limit, resetSeconds: 0 };
   }

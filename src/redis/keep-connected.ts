@@ -54,6 +54,8 @@ export function keepConnected(
     clearTimeout(watchdog);
   });
   client.on("close", watch);
-  client.on("end", () => reopenIn(pauseMs(++tries)));
+  client.on("end", () => {
+    if (!released) reopenIn(pauseMs(++tries));
+  });
   watch();
 }

@@ -19,7 +19,10 @@ const errorDomain = "payments-gateway";
 /** Trailer that repeats the cursor from which a stream that ended early can be resumed. */
 const resumeCursorHeader = "x-resume-cursor";
 
-/** Trailer that tells gRPC clients when to retry (gRPC A6), in milliseconds. */
+/**
+ * Trailer that tells gRPC clients when to retry (gRPC A6), in milliseconds. `Retry-After` says the
+ * same to HTTP clients, in seconds.
+ */
 const retryPushbackHeader = "grpc-retry-pushback-ms";
 const pushedBack: ReadonlySet<ErrorCode> = new Set(["RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
 
@@ -115,6 +118,7 @@ function fromGatewayError(error: GatewayError): ConnectError {
   }
   if (retryAfterMs !== undefined && pushedBack.has(error.code)) {
     out.metadata.set(retryPushbackHeader, String(retryAfterMs));
+    out.metadata.set("retry-after", String(Math.ceil(retryAfterMs / 1_000)));
   }
   if (upstream) {
     out.details.push({ desc: UpstreamErrorSchema, value: clipped(upstream) });

@@ -61,7 +61,7 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
       const caller = await identify(context.requestHeader);
       record.caller = caller.name;
       gatedCall.call = newCall(context, caller, requestId);
-      setRateLimit(context.responseHeader, core, gatedCall.call);
+      setRateLimit(context.responseHeader, core, gatedCall.call, context.method);
       if (!isUtf8Address(incomingOf(context.values)?.url ?? "")) throw notUtf8();
     } catch (error) {
       const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";

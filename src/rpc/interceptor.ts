@@ -19,7 +19,7 @@ export function createInterceptor(core: Core): Interceptor {
     } catch (error) {
       throw outward(error);
     } finally {
-      if (call && !request.stream) setRateLimit(answerHeader, core, call);
+      if (call && !request.stream) setRateLimit(answerHeader, core, call, request.method);
     }
   };
 }

@@ -67,7 +67,7 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...idempotencyOf(textOf(head.headers, "idempotency-key"), answer),
       };
-      setRateLimit(answer, options.core, call);
+      setRateLimit(answer, options.core, call, method.names.method);
       const maxBytes = options.readMaxBytes + envelopeBytes;
       const body = head.bodyAtHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
       const input = messageOfEnvelope(body);

@@ -95,7 +95,7 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
     }
     life.end();
     slot.leave();
-    if (call) Object.assign(answerHeaders, rateLimitOf(options.core, call));
+    if (call) Object.assign(answerHeaders, rateLimitOf(options.core, call, method.names.method));
     record?.settle(failure);
     const answer =
       output === undefined || failure

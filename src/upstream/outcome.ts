@@ -19,7 +19,14 @@ export function outcomeUnknown(
   );
 }
 
+/**
+ * When to retry a call that the service failed, in milliseconds: it says nothing itself. After a
+ * second the breaker may be open, whose refusals say when it lets calls through.
+ */
+export const unavailableRetryMs = 1_000;
+
 /** The error if the service cannot be reached or understood, and no money moved. */
 export function unavailable(message: string, cause: unknown): GatewayError {
-  return new GatewayError("UNAVAILABLE", message, { reason: "UPSTREAM_UNAVAILABLE", cause });
+  const details = { reason: "UPSTREAM_UNAVAILABLE", retryAfterMs: unavailableRetryMs, cause };
+  return new GatewayError("UNAVAILABLE", message, details);
 }

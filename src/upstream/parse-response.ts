@@ -11,7 +11,7 @@ import {
   sharedWithErrors,
 } from "./error-object.ts";
 import type { HttpResponse } from "./exchange.ts";
-import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
+import { type Money, outcomeUnknown, unavailable, unavailableRetryMs } from "./outcome.ts";
 import { retryAfterMs } from "./retry-after.ts";
 
 /** The call that an answer belongs to, as far as reading the answer depends on it. */
@@ -181,6 +181,7 @@ function refusal(
     reason: reasonOf(upstream, status),
     ...(detail && { upstream: detail }),
     ...(reading.retry === "after" && { retryAfterMs: retryAfterMs(answer, rateLimited) }),
+    ...(reading.retry === "yes" && { retryAfterMs: unavailableRetryMs }),
   });
   // With a customer's credentials the service may have refused those, and a customer must not be
   // able to make the gateway unready.

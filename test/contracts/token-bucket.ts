@@ -367,6 +367,21 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         assert.ok(Number.isInteger(resetSeconds) && resetSeconds >= 0 && resetSeconds <= 2);
       });
 
+      it("does not count the reserve among the tokens that are left for reads", async (t) => {
+        const bucket = await bucketFor(t, { initialLimit: 10, reserve: 0.3, maxWaitMs: 0 });
+        const leftForReads = () => {
+          const { remaining, remainingForReads } = bucket.status();
+          assert.equal(remainingForReads, Math.max(0, remaining - 3));
+          return remainingForReads;
+        };
+        assert.equal(leftForReads(), 7);
+        const [permit] = await grantsOf(bucket, 10);
+        leftForReads();
+        permit?.rejected({ reset: "60" });
+        const { remaining, remainingForReads } = bucket.status();
+        assert.deepEqual([remaining, remainingForReads], [0, 0]);
+      });
+
       it("never has a negative number of tokens", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 10 });
         const permits = await grantsOf(bucket, 10);

@@ -35,6 +35,14 @@ async function start(count: number) {
   return { log, cursors, add, page };
 }
 
+test("a page size over the most is the most", async () => {
+  const { cursors, page } = await start(1_002);
+  const first = await page({ pageSize: 2_000_000_000 });
+  assert.deepEqual(first.cursors, cursors.slice(0, 1_000));
+  const second = await page({ pageSize: 1_001, pageToken: first.pageToken });
+  assert.deepEqual(second, { cursors: cursors.slice(1_000), pageToken: "" });
+});
+
 for (const newestFirst of [false, true]) {
   const order = newestFirst ? "newest first" : "oldest first";
   const inOrder = (cursors: string[]) => (newestFirst ? cursors.toReversed() : [...cursors]);

@@ -278,8 +278,9 @@ test("a key is bound to its account, also while its call is in flight", async ()
     return calls.run({ ...base, call: { ...call, caller }, request: request(), send });
   });
   for (const [n, { started, answer }] of upstreams.entries()) {
-    const { onSent } = await started;
-    onSent?.();
+    const sent = await Promise.race([started, outcomes[n]]);
+    assert.ok(sent && "signal" in sent, "answered with the call of another account");
+    sent.onSent?.();
     answer(payment(`p${n}`));
   }
   assert.deepEqual(await Promise.all(outcomes), [payment("p0"), payment("p1")]);

@@ -16,7 +16,8 @@ function payment(json: object, options: Partial<Parameters<typeof paymentEntry>[
 }
 
 function payout(json: object) {
-  return payoutEntry(decode(PayoutSchema, JSON.stringify(json)), { source });
+  const raw = Buffer.from(JSON.stringify(json));
+  return payoutEntry(decode(PayoutSchema, JSON.stringify(json)), { source, raw });
 }
 
 describe("entry of a payment", () => {
@@ -178,9 +179,12 @@ describe("entry of a payout", () => {
 describe("a value that is not understood", () => {
   const base = {
     external_id: "order-1",
+    id: "p",
     operation: "payment",
     details: { payment_id: "p", status: "pending", status_code: "a" },
   };
+  const withReceipt = (fiscalization: unknown) => withDetails({ fiscalization });
+  const paidOut = { external_id: "payout-1", transaction_id: "tx-1" };
   const withDetails = (more: object) => ({ ...base, details: { ...base.details, ...more } });
   const odd = { odd: true };
 
@@ -193,11 +197,26 @@ describe("a value that is not understood", () => {
     ],
     ["details.status", withDetails({ status: "new" }), withDetails({ status: "newer" })],
     ["operation", { ...base, operation: "new" }, { ...base, operation: "newer" }],
+    ["details", { ...base, details: "x" }, { ...base, details: [1] }],
+    ["details.fiscalization", withReceipt("x"), withReceipt([1])],
+    [
+      "details.fiscalization.status",
+      withReceipt({ status: "new" }),
+      withReceipt({ status: "newer" }),
+    ],
+    [
+      "details.fiscalization.status_code",
+      withReceipt({ status_code: odd }),
+      withReceipt({ status_code: [1] }),
+    ],
+    ["status", { ...paidOut, status: odd }, { ...paidOut, status: [1] }],
+    ["status_code", { ...paidOut, status_code: odd }, { ...paidOut, status_code: [1] }],
   ] as const) {
     it(`at ${path} distinguishes two bodies`, () => {
-      assert(payment(one)?.identity);
-      assert.notEqual(payment(one)?.identity, payment(other)?.identity);
-      assert.equal(payment(one)?.identity, payment(one)?.identity, "the control");
+      const entryOf = one.external_id === paidOut.external_id ? payout : payment;
+      assert(entryOf(one)?.identity);
+      assert.notEqual(entryOf(one)?.identity, entryOf(other)?.identity);
+      assert.equal(entryOf(one)?.identity, entryOf(one)?.identity, "the control");
     });
   }
 });

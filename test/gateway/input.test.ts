@@ -245,7 +245,7 @@ const refusals: [method: string, request: object, fields: string[]][] = [
     ["subscription_id", "customer.rid"],
   ],
   ["OperationService/GetOperation", {}, ["external_id", "operation_id"]],
-  ["EventService/ListEvents", { page_size: 1001 }, ["external_id", "kind", "page_size"]],
+  ["EventService/ListEvents", { page_size: -1 }, ["external_id", "kind", "page_size"]],
   ["EventService/CreateWatchToken", { ttl_seconds: 86401 }, ["external_id", "kind", "ttl_seconds"]],
 ];
 

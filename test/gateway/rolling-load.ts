@@ -101,7 +101,7 @@ export function callOn(proxy: Haproxy, password: string): Calls {
 }
 
 const readQuery = "query($id: ID!) { payment(externalId: $id) { externalId } }";
-const payMutation = `mutation($id: String!) {
+const payMutation = `mutation($id: ID!) {
   createPayment(input: {
     externalId: $id, amount: "10.00", currency: "UAH", mode: DIRECT,
     customer: { email: "customer@shop.example" },

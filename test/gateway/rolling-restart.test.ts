@@ -9,7 +9,7 @@ import { callOn, everyCursor, followOn } from "./rolling-load.ts";
 import { killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 
 const password = "password";
-const skip = withoutRedis || withoutHaproxy;
+const skip = [withoutRedis, withoutHaproxy].filter(Boolean).join("; ");
 
 interface Replica {
   readonly spawned: Spawned;

@@ -13,7 +13,7 @@ export interface Seen {
 export function fakeCore(methods: Partial<Core>): { core: Core; seen: Seen[] } {
   const seen: Seen[] = [];
   const all: Partial<Core> = {
-    rateLimit: () => ({ limit: 10, remaining: 7, resetSeconds: 1 }),
+    rateLimit: () => ({ limit: 10, remaining: 7, remainingForReads: 5, resetSeconds: 1 }),
     ...methods,
   };
   const core = new Proxy(all as Core, {

@@ -27,7 +27,8 @@ test("each response has the request budget and the request id in its headers", a
     assert.equal(headers.get("x-ratelimit-remaining"), "7");
     assert.equal(headers.get("x-ratelimit-reset"), "1");
     assert.equal(headers.get("ratelimit-policy"), '"account";q=10;w=1');
-    assert.equal(headers.get("ratelimit"), '"account";r=7;t=1');
+    // What is left for a query: without the reserve.
+    assert.equal(headers.get("ratelimit"), '"account";r=5;t=1');
     assert.match(headers.get("x-request-id") ?? "", /^[0-9a-f-]{36}$/);
   }
 });
@@ -221,6 +222,43 @@ for (const [thrown, status, code] of refusals) {
         extensions: { code },
       },
     ]);
+  });
+}
+
+for (const [path, headers] of [
+  ["the straight path", {}],
+  ["Yoga", { "content-type": "application/json; charset=UTF-8" }],
+] as const) {
+  test(`a refusal has Retry-After, and the budget of its kind of call, by ${path}`, async (t) => {
+    const refuses = async () => {
+      throw new GatewayError("RESOURCE_EXHAUSTED", "not now", { retryAfterMs: 1_250 });
+    };
+    const gateway = await serve(t, {
+      getOperation: refuses,
+      confirmPayment: refuses,
+      resendCallback: refuses,
+    });
+    for (const [query, left] of [
+      [`{ operation(externalId: "e", operationId: "o") { id } }`, 5],
+      [`mutation { ${confirm("a")} }`, 7],
+      [`mutation { resendCallback(input: {externalId: "e"}) { __typename } }`, 5],
+    ] as const) {
+      const response = await gateway.post({ query }, headers);
+      assert.equal(response.headers.get("retry-after"), "2", query);
+      assert.equal(response.headers.get("ratelimit"), `"account";r=${left};t=1`, query);
+    }
+    const served = await gateway.post({ query: budget }, headers);
+    assert.equal(served.headers.get("retry-after"), null);
+  });
+
+  test(`a request that cannot be identified right now has Retry-After, by ${path}`, async (t) => {
+    const identify = async () => {
+      throw new GatewayError("UNAVAILABLE", "not now", { retryAfterMs: 1_000 });
+    };
+    const gateway = await serve(t, {}, { identify });
+    const response = await gateway.post({ query: budget }, headers);
+    assert.equal(response.status, 503);
+    assert.equal(response.headers.get("retry-after"), "1");
   });
 }
 

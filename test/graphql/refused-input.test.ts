@@ -189,7 +189,7 @@ test("at most ten faults in variables are reported, each with its path", async (
     }),
     [
       'Variable "$i" is invalid at "i": CreatePaymentInput has no such field "amout"',
-      'Variable "$i" is invalid at "i.externalId": String expected',
+      'Variable "$i" is invalid at "i.externalId": ID expected',
       'Variable "$i" is invalid at "i.amount": Decimal takes a string, such as "10.10": a JSON ' +
         "number does not keep its digits",
       'Variable "$i" is invalid at "i.currency": is required',

@@ -22,6 +22,7 @@ import { EventSchema, file_payments_v1_event } from "../../src/gen/payments/v1/e
 import {
   CreateWatchTokenRequestSchema,
   CreateWatchTokenResponseSchema,
+  StreamEventsRequestSchema,
 } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { file_payments_v1_payment_input } from "../../src/gen/payments/v1/payment_input_pb.ts";
@@ -31,9 +32,13 @@ import {
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
   ResendCallbackRequestSchema,
+  WatchPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
-import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import {
+  RequestPayoutRequestSchema,
+  WatchPayoutRequestSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
 import {
   DeactivateSubscriptionRequestSchema,
   UpdateSubscriptionRequestSchema,
@@ -155,6 +160,45 @@ test("the schema has every request field except callback_url, the customer's rid
     "CustomerIdentity.rid",
     "PayoutOrder.callback_url",
   ]);
+});
+
+test("externalId is an ID wherever it goes in, so that one variable serves all", () => {
+  const types: string[] = [];
+  for (const type of ownTypes()) {
+    if (isInputObjectType(type)) {
+      const { externalId } = type.getFields();
+      if (externalId) types.push(getNamedType(externalId.type).name);
+    } else if (isObjectType(type)) {
+      for (const { args } of Object.values(type.getFields())) {
+        const given = args.filter(({ name }) => name === "externalId");
+        types.push(...given.map((arg) => getNamedType(arg.type).name));
+      }
+    }
+  }
+  assert.ok(types.length > 12, "the control");
+  assert.deepEqual([...new Set(types)], ["ID"]);
+});
+
+test("a field with a newer form is deprecated, and its reason names that", () => {
+  const { events, eventsConnection } = (schema.getType("Payment") as GraphQLObjectType).getFields();
+  assert.match(events?.deprecationReason ?? "", /eventsConnection/);
+  assert.equal(eventsConnection?.deprecationReason ?? undefined, undefined);
+  for (const desc of [
+    CreateWatchTokenRequestSchema,
+    StreamEventsRequestSchema,
+    WatchPaymentRequestSchema,
+    WatchPayoutRequestSchema,
+  ]) {
+    const names = new Set(desc.fields.map(({ name }) => name));
+    const older = desc.fields.filter(
+      ({ name }) => names.has(name.replace(/_seconds$/, "")) && name.endsWith("_seconds"),
+    );
+    assert.deepEqual(
+      older.map(({ deprecated }) => deprecated),
+      [true],
+      desc.name,
+    );
+  }
 });
 
 test("every enum has the proto's values except UNSPECIFIED", () => {

@@ -97,7 +97,7 @@ function reconcile(
             take: () => assert.fail("the upstream takes the tokens"),
             status: () => {
               onLook?.();
-              return { limit: 10, remaining, resetSeconds: 0 };
+              return { limit: 10, remaining, remainingForReads: remaining, resetSeconds: 0 };
             },
             close: async () => {},
           },

@@ -117,6 +117,29 @@ function assertEveryDetail(error: ConnectError): void {
   assert.equal(error.metadata.get("x-resume-cursor"), "c-42");
 }
 
+for (const { protocol, httpVersion, name } of wires) {
+  test(`a refusal says when to retry in Retry-After, and how much is left for this kind of call, by ${name}`, async () => {
+    const refuses = async () => {
+      throw new GatewayError("RESOURCE_EXHAUSTED", "not now", { retryAfterMs: 1_250 });
+    };
+    await using started = await start({
+      getPayment: refuses,
+      createPayment: refuses,
+      rateLimit: () => ({ limit: 10, remaining: 3, remainingForReads: 0, resetSeconds: 1 }),
+    });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    for (const [call, left] of [
+      [client.getPayment, 0],
+      [client.createPayment, 3],
+    ] as const) {
+      let header: Headers | undefined;
+      const { metadata } = await failure(call({}, { onHeader: (headers) => (header = headers) }));
+      assert.equal(metadata.get("retry-after"), "2");
+      assert.equal((header ?? metadata).get("ratelimit"), `"account";r=${left};t=1`);
+    }
+  });
+}
+
 for (const [name, [status, httpStatus]] of Object.entries(codes)) {
   test(`${name} is sent as gRPC status ${status} and HTTP ${httpStatus}`, async () => {
     await using started = await start(failing(name as ErrorCode));

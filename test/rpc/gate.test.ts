@@ -76,7 +76,9 @@ for (const { protocol, httpVersion, name } of wires) {
         if (fails) throw new GatewayError("NOT_FOUND", "no such payment");
         return known;
       },
-      rateLimit: () => ({ limit: 10, remaining, resetSeconds: 2 }),
+      rateLimit: () => ({
+        ...{ limit: 10, remaining, remainingForReads: remaining - 2, resetSeconds: 2 },
+      }),
     });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
     let told: Headers | undefined;
@@ -246,5 +248,6 @@ function assertTold(headers: Headers | undefined, remaining: string): void {
   assert.equal(headers?.get("x-ratelimit-remaining"), remaining);
   assert.equal(headers?.get("x-ratelimit-reset"), "2");
   assert.equal(headers?.get("ratelimit-policy"), '"account";q=10;w=1');
-  assert.equal(headers?.get("ratelimit"), `"account";r=${remaining};t=2`);
+  // What is left for a read: without the reserve.
+  assert.equal(headers?.get("ratelimit"), `"account";r=${Number(remaining) - 2};t=2`);
 }

@@ -158,7 +158,7 @@ const transportsOf = {
 
 function fakeCore(answers: Partial<Core>, calls: CoreCall[]): Core {
   const core: Partial<Core> = {
-    rateLimit: () => ({ limit: 10, remaining: 7, resetSeconds: 1 }),
+    rateLimit: () => ({ limit: 10, remaining: 7, remainingForReads: 7, resetSeconds: 1 }),
     paymentStateAfter: async () => ({ state: PaymentState.UNSPECIFIED, cursor: "" }),
     payoutStateAfter: async () => ({ state: PayoutState.UNSPECIFIED, cursor: "" }),
     ...answers,

@@ -151,6 +151,7 @@ const trailersOfErrors = [
   "grpc-message",
   "grpc-status-details-bin",
   "grpc-retry-pushback-ms",
+  "retry-after",
 ];
 
 /** A response as its client understands it. */

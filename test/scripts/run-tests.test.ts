@@ -19,6 +19,33 @@ test("counts the tests of files that run side by side", async (t) => {
   assert.equal(code, 0);
 });
 
+test("passes without programs that tests need, below --floor, and says how to install them", async (t) => {
+  const needs = (...programs: string[]) =>
+    JSON.stringify(programs.map((one) => `needs ${one}: apt-get install ${one}-bin`).join("; "));
+  const files = {
+    "one.test.ts": passes,
+    "group.test.ts": `import { describe, it } from "node:test";
+      describe("on x", { skip: ${needs("x")} }, () => { it("runs", () => {}); });`,
+    "test.test.ts": `import { test } from "node:test";
+      test("on both", { skip: ${needs("x", "y")} }, () => {});
+      test("in calm weather", { skip: "for rain" }, () => {});`,
+  };
+  const { code, lines } = await run(t, files, "--floor=2");
+  assert.deepEqual(lines.slice(-5), [
+    "not everything was tested, because programs are missing:",
+    "  x: 2 tests or groups of tests were skipped",
+    "  y: 1 tests or groups of tests were skipped",
+    "install them: apt-get install x-bin y-bin",
+    "1 passed, 0 failed, 3 skipped",
+  ]);
+  assert.equal(code, 0);
+
+  const inCi = await run(t, files, "CI=true");
+  assert.ok(inCi.lines.includes("  in CI no program may be missing"));
+  assert.equal(inCi.code, 1);
+  assert.equal((await run(t, { "one.test.ts": passes }, "--floor=2")).code, 1, "the control");
+});
+
 test("prints the whole failure of a test and fails", async (t) => {
   const { code, lines } = await run(t, {
     "good.test.ts": passes,
@@ -127,9 +154,13 @@ async function run(t: TestContext, files: Record<string, string>, ...options: st
   return runIn(dir, files, ...options);
 }
 
+/** Runs the files. The option `CI=true` is of the environment, which is not that of CI without it. */
 async function runIn(dir: string, files: Record<string, string>, ...options: string[]) {
   for (const [name, source] of Object.entries(files)) await writeFile(join(dir, name), source);
-  const runner = spawn(process.execPath, ["scripts/run-tests.ts", ...options, `${dir}/*.test.ts`], {
+  const args = options.filter((option) => !option.startsWith("CI="));
+  const CI = options.length > args.length ? "true" : "";
+  const runner = spawn(process.execPath, ["scripts/run-tests.ts", ...args, `${dir}/*.test.ts`], {
+    env: { ...process.env, CI },
     stdio: ["ignore", "pipe", "inherit"],
     signal: AbortSignal.timeout(60_000),
   });

@@ -26,7 +26,18 @@ for (const [text, masked] of cases) {
 /** Separators that people and programs group digits with. */
 const single = [
   ...[" ", "\t", "-", ".", "_", "+"],
-  ...["\u00a0", "\u2007", "\u2009", "\u202f", "\u3000", "\u200b", "\u2060", "\ufeff", "\u00ad"],
+  ...[
+    "\u00a0",
+    "\u2007",
+    "\u2009",
+    "\u202f",
+    "\u205f",
+    "\u3000",
+    "\u200b",
+    "\u2060",
+    "\ufeff",
+    "\u00ad",
+  ],
   ...["\u2010", "\u2011", "\u2012", "\u2013", "\u2014", "\u2212", "\u00b7"],
 ];
 
@@ -34,14 +45,16 @@ test("no number of 12 to 19 digits that passes the Luhn check is shown", () => {
   const number = fc
     .array(fc.integer({ min: 0, max: 9 }), { minLength: 11, maxLength: 18 })
     .map((digits) => digits.join("") + checkDigit(digits));
-  const separators = fc.constantFrom("", ...single, ...single.map((one) => one + one));
+  const separators = ["", ...single, ...single.map((one) => one + one)];
   fc.assert(
-    fc.property(number, separators, (digits, separator) => {
-      const shown = digits.match(/.{1,4}/g)!.join(separator);
-      const text = maskCardNumbers(`refused: ${shown}!`);
-      const left = text.replace(/\D/g, "");
-      assert.ok(left.length <= 10, text);
-      assert.equal(left, digits.slice(0, 6) + digits.slice(-4));
+    fc.property(number, (digits) => {
+      for (const separator of separators) {
+        const shown = digits.match(/.{1,4}/g)!.join(separator);
+        const text = maskCardNumbers(`refused: ${shown}!`);
+        const left = text.replace(/\D/g, "");
+        assert.ok(left.length <= 10, text);
+        assert.equal(left, digits.slice(0, 6) + digits.slice(-4));
+      }
     }),
   );
 });

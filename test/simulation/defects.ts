@@ -277,7 +277,7 @@ export const defects: readonly Defect[] = [
   {
     name: "the state behind an answer is asked for however long its caller waits",
     file: "core/state-after.ts",
-    line: "await unlessAborted(known, call.signal);",
+    line: "await unlessAborted(known, signal);",
     instead: "await known; unlessAborted.name;",
     brokenChecks: ["outlived its deadline"],
     shownBy: "a key is answered again by a gateway whose store is silent",

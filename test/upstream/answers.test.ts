@@ -310,6 +310,21 @@ test("a body longer than maxResponseBytes fails the call, with and without Conte
   assert.equal((await createPayment(upstream)).id?.length, 2000);
 });
 
+test("a read that the service failed says when to retry; a call with an unknown outcome does not", async (t) => {
+  for (const script of [
+    answer(503, "<html>no</html>"),
+    json(400, '{"code":"internal_error"}'),
+    json(200, "<html>"),
+    "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{",
+  ]) {
+    const { upstream } = await serverRig(t, script);
+    const read = await failureOf(getPayout(upstream));
+    assert.deepEqual([read.code, read.details.retryAfterMs], ["UNAVAILABLE", 1_000], script);
+    const money = await failureOf(createPayment(upstream));
+    assert.deepEqual([money.code, money.details.retryAfterMs], ["UNKNOWN", undefined], script);
+  }
+});
+
 const statuses: Array<[status: number, code: ErrorCode]> = [
   [400, "INVALID_ARGUMENT"],
   [402, "FAILED_PRECONDITION"],

@@ -68,7 +68,7 @@ export function rig(
         await take?.(asked);
         return permit;
       },
-      status: () => ({ limit: 1, remaining: 1, resetSeconds: 0 }),
+      status: () => ({ limit: 1, remaining: 1, remainingForReads: 1, resetSeconds: 0 }),
       close: async () => {},
     },
     timeoutMs: 10_000,

@@ -45,7 +45,7 @@ export type CardRecipientInput = {
   /** E-mail address, checked by the gateway as HTML's input of that type is: ASCII alone. */
   email?: string | null | undefined;
   /** The person's id in the merchant platform. */
-  externalId?: string | null | undefined;
+  externalId?: string | number | null | undefined;
   /** First name. */
   firstName: string;
   /** Tax number. */
@@ -65,7 +65,7 @@ export type CashRecipientInput = {
   /** E-mail address, checked by the gateway as HTML's input of that type is: ASCII alone. */
   email?: string | null | undefined;
   /** The person's id in the merchant platform. */
-  externalId?: string | null | undefined;
+  externalId?: string | number | null | undefined;
   /** First name. */
   firstName: string;
   /** Tax number. */
@@ -87,7 +87,7 @@ export type ConfirmPaymentInput = {
   /** Currency code. */
   currency?: string | null | undefined;
   /** The payment's externalId. */
-  externalId: string;
+  externalId: string | number;
   /** Makes a repeat safe for 24 hours: the same key with the same input gets the first answer again, with `idempotentReplayed: true` in the `extensions` of the result. 1 to 255 visible ASCII characters. Over HTTP the header `Idempotency-Key` does the same; over WebSocket, and behind a router, only this does. If both are given, they must be the same key. */
   idempotencyKey?: string | null | undefined;
   /** The merchant's own text, returned as it is; at most 16,384 bytes. */
@@ -113,7 +113,7 @@ export type CreatePaymentInput = {
   /** Description of the payment, at most 4,096 bytes. */
   description?: string | null | undefined;
   /** The merchant's own id (an order number, say). May be used again until a success. */
-  externalId: string;
+  externalId: string | number;
   /** The customer's browser. */
   fingerprint?: FingerprintInput | null | undefined;
   /** Makes a repeat safe for 24 hours: the same key with the same input gets the first answer again, with `idempotentReplayed: true` in the `extensions` of the result. 1 to 255 visible ASCII characters. Over HTTP the header `Idempotency-Key` does the same; over WebSocket, and behind a router, only this does. If both are given, they must be the same key. */
@@ -153,7 +153,7 @@ export type CreateRecurrentPaymentInput = {
   /** API key (uuid) of another merchant: the payment is processed in favor of the key's owner, with the payment data of the initial payment. */
   delegateApiKey?: string | null | undefined;
   /** The merchant's own id of this payment. */
-  externalId: string;
+  externalId: string | number;
   /** Makes a repeat safe for 24 hours: the same key with the same input gets the first answer again, with `idempotentReplayed: true` in the `extensions` of the result. 1 to 255 visible ASCII characters. Over HTTP the header `Idempotency-Key` does the same; over WebSocket, and behind a router, only this does. If both are given, they must be the same key. */
   idempotencyKey?: string | null | undefined;
   /** The merchant's own text, returned as it is; at most 16,384 bytes. */
@@ -171,7 +171,7 @@ export type CreateRecurrentPaymentInput = {
 /** What the token allows to watch. */
 export type CreateWatchTokenInput = {
   /** externalId of the payment or payout. It need not exist yet. */
-  externalId: string;
+  externalId: string | number;
   /** Whether it is a payment or a payout. */
   kind: EventKind;
   /** How long the token is good for, in whole seconds, 1 to 86400. Default 900. */
@@ -183,7 +183,7 @@ export type CustomerInput = {
   /** A customer access token (JWT), of at most 8,192 bytes. For actions that no user started, a token issued with authorization_flow=processing. A call that takes it has no GET: the URL of a request is in the logs of proxies. */
   authToken?: string | null | undefined;
   /** The customer's id in the merchant platform. */
-  externalId?: string | null | undefined;
+  externalId?: string | number | null | undefined;
 };
 
 /** A subscription to deactivate. */
@@ -338,7 +338,7 @@ export type PaymentCustomerInput = {
   /** E-mail address, checked by the gateway as HTML's input of that type is: ASCII alone. */
   email?: string | null | undefined;
   /** The customer's id in the merchant platform. */
-  externalId?: string | null | undefined;
+  externalId?: string | number | null | undefined;
   /** First name. */
   firstName?: string | null | undefined;
   /** IPv4 address. */
@@ -436,7 +436,7 @@ export type PaymentRecipientInput = {
   /** E-mail address, checked by the gateway as HTML's input of that type is: ASCII alone. */
   email?: string | null | undefined;
   /** The recipient's id in the merchant platform. */
-  externalId?: string | null | undefined;
+  externalId?: string | number | null | undefined;
   /** First name. */
   firstName?: string | null | undefined;
   /** Last name. */
@@ -492,7 +492,7 @@ export type PayoutOrderInput = {
   /** Description of the payout, at most 4,096 bytes. */
   description: string;
   /** The merchant's own id of the payout. */
-  externalId: string;
+  externalId: string | number;
   /** How much, a decimal. */
   originalAmount: string;
 };

@@ -140,6 +140,8 @@ function isRequired(field: DescField): boolean {
 function scalarName(field: DescField): string {
   switch (field.scalar) {
     case ScalarType.STRING: {
+      // The type of the argument externalId, so that one variable serves both.
+      if (field.name === "external_id") return "ID";
       const { type } = getOption(field, fieldRules);
       return type.case === "string" ? formatName(type.value) : "String";
     }

@@ -1,10 +1,10 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { ObjectRef } from "@pothos/core";
 import type { Call, Core } from "../../core/core.ts";
-import { renewLoaders } from "../context.ts";
+import { noteRetry, renewLoaders } from "../context.ts";
 import { builder } from "./builder.ts";
 import { Failure, failureCode, failureOf, failureTypes } from "./failures.ts";
-import { toInputPath, toMessage } from "./input.ts";
+import { movesMoney, toInputPath, toMessage } from "./input.ts";
 import { inputType } from "./input-type.ts";
 
 export interface MutationOptions<Desc extends DescMessage, Success extends object> {
@@ -34,6 +34,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
   name: string,
   { description, request, success, about, run }: MutationOptions<Desc, Success>,
 ): void {
+  const isMoney = movesMoney(request);
   const resultName = `${name[0]?.toUpperCase()}${name.slice(1)}Result`;
   const result = builder.unionType(resultName, {
     description: `What \`${name}\` answers: ${success.name}, or why not.`,
@@ -48,6 +49,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
       args: { input: t.arg({ type: inputType(request), required: true }) },
       resolve: async (_, { input }, context): Promise<never> => {
         renewLoaders(context);
+        context.lifetime.movesMoney ||= isMoney;
         try {
           const given = input as Readonly<Record<string, unknown>>;
           const message = toMessage(request, given);
@@ -58,6 +60,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
           const failure = failureOf(error, (path) => toInputPath(request, path));
           if (failure) {
             context.record.failed(failureCode(failure));
+            noteRetry(context.lifetime, error);
             return failure as never;
           }
           throw error;

@@ -111,6 +111,7 @@ builder.objectFields(Payment, (t) => ({
     description:
       "What became known of the payment: its newest events that are kept, oldest first. " +
       "`eventsConnection` has all of them.",
+    deprecationReason: "Use `eventsConnection(newestFirst: true)`, which has all of them.",
     extensions: { listSize: { argument: "first", byDefault: 20 } } satisfies CostExtensions,
     type: [PaymentEvent],
     args: {

@@ -1,4 +1,4 @@
-import { toJsonString } from "@bufbuild/protobuf";
+import { toJson } from "@bufbuild/protobuf";
 import { type ExecutionResult, type FormattedExecutionResult, GraphQLError } from "graphql";
 import { oncePerEvent } from "../../core/once-per-event.ts";
 import { GatewayError } from "../../errors.ts";
@@ -102,8 +102,10 @@ function nextEventChunk(json: string, event: Event): Buffer {
   return chunkOf(nextEvent(json, event));
 }
 
+/** Proto JSON leaves out false; a reader without the proto could not tell what `final` is then. */
 function plainEvent(event: Event): string {
-  return `${idOf(event.cursor)}data: ${toJsonString(EventSchema, event)}\n\n`;
+  const json = JSON.stringify({ ...(toJson(EventSchema, event) as object), final: event.final });
+  return `${idOf(event.cursor)}data: ${json}\n\n`;
 }
 
 function beginEvents({ start }: Live): string {

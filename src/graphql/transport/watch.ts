@@ -25,6 +25,7 @@ import { isCrossOrigin, originHeadersOf } from "./browser-origin.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
 import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
 import type { Heartbeats } from "./heartbeats.ts";
+import { problemOf, problemType } from "./problem.ts";
 import { sendEventStream } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
 
@@ -104,11 +105,10 @@ export function createWatchEndpoint(
 
     const refuse = (error: unknown, status = mappingOf(error).status) => {
       failure = error;
-      const { message, extensions } = formatError(error);
-      const { http, ...others } = extensions as { http?: { headers?: Record<string, string> } };
-      const body = JSON.stringify({ errors: [{ message, extensions: others }] });
-      response.writeHead(status, { ...http?.headers, "content-type": "application/json" });
-      response.end(body);
+      const formatted = formatError(error);
+      const { http } = formatted.extensions as { http?: { headers?: Record<string, string> } };
+      response.writeHead(status, { ...http?.headers, "content-type": problemType });
+      response.end(problemOf(formatted, status));
     };
 
     const headers = { [requestIdHeader]: requestId, ...answerHeaders(corsOrigins) };

@@ -1,4 +1,4 @@
-import type { Priority, RateLimitStatus } from "../bucket.ts";
+import { capacityForReads, type Priority, type RateLimitStatus } from "../bucket.ts";
 import type { RateLimitReading } from "../headers.ts";
 import { TakeLog } from "./take-log.ts";
 
@@ -84,7 +84,7 @@ export class Budget {
     if (priority === "money") return at;
     // Reads have the same rate over a shorter window. So a burst of reads leaves the reserve
     // untouched until tokens begin to come back, and under a steady load nothing is wasted.
-    const forReads = Math.max(1, Math.floor(capacity * (1 - this.#reserve) + 1e-9));
+    const forReads = capacityForReads(capacity, this.#reserve);
     return Math.max(at, this.#log.latest(forReads - ahead) + forReads * interval);
   }
 
@@ -141,7 +141,7 @@ export class Budget {
     this.#explained = this.#takes;
   }
 
-  status(now: number): RateLimitStatus {
+  status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
     this.#forget(now);
     const fullAt = Math.max(this.#log.latest(1) + this.windowMs(now), now);
     return {

@@ -31,7 +31,7 @@ export class BudgetSnapshot {
     return Math.max(now, this.at + this.#reply[priority].nextMs) + ahead * intervalMs;
   }
 
-  status(now: number): RateLimitStatus {
+  status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
     const { limit, remaining, fullMs } = this.#reply;
     const fullInMs = Math.max(0, this.at + fullMs - now);
     return {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { STATUS_CODES } from "node:http";
 import { test } from "node:test";
 import { fromJsonString } from "@bufbuild/protobuf";
 import { EventSource } from "eventsource";
@@ -8,7 +9,7 @@ import type { Core } from "../../../src/core/core.ts";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../../src/errors.ts";
 import { EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
-import { createAdmission } from "../../../src/net/admission.ts";
+import { type Admission, createAdmission } from "../../../src/net/admission.ts";
 import { createFeed, paymentEvent, payoutEvent } from "../feed.ts";
 import { type Served, serve, somebody } from "../serve.ts";
 
@@ -59,6 +60,11 @@ test("each event is proto JSON, with its cursor as id and without an event name"
     fromJsonString(EventSchema, json),
   );
   assert.deepEqual(data, events);
+  // Proto JSON would leave out the first.
+  assert.deepEqual(
+    [...text.matchAll(/"final":(\w+)/g)].map(([, final]) => final),
+    ["false", "true"],
+  );
 });
 
 test("the path names the kind and the external id, and the query the options of a watch", async (t) => {
@@ -114,13 +120,20 @@ test("a request that is no valid watch is refused with 400, 404 or 405", async (
     const answer = await get(gateway, path, { method });
     assert.equal(answer.status, status, `${method} ${path}`);
     if (status === 405) assert.equal(answer.headers.get("allow"), "GET");
-    if (method !== "HEAD") assert.ok(JSON.parse(answer.text).errors[0].message);
+    assert.equal(answer.headers.get("content-type"), "application/problem+json");
+    if (method === "HEAD") continue;
+    const problem = JSON.parse(answer.text);
+    const { type, title, detail } = problem;
+    assert.deepEqual(
+      { type, title, status: problem.status },
+      { type: "about:blank", title: STATUS_CODES[status], status },
+    );
+    assert.ok(detail, answer.text);
     if (status !== 400) continue;
     // The error names the field as the address does.
-    const [{ message, extensions }] = JSON.parse(answer.text).errors;
     const name = path.includes("?") ? "until_final" : "external_id";
-    assert.equal(extensions.fields[0].path, name);
-    assert.ok(message.startsWith(`${name}: `), message);
+    assert.equal(problem.fields[0].path, name);
+    assert.ok(detail.startsWith(`${name}: `), detail);
   }
   assert.deepEqual(gateway.seen(), []);
 });
@@ -135,8 +148,9 @@ test("a final refusal has a status that ends an EventSource", async (t) => {
     const gateway = await serve(t, refusing(code, { reason: "WHY" }));
     const { text, ...answer } = await get(gateway, "/payments/order-1");
     assert.equal(answer.status, status, code);
-    const [{ message, extensions }] = JSON.parse(text).errors;
-    assert.deepEqual([message, extensions.reason, extensions.http], ["refused", "WHY", undefined]);
+    const { detail, reason, http, ...problem } = JSON.parse(text);
+    assert.deepEqual([detail, reason, http], ["refused", "WHY", undefined]);
+    assert.equal(problem.status, status);
     if (status === 401) assert.equal(answer.headers.get("www-authenticate"), "Bearer");
   }
 });
@@ -277,4 +291,17 @@ test("a silent watch sends comments as heartbeats", async (t) => {
   }
   leave.abort();
   assert.match(text, /^retry: \d+\n\n:\n\n/);
+});
+
+test("under overload a watch is to come again, and another request gets problem details", async (t) => {
+  const refuse: Admission["enter"] = (arrival) => arrival.refuse();
+  const admission = { ...createAdmission({ maxCalls: undefined }), enter: refuse };
+  const gateway = await serve(t, {}, { admission });
+  const watch = await get(gateway, "/payments/order-1");
+  assert.deepEqual([watch.status, lines(watch.text)], [200, ["retry"]]);
+  const { status, headers, text } = await get(gateway, "/payments/order-1", { method: "POST" });
+  const problem = JSON.parse(text);
+  assert.deepEqual([status, problem.status], [503, 503]);
+  assert.equal(headers.get("content-type"), "application/problem+json");
+  assert.equal(problem.code, "RATE_LIMITED");
 });

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/event_service.proto.
  */
 export const file_payments_v1_event_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch9wYXltZW50cy92MS9ldmVudF9zZXJ2aWNlLnByb3RvEgtwYXltZW50cy52MSKJAgoTU3RyZWFtRXZlbnRzUmVxdWVzdBIlCgxhZnRlcl9jdXJzb3IYASABKAlCCrpIB3IFEAEo/wFIAIgBARI5CgVraW5kcxgCIAMoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEISukgPkgEMEOgHIgeCAQQQASAAEioKEWhlYXJ0YmVhdF9zZWNvbmRzGAMgASgFQgq6SAcaBRiQHCgBSAGIAQESPQoJaGVhcnRiZWF0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg+6SAyqAQkiAwiQHDICCAFCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOQoUU3RyZWFtRXZlbnRzUmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudCK7AQoRTGlzdEV2ZW50c1JlcXVlc3QSMQoEa2luZBgBIAEoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEILukgIyAEBggECEAESIAoLZXh0ZXJuYWxfaWQYAiABKAlCC7pICMgBAXIDKP8BEh0KCXBhZ2Vfc2l6ZRgDIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAQgASgJQgi6SAVyAyj/ARIUCgxuZXdlc3RfZmlyc3QYBSABKAgiUQoSTGlzdEV2ZW50c1Jlc3BvbnNlEiIKBmV2ZW50cxgBIAMoCzISLnBheW1lbnRzLnYxLkV2ZW50EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLfAQoXQ3JlYXRlV2F0Y2hUb2tlblJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BEjEKBGtpbmQYAiABKA4yFi5wYXltZW50cy52MS5FdmVudEtpbmRCC7pICMgBAYIBAhABEiUKC3R0bF9zZWNvbmRzGAMgASgFQgu6SAgaBhiAowUoAUgAiAEBEjgKA3R0bBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIQukgNqgEKIgQIgKMFMgIIAUIOCgxfdHRsX3NlY29uZHMiXgoYQ3JlYXRlV2F0Y2hUb2tlblJlc3BvbnNlEhIKBXRva2VuGAEgASgJQgOAAQESLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAyzwIKDEV2ZW50U2VydmljZRJpCgxTdHJlYW1FdmVudHMSIC5wYXltZW50cy52MS5TdHJlYW1FdmVudHNSZXF1ZXN0GiEucGF5bWVudHMudjEuU3RyZWFtRXZlbnRzUmVzcG9uc2UiEpACAYq1GAtldmVudHM6cmVhZDABEmEKCkxpc3RFdmVudHMSHi5wYXltZW50cy52MS5MaXN0RXZlbnRzUmVxdWVzdBofLnBheW1lbnRzLnYxLkxpc3RFdmVudHNSZXNwb25zZSISkAIBirUYC3traW5kfTpyZWFkEnEKEENyZWF0ZVdhdGNoVG9rZW4SJC5wYXltZW50cy52MS5DcmVhdGVXYXRjaFRva2VuUmVxdWVzdBolLnBheW1lbnRzLnYxLkNyZWF0ZVdhdGNoVG9rZW5SZXNwb25zZSIQirUYDHdhdGNoOmNyZWF0ZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options]);
+  fileDesc("Ch9wYXltZW50cy92MS9ldmVudF9zZXJ2aWNlLnByb3RvEgtwYXltZW50cy52MSKLAgoTU3RyZWFtRXZlbnRzUmVxdWVzdBIlCgxhZnRlcl9jdXJzb3IYASABKAlCCrpIB3IFEAEo/wFIAIgBARI5CgVraW5kcxgCIAMoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEISukgPkgEMEOgHIgeCAQQQASAAEiwKEWhlYXJ0YmVhdF9zZWNvbmRzGAMgASgFQgwYAbpIBxoFGJAcKAFIAYgBARI9CgloZWFydGJlYXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CD7pIDKoBCSIDCJAcMgIIAUIPCg1fYWZ0ZXJfY3Vyc29yQhQKEl9oZWFydGJlYXRfc2Vjb25kcyI5ChRTdHJlYW1FdmVudHNSZXNwb25zZRIhCgVldmVudBgBIAEoCzISLnBheW1lbnRzLnYxLkV2ZW50IrgBChFMaXN0RXZlbnRzUmVxdWVzdBIxCgRraW5kGAEgASgOMhYucGF5bWVudHMudjEuRXZlbnRLaW5kQgu6SAjIAQGCAQIQARIgCgtleHRlcm5hbF9pZBgCIAEoCUILukgIyAEBcgMo/wESGgoJcGFnZV9zaXplGAMgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDKP8BEhQKDG5ld2VzdF9maXJzdBgFIAEoCCJRChJMaXN0RXZlbnRzUmVzcG9uc2USIgoGZXZlbnRzGAEgAygLMhIucGF5bWVudHMudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIuEBChdDcmVhdGVXYXRjaFRva2VuUmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wESMQoEa2luZBgCIAEoDjIWLnBheW1lbnRzLnYxLkV2ZW50S2luZEILukgIyAEBggECEAESJwoLdHRsX3NlY29uZHMYAyABKAVCDRgBukgIGgYYgKMFKAFIAIgBARI4CgN0dGwYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CELpIDaoBCiIECICjBTICCAFCDgoMX3R0bF9zZWNvbmRzIl4KGENyZWF0ZVdhdGNoVG9rZW5SZXNwb25zZRISCgV0b2tlbhgBIAEoCUIDgAEBEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wMs8CCgxFdmVudFNlcnZpY2USaQoMU3RyZWFtRXZlbnRzEiAucGF5bWVudHMudjEuU3RyZWFtRXZlbnRzUmVxdWVzdBohLnBheW1lbnRzLnYxLlN0cmVhbUV2ZW50c1Jlc3BvbnNlIhKQAgGKtRgLZXZlbnRzOnJlYWQwARJhCgpMaXN0RXZlbnRzEh4ucGF5bWVudHMudjEuTGlzdEV2ZW50c1JlcXVlc3QaHy5wYXltZW50cy52MS5MaXN0RXZlbnRzUmVzcG9uc2UiEpACAYq1GAt7a2luZH06cmVhZBJxChBDcmVhdGVXYXRjaFRva2VuEiQucGF5bWVudHMudjEuQ3JlYXRlV2F0Y2hUb2tlblJlcXVlc3QaJS5wYXltZW50cy52MS5DcmVhdGVXYXRjaFRva2VuUmVzcG9uc2UiEIq1GAx3YXRjaDpjcmVhdGViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options]);
 
 /**
  * Which events.
@@ -40,8 +40,10 @@ export type StreamEventsRequest = Message<"payments.v1.StreamEventsRequest"> & {
 
   /**
    * heartbeat in whole seconds, 1 to 3600. Where both are given, heartbeat holds.
+   * Deprecated: use heartbeat.
    *
-   * @generated from field: optional int32 heartbeat_seconds = 3;
+   * @generated from field: optional int32 heartbeat_seconds = 3 [deprecated = true];
+   * @deprecated
    */
   heartbeatSeconds?: number | undefined;
 
@@ -103,7 +105,7 @@ export type ListEventsRequest = Message<"payments.v1.ListEventsRequest"> & {
   externalId: string;
 
   /**
-   * Most events of a page, at most 1000. Default 50.
+   * Most events of a page. Default 50. More than 1000 count as 1000.
    *
    * @generated from field: int32 page_size = 3;
    */
@@ -182,14 +184,16 @@ export type CreateWatchTokenRequest = Message<"payments.v1.CreateWatchTokenReque
 
   /**
    * How long the token is good for, in whole seconds, 1 to 86400. Default 900.
+   * Deprecated: use ttl, which holds where both are given.
    *
-   * @generated from field: optional int32 ttl_seconds = 3;
+   * @generated from field: optional int32 ttl_seconds = 3 [deprecated = true];
+   * @deprecated
    */
   ttlSeconds?: number | undefined;
 
   /**
-   * ttl_seconds as a duration, whose fraction of a second does not count. Where both are
-   * given, ttl holds.
+   * How long the token is good for, 1 s to 24 h; a fraction of a second does not count.
+   * Default 15 minutes.
    *
    * @generated from field: google.protobuf.Duration ttl = 4;
    */

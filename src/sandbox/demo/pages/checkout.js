@@ -21,7 +21,7 @@ if (unanswered) {
   show("Your payment has no answer yet. Press Pay to ask for it again.");
 }
 
-const watchToken = `mutation WatchToken($id: String!) {
+const watchToken = `mutation WatchToken($id: ID!) {
   createWatchToken(input: { externalId: $id, kind: PAYMENT, ttlSeconds: 900 }) {
     __typename
     ... on WatchToken { token }
