@@ -1,61 +1,76 @@
 import { GatewayError } from "../../../src/errors.ts";
-import type { EventLog } from "../../../src/events/log.ts";
-import { MemoryAccount } from "../../../src/events/memory/account.ts";
-import { type Page, readOn, type StoredLog } from "../../../src/events/tail.ts";
+import { readEvent, writeEvent } from "../../../src/events/stored-event.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
-import {
-  endingWrite,
-  type Found,
-  type OnLateEnding,
-  publishLateEndings,
-} from "../../../src/intents/late-ending.ts";
-import { MemoryIntents } from "../../../src/intents/memory/store.ts";
-import { Outbox } from "../../../src/intents/outbox.ts";
-import { startedIntent } from "../../../src/intents/redis/writes.ts";
-import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../../../src/intents/store.ts";
+import { dueIndex } from "../../../src/ledger/calls.ts";
+import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
+import { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
-import { account } from "../merchant.ts";
+import type { AccountKernel, Kernel } from "../../../src/stores/kernel.ts";
+import { MemoryDeadLetters } from "../../../src/stores/memory/dead-letters.ts";
+import { createMemoryKernel } from "../../../src/stores/memory/kernel.ts";
+import { type Account, accounts } from "../merchant.ts";
 import type { StoreNetwork } from "../network.ts";
 import { asNobody, currentProcess, type Process, type Scheduler } from "../scheduler.ts";
 import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 
+const retentionMs = 7 * 86_400_000;
+
 /**
- * The in-memory stores as a server that all replicas share: its data outlives them, and they reach
+ * The store in memory as a server that all replicas share: its data outlives them, and they reach
  * it over the simulated network.
  */
 export function createMemoryStores(options: StoreOptions): Stores {
   const now = () => options.scheduler.epochMs;
   const { firstLookMs, giveUpMs, network, scheduler } = options;
-  const log = new MemoryAccount({ retentionMs: 7 * 86_400_000, maxEvents: 100_000, now });
-  const intents = new IntentServer(new MemoryIntents({ firstLookMs, giveUpMs, now }));
-  const bucket = asNobody(() =>
-    createLocalBucket({
-      ...{ initialLimit: options.perSecond, reserve: 0.2, maxWaitMs: options.maxWaitMs },
-    }),
-  );
+  const kernel = createMemoryKernel({ retentionMs, now });
+  const bucketOf = localBuckets(options);
   return {
     async open(process): Promise<ReplicaStores> {
-      const logOfReplica = remoteLog(log, network, scheduler, process);
-      return {
-        log: logOfReplica,
-        intents: new RemoteIntents(intents, network, publishLateEndings(logOfReplica)),
-        bucket: remoteBucket(bucket),
-      };
+      const given = { retentionMs, firstLookMs, giveUpMs };
+      const ledger = new Ledger({
+        ...given,
+        kernel: remoteKernel(kernel, network, scheduler, process),
+        letters: new MemoryDeadLetters(),
+        codecOf: () => codec,
+      });
+      // The server is never away for all replicas, so no call goes on without it.
+      const intents = new CallsWithFallback({
+        ...{ ...given, ledger, isAway: () => false, answerMs: 10_000 },
+      });
+      return { log: ledger, intents, bucketOf };
     },
     async isQuiet() {
-      const { intents: open } = await intents.memory.unsettled(account, 1_000);
-      return open.every(({ needsOperator }) => needsOperator) && intents.running === 0;
+      const due = await Promise.all(accounts.map((each) => kernel.account(each).count(dueIndex)));
+      return due.every((count) => count === 0);
     },
-    async log(): Promise<Event[]> {
-      return [...(await log.page({ kinds: [] }, undefined, 100_000)).events];
+    async log(account): Promise<Event[]> {
+      const { rows } = await kernel.account(account).page(undefined, undefined, 100_000);
+      return rows.map(({ cursor, bytes }) => Object.assign(codec.read(bytes), { cursor }));
     },
     async close() {},
   };
 }
 
+const codec = {
+  write: (event: Event, trace: string | undefined) => writeEvent(undefined, event, trace),
+  read: (bytes: Uint8Array) => readEvent(undefined, bytes).event,
+};
+
+/** Each account's budget, which outlives the gateways that share it. */
+export function localBuckets({ perSecond, maxWaitMs }: StoreOptions): ReplicaStores["bucketOf"] {
+  const buckets = new Map<Account, TokenBucket>();
+  return (account) => {
+    const bucket =
+      buckets.get(account) ??
+      asNobody(() => createLocalBucket({ initialLimit: perSecond, reserve: 0.2, maxWaitMs }));
+    buckets.set(account, bucket);
+    return remoteBucket(bucket);
+  };
+}
+
 /** One budget for all replicas, whose timers belong to no process. */
-export function remoteBucket(bucket: TokenBucket): TokenBucket {
+function remoteBucket(bucket: TokenBucket): TokenBucket {
   return {
     take: (options) => {
       const process = currentProcess() as Process;
@@ -79,177 +94,58 @@ function remotePermit(permit: Permit): Permit {
   };
 }
 
-/** The intents on the server, where a `begin` may arrive twice or late. */
-class IntentServer {
-  readonly memory: MemoryIntents;
-  readonly #ended = new Set<string>();
-  readonly #running = new Set<string>();
-
-  constructor(memory: MemoryIntents) {
-    this.memory = memory;
-  }
-
-  get running(): number {
-    return this.#running.size;
-  }
-
-  async begin(given: NewIntent): Promise<Begun> {
-    if (this.#ended.has(given.id)) throw new GatewayError("UNAVAILABLE", "the call is over");
-    const known = this.memory.intentOf(account, given.id);
-    if (known) return { kind: "started", intent: known.intent };
-    const begun = await this.memory.begin(account, given);
-    if (begun.kind === "started") this.#running.add(given.id);
-    return begun;
-  }
-
-  async end(intent: Intent, ending: Ending, isPublished: boolean): Promise<Found> {
-    this.#running.delete(intent.id);
-    const was = this.memory.intentOf(account, intent.id)?.intent.state;
-    const isOwn = ending.state !== "unknown" && ending.key !== "keep";
-    if (was === "unknown" && isOwn && !isPublished) return "late";
-    if (ending.state === "closed") this.#ended.add(intent.id);
-    await this.memory.end(account, intent, ending);
-    return was && "inTime";
-  }
-}
-
-/** The intents as a replica uses them: a write that fails is repeated later. */
-class RemoteIntents implements IntentStore {
-  readonly #server: IntentServer;
-  readonly #network: StoreNetwork;
-  readonly #onLateEnding: OnLateEnding;
-  readonly #outbox = new Outbox(() => {});
-
-  constructor(server: IntentServer, network: StoreNetwork, onLateEnding: OnLateEnding) {
-    this.#server = server;
-    this.#network = network;
-    this.#onLateEnding = onLateEnding;
-  }
-
-  async begin(_: string, given: NewIntent): Promise<Begun> {
-    try {
-      return await this.#ask(`begin ${given.externalId}`, () => this.#server.begin(given));
-    } catch (error) {
-      // The server may have recorded the intent all the same, or may do so yet.
-      const intent = startedIntent(given, 0, []);
-      this.#outbox.add(this.#endingWrite(intent, { state: "closed", key: "free" }), error);
-      throw error;
-    }
-  }
-
-  async end(_: string, intent: Intent, ending: Ending): Promise<void> {
-    await this.#outbox.write(this.#endingWrite(intent, ending));
-  }
-
-  #endingWrite(intent: Intent, ending: Ending): () => Promise<void> {
-    return endingWrite(
-      (isPublished) =>
-        this.#ask(`end ${intent.externalId} ${ending.state}`, () =>
-          this.#server.end(intent, ending, isPublished),
-        ),
-      () => this.#onLateEnding(account, intent, ending),
-    );
-  }
-
-  readonly open: IntentStore["open"] = (...args) =>
-    this.#ask("open calls", () => this.#memory.open(...args));
-  readonly track: IntentStore["track"] = (...args) =>
-    this.#ask("track", () => this.#memory.track(...args));
-  readonly due: IntentStore["due"] = (...args) => this.#ask("due", () => this.#memory.due(...args));
-  readonly postpone: IntentStore["postpone"] = (...args) =>
-    this.#ask("postpone", () => this.#memory.postpone(...args));
-  readonly scheduleNow: IntentStore["scheduleNow"] = (...args) =>
-    this.#ask("schedule now", () => this.#memory.scheduleNow(...args));
-  readonly giveUp: IntentStore["giveUp"] = (...args) =>
-    this.#ask("give up", () => this.#memory.giveUp(...args));
-  readonly stats: IntentStore["stats"] = (...args) =>
-    this.#ask("stats", () => this.#memory.stats(...args));
-  readonly unsettled: IntentStore["unsettled"] = (...args) =>
-    this.#ask("unsettled", () => this.#memory.unsettled(...args));
-  readonly lease: IntentStore["lease"] = (...args) =>
-    this.#ask("lease", () => this.#memory.lease(...args));
-
-  nowMs(): number {
-    return this.#memory.nowMs();
-  }
-
-  async close(): Promise<void> {
-    await this.#outbox.close();
-  }
-
-  get #memory(): MemoryIntents {
-    return this.#server.memory;
-  }
-
-  #ask<T>(what: string, work: () => Promise<T>): Promise<T> {
-    return this.#network.ask(what, work);
-  }
-}
-
 /**
- * The log as a replica uses it: requests go over the simulated network, live events over a
+ * The store as a replica reaches it: requests go over the simulated network, live events over a
  * connection that may break.
  */
-function remoteLog(
-  log: MemoryAccount,
+function remoteKernel(
+  kernel: Kernel,
   network: StoreNetwork,
   scheduler: Scheduler,
   process: Process,
-): EventLog {
-  const ask = <T>(what: string, work: () => T | Promise<T>) => network.ask(what, work);
-  const stored: StoredLog = {
-    follow: (topic, follower) =>
-      ask("follow", async () => {
-        // Events arrive in the order in which they were stored, whatever the latency of each.
-        let lastMs = 0;
-        const detach = await log.follow(topic, {
-          event(event) {
-            lastMs = Math.max(lastMs, scheduler.nowMs + network.latencyMs());
-            scheduler.after(lastMs - scheduler.nowMs, () => follower.event(event), process);
-          },
-          fail: (error) => follower.fail(error),
-        });
-        const leave = () => {
-          detach();
-          stopCuts();
-          stopDeath();
-        };
-        const stopCuts = network.onCut(() => {
-          leave();
-          process.run(() => follower.fail(cut()));
-        });
-        const stopDeath = process.onDeath(leave);
-        return leave;
-      }),
-    bounds: () => ask("bounds", () => log.bounds()),
-    page: (topic, after, limit): Promise<Page> => ask("page", () => log.page(topic, after, limit)),
-  };
+): Kernel {
+  const ask = <T>(what: string, work: () => Promise<T>) => network.ask(what, work);
   return {
     durable: true,
-    append: (_, entry) =>
-      ask(`append ${entry.externalId} ${entry.status}`, () => log.append(entry)),
-    noteHold: (_, externalId, call, isHolding) =>
-      ask(`note hold ${externalId}`, () => log.noteHold(externalId, call, isHolding)),
-    snapshot: (_, kind, externalId) => ask("snapshot", () => log.snapshot(kind, externalId)),
-    read: (_, topic, after, options) => readOn(stored, topic, after, options),
-    history: (_, kind, externalId, limit, before) =>
-      ask("history", () => log.history(kind, externalId, limit, before)),
-    cursorBefore: (_, count) => ask("place", () => log.cursorBefore(count)),
-    async addDeadLetter() {},
-    async *deadLetters() {},
-    async deadLetter() {
-      return undefined;
-    },
-    async countDeadLetters() {
-      return 0;
-    },
-    async removeDeadLetter() {
-      return false;
-    },
-    unfinished: (_, forMs, limit) => ask("unfinished", () => log.unfinished(forMs, limit)),
-    // Like the production stores, send no request for an empty list.
-    async dismiss(_, unfinished) {
-      if (unfinished.length > 0) await ask("dismiss", () => log.dismiss(unfinished));
+    account(name): AccountKernel {
+      const store = kernel.account(name);
+      return {
+        read: (keys, options) => ask(`read ${keys}`, () => store.read(keys, options)),
+        commit: (commit) =>
+          ask(`commit ${commit.records.map(({ key }) => key)}`, () => store.commit(commit)),
+        nowMs: () => store.nowMs(),
+        bounds: () => ask("bounds", () => store.bounds()),
+        page: (...args) => ask("page", () => store.page(...args)),
+        newest: (...args) => ask("newest", () => store.newest(...args)),
+        cursorBefore: (count) => ask("place", () => store.cursorBefore(count)),
+        range: (...args) => ask("range", () => store.range(...args)),
+        count: (index) => ask("count", () => store.count(index)),
+        drop: (...args) => ask("drop", () => store.drop(...args)),
+        lease: (...args) => ask("lease", () => store.lease(...args)),
+        watch: (listener) =>
+          ask("follow", async () => {
+            // Events arrive in the order in which they were stored, whatever the latency of each.
+            let lastMs = 0;
+            const detach = await store.watch({
+              row(row) {
+                lastMs = Math.max(lastMs, scheduler.nowMs + network.latencyMs());
+                scheduler.after(lastMs - scheduler.nowMs, () => listener.row(row), process);
+              },
+              fail: (error) => listener.fail(error),
+            });
+            const leave = () => {
+              detach();
+              stopCuts();
+              stopDeath();
+            };
+            const stopCuts = network.onCut(() => {
+              leave();
+              process.run(() => listener.fail(cut()));
+            });
+            const stopDeath = process.onDeath(leave);
+            return leave;
+          }),
+      };
     },
     async close() {},
   };

@@ -1,25 +1,23 @@
-import { createRedisLog } from "../../../src/events/redis/log.ts";
-import { RedisStore } from "../../../src/events/redis/store.ts";
+import { readEvent } from "../../../src/events/stored-event.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
-import { publishLateEndings } from "../../../src/intents/late-ending.ts";
-import { createRedisIntents } from "../../../src/intents/redis/store.ts";
+import { isAway } from "../../../src/intents/away.ts";
+import { dueIndex } from "../../../src/ledger/calls.ts";
+import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
+import { createRedisLedger } from "../../../src/ledger/redis.ts";
 import { createRedisBucket } from "../../../src/ratelimit/redis/bucket.ts";
+import { storeAway } from "../../../src/redis/ask.ts";
 import type { RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
-import { account, keyrings } from "../merchant.ts";
+import { RedisAccount } from "../../../src/stores/redis/account.ts";
+import { type Account, accounts, keyringOf } from "../merchant.ts";
 import type { Answer, Command } from "./real-redis.ts";
 import { connectorTo, prefix } from "./redis-client.ts";
 import { SimulatedServer } from "./redis-server.ts";
 import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 
 const retentionMs = 7 * 86_400_000;
-const keys = accountKeys(prefix, account);
-const keyringOf = () => {
-  const keyring = keyrings.get(account);
-  if (!keyring) throw new Error("no keyring");
-  return keyring;
-};
+const keysOf = (account: Account) => accountKeys(prefix, account);
 
 /**
  * The production stores on a real redis-server, reached over the simulated network. Scripts get the
@@ -35,30 +33,36 @@ export function createRedisStores(options: StoreOptions): Stores {
     async open(process): Promise<ReplicaStores> {
       const redis = connectorTo({ server, network, scheduler, process });
       const { client } = redis;
-      const log = createRedisLog({ redis, prefix, retentionMs, minReplicas, keyringOf });
+      const given = { retentionMs, firstLookMs, giveUpMs };
+      const ledger = createRedisLedger({ ...given, redis, prefix, minReplicas, keyringOf });
       return {
-        log,
-        intents: createRedisIntents({
-          ...{ client, prefix, firstLookMs, giveUpMs },
-          writer: createWriter({ redis, minReplicas }),
-          onLateEnding: publishLateEndings(log),
+        log: ledger,
+        intents: new CallsWithFallback({
+          ...{ ...given, ledger, isAway, answerMs: 500 },
+          unavailable: (error) => storeAway(error, client),
         }),
-        bucket: createRedisBucket({
-          ...{ client, keys, replicaId: `${process.name}.${opened++}` },
-          ...{ initialLimit: perSecond, reserve: 0.2, maxWaitMs },
-        }),
+        bucketOf: (account) =>
+          createRedisBucket({
+            ...{ client, keys: keysOf(account), replicaId: `${process.name}.${opened++}` },
+            ...{ initialLimit: perSecond, reserve: 0.2, maxWaitMs },
+          }),
       };
     },
     async isQuiet() {
-      return (await direct.zcard(keys.intentsDue)) === 0;
+      const due = await Promise.all(accounts.map((each) => direct.zcard(keysOf(each).index(dueIndex))));
+      return due.every((count) => count === 0);
     },
-    async log(): Promise<Event[]> {
-      const store = new RedisStore({
-        ...{ client: direct, keys, retentionMs, awaitsReplicas: false },
+    async log(account): Promise<Event[]> {
+      const store = new RedisAccount({
+        ...{ client: direct, keys: keysOf(account), retentionMs, awaitsReplicas: false },
         writer: createWriter({ redis: { client: direct } as never, minReplicas: 0 }),
-        ...{ confirmPrimary: async () => {}, seal: keyringOf().events, onLocked() {} },
+        ...{ confirmPrimary: async () => {}, wakeUps: {} as never, onState() {} },
       });
-      return [...(await store.read(undefined, 10_000)).events];
+      const { rows } = await store.page(undefined, undefined, 10_000);
+      const seal = keyringOf(account).events;
+      return rows.map(({ cursor, bytes }) =>
+        Object.assign(readEvent(seal, bytes).event, { cursor }),
+      );
     },
     sharesBudget: true,
     holdReplica: (forMs) => server.holdReplica(forMs),

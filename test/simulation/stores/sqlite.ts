@@ -1,28 +1,20 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { GatewayError } from "../../../src/errors.ts";
-import { createSqliteLog } from "../../../src/events/sqlite/log.ts";
-import { open as openEvents } from "../../../src/events/sqlite/operations.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
-import { publishLateEndings } from "../../../src/intents/late-ending.ts";
-import { open as openIntents } from "../../../src/intents/sqlite/operations.ts";
-import type { Rows } from "../../../src/intents/sqlite/rows.ts";
-import { createSqliteIntents } from "../../../src/intents/sqlite/store.ts";
 import type { IntentStore } from "../../../src/intents/store.ts";
-import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
+import { dueIndex } from "../../../src/ledger/calls.ts";
+import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
+import { createSqliteLedger } from "../../../src/ledger/sqlite.ts";
 import type { RoomOperations } from "../../../src/sqlite/room.ts";
 import { migrate } from "../../../src/sqlite/schema.ts";
 import type { StoreThread } from "../../../src/sqlite/store-thread.ts";
-import { account, keyrings } from "../merchant.ts";
+import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
+import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
-import { remoteBucket } from "./memory.ts";
+import { localBuckets } from "./memory.ts";
 import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 
 const retentionMs = 7 * 86_400_000;
-const keyringOf = () => {
-  const keyring = keyrings.get(account);
-  if (!keyring) throw new Error("no keyring");
-  return keyring;
-};
 
 /**
  * The embedded store of one process, which may die and open it again. Its operations run on a real
@@ -33,37 +25,28 @@ export function createSqliteStores(options: StoreOptions): Stores {
   const disk = idle.pop() ?? new Disk();
   const running = new Set<string>();
   const queued = new Set<symbol>();
-  const bucket = asNobody(() =>
-    createLocalBucket({
-      ...{ initialLimit: options.perSecond, reserve: 0.2, maxWaitMs: options.maxWaitMs },
-    }),
-  );
-  let latest: IntentStore | undefined;
+  // A real restart takes longer than the budget's second, a simulated one may not: the budget stays.
+  const bucketOf = localBuckets(options);
   return {
     async open(process): Promise<ReplicaStores> {
       const thread = threadOf(disk, process, options, queued);
       const { firstLookMs, giveUpMs } = options;
-      const log = createSqliteLog({ thread, retentionMs, keyringOf });
-      const onLateEnding = publishLateEndings(log);
-      const intents = await createSqliteIntents({ thread, firstLookMs, giveUpMs, onLateEnding });
-      latest = intents;
+      const given = { retentionMs, firstLookMs, giveUpMs };
+      const ledger = createSqliteLedger({ ...given, thread, keyringOf });
+      const intents = new CallsWithFallback({
+        ...{ ...given, ledger, isAway: () => true, readsGoOn: true, answerMs: 10_000 },
+      });
       return {
-        log,
+        log: ledger,
         intents: observed(intents, running),
-        // A real restart takes longer than the budget's second, a simulated one may not: keep the
-        // budget.
-        bucket: remoteBucket(bucket),
+        bucketOf,
       };
     },
     async isQuiet() {
       if (running.size > 0 || queued.size > 0) return false;
-      const { intents: open } = (await latest?.unsettled(account, 1_000)) ?? { intents: [] };
-      if (open.some(({ needsOperator }) => !needsOperator)) return false;
-      // Calls that ran when a process died are recorded on the disk alone.
-      const { intents: stored } = disk.obey("intents", "load", ["intents", 0, 1_000]) as Rows;
-      return stored.every(({ kept }) => kept?.intent.needsOperator ?? true);
+      return accounts.every((account) => disk.obey("kernel", "count", [account, dueIndex]) === 0);
     },
-    async log(): Promise<Event[]> {
+    async log(account): Promise<Event[]> {
       const thread: StoreThread = {
         async run<T, M>(
           room: string,
@@ -77,7 +60,7 @@ export function createSqliteStores(options: StoreOptions): Stores {
         trouble: undefined,
         async close() {},
       };
-      const log = createSqliteLog({ thread, retentionMs, keyringOf });
+      const log = createSqliteLedger({ thread, retentionMs, keyringOf });
       const { signal } = new AbortController();
       const end = await log.cursorBefore(account, 0);
       const events: Event[] = [];
@@ -135,7 +118,7 @@ class Disk {
     migrate(database);
     this.#begin = database.prepare("BEGIN IMMEDIATE");
     this.#commit = database.prepare("COMMIT");
-    this.#rooms = { events: openEvents(database), intents: openIntents(database) };
+    this.#rooms = { kernel: openKernel(database) };
     const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
     // One of the tables is sqlite_sequence, with the counters of AUTOINCREMENT.
     this.#emptying = tables.map(({ name }) => `DELETE FROM ${name};`).join("\n");
