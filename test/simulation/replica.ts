@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { createCallbackHandler } from "../../src/callbacks/receiver.ts";
 import { createCore, type RunningCore } from "../../src/core/create-core.ts";
-import { defaultPayoutEnds } from "../../src/events/entry.ts";
+import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import { createReconciler, type Reconciler } from "../../src/reconcile/reconciler.ts";
 import type { Connections } from "../../src/upstream/connections.ts";
 import { createUpstream } from "../../src/upstream/create-upstream.ts";
