@@ -9,8 +9,9 @@ import type { Config } from "../config/config.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
 import { createCauses } from "../events/cause-of.ts";
-import { observedLog } from "../events/observed-log.ts";
+import { createObserveAppend, observedLog } from "../events/observed-log.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
+import { observedCalls } from "../ledger/observed-calls.ts";
 import { createAdmission } from "../net/admission.ts";
 import { openTlsFiles } from "../net/tls-files.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
@@ -105,8 +106,9 @@ async function joinRooms(
   let clock: SandboxClock | undefined;
   const now = () => clock?.now() ?? Date.now();
   const stores = await openStores(config, keyrings, telemetry, log, now);
-  const { intents } = stores;
-  const eventLog = observedLog(stores.eventLog, tracing, telemetry.events);
+  const observe = createObserveAppend(tracing, telemetry.events);
+  const eventLog = observedLog(stores.eventLog, observe);
+  const intents = observedCalls(stores.intents, observe);
   const causes = createCauses(eventLog);
 
   // The payments service, or the sandbox in its place.

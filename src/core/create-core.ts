@@ -1,4 +1,3 @@
-import { callOutcomeEntry } from "../events/call-outcome.ts";
 import { openCallsOf, settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
@@ -10,7 +9,6 @@ import { observedStreams } from "./observed-streams.ts";
 import { operationCases } from "./operations.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
-import { recordResponse } from "./record-response.ts";
 import { createStreamDrain } from "./stream-drain.ts";
 import { createStreamLimits } from "./stream-limits.ts";
 import { subscriptionCases } from "./subscriptions.ts";
@@ -41,16 +39,13 @@ export function createCore(options: CoreOptions): RunningCore {
       if (!keyring) throw new Error(`no such merchant account: ${account}`);
       return keyring;
     },
-    async recordResponse(account, externalId, entry) {
-      if (!entry) return true;
-      const appended = await recordResponse(options, account, externalId, entry);
-      const answer = entry.event.resource.value;
-      if (answer) recorded.set(answer, { entry, appended });
-      return appended !== undefined;
-    },
-    async publishOutcome(account, intent, outcome) {
-      const entry = callOutcomeEntry(intent, outcome);
-      return (await recordResponse(options, account, intent.externalId, entry)) !== undefined;
+    async end(account, intent, ending, entry) {
+      const { appended, error } = await intents.end(account, intent, ending, entry);
+      const about = { account, externalId: intent.externalId };
+      if (error !== undefined) options.observer.onUnrecorded({ ...about, error });
+      if (appended?.conflict) options.observer.onConflict(about);
+      const answer = entry?.event.resource.value;
+      if (entry && answer) recorded.set(answer, { entry, appended });
     },
     async settleAsPaid(account, intent, said) {
       try {

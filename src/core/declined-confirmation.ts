@@ -1,25 +1,25 @@
 import { create } from "@bufbuild/protobuf";
 import { paymentEntry } from "../events/entry.ts";
+import type { Entry } from "../events/log.ts";
 import { payingOperations } from "../events/payment-state.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Intent } from "../intents/store.ts";
 import type { Context } from "./context.ts";
-import { recordResponse } from "./record-response.ts";
 
 /**
- * Appends an event for a confirmation that the service declined with an Error object. It is one of
+ * The event of a confirmation that the service declined with an Error object. It is one of
  * the payment's operations, and the service sends callbacks for declined payments, but not for
  * declined confirmations (spec, Events). If the Error object names no payment, the event is about
  * the payment that succeeded. Never throws.
  */
-export async function recordDeclinedConfirmation(
+export async function declinedConfirmation(
   context: Context,
   account: string,
   { id: attempt, externalId }: Intent,
   said: UpstreamError,
-): Promise<void> {
+): Promise<Entry | undefined> {
   const paymentId = said.paymentId || (await successOf(context, account, externalId));
   const payment = create(PaymentSchema, {
     externalId,
@@ -32,8 +32,7 @@ export async function recordDeclinedConfirmation(
       ...(said.message && { statusDescription: said.message }),
     },
   });
-  const entry = paymentEntry(payment, { source: EventSource.RESPONSE, attempt });
-  if (entry) await recordResponse(context, account, externalId, entry);
+  return paymentEntry(payment, { source: EventSource.RESPONSE, attempt });
 }
 
 async function successOf(

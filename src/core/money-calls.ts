@@ -5,7 +5,6 @@ import { UnderWay } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Entry } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
-import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import { markOf, markOfRefusal } from "../intents/evidence.ts";
 import type {
   Begun,
@@ -35,7 +34,11 @@ export interface MoneyCall<Request extends DescMessage, Result extends DescMessa
   /** The caller's request, already validated. */
   readonly request: MessageShape<Request>;
   readonly answerSchema: Result;
-  readonly send: (options: SendOptions, intent: Intent) => Promise<MessageShape<Result>>;
+  readonly send: (options: SendOptions) => Promise<MessageShape<Result>>;
+  /** The call is about to make a payment with `confirm: false`. */
+  readonly hold?: boolean;
+  /** The event log entry of a refusal, if it is to be one. */
+  readonly refusal?: (said: UpstreamError, intent: Intent) => Promise<Entry | undefined>;
   /** The event log entry of an answer; undefined if the answer does not name what it is about. */
   readonly entry: (answer: MessageShape<Result>, intent: Intent) => Entry | undefined;
 }
@@ -65,18 +68,8 @@ export interface MoneyCalls {
 export interface MoneyCallsOptions {
   readonly intents: IntentStore;
   readonly keyringOf: (account: string) => Keyring;
-  /** Appends an answer to the event log and returns whether the log has it; never throws. */
-  readonly recordResponse: (
-    account: string,
-    externalId: string,
-    entry: Entry | undefined,
-  ) => Promise<boolean>;
-  /** Publishes the outcome of a call to its watchers; never throws. */
-  readonly publishOutcome: (
-    account: string,
-    intent: Intent,
-    outcome: CallOutcome,
-  ) => Promise<unknown>;
+  /** Ends a call, together with the event of its answer; never throws. */
+  readonly end: (account: string, intent: Intent, ending: Ending, told?: Entry) => Promise<void>;
   /**
    * Settles the open calls for an external_id whose outcome is in the event log, which releases
    * their locks. Returns whether there was one.
@@ -91,7 +84,7 @@ export interface MoneyCallsOptions {
 }
 
 export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
-  const { intents, keyringOf, recordResponse, publishOutcome, releaseLock } = options;
+  const { intents, keyringOf, releaseLock } = options;
   /** A call that is not sent within this time is not sent at all. */
   const sendWithinMs = options.maxWaitMs + graceMs;
   const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
@@ -118,7 +111,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
   }
 
   async function attempt<Request extends DescMessage, Result extends DescMessage>(
-    { call, answerSchema, externalId, send, entry }: MoneyCall<Request, Result>,
+    { call, answerSchema, externalId, send, entry, refusal }: MoneyCall<Request, Result>,
     sending: SendOptions,
     given: NewIntent,
     run: Progress,
@@ -148,28 +141,17 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       if (elapsedMs() > sendWithinMs) throw new Error("too late to be sent");
       run.sent = true;
     };
-    const end = async (ending: Exclude<Ending, { state: "unknown" }>) => {
-      // Another replica may already have published this call as UNKNOWN.
-      if (elapsedMs() > leaseMs) {
-        await publishOutcome(
-          account,
-          intent,
-          run.sent ? CallOutcome.SETTLED : CallOutcome.NOT_DONE,
-        );
-      }
-      await intents.end(account, intent, ending);
-    };
+    const end = (ending: Ending, told?: Entry) => options.end(account, intent, ending, told);
     let result: MessageShape<Result>;
     try {
-      result = await send({ ...sending, onSent }, intent);
+      result = await send({ ...sending, onSent });
     } catch (error) {
       if (!run.sent) {
         await end({ state: "closed", key: "free" });
         throw error;
       }
       if (!isUnderstood(error)) {
-        await publishOutcome(account, intent, CallOutcome.UNKNOWN);
-        await intents.end(account, intent, { state: "unknown" });
+        await end({ state: "unknown" });
         throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
       }
       if (error.code === "RESOURCE_EXHAUSTED") {
@@ -182,20 +164,19 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         await options.settleAsPaid(account, intent, upstream);
       }
       const mark = markOfRefusal(intent.method, upstream?.paymentId);
-      await end({ state: "closed", mark, key: sealed({ error }) });
+      const told = upstream && (await refusal?.(upstream, intent));
+      await end({ state: "closed", mark, key: sealed({ error }) }, told);
       throw error;
     }
     const newEntry = entry(result, intent);
-    const recorded = await recordResponse(account, externalId, newEntry);
     const key = sealed({ answer: result });
     // An answer that does not say what it is about, or how far that has come, is looked up too.
     if (!newEntry) await end({ state: "pending", subjectId: "", key });
     else {
       const { subjectId, rank } = newEntry;
       const mark = markOf(intent.method, newEntry);
-      // Not in the log yet: keep looking it up, since its callback may never come.
-      if (rank < 2 || !recorded) await end({ state: "pending", subjectId, mark, key });
-      else await end({ state: "closed", mark, key });
+      if (rank < 2) await end({ state: "pending", subjectId, mark, key }, newEntry);
+      else await end({ state: "closed", mark, key }, newEntry);
     }
     return result;
   }
@@ -243,8 +224,9 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
 
   return {
     async run(moneyCall) {
-      const { call, method, kind, externalId } = moneyCall;
-      const intent: NewIntent = { id: randomUUID(), method, kind, externalId, leaseMs };
+      const { call, method, kind, externalId, hold = false } = moneyCall;
+      const about = { method, kind, externalId, leaseMs, ...(hold && { hold }) };
+      const intent: NewIntent = { id: randomUUID(), ...about };
       const key = keyOf(call);
       if (key === undefined) {
         const run = start(moneyCall, sendOptions(call), intent);

@@ -4,7 +4,7 @@ import { GatewayError } from "../errors.ts";
 import { currentState } from "../events/current.ts";
 import { paymentEntry } from "../events/entry.ts";
 import { noFacts } from "../events/facts.ts";
-import type { Fact, Facts, OperationState } from "../events/log.ts";
+import type { Entry, Fact, Facts, OperationState } from "../events/log.ts";
 import { stateKey } from "../events/merge.ts";
 import { paymentState } from "../events/payment-state.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
@@ -32,7 +32,6 @@ import {
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import { isAway } from "../intents/away.ts";
 import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
 import type { Intent, MoneyMethod } from "../intents/store.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
@@ -40,7 +39,7 @@ import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
-import { recordDeclinedConfirmation } from "./declined-confirmation.ts";
+import { declinedConfirmation } from "./declined-confirmation.ts";
 import { history } from "./list-events.ts";
 import { sendOptions } from "./money-calls.ts";
 import { knownAfter } from "./state-after.ts";
@@ -69,7 +68,7 @@ export function paymentCases(context: Context): PaymentCases {
   async function pay<Request extends PaymentRequest>(
     request: MessageShape<Request>,
     call: Call,
-    { schema, method, operation, send, onDeclined }: PaymentCall<Request>,
+    { schema, method, operation, send, declinedEntry }: PaymentCall<Request>,
   ): Promise<Payment> {
     validate(schema, request);
     const { account } = call.caller;
@@ -82,30 +81,10 @@ export function paymentCases(context: Context): PaymentCases {
     const made = moneyCalls.run({
       ...{ call, method, kind: EventKind.PAYMENT, externalId },
       ...{ schema, request: withoutWait(request), answerSchema: PaymentSchema },
-      async send(options, intent) {
-        const note = async (isHolding: boolean) => {
-          if (held) await log.noteHold(account, externalId, intent.id, isHolding);
-        };
-        // Note the hold before sending: a callback may come before the answer, or instead of it,
-        // and would otherwise show the held payment as paid.
-        await note(true).catch(async (error: unknown) => {
-          if (isAway(error)) return;
-          await note(false).catch(() => {});
-          throw error;
-        });
-        try {
-          return await send(context.account(account).upstream, sent, options);
-        } catch (error) {
-          // The call was refused or never sent: withdraw the note, so that no later payment for the
-          // external_id is taken for a hold.
-          if (error instanceof GatewayError && !error.details.outcomeUnknown) {
-            await note(false).catch(() => {});
-            const { upstream } = error.details;
-            if (upstream && saysDeclined(upstream)) await onDeclined?.(account, intent, upstream);
-          }
-          throw error;
-        }
-      },
+      hold: held,
+      send: (options) => send(context.account(account).upstream, sent, options),
+      refusal: async (said, intent) =>
+        saysDeclined(said) ? await declinedEntry?.(account, intent, said) : undefined,
       entry: (payment, { id: call }) =>
         paymentEntry(payment, {
           ...{ source: EventSource.RESPONSE, externalId, operation },
@@ -140,7 +119,7 @@ export function paymentCases(context: Context): PaymentCases {
         method: "ConfirmPayment",
         operation: PaymentOperation.CONFIRM,
         send: (upstream, sent, options) => upstream.confirmPayment(sent, options),
-        onDeclined: (...declined) => recordDeclinedConfirmation(context, ...declined),
+        declinedEntry: (...declined) => declinedConfirmation(context, ...declined),
       }),
 
     async resendCallback(request, call) {
@@ -217,8 +196,12 @@ interface PaymentCall<Request extends PaymentRequest> {
     sent: MessageShape<Request>,
     options: SendOptions,
   ) => Promise<Payment>;
-  /** Called when the service declined the call with an Error object. */
-  readonly onDeclined?: (account: string, intent: Intent, said: UpstreamError) => Promise<void>;
+  /** The event of a call that the service declined with an Error object. */
+  readonly declinedEntry?: (
+    account: string,
+    intent: Intent,
+    said: UpstreamError,
+  ) => Promise<Entry | undefined>;
 }
 
 /** The request, with missing payment method types set according to the details given. */

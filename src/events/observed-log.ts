@@ -15,11 +15,52 @@ export interface AppendObserver {
   }): void;
 }
 
-/**
- * Wraps a log so that each append is traced and reported to the observer. The event remembers its
- * trace (trace-of.ts).
- */
-export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObserver): EventLog {
+/** Runs an append, traced and reported to the observer. Undefined: it is not done yet. */
+export type ObserveAppend = <T extends Appended | undefined>(
+  account: string,
+  entry: Entry,
+  append: (traced: Entry) => Promise<T>,
+) => Promise<T>;
+
+/** The event remembers its trace (trace-of.ts). */
+export function createObserveAppend(tracing: Tracing, observer: AppendObserver): ObserveAppend {
+  return async (account, entry, append) => {
+    const startedMs = performance.now();
+    const kind = kinds[entry.kind].name;
+    const source = sources[entry.source] ?? "reconciliation";
+    const span = tracing.start("append event", {
+      kind: "internal",
+      attributes: {
+        "payments_gateway.account": account,
+        "payments_gateway.event.kind": kind,
+        "payments_gateway.event.source": source,
+      },
+    });
+    const report = ({ outcome, conflict }: Pick<Appended, "conflict"> & Outcome) => {
+      const durationMs = performance.now() - startedMs;
+      observer.onAppend({ account, kind, source, outcome, conflict, durationMs });
+      span.set({ "payments_gateway.event.outcome": outcome });
+    };
+    const failed = () => {
+      report({ outcome: "failed", conflict: false });
+      span.fail("UNAVAILABLE");
+    };
+    try {
+      const appended = await span.run(() => append(traced(entry, span)));
+      if (appended) report(appended);
+      else failed();
+      return appended;
+    } catch (error) {
+      failed();
+      throw error;
+    } finally {
+      span.end();
+    }
+  };
+}
+
+/** Wraps a log so that each append is observed. */
+export function observedLog(log: EventLog, observe: ObserveAppend): EventLog {
   return {
     durable: log.durable,
     noteHold: log.noteHold.bind(log),
@@ -35,36 +76,7 @@ export function observedLog(log: EventLog, tracing: Tracing, observer: AppendObs
     countDeadLetters: log.countDeadLetters.bind(log),
     removeDeadLetter: log.removeDeadLetter.bind(log),
     close: log.close.bind(log),
-
-    async append(account, entry) {
-      const startedMs = performance.now();
-      const kind = kinds[entry.kind].name;
-      const source = sources[entry.source] ?? "reconciliation";
-      const span = tracing.start("append event", {
-        kind: "internal",
-        attributes: {
-          "payments_gateway.account": account,
-          "payments_gateway.event.kind": kind,
-          "payments_gateway.event.source": source,
-        },
-      });
-      const report = ({ outcome, conflict }: Pick<Appended, "conflict"> & Outcome) => {
-        const durationMs = performance.now() - startedMs;
-        observer.onAppend({ account, kind, source, outcome, conflict, durationMs });
-        span.set({ "payments_gateway.event.outcome": outcome });
-      };
-      try {
-        const appended = await span.run(() => log.append(account, traced(entry, span)));
-        report(appended);
-        return appended;
-      } catch (error) {
-        report({ outcome: "failed", conflict: false });
-        span.fail("UNAVAILABLE");
-        throw error;
-      } finally {
-        span.end();
-      }
-    },
+    append: (account, entry) => observe(account, entry, (each) => log.append(account, each)),
   };
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import type { Appended, Entry } from "../events/log.ts";
 import type { Kind } from "../model/kinds.ts";
 
 /** The calls that move money, by their names in the contract. */
@@ -20,6 +21,8 @@ export interface NewIntent {
   readonly externalId: string;
   /** The lease: longest time until this process ends the call. After that its replica is gone. */
   readonly leaseMs: number;
+  /** The call is about to make a payment with `confirm: false`. */
+  readonly hold?: boolean;
   readonly key?: KeyUse;
 }
 
@@ -61,6 +64,8 @@ export interface Intent extends Pick<NewIntent, "id" | "method" | "kind" | "exte
   /** Given up: an operator has to look. */
   readonly needsOperator: boolean;
   readonly keyDigest: string;
+  /** It makes a payment with `confirm: false`. Absent: no. */
+  readonly hold?: boolean;
 }
 
 export type Begun =
@@ -154,8 +159,11 @@ export interface UnsettledIntent extends Intent {
 export interface IntentStore {
   /** @throws GatewayError UNAVAILABLE for a call with a key when the store is out of reach. */
   begin(account: string, intent: NewIntent): Promise<Begun>;
-  /** Never throws: what cannot be written now is written later. Ending it again does no harm. */
-  end(account: string, intent: Intent, ending: Ending): Promise<void>;
+  /**
+   * Ends a call, together with what its answer tells of the payment or payout. Never throws: what
+   * cannot be written now is written later. Ending it again does no harm.
+   */
+  end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded>;
   /**
    * Unsettled calls of all replicas for one external_id, the oldest first, as they are at one instant.
    * @throws GatewayError UNAVAILABLE when the store is out of reach
@@ -191,6 +199,14 @@ export interface IntentStore {
   /** Takes or renews the reconciler's lease for `ttlMs`. False while another holder has it. */
   lease(account: string, holder: string, ttlMs: number): Promise<boolean>;
   close(): Promise<void>;
+}
+
+/** What became of the entry that came with a call's ending. */
+export interface Recorded {
+  /** Undefined if there was no entry, or it is written later. */
+  readonly appended?: Appended;
+  /** Why it is written later. */
+  readonly error?: unknown;
 }
 
 export interface IntentStoreOptions {

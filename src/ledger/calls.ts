@@ -1,12 +1,14 @@
 import { callOutcomeEntry } from "../events/call-outcome.ts";
+import { withHold } from "../events/facts.ts";
+import type { Entry } from "../events/log.ts";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import {
   type Ending,
   endedForMs,
   type Intent,
   type IntentStoreOptions,
-  keptBeyondMs,
   type KeyUse,
+  keptBeyondMs,
   keyRetentionMs,
   type MoneyMethod,
   markOfEnding,
@@ -15,7 +17,7 @@ import {
   type NextLook,
 } from "../intents/store.ts";
 import type { Change, Draft } from "./change.ts";
-import { addEntry, type Ages, recordOf } from "./entries.ts";
+import { type Added, type Ages, addEntry, recordOf } from "./entries.ts";
 import { type KeyRecord, type OpenCall, ofRecordKey, type PaymentRecord } from "./record.ts";
 
 export type CallOptions = Ages & IntentStoreOptions;
@@ -55,6 +57,7 @@ export function beginCall(
     ...{ id: given.id, method: given.method, state: "running", startedAt: change.now },
     ...{ leaseMs: given.leaseMs, locks: true, subjectId: "", checks: 0, notFound: 0 },
     ...{ needsOperator: false, keyDigest: given.key?.digest ?? "", dueMs: nowMs + given.leaseMs },
+    ...(given.hold && { hold: true }),
   };
   open(change, draft, record, call);
   if (keyDraft && given.key) {
@@ -68,16 +71,28 @@ export function beginCall(
 }
 
 /** Opens a call that began without the store, or that the store has lost. Twice does no harm. */
-export function adoptCall(change: Change, draft: Draft, call: OpenCall, options: CallOptions): void {
+export function adoptCall(
+  change: Change,
+  draft: Draft,
+  call: OpenCall,
+  options: CallOptions,
+): void {
   const record = recordOf(draft, change.nowMs, options);
   if (record.calls.some(({ id }) => id === call.id) || isOver(record, call.id)) return;
   open(change, draft, record, call);
 }
 
+/** What comes with the ending of a call. */
+export interface Ended {
+  /** The call, if it runs in this process: what the store lost of it is stored again. */
+  readonly given?: NewIntent | undefined;
+  /** What its answer tells of the payment or payout. */
+  readonly told?: Entry | undefined;
+}
+
 /**
  * Ends a call: closes it, or keeps it as pending or unknown. If it was stored as unknown, its own
  * late ending publishes the outcome too. Twice does no harm.
- * @param given the call, if it runs in this process: what the store lost of it is stored again
  */
 export function endCall(
   change: Change,
@@ -86,8 +101,8 @@ export function endCall(
   intent: Intent,
   ending: Ending,
   options: CallOptions,
-  given?: NewIntent,
-): void {
+  { given, told }: Ended = {},
+): Added | undefined {
   const { nowMs } = change;
   const { id } = intent;
   const record = recordOf(draft, nowMs, options);
@@ -98,18 +113,23 @@ export function endCall(
   const isLost = given !== undefined && ending.state !== "closed" && nowMs < intent.leaseUntilMs;
   if (isLost) adoptCall(change, draft, callOf(intent), options);
   const call = record.calls.find((one) => one.id === id);
+  const wasUnknown = call?.state === "unknown";
+  const added = told && addEntry(change, draft, told, options);
   if (ending.state === "closed") noteOver(record, id, nowMs);
+  // By its own word it made nothing, so no later payment is taken for its hold.
+  if (ending.state === "closed" && ending.key !== "keep" && !told) {
+    record.holds = withHold(record.holds, id, false);
+  }
   const mark = markOfEnding(ending);
   if (!call) {
     // Its events ended it before: what it made is no other call's doing even so.
     if (mark && !record.marks.includes(mark)) addMark(record, mark);
-    return;
+    return added;
   }
   const was = call.state;
-  const publishes = was === "unknown" && ending.state !== "unknown" && ending.key !== "keep";
-  if (publishes) {
+  const outcome = outcomeOf(ending, wasUnknown, was === "running");
+  if (outcome !== undefined) {
     const { kind, externalId } = ofRecordKey(draft.key);
-    const outcome = ending.key === "free" ? CallOutcome.NOT_DONE : CallOutcome.SETTLED;
     addEntry(change, draft, callOutcomeEntry({ id, kind, externalId }, outcome), options);
   }
   if (ending.state !== "unknown") call.locks = false;
@@ -120,13 +140,21 @@ export function endCall(
     record.calls = record.calls.filter((one) => one !== call);
     indexCall(change, draft, call, undefined);
     if (call.needsOperator) dropGivenUp(change, draft, call);
-    return;
+    return added;
   }
   // An outcome that became known in between stands.
-  if (again || (ending.state === "unknown" && was !== "running")) return;
+  if (again || (ending.state === "unknown" && was !== "running")) return added;
   Object.assign(call, { state: ending.state, subjectId, checks: 0, notFound: 0 });
   call.dueMs = nowMs + options.firstLookMs;
   if (!call.needsOperator) indexCall(change, draft, call, call.dueMs);
+  return added;
+}
+
+/** What watchers hear of an ending: a loss, or the late end of a call that they heard was lost. */
+function outcomeOf(ending: Ending, wasUnknown: boolean, wasRunning: boolean) {
+  if (ending.state === "unknown") return wasRunning ? CallOutcome.UNKNOWN : undefined;
+  if (!wasUnknown || ending.key === "keep") return undefined;
+  return ending.key === "free" ? CallOutcome.NOT_DONE : CallOutcome.SETTLED;
 }
 
 /** Sets when a call is looked at next. */
@@ -184,6 +212,7 @@ export function callOf(intent: Intent): OpenCall {
     ...{ id, method, state, startedAt: `${startedAtMs}`, leaseMs: leaseUntilMs - startedAtMs },
     ...{ locks: state !== "pending", subjectId, checks, notFound },
     ...{ needsOperator: intent.needsOperator, keyDigest: intent.keyDigest, dueMs: leaseUntilMs },
+    ...(intent.hold && { hold: true }),
   };
 }
 
@@ -194,7 +223,7 @@ export function intentOfCall(key: string, call: OpenCall, marks: readonly string
   return {
     ...{ id, method, ...ofRecordKey(key), state, startedAtMs },
     ...{ leaseUntilMs: startedAtMs + call.leaseMs, subjectId, answered: marks },
-    ...{ checks, notFound, needsOperator, keyDigest },
+    ...{ checks, notFound, needsOperator, keyDigest, ...(call.hold && { hold: true }) },
   };
 }
 
@@ -218,6 +247,8 @@ export function keepCallsMs({ giveUpMs }: IntentStoreOptions): number {
 
 function open(change: Change, draft: Draft, record: PaymentRecord, call: OpenCall): void {
   record.calls.push(call);
+  // A callback may come before the answer, or instead of it: it must not show the hold as paid.
+  if (call.hold) record.holds = withHold(record.holds, call.id, true);
   record.changes++;
   indexCall(change, draft, call, call.dueMs);
 }

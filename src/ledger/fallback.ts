@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { UnderWayByName } from "../collections/under-way.ts";
+import type { Entry } from "../events/log.ts";
 import { Outbox } from "../intents/outbox.ts";
 import type {
   Begun,
@@ -10,6 +11,7 @@ import type {
   NewIntent,
   NextLook,
   Pending,
+  Recorded,
   Subject,
   Unsettled,
 } from "../intents/store.ts";
@@ -85,7 +87,8 @@ export class CallsWithFallback implements IntentStore {
         this.#unwritten.add(given.id);
         const nowMs = this.nowMs(account);
         const intent = startedIntent(given, nowMs);
-        this.#outbox.add(this.#write(account, intent, { state: "closed", key: "free" }), error);
+        const free = this.#write(account, intent, { state: "closed", key: "free" });
+        this.#outbox.add(async () => void (await free()), error);
       }
       throw error;
     }
@@ -114,20 +117,26 @@ export class CallsWithFallback implements IntentStore {
   }
 
   /** Never throws: what cannot be written now is written later. */
-  async end(account: string, intent: Intent, ending: Ending): Promise<void> {
+  async end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded> {
     this.#own.end(account, intent, ending);
     const given = this.#running.get(intent.id);
     // `keep`: its events ended it, and its own answer is still to come.
     if (ending.state === "unknown" || ending.key !== "keep") this.#running.delete(intent.id);
-    const write = this.#write(account, intent, ending, given);
-    let isWritten = false;
+    const write = this.#write(account, intent, ending, told, given);
+    let recorded: Recorded | undefined;
+    let failure: unknown;
     await this.#outbox.write(async () => {
-      await write();
-      isWritten = true;
+      try {
+        recorded = await write();
+      } catch (error) {
+        failure = error;
+        throw error;
+      }
     });
-    if (!isWritten && ending.state !== "unknown") this.#unwritten.add(intent.id);
+    if (!recorded && ending.state !== "unknown") this.#unwritten.add(intent.id);
     // The store has everything else, as long as it is not away.
     if (ending.state !== "unknown" && this.#outbox.isEmpty) this.#own.forget(account, intent);
+    return recorded ?? { error: failure ?? new Error("other steps wait for the store") };
   }
 
   async open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
@@ -187,6 +196,9 @@ export class CallsWithFallback implements IntentStore {
 
   async #beginAlone(account: string, given: NewIntent, cause: unknown): Promise<Begun> {
     if (this.#options.readsGoOn) {
+      // Only this process has the store: should it end before the disk takes writes again, nothing
+      // would say that the payment is a hold.
+      if (given.hold) throw cause;
       const open = await this.#ledger.open(account, given.kind, given.externalId);
       for (const intent of open) this.#own.adopt(account, intent);
     }
@@ -202,10 +214,12 @@ export class CallsWithFallback implements IntentStore {
     return begun;
   }
 
-  #write(account: string, intent: Intent, ending: Ending, given?: NewIntent) {
-    return async () => {
-      await this.#within(this.#ledger.end(account, intent, ending, given));
+  #write(account: string, intent: Intent, ending: Ending, told?: Entry, given?: NewIntent) {
+    return async (): Promise<Recorded> => {
+      const ended = this.#ledger.end(account, intent, ending, told, given);
+      const recorded = await this.#within(ended);
       this.#unwritten.delete(intent.id);
+      return recorded;
     };
   }
 
@@ -224,7 +238,10 @@ export class CallsWithFallback implements IntentStore {
 const replicasMs = 1_000;
 
 /** A call that has just begun. */
-function startedIntent({ id, method, kind, externalId, leaseMs, key }: NewIntent, now: number): Intent {
+function startedIntent(
+  { id, method, kind, externalId, leaseMs, key }: NewIntent,
+  now: number,
+): Intent {
   return {
     ...{ id, method, kind, externalId, state: "running", subjectId: "", answered: [] },
     startedAtMs: now,

@@ -26,14 +26,13 @@ import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
-import { StoreUnavailable } from "../../src/redis/ask.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { outcomeUnknown } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { payment, stateOn } from "../events/entries.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const account = "default";
 const externalId = "order-1";
@@ -210,18 +209,6 @@ test("a hold is UNKNOWN while its confirmation has no answer, and AUTHORIZED if 
   assert.equal(await callback({ operation: "confirm", status: "success" }), "PAID");
 });
 
-test("a hold that could not be noted is AUTHORIZED by its answer, even after its callback", async () => {
-  const { pay, callback, state, log } = rig();
-  log.noteHold = async () => {
-    throw new StoreUnavailable(new Error("refused"), { away: true, broken: true });
-  };
-  await pay(false, async () => {
-    assert.equal(await callback({ status: "success" }), "PAID", "which nobody can know yet");
-    return succeeded("pay-1");
-  });
-  assert.equal(await state(), "AUTHORIZED");
-});
-
 test("GetPayment lists a confirmation that the service attempted and declined with an Error object", async () => {
   for (const [said, recorded] of [
     [{ code: "insufficient_funds", paymentId: "pay-1" }, true],
@@ -254,40 +241,4 @@ test("GetPayment lists a confirmation that the service attempted and declined wi
     await confirm(async () => ({ ...confirmed, details: { ...details, operationId: "op-3" } }));
     assert.equal(await state(), "PAID");
   }
-});
-
-test("a payment with confirm: false is not sent if it cannot be noted, unless the store is away", async () => {
-  const { log, intents, pay } = rig();
-  const noteHold = log.noteHold.bind(log);
-  const failures = {
-    silent: new StoreUnavailable(new Error("no answer"), { away: false, broken: false }),
-    "full disk": new GatewayError("UNAVAILABLE", "the store is out of reach"),
-  };
-  for (const [name, failure] of Object.entries(failures)) {
-    const noted: boolean[] = [];
-    log.noteHold = async (...args) => {
-      noted.push(args[3]);
-      throw failure;
-    };
-    await assert.rejects(
-      pay(false, () => assert.fail("nothing is sent")),
-      { code: "UNAVAILABLE" },
-      name,
-    );
-    // The failed write may have noted it all the same, so the note is removed.
-    assert.deepEqual(noted, [true, false], name);
-    assert.deepEqual(await intents.open(account, EventKind.PAYMENT, externalId), [], name);
-  }
-
-  // While the store is away for all, the call is sent, and its answer says that it is held.
-  log.noteHold = async () => {
-    throw new StoreUnavailable(new Error("refused"), { away: true, broken: true });
-  };
-  const paid = {
-    id: "p1",
-    externalId,
-    details: { paymentId: "p1", status: PaymentStatus.PENDING },
-  };
-  assert.equal((await pay(false, async () => paid)).id, "p1");
-  log.noteHold = noteHold;
 });

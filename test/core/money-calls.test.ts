@@ -7,7 +7,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
 import type { Entry } from "../../src/events/log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
-import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   type Payment,
   PaymentSchema,
@@ -15,15 +15,16 @@ import {
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import {
+  type Ending,
   type IntentStore,
   keyRetentionMs,
   type MoneyMethod,
   type NewIntent,
 } from "../../src/intents/store.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const request = (amount = "1.00") =>
   create(ConfirmPaymentRequestSchema, { externalId: "order", amount });
@@ -42,19 +43,19 @@ function callOf(signal = new AbortController().signal, idempotencyKey?: string):
 
 const keyring = await deriveKeyring("default", [new Secret("password")]);
 const learned: string[] = [];
-const told: CallOutcome[] = [];
+let told: Ending["state"][] = [];
 const memory = (now = Date.now) =>
   createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 3_600_000, now });
 
-function moneyCalls(
-  intents: IntentStore = memory(),
-  { recorded = true, releaseLock = async () => false } = {},
-) {
+function moneyCalls(intents: IntentStore = memory(), { releaseLock = async () => false } = {}) {
   return createMoneyCalls({
     intents,
     keyringOf: () => keyring,
-    recordResponse: async (_, externalId) => learned.push(externalId) > 0 && recorded,
-    publishOutcome: async (_, __, outcome) => void told.push(outcome),
+    async end(account, intent, ending, entry) {
+      if (ending.state === "pending" || entry) learned.push(intent.externalId);
+      told = [ending.state];
+      await intents.end(account, intent, ending, entry);
+    },
     releaseLock,
     settleAsPaid: async () => {},
     maxWaitMs: 2_000,
@@ -301,7 +302,7 @@ test("an unknown outcome is stored under its key", async () => {
     code: "UNKNOWN",
     details: { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId: "order" } },
   });
-  assert.deepEqual(told.splice(0), [CallOutcome.UNKNOWN]);
+  assert.deepEqual(told, ["unknown"]);
   assert.equal(sends, 1);
 });
 
@@ -351,7 +352,6 @@ test("no call is sent while another one of its method has no answer, whatever th
     await assert.rejects(run(), { code: "ABORTED", details: { reason: "CALL_IN_FLIGHT" } });
     assert.equal(sends, 1, method);
   }
-  told.length = 0;
 });
 
 test("a failure before the call was sent leaves its key free", async () => {
@@ -450,11 +450,7 @@ test("a call is not sent if its replica was suspended until it is too late to se
     code: "UNAVAILABLE",
   });
   assert.deepEqual(written, []);
-  assert.deepEqual(
-    told.splice(0),
-    [CallOutcome.NOT_DONE],
-    "others may have told that it is unknown",
-  );
+  assert.deepEqual(told, ["closed"]);
 });
 
 test("a key is forgotten after a day", async () => {
@@ -568,7 +564,7 @@ test("a call is not sent if its replica was suspended until the store's permissi
   const calls = moneyCalls(store);
   await assert.rejects(calls.run({ ...base, call: callOf(), request: request(), send }));
   assert.deepEqual(written, []);
-  assert.deepEqual(told.splice(0), [CallOutcome.NOT_DONE]);
+  assert.deepEqual(told, ["closed"]);
 });
 
 test("a call in flight is refused if its lock stays, although a call was settled", async () => {
@@ -597,23 +593,10 @@ test("an unexpected error after the call was sent makes its outcome unknown", as
     code: "UNKNOWN",
     details: { reason: "OUTCOME_UNKNOWN", outcomeUnknown: { externalId: "order" } },
   });
-  assert.deepEqual(told.splice(0), [CallOutcome.UNKNOWN]);
+  assert.deepEqual(told, ["unknown"]);
 });
 
-test("an answer that arrives after the lease publishes the call as SETTLED", async (t) => {
-  t.mock.timers.enable({ apis: ["Date"], now: 1_000_000 });
-  const calls = moneyCalls(memory(() => 0));
-  const send = async ({ onSent }: SendOptions): Promise<Payment> => {
-    onSent?.();
-    // By now another replica may have published this call as UNKNOWN.
-    t.mock.timers.tick(60_000);
-    return payment("late");
-  };
-  await calls.run({ ...base, call: callOf(), request: request(), send });
-  assert.deepEqual(told.splice(0), [CallOutcome.SETTLED]);
-});
-
-test("a call whose answer is not in the log stays pending, so that it is looked up", async () => {
+test("an answer and the end of its call are stored together", async () => {
   const entry = () =>
     paymentEntry(
       create(PaymentSchema, {
@@ -626,19 +609,16 @@ test("a call whose answer is not in the log stays pending, so that it is looked 
     onSent?.();
     return payment("p1");
   };
-  for (const recorded of [false, true]) {
-    const store = memory();
-    const calls = moneyCalls(store, { recorded });
-    const method = "CreatePayment";
-    await calls.run({ ...base, method, entry, call: callOf(), request: request(), send });
-    const open = await store.open("default", EventKind.PAYMENT, "order");
-    assert.deepEqual(
-      open.map(({ state, subjectId }) => [state, subjectId]),
-      recorded ? [] : [["pending", "p1"]],
-    );
-    const next = await store.begin("default", nextIntent);
-    assert.equal(next.kind, "started", "it has its answer: another attempt is free");
-  }
+  const store = memory();
+  const method = "CreatePayment";
+  const calls = moneyCalls(store);
+  await calls.run({ ...base, method, entry, call: callOf(), request: request(), send });
+  assert.deepEqual(await store.open("default", EventKind.PAYMENT, "order"), []);
+  const events = await store.history("default", EventKind.PAYMENT, "order", 10);
+  assert.deepEqual(
+    events.map(({ paymentId }) => paymentId),
+    ["p1"],
+  );
   learned.length = 0;
 });
 

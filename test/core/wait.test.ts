@@ -7,8 +7,8 @@ import { answerAfterWait, wait } from "../../src/core/wait.ts";
 import { createWaits } from "../../src/core/waits.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
-import { payment } from "../events/entries.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { payment } from "../events/entries.ts";
 import { overridden } from "../overridden.ts";
 
 const about = { account: "default", kind: EventKind.PAYMENT, externalId: "order-1" };
@@ -206,7 +206,7 @@ test("a deadline that passes during a wait does not deny a call that was sent", 
 
 test("a wait ends in time while the log does not answer", async (t) => {
   const { begin, log } = await rig(t);
-  const silent: EventLog = { ...log, read: () => new Promise(() => {}) };
+  const silent = overridden(log, { read: () => new Promise(() => {}) });
   const { waiting, isOver } = begin({ deadlineMs: Date.now() + 4_000 }, { log: silent });
   await turns();
   t.mock.timers.tick(3_600);

@@ -7,7 +7,6 @@ import { GatewayError } from "../../src/errors.ts";
 import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { firstEvent } from "../../src/events/current.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
-import type { EventLog } from "../../src/events/log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -17,18 +16,22 @@ import {
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { Intent, NewIntent } from "../../src/intents/store.ts";
+import { createMemoryLedger, type MemoryLedgerOptions } from "../../src/ledger/memory.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { until } from "../until.ts";
-import { createMemoryLedger, type MemoryLedgerOptions } from "../../src/ledger/memory.ts";
-import { overridden } from "../overridden.ts";
 
 const account = "default";
 const externalId = "order";
 const { PAYMENT } = EventKind;
 
 function rig(options: Partial<MemoryLedgerOptions> = {}) {
-  const log = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 0, giveUpMs: 60_000, ...options });
+  const log = createMemoryLedger({
+    retentionMs: 60_000,
+    firstLookMs: 0,
+    giveUpMs: 60_000,
+    ...options,
+  });
   const intents = log;
   return {
     log,
@@ -424,36 +427,6 @@ test("a call that was published as UNKNOWN while its answer arrived is published
   await until(async () => (await outcome()) === CallOutcome.SETTLED);
   const [open] = await books.intents.open(account, PAYMENT, externalId);
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
-});
-
-test("UNKNOWN is published after the intent is stored as unknown, and retried until that succeeds", async (t) => {
-  const books = rig();
-  await books.begin({ leaseMs: 1 });
-  const failures: string[] = [];
-  const published: (string | undefined)[] = [];
-  const fails = (what: string) => {
-    if (failures.includes(what)) return;
-    failures.push(what);
-    throw new Error(what);
-  };
-  const end = books.intents.end.bind(books.intents);
-  books.intents.end = async (...args) => {
-    fails("the intent cannot be written");
-    return await end(...args);
-  };
-  const append: EventLog["append"] = async (of, entry) => {
-    if (entry.event.callOutcome === CallOutcome.UNKNOWN) {
-      const [open] = await books.intents.open(account, PAYMENT, externalId);
-      published.push(open?.state);
-      fails("the log cannot be written");
-    }
-    return await books.log.append(of, entry);
-  };
-  const log = overridden(books.log, { append });
-  reconcile(t, { ...books, log }, async () => {}, { onFailure: () => {} });
-  await until(async () => (await books.snapshot()) !== undefined);
-  assert.deepEqual(failures, ["the intent cannot be written", "the log cannot be written"]);
-  assert.deepEqual(published, ["unknown", "unknown"]);
 });
 
 test("a call that another process has ended meanwhile is not published as NOT_DONE", async (t) => {

@@ -152,10 +152,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
   });
 
   /** A store whose writes fail while `full` is set. */
-  async function onFullDisk(
-    t: TestContext,
-    path: string,
-  ) {
+  async function onFullDisk(t: TestContext, path: string) {
     const { thread, close } = await openIntents(path);
     t.after(close);
     const disk = { full: false, refused: 0 };
@@ -220,21 +217,25 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     disk.full = true;
     assert.equal((await intents.begin(account, given())).kind, "inFlight");
     started(await intents.begin(account, given({ externalId: "another" })));
+    const hold = given({ externalId: "hold", hold: true });
+    await assert.rejects(intents.begin(account, hold), { code: "UNAVAILABLE" });
   });
 
   it("publishes the late ending of a call that was stored as unknown, with the ending", async (t) => {
     const { disk, intents, ledger } = await onFullDisk(t, directory(t));
     const stored = () => ledger.open(account, EventKind.PAYMENT, "late");
     const told = async () =>
-      (await ledger.history(account, EventKind.PAYMENT, "late", 10)).map((event) => event.callOutcome);
+      (await ledger.history(account, EventKind.PAYMENT, "late", 10)).map(
+        (event) => event.callOutcome,
+      );
     const late = started(await intents.begin(account, given({ externalId: "late" })));
     await intents.end(account, late, { state: "unknown" });
     disk.full = true;
     await intents.end(account, late, { state: "closed", key: "free" });
     assert.deepEqual(await intents.open(account, EventKind.PAYMENT, "late"), []);
-    assert.deepEqual([(await stored()).length, await told()], [1, []]);
+    assert.deepEqual([(await stored()).length, await told()], [1, [CallOutcome.UNKNOWN]]);
     disk.full = false;
     while ((await stored()).length > 0) await delay(20);
-    assert.deepEqual(await told(), [CallOutcome.NOT_DONE]);
+    assert.deepEqual(await told(), [CallOutcome.UNKNOWN, CallOutcome.NOT_DONE]);
   });
 });

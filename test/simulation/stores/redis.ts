@@ -49,7 +49,9 @@ export function createRedisStores(options: StoreOptions): Stores {
       };
     },
     async isQuiet() {
-      const due = await Promise.all(accounts.map((each) => direct.zcard(keysOf(each).index(dueIndex))));
+      const due = await Promise.all(
+        accounts.map((each) => direct.zcard(keysOf(each).index(dueIndex))),
+      );
       return due.every((count) => count === 0);
     },
     async log(account): Promise<Event[]> {
