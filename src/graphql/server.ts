@@ -8,6 +8,8 @@ import { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
+import { type Body, createIntake, cutHttp1, type Intake } from "../net/intake.ts";
+import { createMemoryBudget } from "../net/memory-budget.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { replayedHeader } from "../net/replayed-header.ts";
@@ -46,6 +48,7 @@ import {
   refusesForeignPages,
   takesJsonOnly,
 } from "./plugins.ts";
+import { createRequestBody, handOver } from "./request-body.ts";
 import { schema as fullSchema } from "./schema/schema.ts";
 import { sharesResults } from "./shared-results.ts";
 import { createStraightPath } from "./straight-path.ts";
@@ -87,8 +90,11 @@ export interface GraphqlServerOptions {
   readonly admission?: Admission;
   /** Receives each cut connection and each refused operation. */
   readonly limitObserver?: LimitObserver;
-  /** Unread bytes of all WebSocket clients together, at most. Default: 128 MiB. */
-  readonly maxUnreadBytes?: number;
+  /**
+   * Takes in the bodies of requests and bounds unread answers. Default: one that shares its memory
+   * with no other listener.
+   */
+  readonly intake?: Intake;
   /** Whether ordinary operations take the straight path. Default: yes. */
   readonly straight?: boolean;
   /**
@@ -137,6 +143,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
   const { limitObserver = noopObserver } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
+  const { intake = createIntake({ budget: createMemoryBudget(), admission }) } = options;
+  const cut = cutHttp1(limitObserver);
   const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 
   const streams = new WeakMap<OperationLifetime, EventStream>();
@@ -198,9 +206,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   async function answer(
     request: IncomingMessage,
     response: ServerResponse,
+    held: Body,
     span: Span,
     slot: Slot,
   ): Promise<void> {
+    const body = createRequestBody(held, intake, request);
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
     const of = { requestId, span, log, observer };
@@ -249,7 +259,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const surroundings = { lifetime, authenticate, live };
     const answerType = straight ? straightPath.answerTypeOf(request) : undefined;
     if (answerType !== undefined) {
-      const ready = await straightPath.answer(request, answerType, surroundings);
+      const ready = await straightPath.answer(body, answerType, surroundings);
       if (ready) {
         whole = ready.whole;
         slot.leave();
@@ -266,7 +276,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       }
     }
     const format = straight ? straightPath.streamFormatOf(request) : undefined;
-    const results = format && (await straightPath.subscribe(request, surroundings));
+    const results = format && (await straightPath.subscribe(request, body, surroundings));
     if (results) {
       const { status, stream } = await beginSubscription(results, live, format, request.method);
       slot.leave();
@@ -283,9 +293,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const isStraight = answerType !== undefined || format !== undefined;
     if (isStraight && request.destroyed && !request.complete) return void response.destroy();
     setHeaders(response, headers);
+    if (request.method === "POST") handOver(request, body);
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
+    held.discard();
     const stream = streams.get(lifetime);
     if (stream) return await sendEventStream(answered, stream, response, heartbeats);
     const late: OutgoingHttpHeaders = {};
@@ -298,10 +310,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   return {
     handle(request, response) {
+      const held = intake.body(request, request.socket, cut);
       overload.enterByHttp(request, response, (slot) => {
         const span = startOperationSpan(tracing, request);
         span.run(() =>
-          answer(request, response, span, slot).catch((error) => {
+          answer(request, response, held, span, slot).catch((error) => {
             if (!response.destroyed) log.error({ err: error }, "response not sent");
             response.destroy();
           }),
@@ -309,6 +322,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       });
     },
     handleWatch(request, response) {
+      // A watch has no body: what comes is discarded, also while it waits for its turn.
+      request.resume();
       overload.enterByHttp(request, response, (slot) => watch(request, response, slot));
     },
     attachWebSocket: (server, misdirection) =>
@@ -325,7 +340,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         misdirection,
         overload,
         limitObserver,
-        maxUnreadBytes: options.maxUnreadBytes,
+        intake,
         heartbeatMs,
         underWay,
       }),

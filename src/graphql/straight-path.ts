@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
+import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { Readable } from "node:stream";
 import {
   createSourceEventStream,
   type DocumentNode,
@@ -18,7 +18,7 @@ import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
 import type { Core } from "../core/core.ts";
 import { isUtf8Address } from "../net/address-text.ts";
-import { bodyAtHand, plainAuthority } from "../net/request-head.ts";
+import { plainAuthority } from "../net/request-head.ts";
 import { compileOperation } from "./compiled-operation.ts";
 import { type Context, concluded, createContext, type Surroundings } from "./context.ts";
 import { createDocumentCache } from "./document-cache.ts";
@@ -28,6 +28,7 @@ import type { OperationRecord } from "./operation-record.ts";
 import { checkShape } from "./operation-shape.ts";
 import { graphqlType, type Overload } from "./overload.ts";
 import { ambiguityOf, executeOperation, parseShort, refusalsOf, validateShort } from "./plugins.ts";
+import type { RequestBody } from "./request-body.ts";
 import { resultsOf } from "./shared-results.ts";
 import { isCrossOrigin, originHeadersOf } from "./transport/browser-origin.ts";
 import { formatOf, takesParts } from "./transport/event-stream.ts";
@@ -63,9 +64,9 @@ export interface StraightAnswer {
 export interface StraightPath {
   /** The media type of the response if this path may serve a request; undefined if Yoga must. */
   answerTypeOf(request: IncomingMessage): string | undefined;
-  /** Serves a request; undefined if Yoga must after all, which then gets the body that was read. */
+  /** Serves a request; undefined if Yoga must after all, which then takes the same body. */
   answer(
-    request: IncomingMessage,
+    requestBody: RequestBody,
     answerType: string,
     surroundings: Surroundings,
   ): Promise<StraightAnswer | undefined>;
@@ -77,6 +78,7 @@ export interface StraightPath {
    */
   subscribe(
     request: IncomingMessage,
+    requestBody: RequestBody,
     surroundings: Surroundings,
   ): Promise<AsyncIterator<ExecutionResult> | undefined>;
 }
@@ -134,7 +136,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
         return undefined;
       return answerTypeOf(request.headers.accept);
     },
-    async answer(request, answerType, surroundings) {
+    async answer(requestBody, answerType, surroundings) {
       const { record } = surroundings.lifetime;
       record.begin();
       let caller: Caller;
@@ -143,12 +145,9 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       } catch {
         return undefined;
       }
-      const body = bodyAtHand(request, limits.messageBytes) ?? (await receive(request));
+      const body = await bodyOf(requestBody);
       const operation = body && operationOf(body);
-      if (!operation) {
-        if (body) handOver(request, body);
-        return undefined;
-      }
+      if (!operation) return undefined;
       const contextValue = { ...surroundings, ...createContext(core, caller, surroundings) };
       let result: ExecutionResult;
       try {
@@ -166,7 +165,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       const { accept = "" } = request.headers;
       return accept === eventStreamType || takesParts(accept) ? formatOf(accept, true) : undefined;
     },
-    async subscribe(request, surroundings) {
+    async subscribe(request, requestBody, surroundings) {
       const { record, slot } = surroundings.lifetime;
       record.begin();
       let caller: Caller;
@@ -176,14 +175,12 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
         return undefined;
       }
       const isOfUrl = request.method === "GET";
-      const body = isOfUrl ? undefined : await receive(request);
-      const results = begin(
+      const body = isOfUrl ? undefined : await bodyOf(requestBody);
+      return begin(
         find(isOfUrl ? paramsOfUrl(request.url ?? "") : body && paramsOf(body)),
         () => ({ ...surroundings, ...createContext(core, caller, surroundings) }),
         slot?.moneyOnly === true,
       );
-      if (!results && body) handOver(request, body);
-      return results;
     },
   };
 
@@ -278,22 +275,13 @@ const answerTypes: ReadonlyMap<string, string> = new Map([
   [graphqlType, graphqlType],
 ]);
 
-/** The whole body; undefined when its client left before its end. */
-function receive(request: IncomingMessage): Promise<Buffer | undefined> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.once("end", () =>
-      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
-    );
-    request.once("close", () => resolve(undefined));
-    request.on("error", () => resolve(undefined));
-  });
-}
-
-/** Passes a body on: Yoga's adapter takes `request.body` for a body that was read already. */
-function handOver(request: IncomingMessage, body: Buffer): void {
-  Object.assign(request, { body: Readable.from([body]) });
+/** The body; undefined if Yoga has to report why there is none. */
+async function bodyOf(body: RequestBody): Promise<Buffer | undefined> {
+  try {
+    return await body.take();
+  } catch {
+    return undefined;
+  }
 }
 
 interface Params {
@@ -371,20 +359,35 @@ function documentTextOf(
 /** Parses and validates documents, with a cache. Undefined for one that is invalid or too large. */
 function createFindDocument({ schema, introspection }: StraightPathOptions) {
   const documents = createDocumentCache<DocumentNode>();
-  return (text: string): DocumentNode | undefined => {
-    const known = documents.get(text);
-    if (known || text.length > limits.documentLength) return known;
+  /** Digests of documents that were refused: Yoga alone checks them when they come again. */
+  const refused = new Set<string>();
+
+  function checked(text: string): DocumentNode | undefined {
     try {
       const document = parseShort(text);
       checkShape(document, introspection);
-      if (validateShort({ introspection }, schema, document).length > 0) return undefined;
-      documents.set(text, document);
-      return document;
+      return validateShort({ introspection }, schema, document).length > 0 ? undefined : document;
     } catch {
       return undefined;
     }
+  }
+
+  return (text: string): DocumentNode | undefined => {
+    const known = documents.get(text);
+    if (known || text.length > limits.documentLength) return known;
+    const digest = hash("sha256", text, "base64url");
+    if (refused.has(digest)) return undefined;
+    const document = checked(text);
+    if (document) documents.set(text, document);
+    else {
+      if (refused.size >= maxRefused) refused.clear();
+      refused.add(digest);
+    }
+    return document;
   };
 }
+
+const maxRefused = 10_000;
 
 /** Writes a result with Yoga's own function: status, headers and JSON. */
 function encode(result: ExecutionResult, answerType: string): StraightAnswer {

@@ -51,7 +51,7 @@ export async function createAdmissionGate(
       const kind = kinds.get(handler) ?? kindOf(handler);
       kinds.set(handler, kind);
       const unary = handler.method.methodKind === "unary";
-      if (!unary && openServices.has(handler.service.typeName)) {
+      if (!unary && isOpenService(handler)) {
         if (!takesOpenStream(head)) {
           observer.onCut("open_streams");
           refuse(handler, head);
@@ -79,6 +79,11 @@ export async function createAdmissionGate(
  */
 export const openStreamsPerConnection = 10;
 const openServices = new Set([Health, ...reflectionServices].map(({ typeName }) => typeName));
+
+/** Whether a method needs no credentials. */
+export function isOpenService({ service }: Pick<UniversalHandler, "service">): boolean {
+  return openServices.has(service.typeName);
+}
 
 function kindOf({ service, method }: UniversalHandler): CallKind {
   if (service.typeName === Health.typeName) return "exempt";

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http, { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { Readable } from "node:stream";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
@@ -597,7 +596,7 @@ test("the straight path takes ordinary operations and leaves unusual ones to Yog
 
   const answered = async (body: unknown) => {
     const text = JSON.stringify(body);
-    const request = Object.assign(Readable.from([Buffer.from(text)]), { headers: {} });
+    const requestBody = { take: () => Buffer.from(text) };
     const record = createOperationRecord({
       ...{
         requestId: "r",
@@ -611,9 +610,7 @@ test("the straight path takes ordinary operations and leaves unusual ones to Yog
     });
     t.after(lifetime.end);
     const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };
-    const answer = await path.answer(request as never, "application/json", surroundings);
-    // A request that is left to Yoga must keep its body.
-    if (!answer) assert.ok("body" in request);
+    const answer = await path.answer(requestBody, "application/json", surroundings);
     return answer?.status;
   };
   const ordinary = [readOf("e"), confirmOf({ externalId: "e" }), createOf(card), readOf(null)];

@@ -152,6 +152,7 @@ test("the straight path takes an ordinary subscription, and leaves all else to Y
     documentOf: createDocumentOf(schema),
     overload: { refusalsOf: () => [] },
   });
+  const noBody = { take: () => Buffer.alloc(0) };
   const results = async (params: Record<string, string>, headers: Record<string, string>) => {
     const request = {
       method: "GET",
@@ -165,7 +166,7 @@ test("the straight path takes an ordinary subscription, and leaves all else to Y
     const lifetime = createLifetime({ requestId: "r", record, timeoutMs: 60_000, underWay });
     t.after(lifetime.end);
     const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };
-    return path.streamFormatOf(request) && (await path.subscribe(request, surroundings));
+    return path.streamFormatOf(request) && (await path.subscribe(request, noBody, surroundings));
   };
   const accept = "text/event-stream";
   const ordinary = { query, variables: '{"id":"order-1"}' };

@@ -114,7 +114,6 @@ export function createWatchEndpoint(
     const headers = { [requestIdHeader]: requestId, ...answerHeaders(corsOrigins) };
     exposeHeaders(headers, request.headers.origin, corsOrigins);
     setHeaders(response, headers);
-    request.resume();
     if (!isUtf8Address(request.url ?? "")) return refuse(notUtf8());
     if (!kind || id === "" || rest.length > 0) {
       return refuse(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));

@@ -8,6 +8,7 @@ import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import {
   Code,
   type ConnectRouter,
+  type ConnectRouterOptions,
   type HandlerContext,
   type ServiceImpl,
 } from "@connectrpc/connect";
@@ -36,6 +37,8 @@ export interface ReflectionOptions {
   /** Each question waits for its turn among the calls. */
   readonly admission: Admission;
   readonly limitObserver: LimitObserver;
+  /** How both services are served. */
+  readonly handlerOptions: Partial<ConnectRouterOptions>;
   /** Receives each question as if it were a call. */
   readonly observer?: RpcObserver | undefined;
 }
@@ -47,7 +50,7 @@ export interface ReflectionOptions {
 export function addReflection(
   router: ConnectRouter,
   services: readonly DescService[],
-  { admission, limitObserver, observer }: ReflectionOptions,
+  { admission, limitObserver, handlerOptions, observer }: ReflectionOptions,
 ): void {
   const answerOf = createAnswers(services);
   const service: ServiceImpl<typeof ServerReflection> = {
@@ -78,11 +81,12 @@ export function addReflection(
       }
     },
   };
-  router.service(ServerReflection, service);
+  router.service(ServerReflection, service, handlerOptions);
   // The two versions differ only in the name of their package.
   router.service(
     ServerReflectionV1Alpha,
     service as unknown as ServiceImpl<typeof ServerReflectionV1Alpha>,
+    handlerOptions,
   );
 }
 
