@@ -14,6 +14,7 @@ import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { replayedHeader } from "../net/replayed-header.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
@@ -27,6 +28,7 @@ import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { watchSpelling } from "./field-names.ts";
+import { createFindDocument } from "./find-document.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
@@ -42,7 +44,6 @@ import {
   authenticates,
   executesByGraphqlJs,
   findsDocuments,
-  formatsValidationErrors,
   limitsOperations,
   refusesAmbiguousIdempotencyKey,
   refusesForeignPages,
@@ -147,6 +148,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const cut = cutHttp1(limitObserver);
   const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 
+  const documents = createDocumentCache();
+  const findDocument = createFindDocument({ schema, introspection, formatError, documents });
   const streams = new WeakMap<OperationLifetime, EventStream>();
   const underWay = new UnderWay<AbortController>();
   const yoga = createYoga<Surroundings, Context>({
@@ -159,12 +162,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       authenticates(),
       takesJsonOnly(),
       findsDocuments(documentOf),
-      limitsOperations(introspection),
-      formatsValidationErrors(formatError),
+      limitsOperations(findDocument),
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
       executesByGraphqlJs(),
-      sharesResults(),
+      sharesResults(documents),
       answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
     ],
     maskedErrors: { maskError: formatError },
@@ -180,10 +182,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     multipart: false,
     batching: false,
     maxRequestBodySize: limits.messageBytes,
-    parserAndValidationCache: {
-      documentCache: createDocumentCache(),
-      errorCache: createDocumentCache(),
-    },
+    // `findDocument` remembers, within the bounds of `documents`.
+    parserAndValidationCache: false,
     cors: (request) => corsOf(request.headers.get("origin"), corsOrigins),
     logging: false,
   });
@@ -191,9 +191,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const straightPath = createStraightPath({
     core,
     schema,
-    introspection,
     corsOrigins,
     documentOf,
+    documents,
+    findDocument,
     formatError,
     overload,
   });
@@ -226,6 +227,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     });
     let whole = false;
     response.on("close", () => {
+      if (response.writableFinished) settle();
+      else leaveInTurn(settle);
+    });
+    const settle = () => {
       if (!response.writableFinished) record.failed("CANCELLED");
       span.set({ "http.response.status_code": response.statusCode });
       record.settle();
@@ -233,7 +238,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       // An abort creates an exception: skip it when nothing of the operation still runs.
       if (whole) lifetime.liftDeadline();
       else lifetime.end();
-    });
+    };
     const headers: OutgoingHttpHeaders = {
       [requestIdHeader]: requestId,
       ...answerHeaders(corsOrigins),

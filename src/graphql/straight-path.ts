@@ -1,5 +1,4 @@
 import { isUtf8 } from "node:buffer";
-import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import {
   createSourceEventStream,
@@ -21,13 +20,13 @@ import { isUtf8Address } from "../net/address-text.ts";
 import { plainAuthority } from "../net/request-head.ts";
 import { compileOperation } from "./compiled-operation.ts";
 import { type Context, concluded, createContext, type Surroundings } from "./context.ts";
-import { createDocumentCache } from "./document-cache.ts";
+import type { DocumentCache } from "./document-cache.ts";
+import type { FindDocument } from "./find-document.ts";
 import { limits } from "./limits.ts";
 import { recordError, recordOperation } from "./observed.ts";
 import type { OperationRecord } from "./operation-record.ts";
-import { checkShape } from "./operation-shape.ts";
 import { graphqlType, type Overload } from "./overload.ts";
-import { ambiguityOf, executeOperation, parseShort, refusalsOf, validateShort } from "./plugins.ts";
+import { ambiguityOf, executeOperation, refusalsOf } from "./plugins.ts";
 import type { RequestBody } from "./request-body.ts";
 import { resultsOf } from "./shared-results.ts";
 import { isCrossOrigin, originHeadersOf } from "./transport/browser-origin.ts";
@@ -38,9 +37,10 @@ import type { createDocumentOf } from "./trusted-documents.ts";
 export interface StraightPathOptions {
   readonly core: Core;
   readonly schema: GraphQLSchema;
-  readonly introspection: boolean;
   readonly corsOrigins: readonly string[];
   readonly documentOf: ReturnType<typeof createDocumentOf>;
+  readonly documents: DocumentCache;
+  readonly findDocument: FindDocument;
   readonly formatError: (error: unknown) => GraphQLError;
   readonly overload: Pick<Overload, "refusalsOf">;
 }
@@ -84,8 +84,8 @@ export interface StraightPath {
 }
 
 export function createStraightPath(options: StraightPathOptions): StraightPath {
-  const { core, schema, corsOrigins, documentOf, formatError, overload } = options;
-  const findDocument = createFindDocument(options);
+  const { core, schema, corsOrigins, documentOf, documents, findDocument } = options;
+  const { formatError, overload } = options;
   // Freed with their documents.
   const executes = new WeakMap<OperationDefinitionNode, Execute>();
 
@@ -99,7 +99,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
 
   function find(params: Params | undefined) {
     const text = params && documentTextOf(params, documentOf);
-    const document = text === undefined ? undefined : findDocument(text);
+    const document = text === undefined ? undefined : findDocument(text).document;
     if (!params || !document) return undefined;
     const { variables: variableValues, operationName } = params;
     const operation = getOperationAST(document, operationName);
@@ -109,7 +109,9 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
   function executeOf(document: DocumentNode, operation: OperationDefinitionNode): Execute {
     const known = executes.get(operation);
     if (known) return known;
-    const compiled = compileOperation(schema, document, operation);
+    const compiled = compileOperation(schema, document, operation, (fields) =>
+      documents.addFields(document, fields),
+    );
     const execute: Execute = (args) => compiled?.(args) ?? executeOperation(args);
     executes.set(operation, execute);
     return execute;
@@ -199,7 +201,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
     if (!("operation" in validated)) return undefined;
     const source = createSourceEventStream(validated);
     if (!(Symbol.asyncIterator in source)) return undefined;
-    live.resultOf = resultsOf(args);
+    live.resultOf = resultsOf(args, documents);
     return shownResults(source[Symbol.asyncIterator](), validated, record, formatError);
   }
 }
@@ -355,39 +357,6 @@ function documentTextOf(
     return undefined;
   }
 }
-
-/** Parses and validates documents, with a cache. Undefined for one that is invalid or too large. */
-function createFindDocument({ schema, introspection }: StraightPathOptions) {
-  const documents = createDocumentCache<DocumentNode>();
-  /** Digests of documents that were refused: Yoga alone checks them when they come again. */
-  const refused = new Set<string>();
-
-  function checked(text: string): DocumentNode | undefined {
-    try {
-      const document = parseShort(text);
-      checkShape(document, introspection);
-      return validateShort({ introspection }, schema, document).length > 0 ? undefined : document;
-    } catch {
-      return undefined;
-    }
-  }
-
-  return (text: string): DocumentNode | undefined => {
-    const known = documents.get(text);
-    if (known || text.length > limits.documentLength) return known;
-    const digest = hash("sha256", text, "base64url");
-    if (refused.has(digest)) return undefined;
-    const document = checked(text);
-    if (document) documents.set(text, document);
-    else {
-      if (refused.size >= maxRefused) refused.clear();
-      refused.add(digest);
-    }
-    return document;
-  };
-}
-
-const maxRefused = 10_000;
 
 /** Writes a result with Yoga's own function: status, headers and JSON. */
 function encode(result: ExecutionResult, answerType: string): StraightAnswer {

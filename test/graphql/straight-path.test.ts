@@ -19,7 +19,9 @@ import {
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import { createErrorFormatter, mappings } from "../../src/graphql/errors.ts";
+import { createFindDocument } from "../../src/graphql/find-document.ts";
 import { createLive } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord, type GraphqlObserver } from "../../src/graphql/operation-record.ts";
@@ -565,8 +567,12 @@ test("at least 300 requests were compared", () => {
 test("the straight path takes ordinary operations and leaves unusual ones to Yoga", async (t) => {
   const { core } = fakeCore(methods);
   const formatError = createErrorFormatter(createLogger("silent"));
+  const documents = createDocumentCache();
+  const finding = { schema, introspection: false, formatError, documents };
+  const findDocument = createFindDocument(finding);
   const path = createStraightPath({
-    ...{ core, schema, introspection: false, corsOrigins: [shop], formatError },
+    ...{ documents, findDocument },
+    ...{ core, schema, corsOrigins: [shop], formatError },
     documentOf: createDocumentOf(schema),
     overload: { refusalsOf: () => [] },
   });

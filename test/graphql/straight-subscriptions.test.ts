@@ -10,7 +10,9 @@ import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
+import { createFindDocument } from "../../src/graphql/find-document.ts";
 import { createLive } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord } from "../../src/graphql/operation-record.ts";
@@ -147,8 +149,12 @@ async function recordsOf({ logged }: Served, count: number): Promise<string[]> {
 test("the straight path takes an ordinary subscription, and leaves all else to Yoga", async (t) => {
   const { core: fake } = fakeCore(core);
   const formatError = createErrorFormatter(createLogger("silent"));
+  const documents = createDocumentCache();
+  const finding = { schema, introspection: false, formatError, documents };
+  const findDocument = createFindDocument(finding);
   const path = createStraightPath({
-    ...{ core: fake, schema, formatError, introspection: false, corsOrigins: [] },
+    ...{ documents, findDocument },
+    ...{ core: fake, schema, formatError, corsOrigins: [] },
     documentOf: createDocumentOf(schema),
     overload: { refusalsOf: () => [] },
   });
