@@ -53,10 +53,20 @@ export interface RpcServerOptions {
   readonly straight?: boolean;
 }
 
-export interface RpcLimits extends ConnectionLimits, RequestLimits {}
+export interface RpcLimits extends ConnectionLimits, RequestLimits {
+  /**
+   * Longest that a watch of health lasts, in milliseconds. A client opens the next one at once, and
+   * may count the server as unhealthy until then.
+   */
+  readonly healthWatchMs: number;
+  /** Longest that a stream of reflection lasts, in milliseconds. */
+  readonly reflectionMs: number;
+}
 
 export const defaultLimits: RpcLimits = {
   readMaxBytes: 1024 * 1024,
+  healthWatchMs: 3_600_000,
+  reflectionMs: 300_000,
   maxUnaryTimeoutMs: 300_000,
   requestTimeoutMs: 30_000,
   headersTimeoutMs: 10_000,
@@ -102,7 +112,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const limits = { ...defaultLimits, ...options.limits, intake };
   const shutdown = new AbortController();
   const openServices = [Health, ...reflectionServices];
-  const health = createHealth([...services, ...openServices]);
+  const health = createHealth([...services, ...openServices], limits.healthWatchMs);
 
   // JSON requests are read strictly: to ignore a misspelt `confirm` would move money.
   const jsonOptions = { ignoreUnknownFields: false, textDecoder: strictUtf8 };
@@ -124,6 +134,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   router.service(Health, health.service, ofOpen);
   addReflection(router, [...services, ...openServices], {
     ...{ admission, limitObserver, observer, handlerOptions: ofOpen },
+    streamMs: limits.reflectionMs,
   });
 
   const ofPaths = { core, identify, log, observer, binaryOptions, jsonOptions, ...limits };
@@ -147,7 +158,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
   return {
     async listen(host, number) {
-      const gate = await createAdmissionGate(admission, limitObserver);
+      const gate = await createAdmissionGate(admission, limitObserver, limits.maxConnections);
       listener = createRequestListener(router, limits, log, tracing, gate, straightPaths);
       return port.listen(host, number);
     },

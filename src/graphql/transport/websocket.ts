@@ -10,6 +10,7 @@ import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Intake } from "../../net/intake.ts";
 import type { LimitObserver } from "../../net/observer.ts";
+import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { isCrossOrigin } from "./browser-origin.ts";
 import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
 import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
@@ -103,8 +104,10 @@ export function serveWebSockets(
     );
     socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));
     socket.once("close", (code, reason) => {
-      closed(code, String(reason)).catch((error) => {
-        log.error({ err: error }, "WebSocket clean-up failed");
+      leaveInTurn(() => {
+        closed(code, String(reason)).catch((error) => {
+          log.error({ err: error }, "WebSocket clean-up failed");
+        });
       });
     });
   }
