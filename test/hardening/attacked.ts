@@ -130,7 +130,7 @@ async function collected({ spawned: { child } }: Target): Promise<void> {
 }
 
 async function isHealthy({ admin, spawned }: Target): Promise<boolean> {
-  const left = once(spawned.child, "exit").then(() => false);
+  const left = spawned.exit.then(() => false);
   const answered = fetch(`${admin}/healthz`, { headers: { connection: "close" } }).then(
     ({ status }) => status === 200,
     () => false,
