@@ -336,8 +336,11 @@ function unlessAbandoned<Result>(
   return unlessAborted(answer, signal, errorOf);
 }
 
-/** @param cause UNAVAILABLE if the gateway ended the wait, any other code if the caller did */
-function notKnownYet(externalId: string, cause: GatewayError): GatewayError {
+/**
+ * For a caller that is not waited for any longer, of a call that was sent.
+ * @param cause UNAVAILABLE if the gateway ended the wait, any other code if the caller did
+ */
+export function notKnownYet(externalId: string, cause: GatewayError): GatewayError {
   return new GatewayError(
     cause.code === "UNAVAILABLE" ? "UNKNOWN" : "DEADLINE_EXCEEDED",
     "the call was sent and its outcome is not known yet: look it up before you try again",

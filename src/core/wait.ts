@@ -8,6 +8,7 @@ import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/settle.ts"
 import type { Kind } from "../model/kinds.ts";
 import type { After, Context } from "./context.ts";
 import type { Call } from "./core.ts";
+import { notKnownYet } from "./money-calls.ts";
 import { timeLeftMs } from "./time-left.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 import { endingOutcomes } from "./watch.ts";
@@ -62,9 +63,9 @@ export async function wait(
       await look();
     } else {
       // Attach the live part first, so that no event after the first look is missed.
-      const events = await log.read(account, { kind, externalId }, "latest", {
-        signal: end.signal,
-      });
+      const { signal } = end;
+      const reading = log.read(account, { kind, externalId }, "latest", { signal });
+      const events = await unlessAborted(reading, signal);
       let isDone = await look();
       const changes = new Changes(events);
       while (!isDone && !end.signal.aborted) {
@@ -100,7 +101,7 @@ export function withoutWait<Request extends { readonly waitUntil: WaitUntil }>(
 
 /**
  * The answer of a call that moves money after its wait: the payment or payout as then known, or the
- * call's own answer if that cannot be read.
+ * call's own answer if that cannot be read or the caller goes away.
  * @throws GatewayError what the call threw, unless its outcome became known during the wait
  */
 export async function answerAfterWait<Result extends object>(
@@ -122,7 +123,11 @@ export async function answerAfterWait<Result extends object>(
     if (call.signal.aborted) throw error;
     lost = error;
   }
-  const known = await wait(context, call, about, until);
+  const known = await wait(context, call, about, until).catch((error: unknown) => {
+    // The call was sent: what ended the wait must not read as if the call had done nothing.
+    if (lost && error instanceof GatewayError) throw notKnownYet(about.externalId, error);
+    return undefined;
+  });
   // A copy: events share the message, but `waited` must hold what is known for this answer alone.
   const told = known?.current?.resource.value;
   const result = told && ({ ...told } as Result);

@@ -175,3 +175,43 @@ test("a caller that goes away ends only its own wait", async (t) => {
   await log.append(about.account, payment({ status: "success" }));
   assert.equal((await staying.waiting)?.current?.final, true);
 });
+
+test("a deadline that passes during a wait does not deny a call that was sent", async (t) => {
+  const { context } = await rig(t);
+  const of = { ...context, recorded: new WeakMap(), waited: new WeakMap() } as unknown as Context;
+  const waitFor = (made: Promise<object>) => {
+    const passing = new AbortController();
+    const caller = { name: "test", account: about.account, scopes: new Set<never>() };
+    const call: Call = { caller, requestId: "r", signal: passing.signal };
+    const answer = answerAfterWait(of, call, about, WaitUntil.SETTLED, made);
+    answer.catch(() => {});
+    const passed = () => passing.abort(new DOMException("the deadline passed", "TimeoutError"));
+    return { answer, passed };
+  };
+  const given = { name: "the answer itself" };
+  const known = waitFor(Promise.resolve(given));
+  const { externalId } = about;
+  const lost = waitFor(
+    Promise.reject(new GatewayError("UNKNOWN", "lost", { outcomeUnknown: { externalId } })),
+  );
+  await turns();
+  known.passed();
+  lost.passed();
+  assert.equal(await known.answer, given);
+  await assert.rejects(
+    lost.answer,
+    ({ code, details }: GatewayError) =>
+      code === "DEADLINE_EXCEEDED" && details.outcomeUnknown?.externalId === externalId,
+  );
+});
+
+test("a wait ends in time while the log does not answer", async (t) => {
+  const { begin, log } = await rig(t);
+  const silent: EventLog = { ...log, read: () => new Promise(() => {}) };
+  const { waiting, isOver } = begin({ deadlineMs: Date.now() + 4_000 }, { log: silent });
+  await turns();
+  t.mock.timers.tick(3_600);
+  await turns();
+  assert.equal(isOver(), true);
+  assert.equal(await waiting, undefined);
+});
