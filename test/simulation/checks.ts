@@ -1,18 +1,6 @@
+import { healthChecks } from "./health.ts";
 import type { CallRecord, History, LoggedEvent, PostRecord, ShownRecord } from "./history.ts";
-
-/** What a check found in one history. */
-interface Verdict {
-  /** How many it judged. */
-  readonly tried: number;
-  /** What is wrong with some of them. */
-  readonly found: readonly string[];
-}
-
-interface Check {
-  /** What it judges. */
-  readonly of: string;
-  judge(history: History): Verdict;
-}
+import { type Check, groupsOf, judged } from "./judged.ts";
 
 /**
  * The promises, and the checks that show each one to be broken. A check judges by the history
@@ -43,9 +31,11 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
     "key sent twice": {
       of: "keys of which a request left",
       judge({ posts, calls }) {
-        const keyed = new Set(calls.flatMap(({ key, request }) => (key ? [request] : [])));
+        const keyed = new Map(
+          calls.flatMap((call) => (call.key ? [[call.request, keyOf(call)] as const] : [])),
+        );
         const sent = posts.filter(({ request, tooMany }) => keyed.has(request) && !tooMany);
-        return judged(groupsOf(sent, ({ request }) => request).values(), (all) =>
+        return judged(groupsOf(sent, ({ request }) => keyed.get(request)).values(), (all) =>
           all.length > 1 ? [all.map(nameOf).join(", ")] : [],
         );
       },
@@ -54,14 +44,27 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
     "one key, two answers": {
       of: "keys that were answered",
       judge({ calls }) {
-        const answered = calls.filter(({ key, paymentId }) => key !== undefined && paymentId);
-        return judged(
-          groupsOf(answered, ({ key }) => key),
-          ([key, all]) => {
-            const payments = new Set(all.map(({ paymentId }) => paymentId));
-            return payments.size > 1 ? [`${key}: ${[...payments].join(", ")}`] : [];
-          },
+        // Who waits is answered with the payment as it is then.
+        const answered = calls.filter((call) => call.key && call.paymentId && !call.waits);
+        return judged(groupsOf(answered, keyOf), ([key, all]) => {
+          const payments = new Set(all.map(({ paymentId }) => paymentId));
+          return payments.size > 1 ? [`${key}: ${[...payments].join(", ")}`] : [];
+        });
+      },
+    },
+
+    "one key, two requests": {
+      of: "answered calls whose key was used for another request too",
+      judge({ calls }) {
+        const keyed = calls.filter(({ key }) => key !== undefined);
+        const shared = [...groupsOf(keyed, keyOf)].filter(
+          ([, all]) => new Set(all.map(({ request }) => request)).size > 1,
         );
+        return judged(shared, ([key, all]) => {
+          const answered = all.filter(({ paymentId }) => paymentId);
+          const requests = new Set(answered.map(({ request }) => request));
+          return requests.size > 1 ? [`${key}: ${[...requests].join(", ")}`] : [];
+        });
       },
     },
 
@@ -139,12 +142,17 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
 
       "told as paid, not charged": {
         of: "answers that it is paid",
-        judge({ posts, calls }) {
-          const paid = posts.filter(({ charged }) => charged);
-          const charged = new Set(paid.map(({ paymentId }) => paymentId));
+        judge({ posts, calls, elsewhere }) {
+          const paid = [...posts.filter(({ charged }) => charged), ...elsewhere];
           return judged(
             calls.filter(({ outcome }) => outcome === "paid"),
-            ({ id, paymentId }) => (charged.has(paymentId) ? [] : [`${id}: ${paymentId}`]),
+            ({ id, paymentId, externalId, waits }) =>
+              // Who waits asks whether it is paid, by whichever attempt.
+              paid.some((one) =>
+                waits ? one.externalId === externalId : one.paymentId === paymentId,
+              )
+                ? []
+                : [`${id}: ${paymentId}`],
           );
         },
       },
@@ -153,11 +161,13 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
   "an answer to another request is not taken for this one's": {
     "told of another payment": {
       of: "answers with a payment",
-      judge: ({ posts, calls }) =>
+      judge: ({ posts, calls, elsewhere }) =>
         judged(
           calls.filter(({ paymentId }) => paymentId),
           ({ id, paymentId, externalId }) =>
-            posts.some((post) => post.paymentId === paymentId && post.externalId === externalId)
+            [...posts, ...elsewhere].some(
+              (post) => post.paymentId === paymentId && post.externalId === externalId,
+            )
               ? []
               : [`${id}: ${paymentId}`],
         ),
@@ -227,12 +237,18 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
         of: "events that a watcher was to see",
         judge({ shown, log, watchers }) {
           const seenBy = groupsOf(shown, ({ watcher }) => watcher);
-          const due = watchers.flatMap(({ id, externalId: about, from }) => {
+          const due = watchers.flatMap(({ id, account, externalId: about, from, endedMs }) => {
             if (from === undefined) return [];
+            const last = seenBy.get(id)?.at(-1)?.cursor ?? "";
             const seen = new Set(seenBy.get(id)?.map(({ cursor }) => cursor));
             return log
               .filter(
-                ({ externalId, cursor }) => (about ?? externalId) === externalId && cursor > from,
+                (event) =>
+                  (event.account ?? account) === (account ?? event.account) &&
+                  (about ?? event.externalId) === event.externalId &&
+                  event.cursor > from &&
+                  // A watch that ended with its payment was to see what came before.
+                  (endedMs === undefined || event.cursor <= last),
               )
               .map((event) => ({ ...event, id, isSeen: seen.has(event.cursor) }));
           });
@@ -247,6 +263,20 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
         judge({ shown, log }) {
           const cursors = new Set(log.map(({ cursor }) => cursor));
           return judged(shown, (event) => (cursors.has(event.cursor) ? [] : [told(event)]));
+        },
+      },
+
+      "shown otherwise than stored": {
+        of: "events that were shown as they are",
+        judge({ shown, log }) {
+          const states = new Map(log.map(({ cursor, state }) => [cursor, state]));
+          return judged(
+            shown.filter(({ isFirst, cursor }) => !isFirst && states.has(cursor)),
+            (event) =>
+              states.get(event.cursor) === event.state
+                ? []
+                : [`${told(event)}, stored as ${states.get(event.cursor)}`],
+          );
         },
       },
 
@@ -270,12 +300,20 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
               : [],
           ),
       },
+
+      "no cursor, and not refused": {
+        of: "texts that were given instead of a cursor",
+        judge: ({ misread }) =>
+          judged(misread, ({ cursor, expected, told }) =>
+            told === expected ? [] : [`${cursor}: ${told}, should be ${expected}`],
+          ),
+      },
     },
 
   "`state` does not leave `PAID`, and is in the end what the ledger says": {
     "paid, then not": {
       of: "payments that the log calls paid",
-      judge: ({ log }) =>
+      judge: ({ log, elsewhere }) =>
         judged(
           [...groupsOf(log, ({ externalId }) => externalId)]
             .map(([externalId, all]) => {
@@ -284,7 +322,10 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
             })
             .filter(({ paid }) => paid >= 0),
           ({ externalId, paid, all }) => {
-            const later = all.slice(paid).find(({ state }) => state !== "PAID");
+            const taken = elsewhere.filter((one) => one.externalId === externalId);
+            const later = all
+              .slice(paid)
+              .find(({ state, storedMs }) => state !== "PAID" && !mayBe(state, storedMs, taken));
             return later ? [`${externalId}: ${later.state} at ${later.cursor}`] : [];
           },
         ),
@@ -337,36 +378,44 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
   "the service's budget per second holds": {
     "over the budget": {
       of: "requests",
-      judge({ requests, limits, absences, apart }) {
-        const times = requests
-          // Leaves out what a paused process sends when it resumes: it took those tokens before.
-          .filter(
-            ({ replica, sentMs }) =>
-              !absences.some(
-                (absence) =>
-                  absence.replica === replica && Math.abs(sentMs - absence.toMs - 10) <= wayMs + 10,
-              ),
-          )
-          .map(({ sentMs }) => sentMs)
-          .toSorted((a, b) => a - b);
-        return judged(times.entries(), ([at, toMs]) => {
-          const fromMs = toMs - 1_000;
-          const limit = Math.max(
-            ...limits
-              .filter(
-                (limit, n) =>
-                  limit.fromMs <= toMs && (limits[n + 1]?.toldMs ?? Infinity) > fromMs - heardMs,
-              )
-              .map(({ perSecond }) => perSecond),
-          );
-          const parted = apart.find((part) => part.fromMs <= toMs && part.toMs >= fromMs);
-          const allowed = limit + (parted ? sharesOf(limit, parted.gateways) : 0);
-          // The latency to the service varies: 10 ms of the second do not count.
-          const sent = times.slice(0, at + 1).filter((ms) => ms > fromMs + 10).length;
-          return sent > allowed
-            ? [`${sent} of ${allowed} in the second before ${toMs.toFixed(0)}`]
-            : [];
+      judge({ requests: all, limits: allLimits, absences, apart }) {
+        const verdicts = [...groupsOf(all, ({ account }) => account)].map(([account, requests]) => {
+          const limits = allLimits.filter((limit) => limit.account === account);
+          const times = requests
+            // Leaves out what a paused process sends when it resumes: it took those tokens before.
+            .filter(
+              ({ replica, sentMs }) =>
+                !absences.some(
+                  (absence) =>
+                    absence.replica === replica &&
+                    Math.abs(sentMs - absence.toMs - 10) <= wayMs + 10,
+                ),
+            )
+            .map(({ sentMs }) => sentMs)
+            .toSorted((a, b) => a - b);
+          return judged(times.entries(), ([at, toMs]) => {
+            const fromMs = toMs - 1_000;
+            const limit = Math.max(
+              ...limits
+                .filter(
+                  (limit, n) =>
+                    limit.fromMs <= toMs && (limits[n + 1]?.toldMs ?? Infinity) > fromMs - heardMs,
+                )
+                .map(({ perSecond }) => perSecond),
+            );
+            const parted = apart.find((part) => part.fromMs <= toMs && part.toMs >= fromMs);
+            const allowed = limit + (parted ? sharesOf(limit, parted.gateways) : 0);
+            // The latency to the service varies: 10 ms of the second do not count.
+            const sent = times.slice(0, at + 1).filter((ms) => ms > fromMs + 10).length;
+            return sent > allowed
+              ? [`${sent} of ${allowed} in the second before ${toMs.toFixed(0)}`]
+              : [];
+          });
         });
+        return {
+          tried: verdicts.reduce((sum, { tried }) => sum + tried, 0),
+          found: verdicts.flatMap(({ found }) => found),
+        };
       },
     },
   },
@@ -400,6 +449,9 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
         ),
     },
   },
+
+  "with gateways, store and service in health, what is asked for succeeds, and in time":
+    healthChecks,
 
   "a gateway serves again once a fault is over": {
     "gateway that does not come back": {
@@ -439,15 +491,20 @@ export function judge(history: History): Verdicts {
   return { violations, tried };
 }
 
-/** Judges one after another: `wrong` returns what is wrong with it. */
-function judged<T>(all: Iterable<T>, wrong: (one: T) => readonly string[]): Verdict {
-  let tried = 0;
-  const found: string[] = [];
-  for (const one of all) {
-    tried++;
-    found.push(...wrong(one));
-  }
-  return { tried, found };
+/** A key, with the account that it is used in. */
+function keyOf({ account = "", key = "" }: CallRecord): string {
+  return `${account} ${key}`;
+}
+
+/** Whether what was paid may have this state: all or a part of it was taken back by then. */
+function mayBe(state: string, storedMs: number, taken: History["elsewhere"]): boolean {
+  return taken.some(({ what, atMs }) => {
+    // The clock of a store that took over may be behind.
+    if (atMs > storedMs + 50) return false;
+    // What was taken back as a whole may be paid again.
+    if (what === "cancel" || what === "refund") return true;
+    return what === "refundPart" && ["REFUNDED", "PARTIALLY_REFUNDED"].includes(state);
+  });
 }
 
 /** Whether the caller was answered that the call did nothing, or failed. */
@@ -457,7 +514,8 @@ function isDenied({ outcome }: CallRecord): boolean {
 
 /** Whether a request was sent for a call: calls with one key at one gateway share a request. */
 function isOf(post: PostRecord, call: CallRecord, calls: History["calls"]): boolean {
-  const { id, key, replica, beganMs, endedMs = Infinity } = call;
+  const { id, key, request, replica, beganMs, endedMs = Infinity } = call;
+  if (request !== post.request) return false;
   const made = calls.find((other) => other.id === post.call);
   if (key === undefined || made?.key !== key) return id === post.call;
   // A call that ended before the request left has no part in it.
@@ -503,8 +561,4 @@ function nameOf({ n, request, externalId, sentMs }: PostRecord): string {
 
 function told({ watcher, externalId, state, cursor }: ShownRecord): string {
   return `${watcher}: ${externalId} ${state} at ${cursor}`;
-}
-
-function groupsOf<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
-  return Map.groupBy(all, keyOf);
 }

@@ -22,8 +22,15 @@ export interface History {
     readonly fromMs: number;
     readonly toMs: number;
   }[];
+  /** When something else failed, or the budget changed: the checks expect less of all then. */
+  readonly troubles: readonly { readonly fromMs: number; readonly toMs: number }[];
+  /** What happened at the service without a call of a gateway. */
+  readonly elsewhere: readonly ElsewhereRecord[];
+  /** What came instead of a cursor, and whether it was refused. */
+  readonly misread: readonly MisreadRecord[];
   /** The limits of the service: when each began, and when an answer first told a gateway. */
   readonly limits: readonly {
+    readonly account?: string;
     readonly fromMs: number;
     readonly perSecond: number;
     readonly toldMs?: number;
@@ -58,9 +65,16 @@ export interface Line {
  */
 export type CallOutcome = "paid" | "pending" | "failed" | "refused" | "unknown" | "gone";
 
-/** One call of a caller that moves money. */
+/**
+ * One call of a caller that moves money. The `externalId` of all records is its name among those of
+ * all accounts.
+ */
 export interface CallRecord {
   readonly id: string;
+  /** Absent: there is one account. */
+  readonly account?: string;
+  /** The call answers when it has come so far. */
+  readonly waits?: string | undefined;
   /** The name of the request: repeats with a key share it. */
   readonly request: string;
   readonly key?: string | undefined;
@@ -91,6 +105,10 @@ export interface PostRecord {
   readonly arrivedMs: number;
   /** The service rejected it with Too Many Requests. */
   readonly tooMany: boolean;
+  /** How the service answers it; `unclear`: not at all, or not understandably. */
+  answer?: "result" | "refusal" | "unclear";
+  /** When a gateway receives that answer. */
+  answeredMs?: number;
   paymentId?: string;
   /** It moved money, or will. */
   charged: boolean;
@@ -103,6 +121,28 @@ export interface PostRecord {
 export interface RequestRecord {
   readonly sentMs: number;
   readonly replica: string;
+  readonly account?: string;
+  /** The name of the request that moves money. */
+  readonly request?: string;
+  /** The payment or payout that the gateway looks up by itself. */
+  readonly about?: string;
+  /** No answer to it reaches the gateway. */
+  isLost?: boolean;
+}
+
+/** A payment that another client made, or one that was taken back. */
+export interface ElsewhereRecord {
+  readonly atMs: number;
+  readonly externalId: string;
+  readonly paymentId: string;
+  readonly what: "pay" | "refund" | "refundPart" | "refundFails" | "cancel";
+}
+
+/** A watch that began with text that is no cursor, or with one of another account. */
+export interface MisreadRecord {
+  readonly cursor: string;
+  readonly expected: "INVALID_ARGUMENT" | "OUT_OF_RANGE";
+  readonly told: string;
 }
 
 /** One callback, with the answers to all its deliveries. */
@@ -112,6 +152,12 @@ export interface CallbackRecord {
 }
 
 export interface LoggedEvent {
+  /** Absent: there is one account. Cursors of two accounts are not compared. */
+  readonly account?: string;
+  /** It is about an operation that pays. */
+  readonly isPaying?: boolean;
+  /** It is the end of an operation that pays. */
+  readonly isFinal?: boolean;
   readonly cursor: string;
   /** When the log stored it. */
   readonly storedMs: number;
@@ -140,7 +186,14 @@ export interface ResumeRecord {
 
 export interface WatcherRecord {
   readonly id: string;
+  readonly account?: string;
   readonly externalId?: string | undefined;
+  /** It ends with the payment. */
+  readonly untilFinal?: boolean;
+  /** When the gateway ended it, as it should once the payment is final. */
+  endedMs?: number;
+  /** When it was connected, from the time that it missed nothing. */
+  readonly connected?: { readonly fromMs: number; toMs: number }[];
   /** The cursor at which it began, from the gateway or from the first event. */
   from?: string;
 }

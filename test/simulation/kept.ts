@@ -102,6 +102,43 @@ export const kept = {
       { do: "look", atMs: 5_991, externalId: "order-0", replica: 1 },
     ],
   },
+  "a gateway stands still until the deadline of a call that waits": plan([
+    {
+      ...{ ...pay, deadlineMs: 12_000, waits: "ACTION", turns: ["payLate"] },
+    },
+    { do: "pause", atMs: 3_800, forMs: 60_000, replica: 0 },
+  ]),
+  "a payment is cancelled, the next one is on its way, and a third is asked for": plan([
+    { ...pay, id: "order-0.1" },
+    { do: "elsewhere", atMs: 2_000, externalId: "order-0", what: "cancel" },
+    { ...pay, id: "order-0.2", atMs: 6_000, turns: ["payOnceDenied"] },
+    { ...pay, id: "order-0.3", atMs: 14_000, turns: ["declineAsData"] },
+  ]),
+  "a request arrives when the service has denied twice to know it": plan([
+    { ...pay, turns: ["payOnceDenied"] },
+    { do: "service", atMs: 4_000, forMs: 14_000, trouble: "refuses" },
+  ]),
+  "a payment failed, and the answer to the next call, which waits, is lost": plan([
+    { ...pay, id: "order-0.1", turns: ["declineAsData"] },
+    {
+      ...pay,
+      id: "order-0.2",
+      atMs: 3_000,
+      turns: ["payOnceDenied"],
+      deadlineMs: 8_000,
+      waits: "SETTLED",
+    },
+  ]),
+  "a payment is made while watches of it begin, whose edges write at once": plan(
+    [
+      pay,
+      ...Array.from({ length: 24 }, (_, n) => ({
+        ...{ do: "watch" as const, atMs: 1_002 + n, id: `w-${n}`, externalId: "order-0" },
+        ...{ replica: n % 2, cutsAfterMs: [], pushes: 1 },
+      })),
+    ],
+    2,
+  ),
   "a payment is made while streams begin": plan(
     [
       pay,

@@ -1,3 +1,4 @@
+import type { Account } from "./merchant.ts";
 import { Random } from "./random.ts";
 
 /** The calls that move money. */
@@ -30,6 +31,11 @@ export type Turn =
   | "ownErrorBefore"
   /** The request arrives when the gateway does not wait for it any more, and pays then. */
   | "payLate"
+  /**
+   * The request arrives when the service has denied twice to know it, if that is 20 s after it was
+   * sent: when the gateway may already be about to conclude that it was never sent.
+   */
+  | "payOnceDenied"
   /** It pays, and answers slowly, sometimes after the gateway's timeout. */
   | "paySlowly";
 
@@ -43,15 +49,38 @@ export type Step =
   | {
       readonly do: "look";
       readonly atMs: number;
+      readonly account?: Account;
       readonly externalId: string;
       readonly replica: number;
     }
+  /**
+   * - `suspend`: the whole machine stands still, and so does its monotonic clock;
+   * - `powerOff`: what the disk has not flushed is lost.
+   */
   | {
-      readonly do: "pause" | "kill";
+      readonly do: "pause" | "suspend" | "kill" | "powerOff";
       readonly atMs: number;
       readonly replica: number;
       readonly forMs: number;
     }
+  /** What happens at the service without a call of a gateway; its callbacks tell of it. */
+  | {
+      readonly do: "elsewhere";
+      readonly atMs: number;
+      readonly account?: Account;
+      readonly externalId: string;
+      readonly what: Elsewhere;
+    }
+  /** Many callbacks at once, of payments that no gateway made: of one external_id, or of many. */
+  | {
+      readonly do: "burst";
+      readonly atMs: number;
+      readonly account?: Account;
+      readonly externalId?: string;
+      readonly callbacks: number;
+    }
+  /** Somebody comes with text that is no cursor, or with the cursor of another account. */
+  | { readonly do: "misread"; readonly atMs: number; readonly replica: number }
   /** Messages of one gateway, or of all, to the store are in trouble. */
   | {
       readonly do: "store";
@@ -81,6 +110,9 @@ export type Step =
       readonly calls: number;
     };
 
+/** `pay`: another client of the merchant makes a payout or payment of the same external_id. */
+export type Elsewhere = "pay" | "refund" | "refundPart" | "refundFails" | "cancel";
+
 export type StoreTrouble =
   | "stalls"
   | "losesRequests"
@@ -94,11 +126,14 @@ export interface PayStep {
   readonly atMs: number;
   /** The name of the request, which the service sees too. */
   readonly id: string;
+  readonly account?: Account;
   readonly method: Method;
   readonly externalId: string;
   readonly replica: number;
   readonly key?: string;
   readonly held?: boolean;
+  /** The call answers when it has come so far. */
+  readonly waits?: "ACTION" | "SETTLED";
   readonly deadlineMs?: number;
   /** The caller leaves after this time. */
   readonly leavesAfterMs?: number;
@@ -108,13 +143,27 @@ export interface PayStep {
   /** How often the caller tries again after a definite failure. */
   readonly retries: number;
   /** Repeats of the same request with the same key, at these gateways. */
-  readonly echoes: readonly { readonly afterMs: number; readonly replica: number }[];
+  readonly echoes: readonly Echo[];
+}
+
+export interface Echo {
+  readonly afterMs: number;
+  readonly replica: number;
+  /** It does not leave, even if the first caller does. */
+  readonly stays?: boolean;
 }
 
 export interface WatchStep {
   readonly do: "watch";
   readonly atMs: number;
   readonly id: string;
+  readonly account?: Account;
+  /** The watch ends with the payment. */
+  readonly untilFinal?: boolean;
+  /** The watch begins with the oldest event. */
+  readonly fromStart?: boolean;
+  /** The share of events that the edge can write at once. */
+  readonly pushes?: number;
   /** Absent: everything of the account. */
   readonly externalId?: string;
   readonly replica: number;
@@ -153,8 +202,216 @@ export function isPayout(externalId: string): boolean {
 export function planOf(seed: number, { oneProcess = false, failsOver = false } = {}): Plan {
   const basic = basicPlanOf(seed, oneProcess);
   const answersTwice = new Random(seed, "answers").chance(0.1);
-  const plan = answersTwice ? { ...basic, answersTwice } : basic;
+  const plan = widened(answersTwice ? { ...basic, answersTwice } : basic, oneProcess);
   return failsOver ? withClocks(withFailOver(plan)) : plan;
+}
+
+/** What is rarer: each part has random numbers of its own, so that it leaves the others as they are. */
+function widened(plan: Plan, oneProcess: boolean): Plan {
+  let steps = plan.steps;
+  for (const widen of [calmed, waiting, pushed, sharedKeys, mixedHolds, takenBack, secondAccount]) {
+    steps = widen(steps, new Random(plan.seed, widen.name), plan);
+  }
+  for (const widen of [lateArrivals, suspended, burst, misread]) {
+    steps = widen(steps, new Random(plan.seed, widen.name), plan);
+  }
+  if (oneProcess) steps = poweredOff(steps, new Random(plan.seed, "power"));
+  return { ...plan, steps: steps.toSorted((a, b) => a.atMs - b.atMs) };
+}
+
+type Widen = (steps: readonly Step[], random: Random, plan: Plan) => readonly Step[];
+
+function isPay(step: Step): step is PayStep {
+  return step.do === "pay";
+}
+
+/** In some histories nothing fails, so that all that is asked for must succeed. */
+const calmed: Widen = (steps, random) => {
+  if (!random.chance(0.15)) return steps;
+  return steps
+    .filter((step) => !faults.has(step.do))
+    .map((step) => {
+      if (!isPay(step)) return step;
+      const { deadlineMs: _, ...unlimited } = step;
+      return { ...unlimited, turns: step.turns.map((turn) => calmTurns[turn] ?? "pay") };
+    });
+};
+
+const faults: ReadonlySet<string> = new Set(["pause", "kill", "store", "service", "limit"]);
+const calmTurns: Readonly<Partial<Record<Turn, Turn>>> = {
+  pending: "pending",
+  pendingThenFail: "pendingThenFail",
+  decline: "decline",
+  declineAsData: "declineAsData",
+  payThenReset: "payThenReset",
+  silenceBefore: "silenceBefore",
+  tooMany: "tooMany",
+};
+
+const waiting: Widen = (steps, random) =>
+  steps.map((step) => {
+    if (step.do === "watch" && step.externalId !== undefined && random.chance(0.3)) {
+      return { ...step, untilFinal: true };
+    }
+    if (!isPay(step) || !random.chance(0.2)) return step;
+    const waits = random.pick(["ACTION", "SETTLED", "SETTLED"] as const);
+    // Without a deadline, or with a long one: else the wait ends before anything happens.
+    return { ...step, waits, ...(step.deadlineMs && { deadlineMs: random.pick([4_000, 12_000]) }) };
+  });
+
+const pushed: Widen = (steps, random) =>
+  steps.map((step) =>
+    step.do === "watch" && random.chance(0.5) ? { ...step, pushes: random.pick([0.5, 1]) } : step,
+  );
+
+/** Keys that are used for another request or by another method, and callers who leave together. */
+const sharedKeys: Widen = (steps, random, { replicas }) => {
+  const more: Step[] = [];
+  const all = steps.map((step) => {
+    if (!isPay(step) || step.key === undefined) return step;
+    if (random.chance(0.15)) {
+      const isOther = random.chance(0.5);
+      more.push({
+        ...step,
+        ...{ id: `${step.id}k`, atMs: step.atMs + random.pick([0, 1, 40, 2_500]), retries: 0 },
+        ...{
+          echoes: [],
+          replica: random.chance(0.5) ? step.replica : random.whole(0, replicas - 1),
+        },
+        ...(isOther && { method: "RequestPayout", externalId: "out-9", held: false }),
+      });
+    }
+    if (!random.chance(0.2)) return step;
+    const { replica, leavesAfterMs = random.pick([1, 4, 30]) } = step;
+    return {
+      ...step,
+      leavesAfterMs,
+      echoes: [{ afterMs: 0, replica, stays: true }, ...step.echoes],
+    };
+  });
+  return [...all, ...more];
+};
+
+/** Before some payments the same one is asked for with `confirm: false`, and is declined. */
+const mixedHolds: Widen = (steps, random) => {
+  const more = steps.filter(isPay).flatMap((step): PayStep[] => {
+    const { externalId, atMs, replica } = step;
+    const isFirst = steps.every(
+      (other) => !isPay(other) || other.externalId !== externalId || other.atMs >= atMs,
+    );
+    if (step.method !== "CreatePayment" || step.held || !isFirst || atMs < 500) return [];
+    if (!random.chance(0.15)) return [];
+    const declined = { retries: 0, echoes: [], callbacks: "never", turns: ["decline"] } as const;
+    const { method } = step;
+    const about = { method, externalId, replica, held: true } as const;
+    return [{ do: "pay", id: `${step.id}h`, atMs: atMs - 450, ...about, ...declined }];
+  });
+  return [...steps, ...more];
+};
+
+/** Refunds and cancellations, and payouts that another client of the merchant makes. */
+const takenBack: Widen = (steps, random) => {
+  const more: Step[] = [];
+  for (const step of steps) {
+    if (!isPay(step) || !random.chance(0.15)) continue;
+    const { externalId, atMs } = step;
+    if (isPayout(externalId) || step.method === "CreateRecurrentPayment") {
+      // Its callback comes before the call, or it could be taken for that of the call.
+      const first = Math.min(...steps.map((other) => other.atMs));
+      const isFirst =
+        atMs ===
+        Math.min(
+          ...steps
+            .filter(isPay)
+            .filter((other) => other.externalId === externalId)
+            .map((other) => other.atMs),
+        );
+      const isQuiet = !steps.some((other) => faults.has(other.do) && other.atMs < atMs);
+      if (isFirst && isQuiet && first >= 0 && atMs > 700) {
+        more.push({ do: "elsewhere", atMs: atMs - 600, externalId, what: "pay" });
+      }
+      continue;
+    }
+    for (let n = random.pick([1, 1, 2, 3]); n > 0; n--) {
+      const what = random.pick([
+        "refund",
+        "refundPart",
+        "refundPart",
+        "refundFails",
+        "cancel",
+      ] as const);
+      more.push({ do: "elsewhere", atMs: atMs + random.whole(100, 9_000), externalId, what });
+    }
+  }
+  return [...steps, ...more];
+};
+
+/** The same external_ids and keys in another account, at the same time. */
+const secondAccount: Widen = (steps, random) => {
+  if (!random.chance(0.15)) return steps;
+  const account = "kiosk";
+  const copies = steps.flatMap((step): Step[] => {
+    const atMs = Math.max(0, step.atMs + random.whole(-3, 3));
+    switch (step.do) {
+      case "pay":
+        return random.chance(0.7) ? [{ ...step, account, atMs, id: `k-${step.id}` }] : [];
+      case "watch":
+        return [{ ...step, account, atMs, id: `k-${step.id}` }];
+      case "look":
+      case "elsewhere":
+        return [{ ...step, account, atMs }];
+      default:
+        return [];
+    }
+  });
+  return [...steps, ...copies];
+};
+
+const lateArrivals: Widen = (steps, random) =>
+  steps.map((step) => {
+    if (!isPay(step) || step.method === "CreateRecurrentPayment") return step;
+    const [first, ...rest] = step.turns;
+    if (first === undefined || !random.chance(0.04)) return step;
+    return { ...step, turns: ["payOnceDenied", ...rest] };
+  });
+
+const suspended: Widen = (steps, random) =>
+  steps.map((step) =>
+    step.do === "pause" && random.chance(0.4) ? { ...step, do: "suspend" } : step,
+  );
+
+/** More events than one page of the log holds. */
+const burst: Widen = (steps, random, { replicas }) => {
+  if (!random.chance(0.012)) return steps;
+  const externalId = random.chance(0.5) ? "x-0" : undefined;
+  const atMs = random.whole(100, 2_000);
+  const watch = (id: string, more: Partial<WatchStep>): Step => ({
+    ...{ do: "watch", atMs: atMs - 50, id, replica: random.whole(0, replicas - 1) },
+    ...(externalId && random.chance(0.7) && { externalId }),
+    // Back when all of them are stored.
+    cutsAfterMs: [random.whole(20, 60)],
+    ...more,
+  });
+  return [
+    ...steps,
+    { do: "burst", atMs, callbacks: random.whole(270, 600), ...(externalId && { externalId }) },
+    watch("burst-1", {}),
+    watch("burst-2", { atMs: atMs + 4_000, ...(externalId && { externalId, fromStart: true }) }),
+  ];
+};
+
+const misread: Widen = (steps, random, { replicas }) =>
+  random.chance(0.3)
+    ? [
+        ...steps,
+        { do: "misread", atMs: random.whole(0, 9_000), replica: random.whole(0, replicas - 1) },
+      ]
+    : steps;
+
+function poweredOff(steps: readonly Step[], random: Random): readonly Step[] {
+  return steps.map((step) =>
+    step.do === "kill" && random.chance(0.5) ? { ...step, do: "powerOff" } : step,
+  );
 }
 
 /**

@@ -2,9 +2,11 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type {
   CallbackRecord,
   CallRecord,
+  ElsewhereRecord,
   History,
   Line,
   LookRecord,
+  MisreadRecord,
   PostRecord,
   RequestRecord,
   ResumeRecord,
@@ -34,7 +36,10 @@ export class Recorder {
   readonly looks: LookRecord[] = [];
   readonly absences: { replica: string; fromMs: number; toMs: number }[] = [];
   readonly apart: { fromMs: number; toMs: number; gateways: number }[] = [];
-  readonly limits: { fromMs: number; perSecond: number; toldMs?: number }[] = [];
+  readonly troubles: { fromMs: number; toMs: number }[] = [];
+  readonly elsewhere: ElsewhereRecord[] = [];
+  readonly misread: MisreadRecord[] = [];
+  readonly limits: { account: string; fromMs: number; perSecond: number; toldMs?: number }[] = [];
   readonly lines: Line[] = [];
   readonly #callbacks = new Map<string, CallbackRecord>();
   readonly #nowMs: () => number;
@@ -60,6 +65,7 @@ export class Recorder {
       callbacks: [...this.#callbacks.values()],
       watchers: [...this.watchers.values()],
       ...{ resumed: this.resumed, looks: this.looks, absences: this.absences },
+      ...{ troubles: this.troubles, elsewhere: this.elsewhere, misread: this.misread },
       ...{ limits: this.limits, apart: this.apart, lines: this.lines },
       ...end,
     };

@@ -9,7 +9,7 @@ import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { createReconciler, type Reconciler } from "../../src/reconcile/reconciler.ts";
 import type { Connections } from "../../src/upstream/connections.ts";
 import { createUpstream } from "../../src/upstream/create-upstream.ts";
-import { account, keyrings, merchant } from "./merchant.ts";
+import { type Account, keyrings, merchants } from "./merchant.ts";
 import { Process } from "./scheduler.ts";
 import type { ReplicaStores, Stores } from "./stores/stores.ts";
 
@@ -27,7 +27,7 @@ export const times = {
 export class Replica {
   readonly name: string;
   readonly #stores: Stores;
-  readonly #connections: Connections;
+  readonly #connectionsOf: (account: Account) => Connections;
   process: Process;
   #core: Promise<RunningCore> | undefined;
   #receive: ReturnType<typeof createCallbackHandler> | undefined;
@@ -35,10 +35,15 @@ export class Replica {
   readonly #reconcilers: Reconciler[] = [];
 
   /** @param aheadMs how far its wall clock is ahead of the true one */
-  constructor(name: string, stores: Stores, connections: Connections, aheadMs = 0) {
+  constructor(
+    name: string,
+    stores: Stores,
+    connectionsOf: (account: Account) => Connections,
+    aheadMs = 0,
+  ) {
     this.name = name;
     this.#stores = stores;
-    this.#connections = connections;
+    this.#connectionsOf = connectionsOf;
     this.process = new Process(name, aheadMs);
   }
 
@@ -77,12 +82,18 @@ export class Replica {
     for (const reconciler of this.#reconcilers) void reconciler.close();
   }
 
-  #join({ log, intents, bucket }: ReplicaStores): RunningCore {
-    const upstream = createUpstream({
-      ...{ account: merchant, bucket, timeoutMs: times.timeoutMs, connections: this.#connections },
-      observer: { onCall() {}, onFieldFault() {}, onCredentials() {} },
-    });
-    const accounts = new Map([[account, { bucket, upstream }]]);
+  #join({ log, intents, bucketOf }: ReplicaStores): RunningCore {
+    const accounts = new Map(
+      merchants.map((account) => {
+        const bucket = bucketOf(account.name);
+        const connections = this.#connectionsOf(account.name);
+        const upstream = createUpstream({
+          ...{ account, bucket, timeoutMs: times.timeoutMs, connections },
+          observer: { onCall() {}, onFieldFault() {}, onCredentials() {} },
+        });
+        return [account.name as string, { bucket, upstream }] as const;
+      }),
+    );
     const core = createCore({
       ...{ accounts, log, intents, keyrings, watchTokens: undefined },
       timeouts: { maxWaitMs: times.maxWaitMs, timeoutMs: times.timeoutMs },
@@ -91,7 +102,11 @@ export class Replica {
       observer: { onUnrecorded() {}, onConflict() {} },
     });
     this.#receive = createCallbackHandler({
-      ...{ accounts: new Map([[account, merchant]]), payoutEnds: defaultPayoutEnds, log },
+      ...{
+        accounts: new Map(merchants.map((each) => [each.name, each])),
+        payoutEnds: defaultPayoutEnds,
+        log,
+      },
       intake: createIntake({
         budget: createMemoryBudget(),
         admission: createAdmission({ maxCalls: undefined }),
@@ -108,7 +123,12 @@ export class Replica {
   }
 
   /** @returns the HTTP status that a callback is answered with */
-  receive(resource: "payments" | "payouts", body: Buffer, signature: string): Promise<number> {
+  receive(
+    account: Account,
+    resource: "payments" | "payouts",
+    body: Buffer,
+    signature: string,
+  ): Promise<number> {
     return new Promise((resolve) => {
       const request = Object.assign(Readable.from([body]), {
         ...{ method: "POST", url: `/callbacks/${account}/${resource}` },

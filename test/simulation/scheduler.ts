@@ -14,6 +14,8 @@ export class Process {
   readonly aheadMs: number;
   #state: "running" | "paused" | "dead" = "running";
   #held: (() => void)[] = [];
+  /** How long its machine stood still: its monotonic clock is behind by that. */
+  lostMs = 0;
   readonly #onDeath = new Set<() => void>();
   /** Made once: entering it takes a third of the time of `current.run`. */
   readonly #asItself = current.run(this, () => AsyncLocalStorage.snapshot());
@@ -41,9 +43,11 @@ export class Process {
     if (this.#state === "running") this.#state = "paused";
   }
 
-  resume(): void {
+  /** @param lostMs how long its monotonic clock stood still too */
+  resume(lostMs = 0): void {
     if (this.#state !== "paused") return;
     this.#state = "running";
+    this.lostMs += lostMs;
     for (const work of this.#held.splice(0)) this.run(work);
   }
 
@@ -320,6 +324,27 @@ class VirtualTimer {
   }
 }
 
+/** A timer goes by its process's clock: while that stands still, so does the timer. */
+function onOwnClock(
+  scheduler: Scheduler,
+  ms: number,
+  run: () => void,
+  owner: Process | undefined,
+): () => void {
+  const { lostMs = 0 } = owner ?? {};
+  const dueMs = scheduler.nowMs + Math.max(0, ms);
+  let stop = scheduler.after(
+    ms,
+    () => {
+      const leftMs = dueMs + (owner?.lostMs ?? 0) - lostMs - scheduler.nowMs;
+      if (leftMs > 0) stop = scheduler.after(leftMs, run, owner);
+      else run();
+    },
+    owner,
+  );
+  return () => stop();
+}
+
 let installed = false;
 
 /**
@@ -344,14 +369,15 @@ export function installVirtualTime(): void {
       const scheduler = active;
       if (!scheduler) return real.setTimeout(run, ms, ...args);
       const owner = currentProcess();
-      return new VirtualTimer(() => scheduler.after(ms, () => run(...args), owner));
+      return new VirtualTimer(() => onOwnClock(scheduler, ms, () => run(...args), owner));
     },
     setInterval(run: Callback, ms = 0, ...args: unknown[]) {
       const scheduler = active;
       if (!scheduler) return real.setInterval(run, ms, ...args);
       const owner = currentProcess();
       const timer: VirtualTimer = new VirtualTimer(() =>
-        scheduler.after(
+        onOwnClock(
+          scheduler,
           ms,
           () => {
             timer.refresh();
@@ -380,7 +406,7 @@ export function installVirtualTime(): void {
     clearImmediate: clear(real.clearImmediate),
   });
   Date.now = () => (active ? active.epochMs + (currentProcess()?.aheadMs ?? 0) : real.dateNow());
-  performance.now = () => active?.nowMs ?? real.now();
+  performance.now = () => (active ? active.nowMs - (currentProcess()?.lostMs ?? 0) : real.now());
   Math.random = () => active?.random.next() ?? real.random();
   timersPromises.setTimeout = ((ms: number, value: unknown, options?: { signal?: AbortSignal }) => {
     if (!active) return real.delay(ms, value, options);

@@ -1,15 +1,20 @@
 import type { Dispatcher } from "undici";
 import { sign } from "../../src/wire/signature.ts";
-import type { PostRecord } from "./history.ts";
-import { password } from "./merchant.ts";
-import type { Callbacks, Turn } from "./plan.ts";
+import type { PostRecord, RequestRecord } from "./history.ts";
+import { type Account, accounts, merchants, nameIn, partsOf, password } from "./merchant.ts";
+import type { Callbacks, Elsewhere, Turn } from "./plan.ts";
 import { currentCall, type Recorder } from "./recorder.ts";
 import { asNobody, currentProcess, type Process, type Scheduler } from "./scheduler.ts";
 
 /** A gateway that takes callbacks. */
 export interface CallbackTarget {
   readonly process: Process;
-  receive(resource: "payments" | "payouts", body: Buffer, signature: string): Promise<number>;
+  receive(
+    account: Account,
+    resource: "payments" | "payouts",
+    body: Buffer,
+    signature: string,
+  ): Promise<number>;
 }
 
 export interface ServiceOptions {
@@ -28,15 +33,21 @@ export interface ServiceOptions {
 
 type Status = "pending" | "success" | "failure";
 
-/** One entry of the ledger: an attempt to move money. */
+/** One entry of the ledger: an attempt to move money, or to take it back. */
 interface Attempt {
   readonly paymentId: string;
+  /** Its name among those of all accounts. */
   readonly externalId: string;
-  readonly operation: "payment" | "recurrent" | "confirm" | "payout";
-  readonly post: PostRecord;
+  readonly operation: "payment" | "recurrent" | "confirm" | "payout" | "refund" | "cancel";
+  readonly operationId?: string;
+  readonly amount: number;
+  /** Absent: no gateway asked for it. */
+  readonly post?: PostRecord;
   readonly held: boolean;
   readonly callbacks: Callbacks;
   status: Status;
+  /** When its end was first acknowledged. */
+  toldMs?: number;
 }
 
 /** What the service does with requests of one name. */
@@ -76,6 +87,8 @@ interface Answer {
   readonly afterMs: number;
   /** The requests whose outcome it states understandably: its own, or the one that paid before. */
   readonly about?: readonly PostRecord[];
+  /** The request that it answers, if that moves money. */
+  readonly post?: PostRecord;
 }
 
 /** A payments service with a ledger, a limit of its own, and all kinds of failures to answer. */
@@ -83,27 +96,38 @@ export class Service {
   readonly #options: ServiceOptions;
   readonly #ledger: Attempt[] = [];
   readonly #orders = new Map<string, { rest: Turn[]; orders: Orders }>();
-  /** When the requests of the last second were admitted. */
-  #admitted: number[] = [];
+  /** When the requests of the last second were admitted, by account. */
+  readonly #admitted = new Map<Account, number[]>();
+  /** Requests that arrive when the service has denied twice to know them. */
+  #denied: { readonly what: string; readonly sentMs: number; times: number; arrive(): void }[] = [];
   #perSecond: number;
   #trouble: "refuses" | "silent" | undefined;
   #posts = 0;
   /** Callbacks that are in flight or will be sent again. */
   #underWay = 0;
+  /** Payments that no gateway made. */
+  #foreign = 0;
   /** Idle open connections, by gateway. */
-  readonly #idle = new Map<Process, Connection[]>();
+  readonly #idle = new Map<Pool, Connection[]>();
   /** Gateways that give each request a connection of its own. */
-  readonly #apart = new Set<Process>();
+  readonly #apart = new Set<Pool>();
+  readonly #pools = new Map<Process, Map<Account, Pool>>();
 
   constructor(options: ServiceOptions) {
     this.#options = options;
     this.#perSecond = options.perSecond;
-    options.recorder.limits.push({ fromMs: 0, perSecond: options.perSecond });
+    for (const account of accounts) {
+      options.recorder.limits.push({ account, fromMs: 0, perSecond: options.perSecond });
+    }
   }
 
   /** No callback is under way, and no payment is pending. */
   get isQuiet(): boolean {
-    return this.#underWay === 0 && this.#ledger.every(({ status }) => status !== "pending");
+    return (
+      this.#underWay === 0 &&
+      this.#denied.length === 0 &&
+      this.#ledger.every(({ status }) => status !== "pending")
+    );
   }
 
   set trouble(trouble: "refuses" | "silent" | undefined) {
@@ -113,7 +137,9 @@ export class Service {
   set perSecond(perSecond: number) {
     this.#perSecond = perSecond;
     const { scheduler, recorder } = this.#options;
-    recorder.limits.push({ fromMs: scheduler.nowMs, perSecond });
+    for (const account of accounts) {
+      recorder.limits.push({ account, fromMs: scheduler.nowMs, perSecond });
+    }
   }
 
   expect(request: string, orders: Orders): void {
@@ -123,11 +149,79 @@ export class Service {
   /** The state of an external_id by the ledger, in the words of the contract. */
   stateOf(externalId: string): string {
     const all = this.#ledger.filter((attempt) => attempt.externalId === externalId);
-    const paid = all.filter(({ status }) => status === "success");
-    if (paid.some(({ operation, held }) => operation === "confirm" || !held)) return "PAID";
+    const made = all.filter(({ operation }) => !takingBack.has(operation));
+    const paid = this.#standing(externalId);
+    const back = all.filter(({ status }) => status === "success");
+    const refunded = sumOf(back.filter(({ operation }) => operation === "refund"));
+    const moved = paid.filter(({ operation, held }) => operation === "confirm" || !held);
+    if (paid.length > 0 && refunded > 0) {
+      const confirmed = moved.filter(({ operation }) => operation === "confirm");
+      const total = sumOf([confirmed, moved, paid].find((some) => some.length > 0) ?? []);
+      return refunded >= total ? "REFUNDED" : "PARTIALLY_REFUNDED";
+    }
+    if (moved.length > 0) return "PAID";
     if (paid.length > 0) return "AUTHORIZED";
-    if (all.some(({ status }) => status === "pending")) return "PENDING";
-    return all.length > 0 ? "FAILED" : "NOT_FOUND";
+    if (made.some(({ status }) => status === "pending")) return "PENDING";
+    if (back.some(({ operation }) => operation === "cancel")) return "CANCELLED";
+    return made.length > 0 ? "FAILED" : "NOT_FOUND";
+  }
+
+  /** The successes of an external_id that were not cancelled. */
+  #standing(externalId: string): Attempt[] {
+    const done = this.#ledger.filter(
+      (attempt) => attempt.externalId === externalId && attempt.status === "success",
+    );
+    const cancelled = done.flatMap((a) => (a.operation === "cancel" ? [a.paymentId] : []));
+    return done.filter(
+      ({ operation, paymentId }) => !takingBack.has(operation) && !cancelled.includes(paymentId),
+    );
+  }
+
+  /** Something happens without a call of a gateway, if the ledger allows it. */
+  happen(account: Account, externalId: string, what: Elsewhere): void {
+    const { scheduler, recorder } = this.#options;
+    const name = nameIn(account, externalId);
+    const later = { callbacks: "soon", held: false, externalId: name } as const;
+    if (what === "pay") {
+      const operation = externalId.startsWith("out") ? "payout" : "recurrent";
+      const paymentId = `e${++this.#foreign}`;
+      const made: Attempt = { ...later, paymentId, operation, amount: 10, status: "success" };
+      this.#ledger.push(made);
+      recorder.elsewhere.push({ atMs: scheduler.nowMs, externalId: name, paymentId, what });
+      this.#notify(made, "success", 0);
+      return;
+    }
+    const [paid] = this.#standing(name);
+    const isRefunded = ["REFUNDED", "PARTIALLY_REFUNDED"].includes(this.stateOf(name));
+    const isMoved = this.stateOf(name) === "PAID" || this.stateOf(name) === "PARTIALLY_REFUNDED";
+    // What was refunded is not cancelled, and what is held is not refunded.
+    if (!paid || (what === "cancel" ? isRefunded : !isMoved)) return;
+    recorder.line("service", "service", `${what} of ${name}`);
+    const { paymentId } = paid;
+    recorder.elsewhere.push({ atMs: scheduler.nowMs, externalId: name, paymentId, what });
+    const operation = what === "cancel" ? "cancel" : "refund";
+    const back: Attempt = {
+      ...{ ...later, paymentId, operation },
+      operationId: `o${++this.#foreign}`,
+      amount: what === "refundPart" ? 4 : 10,
+      status: what === "refundFails" ? "failure" : "success",
+    };
+    this.#ledger.push(back);
+    const afterMs = scheduler.random.pick([1, 30, 2_000]);
+    this.#notify(back, back.status, afterMs);
+    if (this.#chance(0.3)) this.#notify(back, back.status, afterMs + this.#between(1, 3_000));
+  }
+
+  /** Sends callbacks about attempts that no gateway made, all of one external_id or each of one. */
+  burst(account: Account, callbacks: number, externalId: string | undefined): void {
+    for (let n = 0; n < callbacks; n++) {
+      const attempt: Attempt = {
+        paymentId: `b${++this.#foreign}`,
+        externalId: nameIn(account, externalId ?? `y-${n}`),
+        ...{ operation: "payment", callbacks: "soon", held: false, amount: 10, status: "failure" },
+      };
+      this.#notify(attempt, "failure", this.#between(0, 40));
+    }
   }
 
   /** The connections of the gateway whose process runs. */
@@ -136,22 +230,39 @@ export class Service {
       this.#dispatch(request, handler);
       return true;
     },
-    onMixUp: () => {
-      const process = currentProcess() as Process;
-      this.#apart.add(process);
-      for (const connection of this.#idle.get(process) ?? []) connection.isClosed = true;
-      this.#idle.delete(process);
-    },
     close() {},
     async destroy() {},
   };
 
+  /** The connections of one account; they must not be shared with another one. */
+  connectionsOf(account: Account): Service["connections"] & { onMixUp(): void } {
+    return {
+      ...this.connections,
+      onMixUp: () => {
+        const pool = this.#poolOf(currentProcess() as Process, account);
+        this.#apart.add(pool);
+        for (const connection of this.#idle.get(pool) ?? []) connection.isClosed = true;
+        this.#idle.delete(pool);
+      },
+    };
+  }
+
+  #poolOf(process: Process, account: Account): Pool {
+    const pools = this.#pools.get(process) ?? new Map<Account, Pool>();
+    this.#pools.set(process, pools);
+    const pool = pools.get(account) ?? {};
+    pools.set(account, pool);
+    return pool;
+  }
+
   #dispatch(
-    { method, path, body }: Dispatcher.DispatchOptions,
+    { method, path, body, headers }: Dispatcher.DispatchOptions,
     handler: Dispatcher.DispatchHandler,
   ) {
     const { scheduler, recorder } = this.#options;
     const process = currentProcess() as Process;
+    const account = accountIn(headers);
+    const pool = this.#poolOf(process, account);
     const call = currentCall() ?? "";
     const isMoney = moneyPaths.has(path);
     let aborted = false;
@@ -182,12 +293,17 @@ export class Service {
       } catch {
         return; // Nothing is written.
       }
-      const connection = this.#connectionOf(process);
+      const connection = this.#connectionOf(pool);
       used = connection;
       const sentMs = scheduler.nowMs;
-      recorder.requests.push({ sentMs, replica: process.name });
       const asked = isMoney ? JSON.parse(String(body)) : undefined;
       const name: string = asked?.payload ?? asked?.order?.description ?? "";
+      const request: RequestRecord = {
+        ...{ sentMs, replica: process.name, account },
+        ...(isMoney && { request: name }),
+        ...(!isMoney && call === "" && { about: nameIn(account, aboutOf(path, body)) }),
+      };
+      recorder.requests.push(request);
       recorder.line(process.name, "service", `${method} ${path}${name && ` for ${name}`}`);
       const asking: Asking = {
         externalId: isMoney ? externalIdOf(asked) : externalIdIn(path),
@@ -200,61 +316,114 @@ export class Service {
       };
       connection.asking = asking;
       const breakOff = () => {
+        request.isLost = true;
         if (aborted) return;
         connection.isClosed = true;
         handler.onResponseError?.(controller, reset());
       };
-      if (this.#trouble === "silent") return;
+      if (this.#trouble === "silent") {
+        request.isLost = true;
+        return;
+      }
       const turn = isMoney ? (this.#orders.get(name)?.rest.shift() ?? "pay") : "pay";
       if (turn === "resetBefore") {
         later(this.#latencyMs(), breakOff);
         return;
       }
-      if (turn === "silenceBefore") return;
+      if (turn === "silenceBefore") {
+        request.isLost = true;
+        return;
+      }
       const lateMs = turn === "payLate" ? this.#options.timeoutMs + this.#between(50, 12_000) : 0;
-      here(this.#latencyMs() + lateMs, () => {
+      const arrive = () => {
         const answer = isMoney
-          ? this.#takePost({ path, asked, name, turn, call, sentMs, replica: process.name })
-          : this.#takeQuestion(path, String(body ?? ""));
-        if (answer === "silence") return;
+          ? this.#takePost({
+              path,
+              asked,
+              name,
+              turn,
+              call,
+              sentMs,
+              account,
+              replica: process.name,
+            })
+          : this.#takeQuestion(account, path, String(body ?? ""));
+        if (answer === "silence") {
+          request.isLost = true;
+          return;
+        }
         if (answer === "reset") {
           later(this.#latencyMs(), breakOff);
           return;
         }
-        const limit = recorder.limits.at(-1);
+        const limit = recorder.limits.findLast((other) => other.account === account);
         const { status, body: text, afterMs, about = [] } = answer;
         const message: Message = {
-          ...{ status, body: text, headers: this.#limitHeaders(), to: asking },
+          ...{ status, body: text, headers: this.#limitHeaders(account), to: asking },
           onHeard() {
             for (const post of about) post.knownMs ??= scheduler.nowMs;
             if (limit) limit.toldMs ??= scheduler.nowMs;
+            if (answer.post) answer.post.answeredMs = scheduler.nowMs;
           },
         };
-        later(afterMs + this.#latencyMs(), () => this.#deliver(connection, process, message));
+        later(afterMs + this.#latencyMs(), () => this.#deliver(connection, pool, message));
         // Not an Error object: it does not name its payment, so a gateway could not recognize it.
         if (this.#options.answersTwice && isMoney && status === 200 && this.#chance(0.5)) {
           const twiceMs = afterMs + this.#between(4, 60);
-          later(twiceMs, () => this.#deliver(connection, process, message));
+          later(twiceMs, () => this.#deliver(connection, pool, message));
         }
-      });
+      };
+      if (turn === "payOnceDenied") {
+        const what = `${operationOf[path]} ${nameIn(account, externalIdOf(asked))}`;
+        this.#arriveOnceDenied(what, sentMs, () => asNobody(arrive));
+      } else here(this.#latencyMs() + lateMs, arrive);
     });
   }
 
-  #connectionOf(process: Process): Connection {
-    return this.#idle.get(process)?.pop() ?? { asking: undefined, isClosed: false };
+  /**
+   * The gateway may conclude 20 s after a call that it never arrived, if the service has denied
+   * three times to know it: up to then the request may arrive.
+   */
+  #arriveOnceDenied(what: string, sentMs: number, arrive: () => void): void {
+    const { scheduler } = this.#options;
+    const one = { what, sentMs, times: 0, arrive: () => {} };
+    let isOver = false;
+    one.arrive = () => {
+      if (isOver) return;
+      isOver = true;
+      this.#denied = this.#denied.filter((other) => other !== one);
+      arrive();
+    };
+    this.#denied.push(one);
+    // It does arrive, even if the service is not asked.
+    scheduler.after(45_000, one.arrive);
+  }
+
+  /** The service answers that it does not know this. */
+  #deny(what: string): void {
+    const { scheduler } = this.#options;
+    for (const one of this.#denied) {
+      if (one.what !== what || ++one.times < 2) continue;
+      const afterMs = Math.max(one.sentMs + 19_000 - scheduler.nowMs, this.#between(10, 300));
+      scheduler.after(afterMs, one.arrive);
+    }
+  }
+
+  #connectionOf(pool: Pool): Connection {
+    return this.#idle.get(pool)?.pop() ?? { asking: undefined, isClosed: false };
   }
 
   /** An answer arrives on a connection. */
-  #deliver(connection: Connection, process: Process, message: Message): void {
+  #deliver(connection: Connection, pool: Pool, message: Message): void {
     const { asking } = connection;
     const { to } = message;
     if (connection.isClosed) return;
     if (!asking) {
       // No request is open on the connection: the gateway closes it.
       connection.isClosed = true;
-      const idle = this.#idle.get(process) ?? [];
+      const idle = this.#idle.get(pool) ?? [];
       this.#idle.set(
-        process,
+        pool,
         idle.filter((other) => other !== connection),
       );
       return;
@@ -263,8 +432,8 @@ export class Service {
     // Not delivered: the gateway could not recognize it as the answer to another request.
     else if ([undefined, to.externalId].includes(asking.externalId)) return;
     connection.asking = undefined;
-    if (!this.#apart.has(process)) {
-      this.#idle.set(process, [...(this.#idle.get(process) ?? []), connection]);
+    if (!this.#apart.has(pool)) {
+      this.#idle.set(pool, [...(this.#idle.get(pool) ?? []), connection]);
     }
     asking.hear(message);
   }
@@ -276,40 +445,39 @@ export class Service {
     turn: Turn;
     call: string;
     sentMs: number;
+    account: Account;
     replica: string;
   }): Answer | "silence" | "reset" {
     const { scheduler, recorder } = this.#options;
-    const { turn, call, name, sentMs, replica } = asked;
-    const externalId = externalIdOf(asked.asked);
+    const { turn, call, name, sentMs, account, replica } = asked;
+    const externalId = nameIn(account, externalIdOf(asked.asked));
     const operation = operationOf[asked.path] as Attempt["operation"];
-    const tooMany = turn === "tooMany" || !this.#admit();
+    const tooMany = turn === "tooMany" || !this.#admit(account);
     const post: PostRecord = {
       ...{ n: ++this.#posts, call, request: name, method: methodOf[operation] as string },
       ...{ externalId, replica, sentMs, arrivedMs: scheduler.nowMs, tooMany, charged: false },
     };
     recorder.posts.push(post);
-    if (tooMany) return { ...tooManyAnswer, about: [post] };
+    if (tooMany) return { ...tooManyAnswer, about: [post], post };
     const { orders } = this.#orders.get(name) ?? { orders: undefined };
     const held = orders?.held ?? false;
 
     const before = this.#ledger.filter((attempt) => attempt.externalId === externalId);
-    const refused = refusalOf(operation, before);
+    post.answer = "unclear";
+    const refused = refusalOf(operation, before, this.#takesAnother(externalId, sentMs));
     if (refused) {
-      const about = [
-        post,
-        ...before.filter(({ status }) => status === "success").map((a) => a.post),
-      ];
-      return { status: 400, body: refused, afterMs: 1, about };
+      const earlier = before.filter(({ status }) => status === "success");
+      const about = [post, ...earlier.flatMap((attempt) => attempt.post ?? [])];
+      post.answer = "refusal";
+      return { status: 400, body: refused, afterMs: 1, about, post };
     }
     if (turn === "ownErrorBefore") return { ...ownError, afterMs: 1 };
 
     const paymentId =
-      operation === "confirm"
-        ? (before.find(({ status }) => status === "success")?.paymentId as string)
-        : `p${post.n}`;
+      operation === "confirm" ? (this.#standing(externalId)[0]?.paymentId as string) : `p${post.n}`;
     post.paymentId = paymentId;
     const attempt: Attempt = {
-      ...{ paymentId, externalId, operation, post, held },
+      ...{ paymentId, externalId, operation, post, held, amount: 10 },
       callbacks: orders?.callbacks ?? "soon",
       status: "pending",
     };
@@ -336,7 +504,9 @@ export class Service {
       this.#end(attempt, declined);
     }
     const afterMs = attempt.callbacks === "early" ? this.#between(30, 400) : this.#between(0.5, 20);
-    const answer = { status: 200, body: bodyOf(attempt, attempt.status), afterMs, about: [post] };
+    const body = bodyOf(attempt, attempt.status);
+    const answer = { status: 200, body, afterMs, about: [post], post };
+    if (!unclearTurns.has(turn)) post.answer = turn === "decline" ? "refusal" : "result";
     switch (turn) {
       case "decline":
         return { ...answer, status: 402, body: declinedBody(attempt, this.#chance(0.5)) };
@@ -344,6 +514,7 @@ export class Service {
         return "reset";
       case "payThenSilence":
       case "payLate":
+      case "payOnceDenied":
         return "silence";
       case "payThenHtml":
         return { status: 502, body: "<html>Bad Gateway</html>", afterMs };
@@ -372,8 +543,9 @@ export class Service {
           other.externalId === attempt.externalId &&
           other.operation === "payment" &&
           other.status === "success",
-      );
-    if (isSecond) attempt.post.charged = false;
+      ) &&
+      !this.#takesAnother(attempt.externalId, attempt.post?.sentMs ?? 0);
+    if (isSecond && attempt.post) attempt.post.charged = false;
     attempt.status = fails || isSecond ? "failure" : "success";
     const { callbacks, status } = attempt;
     switch (callbacks) {
@@ -404,31 +576,50 @@ export class Service {
     }
   }
 
-  #takeQuestion(path: string, body: string): Answer {
-    if (!this.#admit()) return tooManyAnswer;
+  /**
+   * Whether all that was paid for an external_id was taken back, so that it may be paid again: by
+   * requests that gateways sent when they knew of that.
+   */
+  #takesAnother(externalId: string, sentMs: number): boolean {
+    const back = this.#ledger.filter(
+      ({ externalId: other, operation, status }) =>
+        other === externalId && takingBack.has(operation) && status === "success",
+    );
+    const refunded = sumOf(back.filter(({ operation }) => operation === "refund"));
+    return (
+      back.length > 0 &&
+      refunded >= sumOf(this.#standing(externalId)) &&
+      back.every(({ toldMs = Infinity }) => toldMs < sentMs - 100)
+    );
+  }
+
+  #takeQuestion(account: Account, path: string, body: string): Answer {
+    if (!this.#admit(account)) return tooManyAnswer;
+    const name = nameIn(account, aboutOf(path, body));
     if (path.endsWith("/callback/resend")) {
-      const { external_id: externalId, operation } = JSON.parse(body);
+      const { operation } = JSON.parse(body);
       const attempt = this.#ledger.findLast(
-        (other) => other.externalId === externalId && other.operation === operation,
+        (other) => other.externalId === name && other.operation === operation,
       );
-      if (!attempt) return notFound;
+      if (!attempt) {
+        this.#deny(`${operation} ${name}`);
+        return notFound;
+      }
       this.#notify(attempt, attempt.status, this.#between(1, 100));
       return { status: 200, body: "{}", afterMs: 1 };
     }
-    const { pathname, searchParams } = new URL(path, "http://service");
+    const { pathname } = new URL(path, "http://service");
     if (pathname.endsWith("/payouts/v1/info")) {
-      const externalId = searchParams.get("external_id");
       const payouts = this.#ledger.filter(
-        (other) => other.externalId === externalId && other.operation === "payout",
+        (other) => other.externalId === name && other.operation === "payout",
       );
       const attempt = payouts.findLast(({ status }) => status !== "failure") ?? payouts.at(-1);
-      if (!attempt) return notFound;
-      return {
-        status: 200,
-        body: bodyOf(attempt, attempt.status),
-        afterMs: 1,
-        about: [attempt.post],
-      };
+      if (!attempt) {
+        this.#deny(`payout ${name}`);
+        return notFound;
+      }
+      const about = attempt.post ? [attempt.post] : [];
+      return { status: 200, body: bodyOf(attempt, attempt.status), afterMs: 1, about };
     }
     return notFound;
   }
@@ -436,7 +627,9 @@ export class Service {
   /** Sends a callback until it is answered 200. */
   #notify(attempt: Attempt, status: Status, afterMs: number): void {
     const { scheduler, recorder } = this.#options;
-    const id = `${attempt.paymentId} ${attempt.operation} ${status}`;
+    const { paymentId, operation, operationId = "", externalId } = attempt;
+    const { account } = partsOf(externalId);
+    const id = [paymentId, operation, status, operationId].filter(Boolean).join(" ");
     const resource = attempt.operation === "payout" ? "payouts" : "payments";
     const body = Buffer.from(bodyOf(attempt, status));
     const record = recorder.callback(id);
@@ -453,6 +646,7 @@ export class Service {
         tries++;
         // Tries without a gateway that is up do not count: it does not give up then.
         if (target) unanswered++;
+        if (code === 200 && status !== "pending") attempt.toldMs ??= scheduler.nowMs;
         if (code === 200 || unanswered > 12) this.#underWay--;
         else scheduler.after(Math.min(300 * 2 ** tries, 5_000), send);
       };
@@ -464,8 +658,8 @@ export class Service {
       scheduler.after(
         this.#latencyMs(),
         async () => {
-          attempt.post.knownMs ??= scheduler.nowMs;
-          const code = await target.receive(resource, body, sign(body, password));
+          if (attempt.post) attempt.post.knownMs ??= scheduler.nowMs;
+          const code = await target.receive(account, resource, body, sign(body, password));
           if (process.isDead) return;
           scheduler.after(this.#latencyMs(), () => {
             recorder.line(target.process.name, "service", `${code}`);
@@ -478,19 +672,21 @@ export class Service {
     scheduler.after(afterMs, send);
   }
 
-  #admit(): boolean {
+  #admit(account: Account): boolean {
     const { nowMs } = this.#options.scheduler;
-    this.#admitted = this.#admitted.filter((atMs) => atMs > nowMs - 1_000);
-    if (this.#admitted.length >= this.#perSecond) return false;
-    this.#admitted.push(nowMs);
+    const admitted = (this.#admitted.get(account) ?? []).filter((atMs) => atMs > nowMs - 1_000);
+    this.#admitted.set(account, admitted);
+    if (admitted.length >= this.#perSecond) return false;
+    admitted.push(nowMs);
     return true;
   }
 
-  #limitHeaders(): Record<string, string> {
+  #limitHeaders(account: Account): Record<string, string> {
+    const admitted = this.#admitted.get(account)?.length ?? 0;
     return {
       "content-type": "application/json",
       "x-ratelimit-limit": `${this.#perSecond}`,
-      "x-ratelimit-remaining": `${Math.max(0, this.#perSecond - this.#admitted.length)}`,
+      "x-ratelimit-remaining": `${Math.max(0, this.#perSecond - admitted)}`,
       "x-ratelimit-reset": "1",
     };
   }
@@ -506,6 +702,39 @@ export class Service {
   #chance(share: number): boolean {
     return this.#options.scheduler.random.chance(share);
   }
+}
+
+/** The connections of one gateway process for one account. */
+type Pool = object;
+
+const takingBack: ReadonlySet<string> = new Set(["refund", "cancel"]);
+
+/** After these, the request has no answer that a gateway could understand. */
+const unclearTurns: ReadonlySet<Turn> = new Set<Turn>([
+  ...(["payThenReset", "payThenSilence", "payLate", "payOnceDenied", "payThenHtml"] as const),
+  ...(["payThenHalf", "payThenOwnError", "payThenForeign"] as const),
+]);
+
+function sumOf(attempts: readonly Attempt[]): number {
+  return attempts.reduce((sum, { amount }) => sum + amount, 0);
+}
+
+/** The account whose credentials a request has. */
+function accountIn(headers: Dispatcher.DispatchOptions["headers"]): Account {
+  const all = headers as readonly string[];
+  const credentials = all[all.indexOf("authorization") + 1] ?? "";
+  const account = merchants.find(({ login }) => {
+    const text = Buffer.from(`${login}:${password}`).toString("base64");
+    return credentials === `Basic ${text}`;
+  });
+  if (!account) throw new Error(`the credentials of no account: ${credentials}`);
+  return account.name;
+}
+
+/** The external_id that a look-up is about. */
+function aboutOf(path: string, body: unknown): string {
+  if (path.endsWith("/callback/resend")) return JSON.parse(String(body)).external_id;
+  return externalIdIn(path) ?? "";
 }
 
 const operationOf: Readonly<Record<string, Attempt["operation"]>> = {
@@ -540,10 +769,15 @@ const methodOf: Readonly<Record<string, string>> = {
 
 function refusalOf(
   operation: Attempt["operation"],
-  before: readonly Attempt[],
+  all: readonly Attempt[],
+  takesAnother: boolean,
 ): string | undefined {
+  const cancelled = all.flatMap((a) => (a.operation === "cancel" ? [a.paymentId] : []));
+  const before = all.filter(
+    ({ operation, paymentId }) => !takingBack.has(operation) && !cancelled.includes(paymentId),
+  );
   const paid = before.filter(({ status }) => status === "success");
-  if (operation === "payment" && paid.length > 0) {
+  if (operation === "payment" && paid.length > 0 && !takesAnother) {
     return errorBody("transaction_already_paid", paid[0]?.paymentId);
   }
   if (operation !== "confirm") return undefined;
@@ -574,7 +808,9 @@ const ownError: Answer = {
 };
 
 /** A payment or payout in the form of answers and callbacks. */
-function bodyOf({ paymentId, externalId, operation }: Attempt, status: Status): string {
+function bodyOf(attempt: Attempt, status: Status): string {
+  const { paymentId, operation, operationId, amount } = attempt;
+  const { externalId } = partsOf(attempt.externalId);
   if (operation === "payout") {
     return JSON.stringify({
       ...{ external_id: externalId, transaction_id: paymentId, status },
@@ -584,7 +820,7 @@ function bodyOf({ paymentId, externalId, operation }: Attempt, status: Status): 
   return JSON.stringify({
     ...{ external_id: externalId, operation, is_success: status === "success" },
     ...(status === "pending" && { action: { type: "redirect", value: "http://3ds" } }),
-    details: { payment_id: paymentId, status, amount: 10, currency: "UAH" },
+    details: { payment_id: paymentId, operation_id: operationId, status, amount, currency: "UAH" },
   });
 }
 

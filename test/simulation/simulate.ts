@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
 import type { RunningCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
+import { type Event, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
@@ -25,7 +25,7 @@ import {
   WatchPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import type { CallRecord, EndRecord, History, WatcherRecord } from "./history.ts";
-import { account } from "./merchant.ts";
+import { type Account, accounts, nameIn, partsOf } from "./merchant.ts";
 import { StoreNetwork } from "./network.ts";
 import { isPayout, type PayStep, type Plan, type Step, type WatchStep } from "./plan.ts";
 import { inCall, Recorder } from "./recorder.ts";
@@ -80,6 +80,8 @@ class World {
   #underWay = 0;
   /** Watchers that are not connected yet, or not again. */
   readonly #outside = new Set<string>();
+  /** All callers and watchers: at the end they leave, or Node.js would keep what they wait for. */
+  readonly #leaving = new Set<AbortController>();
   #isOver = false;
   #end: Pick<History, "log" | "ends" | "gateways"> | undefined;
 
@@ -106,14 +108,16 @@ class World {
     const { steps, replicas } = this.#plan;
     scheduler.after(0, () => {
       for (let n = 0; n < replicas; n++) {
-        const { connections } = this.#service;
+        const connectionsOf = (account: Account) => this.#service.connectionsOf(account);
         const aheadMs = this.#plan.aheadMs?.[n];
-        const replica = new Replica(`gateway-${n}`, this.#stores, connections, aheadMs);
+        const replica = new Replica(`gateway-${n}`, this.#stores, connectionsOf, aheadMs);
         this.#replicas.push(replica);
         replica.start();
       }
     });
     let lastMs = 0;
+    // The service fails in ways of its own.
+    if (this.#plan.answersTwice) this.#recorder.troubles.push({ fromMs: 0, toMs: Infinity });
     for (const step of steps) {
       if (step.do === "pay") this.#service.expect(step.id, { ...step, held: step.held ?? false });
       lastMs = Math.max(lastMs, step.atMs + ("forMs" in step ? step.forMs : 0));
@@ -122,6 +126,7 @@ class World {
     scheduler.after(startMs + lastMs + 50, () => void this.#finish(lastMs + quietMs));
     const end = () => {
       for (const replica of this.#replicas) replica.close();
+      for (const leaving of this.#leaving) leaving.abort();
     };
     await scheduler.run(() => this.#end !== undefined, lastMs + 2 * quietMs, end);
     if (!this.#end) throw new Error("the simulation did not come to its end");
@@ -137,7 +142,16 @@ class World {
         void this.#watch(step);
         return;
       case "look":
-        void this.#whileUnderWay(this.#look(step.externalId, this.#replica(step.replica)));
+        void this.#whileUnderWay(this.#look(nameOfStep(step), this.#replica(step.replica)));
+        return;
+      case "elsewhere":
+        this.#service.happen(step.account ?? accounts[0], step.externalId, step.what);
+        return;
+      case "burst":
+        this.#service.burst(step.account ?? accounts[0], step.callbacks, step.externalId);
+        return;
+      case "misread":
+        void this.#whileUnderWay(this.#misread(this.#replica(step.replica)));
         return;
       case "rush":
         for (let n = 0; n < step.calls; n++) {
@@ -145,7 +159,9 @@ class World {
         }
         return;
       case "pause":
+      case "suspend":
       case "kill":
+      case "powerOff":
         this.#stop(step.do, this.#replica(step.replica), step.forMs);
         return;
       case "store": {
@@ -153,20 +169,24 @@ class World {
         const { trouble: kind, share, forMs } = step;
         this.#recorder.line("store", replica ?? "all", `${kind} for ${forMs} ms (${share})`);
         this.#mayPart(forMs);
+        this.#trouble(forMs);
         this.#network.begin({ kind, replica, share, untilMs: this.#scheduler.nowMs + forMs });
         return;
       }
       case "replica":
         this.#recorder.line("store", "all", `nothing reaches its replica for ${step.forMs} ms`);
+        this.#trouble(step.forMs);
         this.#stores.holdReplica?.(step.forMs);
         return;
       case "failOver":
         this.#recorder.line("store", "all", `its replica takes over, ${step.aheadMs} ms ahead`);
         this.#mayPart(0);
+        this.#trouble(5_000);
         void this.#whileUnderWay(this.#stores.failOver?.(step.aheadMs) ?? Promise.resolve());
         return;
       case "service":
         this.#recorder.line("service", "all", `${step.trouble} for ${step.forMs} ms`);
+        this.#trouble(step.forMs);
         this.#service.trouble = step.trouble;
         this.#scheduler.after(step.forMs, () => {
           this.#service.trouble = undefined;
@@ -174,8 +194,14 @@ class World {
         return;
       case "limit":
         this.#recorder.line("service", "all", `${step.perSecond} requests a second`);
+        this.#trouble(12_000);
         this.#service.perSecond = step.perSecond;
     }
+  }
+
+  #trouble(forMs: number): void {
+    const { nowMs: fromMs } = this.#scheduler;
+    this.#recorder.troubles.push({ fromMs, toMs: fromMs + forMs });
   }
 
   /**
@@ -189,18 +215,20 @@ class World {
   }
 
   /** Pauses or kills a process, which runs again after `forMs`. */
-  #stop(how: "pause" | "kill", replica: Replica, forMs: number): void {
+  #stop(how: "pause" | "suspend" | "kill" | "powerOff", replica: Replica, forMs: number): void {
     const { process } = replica;
     if (process.isDead || process.isPaused) return;
     const fromMs = this.#scheduler.nowMs;
     const absence = { replica: replica.name, fromMs, toMs: fromMs + forMs };
     this.#recorder.absences.push(absence);
-    this.#recorder.line(replica.name, replica.name, `${how}d for ${forMs} ms`);
-    if (how === "pause") process.pause();
+    this.#recorder.line(replica.name, replica.name, `${how} for ${forMs} ms`);
+    const isBack = how === "pause" || how === "suspend";
+    if (isBack) process.pause();
     else replica.kill();
+    if (how === "powerOff") this.#stores.powerOff?.();
     this.#scheduler.after(forMs, () => {
       this.#recorder.line(replica.name, replica.name, "runs again");
-      if (how === "pause") process.resume();
+      if (isBack) process.resume(how === "suspend" ? forMs : 0);
       else replica.start();
     });
   }
@@ -212,9 +240,10 @@ class World {
   }
 
   async #pay(step: PayStep): Promise<void> {
-    const echoes = step.echoes.map(async ({ afterMs, replica }, n) => {
+    const { leavesAfterMs: _, ...patient } = step;
+    const echoes = step.echoes.map(async ({ afterMs, replica, stays }, n) => {
       await this.#scheduler.wait(afterMs);
-      await this.#payOnce(step, `${step.id}e${n}`, this.#replica(replica));
+      await this.#payOnce(stays ? patient : step, `${step.id}e${n}`, this.#replica(replica));
     });
     for (let tries = 0; tries <= step.retries; tries++) {
       const replica = this.#replica(step.replica + tries);
@@ -232,11 +261,13 @@ class World {
     id: string,
     replica = this.#replica(step.replica + 1),
   ): Promise<CallRecord> {
-    const { method, externalId, key, deadlineMs, leavesAfterMs } = step;
+    const { method, key, deadlineMs, leavesAfterMs, waits, account = accounts[0] } = step;
+    const externalId = nameOfStep(step);
     const scheduler = this.#scheduler;
     const beganMs = scheduler.nowMs;
     const record: CallRecord = {
-      ...{ id, request: step.id, key, method, externalId, replica: replica.name, beganMs },
+      ...{ id, request: step.id, account, key, method, externalId, replica: replica.name, beganMs },
+      ...(waits && { waits }),
       ...(deadlineMs !== undefined && { deadlineMs: beganMs + deadlineMs }),
     };
     this.#recorder.calls.push(record);
@@ -244,10 +275,11 @@ class World {
     const by = deadlineMs === undefined ? "" : ` within ${deadlineMs} ms`;
     this.#recorder.line("callers", replica.name, `${id}: ${method} ${externalId}${keyed}${by}`);
     const leaving = new AbortController();
+    this.#leaving.add(leaving);
     const timers: (() => void)[] = [];
     // The gateway reads the deadline by its own wall clock.
     const dueMs = record.deadlineMs && record.deadlineMs + replica.process.aheadMs;
-    const call = callOf(leaving.signal, id, key, dueMs);
+    const call = callOf(account, leaving.signal, id, key, dueMs);
     const answered = await this.#at(replica, async (core) => {
       if (deadlineMs !== undefined) {
         const passed = () => leaving.abort(new DOMException("the deadline passed", "TimeoutError"));
@@ -302,7 +334,9 @@ class World {
     const askedMs = this.#scheduler.nowMs;
     let found: Partial<EndRecord> | undefined;
     const record = await this.#at(replica, async (core) => {
-      found = await lookUp(core, externalId, callOf(new AbortController().signal, "look"));
+      const { account } = partsOf(externalId);
+      const call = callOf(account, new AbortController().signal, "look");
+      found = await inCall("look", () => lookUp(core, externalId, call));
       return { state: found.state as string };
     });
     const { state } = record.error?.startsWith("NOT_FOUND") ? { state: "NOT_FOUND" } : record;
@@ -315,18 +349,59 @@ class World {
   /** A cheap call that takes a token. */
   async #ask(replica: Replica): Promise<void> {
     await this.#at(replica, async (core) => {
-      const call = callOf(new AbortController().signal, "rush");
+      const call = callOf(accounts[0], new AbortController().signal, "rush");
       const about = { externalId: "nothing", operation: PaymentOperation.PAYMENT };
-      await core.resendCallback(create(ResendCallbackRequestSchema, about), call);
+      const request = create(ResendCallbackRequestSchema, about);
+      await inCall("rush", () => core.resendCallback(request, call));
       return {};
     });
   }
 
+  /** Watches with what is no cursor of this account. */
+  async #misread(replica: Replica): Promise<void> {
+    const [account, other] = accounts;
+    const events = await this.#stores.log(account);
+    const cursor = events.at(-1)?.cursor;
+    if (cursor === undefined) return;
+    const ways = [
+      { cursor: cursor.slice(1), of: account, expected: "INVALID_ARGUMENT" },
+      { cursor: `0${cursor}`, of: account, expected: "INVALID_ARGUMENT" },
+      { cursor: `${cursor}0`, of: account, expected: "INVALID_ARGUMENT" },
+      { cursor, of: other, expected: "OUT_OF_RANGE" },
+    ] as const;
+    for (const { cursor, of, expected } of ways) {
+      const { error, outcome } = await this.#at(replica, async (core) => {
+        const leaving = new AbortController();
+        // Only the beginning counts: nothing is read.
+        const call: Call = {
+          ...callOf(of, leaving.signal, "misread"),
+          onOpen: () => leaving.abort(),
+        };
+        for await (const _ of streamOf(core, undefined, { after: cursor }, call)) break;
+        return {};
+      });
+      const told = error?.split(" ")[0] ?? "opened";
+      // Whoever reaches no gateway or no store is not answered.
+      if (outcome !== "gone" && told !== "UNAVAILABLE")
+        this.#recorder.misread.push({ cursor, expected, told });
+    }
+  }
+
   /** Watches, and resumes behind its cursor each time that its connection is cut. */
-  async #watch({ id: name, externalId, replica: first, cutsAfterMs }: WatchStep): Promise<void> {
+  async #watch(step: WatchStep): Promise<void> {
+    const { id: name, replica: first, cutsAfterMs, pushes, untilFinal = false } = step;
+    const { account = accounts[0], fromStart = false } = step;
     const scheduler = this.#scheduler;
     let id = name;
-    let watcher: WatcherRecord = { id, externalId };
+    const externalId =
+      step.externalId === undefined
+        ? undefined
+        : nameOfStep({ ...step, externalId: step.externalId });
+    const begin = (): WatcherRecord => ({
+      ...{ id, account, externalId, untilFinal, connected: [] },
+      ...(fromStart && externalId !== undefined && { from: "" }),
+    });
+    let watcher = begin();
     this.#recorder.watchers.set(id, watcher);
     let cursor: string | undefined;
     let failures = 0;
@@ -334,6 +409,7 @@ class World {
     for (let connection = 0; !this.#isOver; connection++) {
       const replica = this.#replica(first + connection);
       const leaving = new AbortController();
+      this.#leaving.add(leaving);
       const cutMs = cutsAfterMs[connection];
       const isDone = Promise.withResolvers<void>();
       const { process } = replica;
@@ -345,6 +421,8 @@ class World {
       let hasBegun = false;
       let from: string | undefined;
       let place = 0;
+      let isEnded = false;
+      const period: { fromMs: number; toMs: number } = { fromMs: Infinity, toMs: Infinity };
       const resumed = cursor === undefined ? undefined : { watcher: id, cursor, refused: false };
       if (resumed) this.#recorder.resumed.push(resumed);
       /** Delivers to the watcher over one connection, so in order. */
@@ -356,9 +434,18 @@ class World {
         try {
           const core = await replica.core;
           const call: Call = {
-            ...callOf(leaving.signal, id),
+            ...callOf(account, leaving.signal, id),
+            ...(pushes && {
+              push: (event: Event) => {
+                if (!this.#scheduler.random.chance(pushes)) return false;
+                show(event, false);
+                return true;
+              },
+            }),
             onOpen: (place) => {
               hasBegun = true;
+              period.fromMs = scheduler.nowMs;
+              watcher.connected?.push(period);
               this.#outside.delete(name);
               from = place;
               tell(() => {
@@ -368,11 +455,11 @@ class World {
               });
             },
           };
-          let isFirst = resumed === undefined;
-          for await (const event of streamOf(core, externalId, resumed?.cursor, call)) {
-            const isState = isFirst && from === undefined && externalId !== undefined;
+          const isFresh = resumed === undefined && !(fromStart && externalId !== undefined);
+          let isFirst = isFresh;
+          const show = (event: Event, isState: boolean) => {
             isFirst = false;
-            const shown = eventOf(event, epochMs);
+            const shown = eventOf(event, epochMs, account);
             tell(() => {
               cursor = shown.cursor;
               watcher.from ??= shown.cursor;
@@ -380,17 +467,26 @@ class World {
               this.#recorder.shown.push({ ...shown, watcher: id, atMs, isFirst: isState });
               this.#recorder.line(replica.name, id, `${shown.externalId} ${shown.state}`);
             });
+          };
+          const where = { after: resumed?.cursor, fromStart, untilFinal };
+          for await (const event of streamOf(core, externalId, where, call)) {
+            show(event, isFirst && from === undefined && externalId !== undefined);
           }
-          tell(() => isDone.resolve());
+          const endedMs = scheduler.nowMs;
+          tell(() => {
+            isEnded = untilFinal && !leaving.signal.aborted;
+            if (isEnded) watcher.endedMs = endedMs;
+            isDone.resolve();
+          });
         } catch (error) {
-          const refused = error instanceof GatewayError && error.code === "OUT_OF_RANGE";
+          const refused = error instanceof GatewayError && refusals.has(error.code);
           tell(() => {
             if (refused && resumed) {
               resumed.refused = true;
               // It begins anew as another watcher: the events that it missed are lost.
               this.#recorder.watchers.delete(id);
               id = `${id}'`;
-              watcher = { id, externalId };
+              watcher = begin();
               this.#recorder.watchers.set(id, watcher);
               cursor = undefined;
             }
@@ -400,9 +496,14 @@ class World {
       });
       await isDone.promise;
       connected = false;
-      this.#outside.add(name);
+      period.toMs = scheduler.nowMs;
       stopCut?.();
       stopDeath();
+      if (isEnded) {
+        this.#outside.delete(name);
+        return;
+      }
+      this.#outside.add(name);
       process.run(() => leaving.abort());
       // A watcher that cannot connect waits longer each time.
       failures = hasBegun ? 0 : failures + 1;
@@ -429,7 +530,7 @@ class World {
     for (const step of steps) {
       if (step.do === "pay" && this.#isAnswerKept(step)) await this.#payOnce(step, `${step.id}!`);
     }
-    const asked = steps.flatMap((step) => (step.do === "pay" ? [step.externalId] : []));
+    const asked = steps.flatMap((step) => (step.do === "pay" ? [nameOfStep(step)] : []));
     const ends: EndRecord[] = [];
     for (const externalId of new Set(asked)) {
       let found: Partial<EndRecord> | undefined;
@@ -445,7 +546,10 @@ class World {
     }
     await scheduler.wait(20);
     this.#isOver = true;
-    const log = (await this.#stores.log()).map((event) => eventOf(event, epochMs));
+    const logs = accounts.map(async (account) =>
+      (await this.#stores.log(account)).map((event) => eventOf(event, epochMs, account)),
+    );
+    const log = (await Promise.all(logs)).flat();
     const gateways = this.#replicas.map(({ name, isUp }) => ({ name, back: isUp }));
     this.#end = { log, ends, gateways };
   }
@@ -453,8 +557,10 @@ class World {
   /**
    * Whether the key was answered and no gateway is killed: that one may not have stored the answer.
    */
-  #isAnswerKept({ id, key }: PayStep): boolean {
-    if (key === undefined || this.#plan.steps.some((step) => step.do === "kill")) return false;
+  #isAnswerKept({ id, key, waits }: PayStep): boolean {
+    const isKill = ({ do: what }: Step) => what === "kill" || what === "powerOff";
+    // The answer of a call that waits may be that of another call.
+    if (key === undefined || waits || this.#plan.steps.some(isKill)) return false;
     return this.#recorder.calls.some((call) => call.request === id && call.paymentId !== undefined);
   }
 
@@ -470,17 +576,31 @@ class World {
 /** When the first step may begin, in milliseconds: the gateways are up by then. */
 const startMs = 20;
 
-const caller = {
-  ...{ name: "shop", account },
+/** A service of the merchant; it has several, and they may use the same key. */
+const callerOf = (account: Account, name: string) => ({
+  ...{ name, account },
   scopes: new Set([
     ...(["payments:write", "payments:read", "payouts:write", "payouts:read"] as const),
     ...(["events:read", "callbacks:resend"] as const),
   ]),
-};
+});
 
-function callOf(signal: AbortSignal, id: string, key?: string, deadlineMs?: number): Call {
+/** The gateway refuses a cursor. */
+const refusals: ReadonlySet<string> = new Set(["OUT_OF_RANGE", "INVALID_ARGUMENT"]);
+
+function nameOfStep(step: { readonly account?: Account; readonly externalId: string }): string {
+  return nameIn(step.account ?? accounts[0], step.externalId);
+}
+
+function callOf(
+  account: Account,
+  signal: AbortSignal,
+  id: string,
+  key?: string,
+  deadlineMs?: number,
+): Call {
   return {
-    ...{ caller, signal, requestId: id },
+    ...{ caller: callerOf(account, id.includes("e") ? "till" : "shop"), signal, requestId: id },
     ...(key !== undefined && { idempotencyKey: key }),
     ...(deadlineMs !== undefined && { deadlineMs: deadlineMs + Date.now() - performance.now() }),
   };
@@ -488,9 +608,10 @@ function callOf(signal: AbortSignal, id: string, key?: string, deadlineMs?: numb
 
 async function callMoney(
   core: RunningCore,
-  { method, externalId, id, held }: PayStep,
+  { method, externalId, id, held, waits }: PayStep,
   call: Call,
 ): Promise<Partial<CallRecord>> {
+  const waitUntil = waits === undefined ? WaitUntil.UNSPECIFIED : WaitUntil[waits];
   if (method === "RequestPayout") {
     const order = { currency: "UAH", description: id, externalId, originalAmount: "10.00" };
     const recipient = {
@@ -500,56 +621,60 @@ async function callMoney(
     const request = create(RequestPayoutRequestSchema, {
       ...{ order, payer: { entityId: "entity" }, payoutType: "card" },
       recipient: { card: recipient },
+      waitUntil,
     });
     const payout = await core.requestPayout(request, call);
     const { state } = await core.payoutStateAfter(payout, externalId, call);
-    return answerOf(payout.status ?? "", payout.transactionId, nameOf(PayoutStateSchema, state));
+    const told = nameOf(PayoutStateSchema, state);
+    const outcome = waits && told !== "UNKNOWN" ? statusOfState(told) : (payout.status ?? "");
+    return answerOf(outcome, payout.transactionId, told);
   }
-  const payment = await payments[method](core, externalId, id, held ?? false, call);
+  const request = { externalId, payload: id, waitUntil };
+  const payment = await payments[method](core, request, held ?? false, call);
   const { state } = await core.paymentStateAfter(payment, externalId, call);
   const status = nameOf(PaymentStatusSchema, payment.details?.status).toLowerCase();
-  return answerOf(status, payment.details?.paymentId, nameOf(PaymentStateSchema, state));
+  const told = nameOf(PaymentStateSchema, state);
+  // While another call is open, only the attempt in the answer says anything.
+  const outcome = waits && told !== "UNKNOWN" ? statusOfState(told) : status;
+  return answerOf(outcome, payment.details?.paymentId, told);
+}
+
+/** Who waits asks for the payment as a whole, which another attempt may have paid. */
+function statusOfState(state: string): string {
+  // What was cancelled had been paid.
+  if (state === "FAILED") return "failure";
+  return ["UNSPECIFIED", "PENDING", "UNKNOWN"].includes(state) ? "pending" : "success";
+}
+
+/** What the requests for all methods have in common. */
+interface About {
+  readonly externalId: string;
+  readonly payload: string;
+  readonly waitUntil: WaitUntil;
 }
 
 const card = { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2035 };
 
 const payments = {
-  CreatePayment: (
-    core: RunningCore,
-    externalId: string,
-    payload: string,
-    held: boolean,
-    call: Call,
-  ) =>
+  CreatePayment: (core: RunningCore, about: About, held: boolean, call: Call) =>
     core.createPayment(
       create(CreatePaymentRequestSchema, {
-        ...{ amount: "10.00", currency: "UAH", mode: PaymentMode.DIRECT, externalId, payload },
+        ...{ amount: "10.00", currency: "UAH", mode: PaymentMode.DIRECT, ...about },
         ...(held && { confirm: false }),
         customer: { email: "customer@shop.example" },
         paymentMethod: { method: { case: "cc", value: card } },
       }),
       call,
     ),
-  CreateRecurrentPayment: (
-    core: RunningCore,
-    externalId: string,
-    payload: string,
-    _: boolean,
-    call: Call,
-  ) =>
+  CreateRecurrentPayment: (core: RunningCore, about: About, _: boolean, call: Call) =>
     core.createRecurrentPayment(
       create(CreateRecurrentPaymentRequestSchema, {
-        ...{ recurrentId: "r", externalId, amount: "10.00", payload },
+        ...{ recurrentId: "r", amount: "10.00", ...about },
       }),
       call,
     ),
-  ConfirmPayment: (
-    core: RunningCore,
-    externalId: string,
-    payload: string,
-    _: boolean,
-    call: Call,
-  ) => core.confirmPayment(create(ConfirmPaymentRequestSchema, { externalId, payload }), call),
+  ConfirmPayment: (core: RunningCore, about: About, _: boolean, call: Call) =>
+    core.confirmPayment(create(ConfirmPaymentRequestSchema, about), call),
 } as const;
 
 function answerOf(status: string, paymentId = "", state = ""): Partial<CallRecord> {
@@ -571,32 +696,36 @@ function outcomeOf(error: unknown): Partial<CallRecord> {
   };
 }
 
-async function lookUp(
-  core: RunningCore,
-  externalId: string,
-  call: Call,
-): Promise<Partial<EndRecord>> {
+async function lookUp(core: RunningCore, name: string, call: Call): Promise<Partial<EndRecord>> {
+  const { externalId } = partsOf(name);
   if (isPayout(externalId)) {
     const found = await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
     const { outcomeUnknown: unknown, needsOperator } = found;
-    return { externalId, state: nameOf(PayoutStateSchema, found.state), unknown, needsOperator };
+    return { state: nameOf(PayoutStateSchema, found.state), unknown, needsOperator };
   }
   const found = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
   const { outcomeUnknown: unknown, needsOperator } = found;
-  return { externalId, state: nameOf(PaymentStateSchema, found.state), unknown, needsOperator };
+  return { state: nameOf(PaymentStateSchema, found.state), unknown, needsOperator };
 }
 
 function streamOf(
   core: RunningCore,
-  externalId: string | undefined,
-  afterCursor: string | undefined,
+  name: string | undefined,
+  from: {
+    readonly after?: string | undefined;
+    readonly fromStart?: boolean;
+    readonly untilFinal?: boolean;
+  },
   call: Call,
 ): AsyncIterable<Event> {
-  const after = afterCursor === undefined ? {} : { afterCursor };
-  if (externalId === undefined) {
-    return core.streamEvents(create(StreamEventsRequestSchema, after), call);
+  const { after, fromStart = false, untilFinal = false } = from;
+  const cursor = after === undefined ? {} : { afterCursor: after };
+  if (name === undefined) {
+    return core.streamEvents(create(StreamEventsRequestSchema, cursor), call);
   }
-  const about = { ...after, externalId };
+  const { externalId } = partsOf(name);
+  const begin = after === undefined && fromStart ? { fromStart } : cursor;
+  const about = { ...begin, externalId, untilFinal };
   return isPayout(externalId)
     ? core.watchPayout(create(WatchPayoutRequestSchema, about), call)
     : core.watchPayment(create(WatchPaymentRequestSchema, about), call);

@@ -15,7 +15,7 @@ import { runPlan, runSeed, shrink } from "./run.ts";
 import { tableOf } from "./table.ts";
 
 /** `npm run simulate` makes more of them. */
-const histories = 2_000;
+const histories = 1_500;
 
 test(`no promise is broken in ${histories} histories`, async () => {
   const { figures, broken } = await runMany({ first: 1, histories, store: "memory" });
@@ -26,7 +26,7 @@ test(`no promise is broken in ${histories} histories`, async () => {
   const { calls, charged, absences } = figures;
   assert.equal(figures.histories, histories);
   assert.ok(calls > histories && charged > histories / 4 && absences > histories / 10);
-  const idle = Object.entries(figures.tried).filter(([, times]) => times < histories / 10);
+  const idle = Object.entries(figures.tried).filter(([, times]) => times < histories / 50);
   assert.deepEqual(idle, [], "each check had much to judge");
 });
 
@@ -154,7 +154,15 @@ const whole: History = {
   ends: [
     { externalId: "order", state: "PAID", unknown: false, needsOperator: false, expected: "PAID" },
   ],
-  ...{ absences: [], limits: [{ fromMs: 0, perSecond: 5 }], apart: [], lines: [] },
+  ...{
+    absences: [],
+    troubles: [],
+    misread: [],
+    elsewhere: [],
+    limits: [{ fromMs: 0, perSecond: 5 }],
+    apart: [],
+    lines: [],
+  },
   gateways: [{ name: "gateway-0", back: true }],
 };
 

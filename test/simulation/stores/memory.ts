@@ -15,7 +15,7 @@ import { startedIntent } from "../../../src/intents/redis/writes.ts";
 import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../../../src/intents/store.ts";
 import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
-import { account } from "../merchant.ts";
+import { type Account, accounts } from "../merchant.ts";
 import type { StoreNetwork } from "../network.ts";
 import { asNobody, currentProcess, type Process, type Scheduler } from "../scheduler.ts";
 import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
@@ -27,35 +27,51 @@ import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 export function createMemoryStores(options: StoreOptions): Stores {
   const now = () => options.scheduler.epochMs;
   const { firstLookMs, giveUpMs, network, scheduler } = options;
-  const log = new MemoryAccount({ retentionMs: 7 * 86_400_000, maxEvents: 100_000, now });
-  const intents = new IntentServer(new MemoryIntents({ firstLookMs, giveUpMs, now }));
-  const bucket = asNobody(() =>
-    createLocalBucket({
-      ...{ initialLimit: options.perSecond, reserve: 0.2, maxWaitMs: options.maxWaitMs },
-    }),
+  const logs = new Map<string, MemoryAccount>(
+    accounts.map((account) => [
+      account,
+      new MemoryAccount({ retentionMs: 7 * 86_400_000, maxEvents: 100_000, now }),
+    ]),
   );
+  const intents = new IntentServer(new MemoryIntents({ firstLookMs, giveUpMs, now }));
+  const bucketOf = localBuckets(options);
   return {
     async open(process): Promise<ReplicaStores> {
-      const logOfReplica = remoteLog(log, network, scheduler, process);
+      const logOfReplica = remoteLog(logs, network, scheduler, process);
       return {
         log: logOfReplica,
         intents: new RemoteIntents(intents, network, publishLateEndings(logOfReplica)),
-        bucket: remoteBucket(bucket),
+        bucketOf,
       };
     },
     async isQuiet() {
-      const { intents: open } = await intents.memory.unsettled(account, 1_000);
-      return open.every(({ needsOperator }) => needsOperator) && intents.running === 0;
+      const open = await Promise.all(accounts.map((each) => intents.memory.unsettled(each, 1_000)));
+      const all = open.flatMap((each) => each.intents);
+      return all.every(({ needsOperator }) => needsOperator) && intents.running === 0;
     },
-    async log(): Promise<Event[]> {
-      return [...(await log.page({ kinds: [] }, undefined, 100_000)).events];
+    async log(account): Promise<Event[]> {
+      return [
+        ...((await logs.get(account)?.page({ kinds: [] }, undefined, 100_000))?.events ?? []),
+      ];
     },
     async close() {},
   };
 }
 
+/** Each account's budget, which outlives the gateways that share it. */
+export function localBuckets({ perSecond, maxWaitMs }: StoreOptions): ReplicaStores["bucketOf"] {
+  const buckets = new Map<Account, TokenBucket>();
+  return (account) => {
+    const bucket =
+      buckets.get(account) ??
+      asNobody(() => createLocalBucket({ initialLimit: perSecond, reserve: 0.2, maxWaitMs }));
+    buckets.set(account, bucket);
+    return remoteBucket(bucket);
+  };
+}
+
 /** One budget for all replicas, whose timers belong to no process. */
-export function remoteBucket(bucket: TokenBucket): TokenBucket {
+function remoteBucket(bucket: TokenBucket): TokenBucket {
   return {
     take: (options) => {
       const process = currentProcess() as Process;
@@ -93,7 +109,7 @@ class IntentServer {
     return this.#running.size;
   }
 
-  async begin(given: NewIntent): Promise<Begun> {
+  async begin(account: string, given: NewIntent): Promise<Begun> {
     if (this.#ended.has(given.id)) throw new GatewayError("UNAVAILABLE", "the call is over");
     const known = this.memory.intentOf(account, given.id);
     if (known) return { kind: "started", intent: known.intent };
@@ -102,7 +118,7 @@ class IntentServer {
     return begun;
   }
 
-  async end(intent: Intent, ending: Ending, isPublished: boolean): Promise<Found> {
+  async end(account: string, intent: Intent, ending: Ending, isPublished: boolean): Promise<Found> {
     this.#running.delete(intent.id);
     const was = this.memory.intentOf(account, intent.id)?.intent.state;
     const isOwn = ending.state !== "unknown" && ending.key !== "keep";
@@ -126,26 +142,27 @@ class RemoteIntents implements IntentStore {
     this.#onLateEnding = onLateEnding;
   }
 
-  async begin(_: string, given: NewIntent): Promise<Begun> {
+  async begin(account: string, given: NewIntent): Promise<Begun> {
     try {
-      return await this.#ask(`begin ${given.externalId}`, () => this.#server.begin(given));
+      return await this.#ask(`begin ${given.externalId}`, () => this.#server.begin(account, given));
     } catch (error) {
       // The server may have recorded the intent all the same, or may do so yet.
       const intent = startedIntent(given, 0, []);
-      this.#outbox.add(this.#endingWrite(intent, { state: "closed", key: "free" }), error);
+      const free: Ending = { state: "closed", key: "free" };
+      this.#outbox.add(this.#endingWrite(account, intent, free), error);
       throw error;
     }
   }
 
-  async end(_: string, intent: Intent, ending: Ending): Promise<void> {
-    await this.#outbox.write(this.#endingWrite(intent, ending));
+  async end(account: string, intent: Intent, ending: Ending): Promise<void> {
+    await this.#outbox.write(this.#endingWrite(account, intent, ending));
   }
 
-  #endingWrite(intent: Intent, ending: Ending): () => Promise<void> {
+  #endingWrite(account: string, intent: Intent, ending: Ending): () => Promise<void> {
     return endingWrite(
       (isPublished) =>
         this.#ask(`end ${intent.externalId} ${ending.state}`, () =>
-          this.#server.end(intent, ending, isPublished),
+          this.#server.end(account, intent, ending, isPublished),
         ),
       () => this.#onLateEnding(account, intent, ending),
     );
@@ -191,19 +208,26 @@ class RemoteIntents implements IntentStore {
  * connection that may break.
  */
 function remoteLog(
-  log: MemoryAccount,
+  logs: ReadonlyMap<string, MemoryAccount>,
   network: StoreNetwork,
   scheduler: Scheduler,
   process: Process,
 ): EventLog {
   const ask = <T>(what: string, work: () => T | Promise<T>) => network.ask(what, work);
-  const stored: StoredLog = {
+  const logOf = (account: string) => {
+    const log = logs.get(account);
+    if (!log) throw new Error(`no log of ${account}`);
+    return log;
+  };
+  const storedOf = (log: MemoryAccount): StoredLog => ({
     follow: (topic, follower) =>
       ask("follow", async () => {
         // Events arrive in the order in which they were stored, whatever the latency of each.
         let lastMs = 0;
         const detach = await log.follow(topic, {
-          event(event) {
+          event(published) {
+            // As it is now: what is done to it later does not reach readers.
+            const event = { ...published };
             lastMs = Math.max(lastMs, scheduler.nowMs + network.latencyMs());
             scheduler.after(lastMs - scheduler.nowMs, () => follower.event(event), process);
           },
@@ -223,18 +247,20 @@ function remoteLog(
       }),
     bounds: () => ask("bounds", () => log.bounds()),
     page: (topic, after, limit): Promise<Page> => ask("page", () => log.page(topic, after, limit)),
-  };
+  });
   return {
     durable: true,
-    append: (_, entry) =>
-      ask(`append ${entry.externalId} ${entry.status}`, () => log.append(entry)),
-    noteHold: (_, externalId, call, isHolding) =>
-      ask(`note hold ${externalId}`, () => log.noteHold(externalId, call, isHolding)),
-    snapshot: (_, kind, externalId) => ask("snapshot", () => log.snapshot(kind, externalId)),
-    read: (_, topic, after, options) => readOn(stored, topic, after, options),
-    history: (_, kind, externalId, limit, before) =>
-      ask("history", () => log.history(kind, externalId, limit, before)),
-    cursorBefore: (_, count) => ask("place", () => log.cursorBefore(count)),
+    append: (account, entry) =>
+      ask(`append ${entry.externalId} ${entry.status}`, () => logOf(account).append(entry)),
+    noteHold: (account, externalId, call, isHolding) =>
+      ask(`note hold ${externalId}`, () => logOf(account).noteHold(externalId, call, isHolding)),
+    snapshot: (account, kind, externalId) =>
+      ask("snapshot", () => logOf(account).snapshot(kind, externalId)),
+    read: (account, topic, after, options) =>
+      readOn(storedOf(logOf(account)), topic, after, options),
+    history: (account, kind, externalId, limit, before) =>
+      ask("history", () => logOf(account).history(kind, externalId, limit, before)),
+    cursorBefore: (account, count) => ask("place", () => logOf(account).cursorBefore(count)),
     async addDeadLetter() {},
     async *deadLetters() {},
     async deadLetter() {
@@ -246,10 +272,11 @@ function remoteLog(
     async removeDeadLetter() {
       return false;
     },
-    unfinished: (_, forMs, limit) => ask("unfinished", () => log.unfinished(forMs, limit)),
+    unfinished: (account, forMs, limit) =>
+      ask("unfinished", () => logOf(account).unfinished(forMs, limit)),
     // Like the production stores, send no request for an empty list.
-    async dismiss(_, unfinished) {
-      if (unfinished.length > 0) await ask("dismiss", () => log.dismiss(unfinished));
+    async dismiss(account, unfinished) {
+      if (unfinished.length > 0) await ask("dismiss", () => logOf(account).dismiss(unfinished));
     },
     async close() {},
   };

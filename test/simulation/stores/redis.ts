@@ -7,19 +7,14 @@ import { createRedisBucket } from "../../../src/ratelimit/redis/bucket.ts";
 import type { RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
-import { account, keyrings } from "../merchant.ts";
+import { type Account, accounts, keyringOf } from "../merchant.ts";
 import type { Answer, Command } from "./real-redis.ts";
 import { connectorTo, prefix } from "./redis-client.ts";
 import { SimulatedServer } from "./redis-server.ts";
 import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 
 const retentionMs = 7 * 86_400_000;
-const keys = accountKeys(prefix, account);
-const keyringOf = () => {
-  const keyring = keyrings.get(account);
-  if (!keyring) throw new Error("no keyring");
-  return keyring;
-};
+const keysOf = (account: Account) => accountKeys(prefix, account);
 
 /**
  * The production stores on a real redis-server, reached over the simulated network. Scripts get the
@@ -43,20 +38,22 @@ export function createRedisStores(options: StoreOptions): Stores {
           writer: createWriter({ redis, minReplicas }),
           onLateEnding: publishLateEndings(log),
         }),
-        bucket: createRedisBucket({
-          ...{ client, keys, replicaId: `${process.name}.${opened++}` },
-          ...{ initialLimit: perSecond, reserve: 0.2, maxWaitMs },
-        }),
+        bucketOf: (account) =>
+          createRedisBucket({
+            ...{ client, keys: keysOf(account), replicaId: `${process.name}.${opened++}` },
+            ...{ initialLimit: perSecond, reserve: 0.2, maxWaitMs },
+          }),
       };
     },
     async isQuiet() {
-      return (await direct.zcard(keys.intentsDue)) === 0;
+      const due = await Promise.all(accounts.map((each) => direct.zcard(keysOf(each).intentsDue)));
+      return due.every((count) => count === 0);
     },
-    async log(): Promise<Event[]> {
+    async log(account): Promise<Event[]> {
       const store = new RedisStore({
-        ...{ client: direct, keys, retentionMs, awaitsReplicas: false },
+        ...{ client: direct, keys: keysOf(account), retentionMs, awaitsReplicas: false },
         writer: createWriter({ redis: { client: direct } as never, minReplicas: 0 }),
-        ...{ confirmPrimary: async () => {}, seal: keyringOf().events, onLocked() {} },
+        ...{ confirmPrimary: async () => {}, seal: keyringOf(account).events, onLocked() {} },
       });
       return [...(await store.read(undefined, 10_000)).events];
     },

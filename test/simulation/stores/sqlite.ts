@@ -8,21 +8,15 @@ import { open as openIntents } from "../../../src/intents/sqlite/operations.ts";
 import type { Rows } from "../../../src/intents/sqlite/rows.ts";
 import { createSqliteIntents } from "../../../src/intents/sqlite/store.ts";
 import type { IntentStore } from "../../../src/intents/store.ts";
-import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
 import type { RoomOperations } from "../../../src/sqlite/room.ts";
 import { migrate } from "../../../src/sqlite/schema.ts";
 import type { StoreThread } from "../../../src/sqlite/store-thread.ts";
-import { account, keyrings } from "../merchant.ts";
+import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
-import { remoteBucket } from "./memory.ts";
+import { localBuckets } from "./memory.ts";
 import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 
 const retentionMs = 7 * 86_400_000;
-const keyringOf = () => {
-  const keyring = keyrings.get(account);
-  if (!keyring) throw new Error("no keyring");
-  return keyring;
-};
 
 /**
  * The embedded store of one process, which may die and open it again. Its operations run on a real
@@ -33,11 +27,8 @@ export function createSqliteStores(options: StoreOptions): Stores {
   const disk = idle.pop() ?? new Disk();
   const running = new Set<string>();
   const queued = new Set<symbol>();
-  const bucket = asNobody(() =>
-    createLocalBucket({
-      ...{ initialLimit: options.perSecond, reserve: 0.2, maxWaitMs: options.maxWaitMs },
-    }),
-  );
+  // A real restart takes longer than the budget's second, a simulated one may not: the budget stays.
+  const bucketOf = localBuckets(options);
   let latest: IntentStore | undefined;
   return {
     async open(process): Promise<ReplicaStores> {
@@ -50,20 +41,20 @@ export function createSqliteStores(options: StoreOptions): Stores {
       return {
         log,
         intents: observed(intents, running),
-        // A real restart takes longer than the budget's second, a simulated one may not: keep the
-        // budget.
-        bucket: remoteBucket(bucket),
+        bucketOf,
       };
     },
     async isQuiet() {
       if (running.size > 0 || queued.size > 0) return false;
-      const { intents: open } = (await latest?.unsettled(account, 1_000)) ?? { intents: [] };
-      if (open.some(({ needsOperator }) => !needsOperator)) return false;
+      for (const account of accounts) {
+        const { intents: open } = (await latest?.unsettled(account, 1_000)) ?? { intents: [] };
+        if (open.some(({ needsOperator }) => !needsOperator)) return false;
+      }
       // Calls that ran when a process died are recorded on the disk alone.
       const { intents: stored } = disk.obey("intents", "load", ["intents", 0, 1_000]) as Rows;
       return stored.every(({ kept }) => kept?.intent.needsOperator ?? true);
     },
-    async log(): Promise<Event[]> {
+    async log(account): Promise<Event[]> {
       const thread: StoreThread = {
         async run<T, M>(
           room: string,

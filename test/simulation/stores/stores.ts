@@ -2,6 +2,7 @@ import type { EventLog } from "../../../src/events/log.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { IntentStore } from "../../../src/intents/store.ts";
 import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
+import type { Account } from "../merchant.ts";
 import type { StoreNetwork } from "../network.ts";
 import type { Replication } from "../plan.ts";
 import type { Recorder } from "../recorder.ts";
@@ -22,7 +23,7 @@ export interface StoreOptions {
 export interface ReplicaStores {
   readonly log: EventLog;
   readonly intents: IntentStore;
-  readonly bucket: TokenBucket;
+  readonly bucketOf: (account: Account) => TokenBucket;
 }
 
 /** The stores of one simulation. */
@@ -31,13 +32,15 @@ export interface Stores {
   open(process: Process): Promise<ReplicaStores>;
   /** Whether no call is open, except those that are flagged for an operator. */
   isQuiet(): Promise<boolean>;
-  /** The whole log. */
-  log(): Promise<readonly Event[]>;
+  /** The whole log of an account. */
+  log(account: Account): Promise<readonly Event[]>;
   /** The budget is shared over the network, so a gateway may be cut off from it. */
   readonly sharesBudget?: boolean;
   /** Nothing reaches the server's replica for this long. */
   holdReplica?(forMs: number): void;
   /** The server's replica replaces it, without the latest writes; its clock is `aheadMs` ahead. */
   failOver?(aheadMs: number): Promise<void>;
+  /** A process loses its power: what its own disk has not flushed is lost. */
+  powerOff?(): void;
   close(): Promise<void>;
 }
