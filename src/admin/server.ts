@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { limitHttp1 } from "../net/http1.ts";
+import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
@@ -25,7 +26,11 @@ export interface AdminOptions {
   /** Serves only health and metrics, to anyone. Default: everything. */
   readonly healthOnly?: boolean;
   /** Limits of open connections, and the observer of cut ones. Default: no limit. */
-  readonly limits?: { readonly counts: ConnectionCounts; readonly observer: LimitObserver };
+  readonly limits?: {
+    readonly counts: ConnectionCounts;
+    readonly budget: MemoryBudget;
+    readonly observer: LimitObserver;
+  };
 }
 
 /** The response to a scrape. */
@@ -66,8 +71,8 @@ export function createAdminServer(options: AdminOptions): Server {
       .catch((error: unknown) => failed(options, error))
       .then((found) => found && send(response, request, found));
   });
-  const { counts, observer = noopObserver } = options.limits ?? {};
-  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, observer);
+  const { counts, budget = createMemoryBudget(), observer = noopObserver } = options.limits ?? {};
+  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, budget, observer);
   return server;
 }
 

@@ -11,6 +11,7 @@ import type { Core } from "../core/core.ts";
 import { createMaskedSchema } from "../graphql/schema/schema.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import type { Admission } from "../net/admission.ts";
+import type { Intake } from "../net/intake.ts";
 import { isLoopback } from "../net/loopback.ts";
 import type { TlsFiles } from "../net/tls-files.ts";
 import { expositionOf } from "../telemetry/exposition.ts";
@@ -25,6 +26,7 @@ export interface AdminListenerOptions
   readonly identify: Identify;
   readonly stores: Stores;
   readonly admission: Admission;
+  readonly intake: Intake;
   readonly tlsFiles: TlsFiles | undefined;
   readonly telemetry: Telemetry;
   /** In sandbox mode: the emulator's URL, its account, and the URL that gets its callbacks. */
@@ -45,7 +47,7 @@ export function createAdminListener(
   log: Logger,
   options: AdminListenerOptions,
 ): AdminListener {
-  const { accounts, activityWindows, core, stores, telemetry, tlsFiles, sandbox } = options;
+  const { accounts, activityWindows, core, intake, stores, telemetry, tlsFiles, sandbox } = options;
   const { notReady, log: eventLog } = options;
   const { maxConnections, maxConnectionsPerAddress } = config;
   const isOpen = config.auth.modes.has("none");
@@ -62,7 +64,7 @@ export function createAdminListener(
     intents: stores.intents,
     authenticated: !isOpen,
     graphql: createGraphqlServer({
-      ...{ core, identify: operators.identify, log },
+      ...{ core, identify: operators.identify, log, intake },
       schema: createMaskedSchema(),
       production: true,
     }),
@@ -89,6 +91,7 @@ export function createAdminListener(
     deadLetters,
     limits: {
       counts: { maxConnections, maxConnectionsPerAddress },
+      budget: intake.budget,
       observer: telemetry.limits.observerOf("admin"),
     },
     async refresh() {

@@ -13,6 +13,8 @@ import { createObserveAppend, observedLog } from "../events/observed-log.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import { observedCalls } from "../ledger/observed-calls.ts";
 import { createAdmission } from "../net/admission.ts";
+import { createIntake } from "../net/intake.ts";
+import { createMemoryBudget } from "../net/memory-budget.ts";
 import { openTlsFiles } from "../net/tls-files.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import { createRpcServer } from "../rpc/server.ts";
@@ -144,12 +146,15 @@ async function joinRooms(
 
   // The edges.
   const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
+  const budget = createMemoryBudget({ maxBytes: config.maxBufferedBytes });
+  const intake = createIntake({ budget, admission });
   const { maxConnections, maxConnectionsPerAddress } = config;
   const counts = { maxConnections, maxConnectionsPerAddress };
   const publicLimits = telemetry.limits.observerOf("public");
   const graphql = createGraphqlServer({
     core,
     admission,
+    intake,
     limitObserver: publicLimits,
     identify,
     log,
@@ -166,7 +171,8 @@ async function joinRooms(
     payoutEnds: config.payoutEnds,
     log: eventLog,
     observer: observeCallbacks(activityWindows, telemetry.callbacks),
-    maxUnverifiedBytes: config.maxUnverifiedBytes,
+    intake,
+    limitObserver: publicLimits,
     tracing,
     causeOf: causes.of,
   });
@@ -176,7 +182,7 @@ async function joinRooms(
   const publicServer = guardRequests(
     createPublicServer(
       { graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
-      { counts, observer: publicLimits, http: telemetry.http },
+      { counts, budget, observer: publicLimits, http: telemetry.http },
     ),
     publicGuard,
     // Callbacks are signed, and the service may reach the gateway by any host name.
@@ -189,6 +195,7 @@ async function joinRooms(
     log,
     misdirection: createHostGuard(config, config.rpcAddress),
     admission,
+    intake,
     limits: { ...config.rpcConnections, ...counts },
     limitObserver: telemetry.limits.observerOf("rpc"),
     observer: telemetry.rpc,
@@ -208,7 +215,17 @@ async function joinRooms(
   const admin = createAdminListener(config, log, {
     accounts: running.byName,
     log: eventLog,
-    ...{ activityWindows, core, identify, stores, admission, tlsFiles, telemetry, notReady },
+    ...{
+      activityWindows,
+      core,
+      identify,
+      stores,
+      admission,
+      intake,
+      tlsFiles,
+      telemetry,
+      notReady,
+    },
     sandbox:
       emulator && sandboxAccount
         ? { url: emulator.url, account: sandboxAccount, publicUrl: () => listeningUrl }

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { kindOfResource } from "../model/kinds.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { limitHttp1 } from "../net/http1.ts";
+import type { MemoryBudget } from "../net/memory-budget.ts";
 import type { HttpObserver, LimitObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { demoPath } from "../sandbox/demo/demo.ts";
@@ -43,6 +44,8 @@ function routeOf(path: string): string | undefined {
 
 export interface PublicServerOptions {
   readonly counts: ConnectionCounts;
+  /** Counts unread answers. */
+  readonly budget: MemoryBudget;
   readonly observer: LimitObserver;
   /** Receives each request. Default: none. */
   readonly http?: HttpObserver | undefined;
@@ -51,7 +54,7 @@ export interface PublicServerOptions {
 /** The public listener: GraphQL, watches, callbacks, and in sandbox mode the demo. */
 export function createPublicServer(
   { graphql, watch, callbacks, demo }: PublicRooms,
-  { counts, observer, http }: PublicServerOptions,
+  { counts, budget, observer, http }: PublicServerOptions,
 ): Server {
   const server = createServer(
     {
@@ -78,7 +81,7 @@ export function createPublicServer(
       response.end('{"error":"not found"}\n');
     },
   );
-  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, observer);
+  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, budget, observer);
   return server;
 }
 

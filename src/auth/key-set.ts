@@ -1,6 +1,7 @@
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   errors,
   type JSONWebKeySet,
   type JWTVerifyGetKey,
@@ -68,6 +69,7 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
     cooldownDuration: cooldownMs,
     cacheMaxAge: staleMs,
     [jwksCache]: cache as Record<string, never>,
+    [customFetch]: fetchBounded,
   });
 
   let reportedAtMs = Number.NEGATIVE_INFINITY;
@@ -110,6 +112,27 @@ export function remoteKeySet(options: RemoteKeySetOptions): KeySet {
     close() {},
   };
 }
+
+/** Fetches an answer of at most `maxSetBytes`, and reads none that is not a key set. */
+async function fetchBounded(url: string, options: RequestInit): Promise<Response> {
+  const { status, body } = await fetch(url, options);
+  if (status !== 200 || !body) {
+    await body?.cancel();
+    return new Response(null, { status });
+  }
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  // Leaving the loop cancels the rest.
+  for await (const chunk of body) {
+    length += chunk.length;
+    if (length > maxSetBytes) throw new Error(`the key set is over ${maxSetBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return new Response(Buffer.concat(chunks));
+}
+
+/** A key takes about half a KiB. */
+const maxSetBytes = 1024 * 1024;
 
 function isNoKey(error: unknown): boolean {
   return (

@@ -4,15 +4,16 @@ import { GatewayError } from "../errors.ts";
 import type { EventLog } from "../events/log.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
+import { type Body, cutHttp1, type Intake, type Received } from "../net/intake.ts";
+import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
-import { signatureHeader, verify } from "../wire/signature.ts";
+import { signatureForm, signatureHeader, verify } from "../wire/signature.ts";
 import type { WireFault } from "../wire/wire.ts";
-import { discardBody, readBody } from "./body.ts";
-import { createBodyBudget } from "./body-budget.ts";
+import { discardBody } from "./discard-body.ts";
 import { parseCallback } from "./parse-callback.ts";
 
 export interface CallbackOptions {
@@ -30,8 +31,10 @@ export interface CallbackOptions {
     kind: Kind,
     externalId: string,
   ) => Promise<string | undefined>;
-  /** Most bytes that all bodies hold together before they are verified. Default: 64 MiB. */
-  readonly maxUnverifiedBytes?: number;
+  /** Takes in the bodies, which anybody can send: they bypass the admission of calls. */
+  readonly intake: Intake;
+  /** Receives each connection that is cut. Default: none. */
+  readonly limitObserver?: LimitObserver;
   /** Longest that a body may take to arrive, in milliseconds. Default: 10,000. */
   readonly bodyTimeoutMs?: number;
   /** Wall clock in milliseconds. Default: `Date.now`. */
@@ -96,10 +99,12 @@ export function createCallbackHandler(
   options: CallbackOptions,
 ): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
   const { accounts, observer, bodyTimeoutMs = 10_000, tracing = noTracing } = options;
-  const budget = createBodyBudget(options.maxUnverifiedBytes ?? 64 * maxBodyBytes);
+  const { intake, limitObserver = noopObserver } = options;
+  const cut = cutHttp1(limitObserver);
 
   return function handle(req, res) {
     const startedMs = performance.now();
+    const body = intake.body(req, req.socket, cut);
     const requestId = requestIdOf(req.headers[requestIdHeader]?.toString());
     res.setHeader(requestIdHeader, requestId);
     const span = startSpan(tracing, req);
@@ -111,7 +116,8 @@ export function createCallbackHandler(
       span.set({ "payments_gateway.callback.verdict": details.verdict });
     };
     return span.run(async () => {
-      const stored = await receive(req, res, span, reportVerdict);
+      const stored = await receive(req, res, body, span, reportVerdict);
+      body.discard();
       const status = res.headersSent ? res.statusCode : undefined;
       span.set({ "http.response.status_code": status });
       if (status !== undefined && status >= 500) span.fail(`${status}`);
@@ -125,6 +131,7 @@ export function createCallbackHandler(
   async function receive(
     req: IncomingMessage,
     res: ServerResponse,
+    held: Body,
     span: Span,
     report: (details: VerdictDetails) => void,
   ): Promise<About | undefined> {
@@ -152,9 +159,13 @@ export function createCallbackHandler(
       reportVerdict({ verdict: "bad_signature" });
       return refuse(req, res, 401, "exactly one signature header is required");
     }
+    // A body is not worth reading for what cannot be its signature.
+    if (!signatureForm.test(signature)) {
+      reportVerdict({ verdict: "bad_signature" });
+      return refuse(req, res, 401, "the signature is wrong");
+    }
 
-    const limits = { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs };
-    const body = await readBody(req, limits, budget);
+    const body = await received(req, held, bodyTimeoutMs);
     if (body === "gone") {
       reportVerdict({ verdict: "aborted" });
       return undefined;
@@ -168,10 +179,12 @@ export function createCallbackHandler(
       const retryAfter = { "retry-after": `${defaultRetryAfterMs / 1_000}` };
       return refuse(req, res, 503, "too many callbacks at once", retryAfter);
     }
-    if (body === "too_large") {
+    if (body === "too-large") {
       reportVerdict({ verdict: "too_large" });
       return refuse(req, res, 413, "the body is over 1 MiB");
     }
+    // To verify a large body takes milliseconds.
+    if (body.length > atOnceBytes) await intake.turn(req.socket);
     if (!verify(body, signature, [account.password, ...account.previousPasswords])) {
       reportVerdict({ verdict: "bad_signature" });
       return answer(res, 401, "the signature is wrong");
@@ -191,6 +204,16 @@ export function createCallbackHandler(
     const { externalId } = kept;
     return externalId === undefined ? undefined : [route.account, route.kind, externalId];
   }
+}
+
+/** Larger bodies are verified in a turn among the calls. */
+const atOnceBytes = 16 * 1024;
+
+function received(req: IncomingMessage, held: Body, timeoutMs: number): Promise<Received> {
+  if (Number(req.headers["content-length"]) > maxBodyBytes) return Promise.resolve("too-large");
+  const atHand = held.atHand(maxBodyBytes);
+  if (atHand) return Promise.resolve(atHand);
+  return new Promise((resolve) => held.receive({ maxBytes: maxBodyBytes, timeoutMs }, resolve));
 }
 
 type About = [account: string, kind: Kind, externalId: string];

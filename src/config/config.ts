@@ -10,7 +10,7 @@ import { checkAccounts } from "./accounts.ts";
 import { readAuth, readAuthModes } from "./auth.ts";
 import { ConfigError } from "./config-error.ts";
 import { readDataDirectory } from "./data-directory.ts";
-import { readLimits, readUnverifiedBytes } from "./limits.ts";
+import { readBufferedBytes, readLimits } from "./limits.ts";
 import { defaultAccount, readMerchants } from "./merchant-accounts.ts";
 import { readMetrics } from "./metrics.ts";
 import { type Reader, reader } from "./reader.ts";
@@ -80,8 +80,8 @@ export interface Config {
   readonly auth: AuthOptions;
   /** For callers of every kind; undefined: the defaults of `core/stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number;
-  /** Bytes that all callback bodies together may hold before their signatures are checked. */
-  readonly maxUnverifiedBytes: number;
+  /** Bytes that all bodies and unread answers may hold together. */
+  readonly maxBufferedBytes: number;
   /** Calls in flight at once; undefined: no limit. */
   readonly maxConcurrentCalls?: number;
   /** Connections of each listener; undefined: no limit. */
@@ -204,7 +204,7 @@ export function readConfig(env: Environment): Config {
     auth: readAuth(read, modes),
     ...read.some("maxStreamsPerCaller", "MAX_STREAMS_PER_CALLER", wholeNumber(1, 1_000_000)),
     ...readLimits(read),
-    maxUnverifiedBytes: readUnverifiedBytes(read),
+    maxBufferedBytes: readBufferedBytes(read),
     ...(watchTokenSecret ? { watchTokenSecret: new Secret(watchTokenSecret) } : {}),
     watchTokenPreviousSecrets: previousWatchSecrets.map((secret) => new Secret(secret)),
     corsOrigins: read("CORS_ORIGINS", origins, ""),

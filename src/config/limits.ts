@@ -1,9 +1,11 @@
+import { intakeLimits } from "../net/intake-limits.ts";
 import type { Reader } from "./reader.ts";
 import { wholeNumber } from "./values.ts";
 
-/** Bytes that unverified callback bodies may hold together: at least one of the largest size. */
-export function readUnverifiedBytes(read: Reader): number {
-  return read("MAX_UNVERIFIED_CALLBACK_BYTES", wholeNumber(1_048_576, 2 ** 40), "67108864");
+/** Memory of all bodies and unread answers together: room for a few of the largest size. */
+export function readBufferedBytes(read: Reader): number {
+  const { heldBytes } = intakeLimits;
+  return read("MAX_BUFFERED_BYTES", wholeNumber(8 * 1_048_576, 2 ** 40), `${heldBytes}`);
 }
 
 /** 0 turns a limit off. */

@@ -1,4 +1,5 @@
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import type { Caller } from "../auth/caller.ts";
 import { GatewayError } from "../errors.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { scope as scopeOption } from "../gen/payments/v1/options_pb.ts";
@@ -14,36 +15,66 @@ import type { Call } from "./core.ts";
  * act on.
  * @throws GatewayError PERMISSION_DENIED
  */
-export function authorize(call: Call, method: DescMethod, request: unknown): void {
-  const { scopes, watch } = call.caller;
+export function authorize({ caller }: Call, method: DescMethod, request: unknown): void {
+  requireScope(caller, method);
+  const { scopes, watch } = caller;
   const needed = scopeOf(method, request);
-  if (needed === "") {
+  if ((scopes as ReadonlySet<string>).has(needed)) return;
+  if (watch && watchMethods[watch.kind] === method) {
+    if ((request as { externalId?: unknown }).externalId === watch.externalId) return;
+  }
+  throw scopeMissing(needed);
+}
+
+/**
+ * The part of `authorize` that depends on the method alone, so that a request is decoded only for a
+ * caller who may call its method. Of a scope by kind, any kind will do.
+ * @throws GatewayError PERMISSION_DENIED
+ */
+export function requireScope({ scopes, watch }: Caller, method: DescMethod): void {
+  const needed = declaredBy(method).scopes;
+  if (needed.length === 0) {
     throw new GatewayError("PERMISSION_DENIED", "this method is not open to callers", {
       reason: "METHOD_NOT_OPEN",
     });
   }
-  if (watch && watchMethods[watch.kind] === method) {
-    if ((request as { externalId?: unknown }).externalId === watch.externalId) return;
-  }
-  if ((scopes as ReadonlySet<string>).has(needed)) return;
-  throw new GatewayError("PERMISSION_DENIED", `needs the scope ${needed}`, {
+  if (watch && watchMethods[watch.kind] === method) return;
+  const isHeld = (scope: string) => (scopes as ReadonlySet<string>).has(scope);
+  if (!needed.some(isHeld)) throw scopeMissing(needed.join(" or "));
+}
+
+function scopeMissing(needed: string): GatewayError {
+  return new GatewayError("PERMISSION_DENIED", `needs the scope ${needed}`, {
     reason: "SCOPE_MISSING",
   });
 }
 
-const scopesOfMethods = new Map<DescMethod, string>();
+interface Declared {
+  readonly text: string;
+  /** The scopes of which one is needed: one, or one for each kind. */
+  readonly scopes: readonly string[];
+}
+
+const declaredScopes = new Map<DescMethod, Declared>();
 
 /** Cached by method, since reading an option parses it. */
-function scopeOf(method: DescMethod, request: unknown): string {
-  let needed = scopesOfMethods.get(method);
-  if (needed === undefined) {
-    needed = getOption(method, scopeOption);
-    scopesOfMethods.set(method, needed);
+function declaredBy(method: DescMethod): Declared {
+  let declared = declaredScopes.get(method);
+  if (declared === undefined) {
+    const text = getOption(method, scopeOption);
+    const all = Object.values(kinds).map(({ resource }) => text.replace("{kind}", resource));
+    declared = { text, scopes: text === "" ? [] : [...new Set(all)] };
+    declaredScopes.set(method, declared);
   }
-  if (!needed.includes("{kind}")) return needed;
+  return declared;
+}
+
+/** The scope that a request needs. An unknown kind is refused later, when it is validated. */
+function scopeOf(method: DescMethod, request: unknown): string {
+  const { text } = declaredBy(method);
+  if (!text.includes("{kind}")) return text;
   const { kind } = request as { readonly kind: number };
-  // An unknown kind is refused later, when the request is validated.
-  return needed.replace("{kind}", kinds[isKind(kind) ? kind : EventKind.PAYMENT].resource);
+  return text.replace("{kind}", kinds[isKind(kind) ? kind : EventKind.PAYMENT].resource);
 }
 
 /**

@@ -48,15 +48,17 @@ export type ExecuteCompiled = (
  *
  * The `info` of resolvers has only what is known when compiling: the field, its nodes, types and
  * schema.
+ * @param onFields called with the number of fields of each plan, which tells its memory
  * @returns undefined for what is left to GraphQL.js: other directives, variables of fragments
  */
 export function compileOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
+  onFields: (count: number) => void = () => {},
 ): ExecuteCompiled | undefined {
   if (operation.operation === "subscription") return undefined;
-  const planOf = compilePlans(schema, document, operation);
+  const planOf = compilePlans(schema, document, operation, onFields);
   if (!planOf) return undefined;
   const serially = operation.operation === "mutation";
   const definitions = operation.variableDefinitions ?? [];
@@ -85,8 +87,9 @@ export function compileSubscription(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
+  onFields: (count: number) => void = () => {},
 ): ShowEvent | undefined {
-  const planOf = compilePlans(schema, document, operation);
+  const planOf = compilePlans(schema, document, operation, onFields);
   if (!planOf) return undefined;
   const definitions = operation.variableDefinitions ?? [];
   return (event, { contextValue, variableValues }) => {
@@ -110,10 +113,11 @@ function compilePlans(
   schema: GraphQLSchema,
   document: DocumentNode,
   operation: OperationDefinitionNode,
+  onFields: (count: number) => void,
 ): PlanOf | undefined {
   const type = schema.getRootType(operation.operation);
   if (!type || operation.directives?.length) return undefined;
-  const compiler = new Compiler(schema, document);
+  const compiler = new Compiler(schema, document, onFields);
   const conditions = conditionsOf(document);
   if (conditions.length === 0) {
     const plan = compiler.compile(operation, type, new Map());
@@ -179,6 +183,7 @@ interface FieldPlan {
 
 class Compiler {
   readonly #schema: GraphQLSchema;
+  readonly #onFields: (count: number) => void;
   readonly #fragments = new Map<string, FragmentDefinitionNode>();
   /** Selections of objects that are still to be compiled, after the fields that lead to them. */
   readonly #later: (() => void)[] = [];
@@ -187,8 +192,13 @@ class Compiler {
   /** Fields of all plans together. */
   #fields = 0;
 
-  constructor(schema: GraphQLSchema, { definitions }: DocumentNode) {
+  constructor(
+    schema: GraphQLSchema,
+    { definitions }: DocumentNode,
+    onFields: (count: number) => void,
+  ) {
     this.#schema = schema;
+    this.#onFields = onFields;
     for (const definition of definitions) {
       if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
       this.#fragments.set(definition.name.value, definition);
@@ -203,6 +213,7 @@ class Compiler {
   ): readonly FieldPlan[] | undefined {
     this.#asked = asked;
     this.#later.length = 0;
+    const before = this.#fields;
     try {
       const fields = this.fieldsOf([selectionSet], type);
       for (let next = this.#later.pop(); next; next = this.#later.pop()) next();
@@ -210,6 +221,8 @@ class Compiler {
     } catch (error) {
       if (error instanceof NotCompiled) return undefined;
       throw error;
+    } finally {
+      this.#onFields(this.#fields - before);
     }
   }
 

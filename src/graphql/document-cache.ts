@@ -1,35 +1,197 @@
-interface Cache<Value> {
-  get(document: string): Value | undefined;
-  set(document: string, value: Value): void;
+import { hash } from "node:crypto";
+import { type DocumentNode, type GraphQLError, Kind, Source, type SourceLocation } from "graphql";
+import { RequestError } from "./request-error.ts";
+
+/** What is known about a document's text: the valid document, or how it was refused. */
+export type KnownDocument =
+  | { readonly document: DocumentNode; readonly refused?: undefined }
+  | { readonly document?: undefined; readonly refused: Refusal };
+
+export interface Refusal {
+  /** The document's operations without their fields; undefined if it could not even be parsed. */
+  readonly outline: DocumentNode | undefined;
+  /** Makes the errors with which the document was refused. */
+  errors(): GraphQLError[];
 }
 
-/** How many documents are kept. */
-const size = 1_000;
+/** The documents of one GraphQL server, parsed and validated, and those that it refused. */
+export interface DocumentCache {
+  find(text: string): KnownDocument | undefined;
+  /** Keeps a valid document. One with inline data is unlikely to be sent again, and is not kept. */
+  keep(text: string, document: DocumentNode): void;
+  /** Counts the fields that were compiled from a document; they live as long as it does. */
+  addFields(document: DocumentNode, count: number): void;
+  /**
+   * Remembers the errors that the client gets for a document.
+   * @param document undefined if it could not be parsed, or is beyond a limit
+   */
+  refuse(
+    text: string,
+    document: DocumentNode | undefined,
+    errors: readonly GraphQLError[],
+  ): Refusal;
+  /** The estimated memory of everything that is held. */
+  readonly bytes: number;
+}
+
+export interface DocumentCacheLimits {
+  /** Most bytes of documents, with what was compiled from them. Default: 32 MiB. */
+  readonly maxDocumentBytes?: number;
+  /** Most bytes of refusals. Default: 4 MiB. */
+  readonly maxRefusalBytes?: number;
+}
+
+const mebi = 1024 * 1024;
 
 /**
- * Caches values by the text of their document, for the most recently used documents. A document
- * with inline data is unlikely to be sent again: it is not cached, nor is a card number in it.
+ * Keeps the most recently used documents, up to a number of bytes: a parsed document takes thirty
+ * times as much memory as its text. Of a refused one only its digest and the errors are kept, so
+ * that it costs nothing to refuse it again, whatever data it holds.
  */
-export function createDocumentCache<Value>(): Cache<Value> {
-  const kept = new Map<string, Value>();
+export function createDocumentCache(limits: DocumentCacheLimits = {}): DocumentCache {
+  const documents = new BoundedMap<DocumentNode>(limits.maxDocumentBytes ?? 32 * mebi);
+  const refusals = new BoundedMap<Refusal>(limits.maxRefusalBytes ?? 4 * mebi);
+  const textOf = new WeakMap<DocumentNode, string>();
   return {
-    get(document) {
-      const value = kept.get(document);
-      if (value !== undefined) {
-        kept.delete(document);
-        kept.set(document, value);
-      }
-      return value;
+    find(text) {
+      const document = documents.get(text);
+      if (document) return { document };
+      const refused = refusals.get(digestOf(text));
+      return refused && { refused };
     },
-    set(document, value) {
-      if (hasData.test(document)) return;
-      kept.set(document, value);
-      if (kept.size <= size) return;
-      const [oldest] = kept.keys();
-      if (oldest !== undefined) kept.delete(oldest);
+    keep(text, document) {
+      if (hasData.test(text)) return;
+      textOf.set(document, text);
+      const tokens = document.tokenCount ?? text.length;
+      documents.set(text, document, 2 * text.length + tokens * bytesPerToken);
+    },
+    addFields(document, count) {
+      const text = textOf.get(document);
+      if (text !== undefined) documents.grow(text, document, count * bytesPerField);
+    },
+    refuse(text, document, errors) {
+      const kept = errors.map(({ message, extensions, locations }) => {
+        return { message, extensions, locations };
+      });
+      const outline = document && outlineOf(document);
+      const bytes = kept.reduce(
+        (sum, { message, locations = [] }) =>
+          sum + bytesPerError + 2 * message.length + locations.length * bytesPerLocation,
+        bytesPerError + (outline?.definitions.length ?? 0) * bytesPerOperation,
+      );
+      const refusal: Refusal = {
+        outline,
+        errors: () => kept.map(rememberedError),
+      };
+      refusals.set(digestOf(text), refusal, bytes);
+      return refusal;
+    },
+    get bytes() {
+      return documents.bytes + refusals.bytes;
     },
   };
 }
 
+/** Measured with Node 24 and rounded up; a test compares them with the heap. */
+const bytesPerToken = 400;
+const bytesPerField = 512;
+const bytesPerError = 512;
+const bytesPerLocation = 64;
+const bytesPerOperation = 1_024;
+
 /** A string, a number with more digits than any `first`, or a comment, which may hold anything. */
 const hasData = /["#]|\d{4}/;
+
+/** What is needed to find the operation that a request names. */
+function outlineOf({ definitions }: DocumentNode): DocumentNode {
+  return {
+    kind: Kind.DOCUMENT,
+    definitions: definitions.flatMap((definition) => {
+      if (definition.kind !== Kind.OPERATION_DEFINITION) return [];
+      const { operation, name } = definition;
+      return {
+        ...{ kind: Kind.OPERATION_DEFINITION, operation },
+        ...(name && { name: { kind: Kind.NAME, value: name.value } }),
+        selectionSet: { kind: Kind.SELECTION_SET, selections: [] },
+      };
+    }),
+  };
+}
+
+/** The text itself may hold a card number: it is not kept. */
+function digestOf(text: string): string {
+  return hash("sha256", text, "base64url");
+}
+
+/** An error as it was answered before, without the document that it was found in. */
+function rememberedError({ message, extensions, locations }: KeptError): RequestError {
+  const error = new RequestError(message, "", locations && placed(locations));
+  return Object.assign(error, { extensions: { ...extensions } });
+}
+
+type KeptError = Pick<GraphQLError, "message" | "extensions" | "locations">;
+
+/** Positions in a text of spaces, where they have the same lines and columns. */
+function placed(locations: readonly SourceLocation[]): { source: Source; positions: number[] } {
+  const widths = new Array<number>(Math.max(1, ...locations.map(({ line }) => line))).fill(0);
+  for (const { line, column } of locations) {
+    widths[line - 1] = Math.max(widths[line - 1] ?? 0, column);
+  }
+  const starts: number[] = [];
+  let body = "";
+  for (const width of widths) {
+    starts.push(body.length);
+    body += `${" ".repeat(width)}\n`;
+  }
+  const positions = locations.map(({ line, column }) => (starts[line - 1] ?? 0) + column - 1);
+  return { source: new Source(body), positions };
+}
+
+/** Entries up to a number of bytes; those that were used the longest ago go first. */
+class BoundedMap<Value> {
+  readonly #max: number;
+  readonly #entries = new Map<string, { readonly value: Value; bytes: number }>();
+  bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#max = maxBytes;
+  }
+
+  get(key: string): Value | undefined {
+    const entry = this.#entries.get(key);
+    if (!entry) return undefined;
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    return entry.value;
+  }
+
+  set(key: string, value: Value, bytes: number): void {
+    this.#delete(key);
+    this.#entries.set(key, { value, bytes });
+    this.bytes += bytes;
+    this.#shrink();
+  }
+
+  /** Counts more bytes of an entry, if it still has this value. */
+  grow(key: string, value: Value, bytes: number): void {
+    const entry = this.#entries.get(key);
+    if (entry?.value !== value) return;
+    entry.bytes += bytes;
+    this.bytes += bytes;
+    this.#shrink();
+  }
+
+  #delete(key: string): void {
+    const entry = this.#entries.get(key);
+    if (!entry) return;
+    this.#entries.delete(key);
+    this.bytes -= entry.bytes;
+  }
+
+  #shrink(): void {
+    for (const key of this.#entries.keys()) {
+      if (this.bytes <= this.#max) return;
+      this.#delete(key);
+    }
+  }
+}

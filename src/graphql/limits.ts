@@ -19,10 +19,12 @@ export const limits = {
   depth: 10,
   /** Aliases in a whole document. A page that shows a list of payments needs one for each. */
   aliases: 50,
+  /** Fragments in a document: each is compared with each. */
+  fragments: 100,
+  /** Times that one selection may name the same field: each is compared with each. */
+  repeats: 10,
   /** Aliases within introspection, where each may repeat the whole schema. */
   introspectionAliases: 5,
-  /** Values in the variables of one operation, at all depths. The largest payment has some 200. */
-  values: 10_000,
   /** Validation errors that are reported for one request, at most. */
   faults: 10,
   /** See `operation-cost.ts`. About a hundred upstream calls, at the default of 10 a second. */

@@ -19,9 +19,18 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
   let introspectionAliases = 0;
   // How many enclosing nodes are introspection.
   let within = 0;
+  let fragments = 0;
   visit(document, {
+    SelectionSet: {
+      enter(selections) {
+        if (mostRepeated(selections) > limits.repeats) {
+          throw tooComplex(`names a field more than ${limits.repeats} times in one place`);
+        }
+      },
+    },
     FragmentDefinition: {
       enter({ typeCondition }) {
+        fragments += 1;
         if (typeCondition.name.value.startsWith("__")) within += 1;
       },
       leave({ typeCondition }) {
@@ -43,6 +52,9 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
       },
     },
   });
+  if (fragments > limits.fragments) {
+    throw tooComplex(`has more than ${limits.fragments} fragments`);
+  }
   if (aliases > limits.aliases) throw tooComplex(`has more than ${limits.aliases} aliases`);
   if (introspectionAliases > limits.introspectionAliases) {
     throw tooComplex(`has more than ${limits.introspectionAliases} aliases in introspection`);
@@ -50,6 +62,27 @@ export function checkShape(document: DocumentNode, introspection: boolean): void
   if (depthOf(document) > limits.depth) {
     throw tooComplex(`is nested more than ${limits.depth} fields deep`);
   }
+}
+
+/** How often a selection names a field, at most, together with its inline fragments. */
+function mostRepeated({ selections }: SelectionSetNode): number {
+  if (selections.length <= limits.repeats) {
+    if (!selections.some(({ kind }) => kind === Kind.INLINE_FRAGMENT)) return 1;
+  }
+  const counts = new Map<string, number>();
+  let most = 0;
+  const count = (set: SelectionSetNode) => {
+    for (const selection of set.selections) {
+      if (selection.kind === Kind.INLINE_FRAGMENT) count(selection.selectionSet);
+      if (selection.kind !== Kind.FIELD) continue;
+      const name = (selection.alias ?? selection.name).value;
+      const times = (counts.get(name) ?? 0) + 1;
+      counts.set(name, times);
+      most = Math.max(most, times);
+    }
+  };
+  count({ selections } as SelectionSetNode);
+  return most;
 }
 
 /** The error for an operation beyond a limit. `how` completes "the operation …". */

@@ -4,18 +4,17 @@ import {
   type ExecutionArgs,
   execute,
   GraphQLError,
-  type GraphQLSchema,
   getOperationAST,
-  parse as parseDocument,
-  validate as validateDocument,
 } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { type Context, concluded, type Surroundings } from "./context.ts";
+import type { Refusal } from "./document-cache.ts";
+import type { FindDocument } from "./find-document.ts";
 import { limits } from "./limits.ts";
 import { costOf } from "./operation-cost.ts";
-import { checkShape, tooComplex } from "./operation-shape.ts";
+import { tooComplex } from "./operation-shape.ts";
 import { RequestError } from "./request-error.ts";
 import { rootFieldsOf } from "./root-fields.ts";
 import { isCrossOrigin } from "./transport/browser-origin.ts";
@@ -122,26 +121,22 @@ export function findsDocuments(documentOf: ReturnType<typeof createDocumentOf>):
   };
 }
 
-/** Enforces the limits on operations before they are validated and before they are executed. */
-export function limitsOperations(introspection: boolean): GatewayPlugin {
-  const checked = new WeakSet<DocumentNode>();
+/** Refuses invalid documents, and operations that are beyond a limit. */
+export function limitsOperations(findDocument: FindDocument): GatewayPlugin {
+  const refusals = new WeakMap<DocumentNode, Refusal>();
   return {
-    onParse({ params, parseFn, setParseFn }) {
-      if (String(params.source).length > limits.documentLength) {
-        throw tooComplex(`is longer than ${limits.documentLength} characters`);
-      }
-      setParseFn((source, options) => parseShort(source, options, parseFn));
-      return ({ result }) => {
-        if (!result || result instanceof Error || checked.has(result)) return;
-        checkShape(result, introspection);
-        checked.add(result);
-      };
+    onParse({ params, setParseFn }) {
+      setParseFn(() => {
+        const { document, refused } = findDocument(String(params.source));
+        if (document) return document;
+        const { outline } = refused;
+        if (!outline) throw refused.errors()[0];
+        refusals.set(outline, refused);
+        return outline;
+      });
     },
-    onValidate({ validateFn, setValidationFn }) {
-      const validate = validateFn as typeof validateDocument;
-      setValidationFn((schema, document, rules) =>
-        validateShort({ introspection }, schema, document, rules, validate),
-      );
+    onValidate({ params, setResult }) {
+      setResult(refusals.get(params.documentAST)?.errors() ?? []);
     },
     onExecute({ args, setResultAndStopExecution }) {
       const errors = refusalsOf(args);
@@ -164,47 +159,6 @@ export function refusalsOf(args: ExecutionArgs): readonly GraphQLError[] {
   if (faults.length > 0) return faults;
   if (costOf(schema, document, operation, variables) <= limits.cost) return [];
   return [tooComplex(`may cost more than ${limits.cost}: ask for fewer objects, or less of each`)];
-}
-
-/** @throws GraphQLError with OPERATION_TOO_COMPLEX for a document of too many tokens */
-export function parseShort(
-  source: Parameters<typeof parseDocument>[0],
-  options?: Parameters<typeof parseDocument>[1],
-  parse = parseDocument,
-) {
-  try {
-    return parse(source, { ...options, maxTokens: limits.tokens });
-  } catch (error) {
-    if (!(error instanceof GraphQLError) || !/contains more that? \d+ tokens/.test(error.message)) {
-      throw error;
-    }
-    throw tooComplex(`has more than ${limits.tokens} tokens`);
-  }
-}
-
-/** The validation errors of a document, at most `limits.faults`. */
-export function validateShort(
-  { introspection }: { readonly introspection: boolean },
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  rules?: Parameters<typeof validateDocument>[2],
-  validate = validateDocument,
-) {
-  const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
-  return validate(schema, document, rules, options);
-}
-
-/** Formats validation errors like all other errors. */
-export function formatsValidationErrors(format: (error: unknown) => GraphQLError): GatewayPlugin {
-  return {
-    onValidate() {
-      return ({ valid, result, setResult }) => {
-        if (valid) return;
-        for (const { extensions } of result) extensions.code ??= "GRAPHQL_VALIDATION_FAILED";
-        setResult(result.map(format));
-      };
-    },
-  };
 }
 
 /** Rejects operations whose `Idempotency-Key` could name more than one mutation. */

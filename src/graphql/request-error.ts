@@ -5,14 +5,15 @@ export class RequestError extends GraphQLError {
   constructor(
     message: string,
     code: string,
-    { status, ofGraphql, nodes }: RequestErrorOptions = {},
+    { status, ofGraphql, ...where }: RequestErrorOptions = {},
   ) {
     const http = status !== undefined && { http: { status, ...(ofGraphql && { spec: true }) } };
-    super(message, { nodes, extensions: { code, ...http } });
+    super(message, { ...where, extensions: { code, ...http } });
   }
 }
 
-export interface RequestErrorOptions extends Pick<GraphQLErrorOptions, "nodes"> {
+export interface RequestErrorOptions
+  extends Pick<GraphQLErrorOptions, "nodes" | "source" | "positions"> {
   /** The HTTP status, if the error fails the whole request. */
   readonly status?: number;
   /**

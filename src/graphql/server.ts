@@ -8,10 +8,13 @@ import { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
+import { type Body, createIntake, cutHttp1, type Intake } from "../net/intake.ts";
+import { createMemoryBudget } from "../net/memory-budget.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { replayedHeader } from "../net/replayed-header.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
@@ -25,6 +28,7 @@ import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { watchSpelling } from "./field-names.ts";
+import { createFindDocument } from "./find-document.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
@@ -40,12 +44,12 @@ import {
   authenticates,
   executesByGraphqlJs,
   findsDocuments,
-  formatsValidationErrors,
   limitsOperations,
   refusesAmbiguousIdempotencyKey,
   refusesForeignPages,
   takesJsonOnly,
 } from "./plugins.ts";
+import { createRequestBody, handOver } from "./request-body.ts";
 import { schema as fullSchema } from "./schema/schema.ts";
 import { sharesResults } from "./shared-results.ts";
 import { createStraightPath } from "./straight-path.ts";
@@ -87,8 +91,11 @@ export interface GraphqlServerOptions {
   readonly admission?: Admission;
   /** Receives each cut connection and each refused operation. */
   readonly limitObserver?: LimitObserver;
-  /** Unread bytes of all WebSocket clients together, at most. Default: 128 MiB. */
-  readonly maxUnreadBytes?: number;
+  /**
+   * Takes in the bodies of requests and bounds unread answers. Default: one that shares its memory
+   * with no other listener.
+   */
+  readonly intake?: Intake;
   /** Whether ordinary operations take the straight path. Default: yes. */
   readonly straight?: boolean;
   /**
@@ -137,8 +144,12 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
   const { limitObserver = noopObserver } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
+  const { intake = createIntake({ budget: createMemoryBudget(), admission }) } = options;
+  const cut = cutHttp1(limitObserver);
   const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 
+  const documents = createDocumentCache();
+  const findDocument = createFindDocument({ schema, introspection, formatError, documents });
   const streams = new WeakMap<OperationLifetime, EventStream>();
   const underWay = new UnderWay<AbortController>();
   const yoga = createYoga<Surroundings, Context>({
@@ -151,12 +162,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       authenticates(),
       takesJsonOnly(),
       findsDocuments(documentOf),
-      limitsOperations(introspection),
-      formatsValidationErrors(formatError),
+      limitsOperations(findDocument),
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
       executesByGraphqlJs(),
-      sharesResults(),
+      sharesResults(documents),
       answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
     ],
     maskedErrors: { maskError: formatError },
@@ -172,10 +182,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     multipart: false,
     batching: false,
     maxRequestBodySize: limits.messageBytes,
-    parserAndValidationCache: {
-      documentCache: createDocumentCache(),
-      errorCache: createDocumentCache(),
-    },
+    // `findDocument` remembers, within the bounds of `documents`.
+    parserAndValidationCache: false,
     cors: (request) => corsOf(request.headers.get("origin"), corsOrigins),
     logging: false,
   });
@@ -183,9 +191,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const straightPath = createStraightPath({
     core,
     schema,
-    introspection,
     corsOrigins,
     documentOf,
+    documents,
+    findDocument,
     formatError,
     overload,
   });
@@ -198,9 +207,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   async function answer(
     request: IncomingMessage,
     response: ServerResponse,
+    held: Body,
     span: Span,
     slot: Slot,
   ): Promise<void> {
+    const body = createRequestBody(held, intake, request);
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
     const of = { requestId, span, log, observer };
@@ -216,6 +227,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     });
     let whole = false;
     response.on("close", () => {
+      if (response.writableFinished) settle();
+      else leaveInTurn(settle);
+    });
+    const settle = () => {
       if (!response.writableFinished) record.failed("CANCELLED");
       span.set({ "http.response.status_code": response.statusCode });
       record.settle();
@@ -223,7 +238,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       // An abort creates an exception: skip it when nothing of the operation still runs.
       if (whole) lifetime.liftDeadline();
       else lifetime.end();
-    });
+    };
     const headers: OutgoingHttpHeaders = {
       [requestIdHeader]: requestId,
       ...answerHeaders(corsOrigins),
@@ -249,7 +264,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const surroundings = { lifetime, authenticate, live };
     const answerType = straight ? straightPath.answerTypeOf(request) : undefined;
     if (answerType !== undefined) {
-      const ready = await straightPath.answer(request, answerType, surroundings);
+      const ready = await straightPath.answer(body, answerType, surroundings);
       if (ready) {
         whole = ready.whole;
         slot.leave();
@@ -266,7 +281,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       }
     }
     const format = straight ? straightPath.streamFormatOf(request) : undefined;
-    const results = format && (await straightPath.subscribe(request, surroundings));
+    const results = format && (await straightPath.subscribe(request, body, surroundings));
     if (results) {
       const { status, stream } = await beginSubscription(results, live, format, request.method);
       slot.leave();
@@ -283,9 +298,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const isStraight = answerType !== undefined || format !== undefined;
     if (isStraight && request.destroyed && !request.complete) return void response.destroy();
     setHeaders(response, headers);
+    if (request.method === "POST") handOver(request, body);
     const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
+    held.discard();
     const stream = streams.get(lifetime);
     if (stream) return await sendEventStream(answered, stream, response, heartbeats);
     const late: OutgoingHttpHeaders = {};
@@ -298,10 +315,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   return {
     handle(request, response) {
+      const held = intake.body(request, request.socket, cut);
       overload.enterByHttp(request, response, (slot) => {
         const span = startOperationSpan(tracing, request);
         span.run(() =>
-          answer(request, response, span, slot).catch((error) => {
+          answer(request, response, held, span, slot).catch((error) => {
             if (!response.destroyed) log.error({ err: error }, "response not sent");
             response.destroy();
           }),
@@ -309,6 +327,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       });
     },
     handleWatch(request, response) {
+      // A watch has no body: what comes is discarded, also while it waits for its turn.
+      request.resume();
       overload.enterByHttp(request, response, (slot) => watch(request, response, slot));
     },
     attachWebSocket: (server, misdirection) =>
@@ -325,7 +345,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         misdirection,
         overload,
         limitObserver,
-        maxUnreadBytes: options.maxUnreadBytes,
+        intake,
         heartbeatMs,
         underWay,
       }),

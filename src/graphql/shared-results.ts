@@ -5,26 +5,31 @@ import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { compileSubscription, type ShowEvent } from "./compiled-operation.ts";
 import type { Context, Surroundings } from "./context.ts";
+import type { DocumentCache } from "./document-cache.ts";
 import type { Encode, ResultOf, SharedResult } from "./live.ts";
 
 /**
  * Lets identical subscriptions share the result of an event. A shared result is made of the event
  * alone: GraphQL.js executes a selection that needs more, for each client.
  */
-export function sharesResults(): Plugin<Context, Surroundings> {
+export function sharesResults(documents: DocumentCache): Plugin<Context, Surroundings> {
   return {
     onSubscribe({ args }) {
-      (args.contextValue as Context).live.resultOf = resultsOf(args);
+      (args.contextValue as Context).live.resultOf = resultsOf(args, documents);
     },
   };
 }
 
 type Operation = Pick<ExecutionArgs, "schema" | "document" | "operationName" | "variableValues">;
 
-export function resultsOf(args: Operation): ResultOf | undefined {
+/** @param documents counts the memory of what is compiled */
+export function resultsOf(
+  args: Operation,
+  documents?: Pick<DocumentCache, "addFields">,
+): ResultOf | undefined {
   const { document, operationName, variableValues = {} } = args;
   const operation = getOperationAST(document, operationName);
-  const show = operation && showOf(args, document, operation);
+  const show = operation && showOf(args, document, operation, documents);
   if (!show) return undefined;
   const variables = JSON.stringify(variableValues);
   return (event) => show(event, variables, variableValues ?? {});
@@ -43,10 +48,13 @@ function showOf(
   { schema }: Operation,
   document: DocumentNode,
   operation: OperationDefinitionNode,
+  documents: Pick<DocumentCache, "addFields"> | undefined,
 ): Show | null {
   let show = shows.get(operation);
   if (show === undefined) {
-    const compiled = compileSubscription(schema, document, operation);
+    const compiled = compileSubscription(schema, document, operation, (fields) =>
+      documents?.addFields(document, fields),
+    );
     show = compiled ? sharing(compiled) : null;
     shows.set(operation, show);
   }

@@ -1,6 +1,5 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { Readable } from "node:stream";
 import {
   createSourceEventStream,
   type DocumentNode,
@@ -18,16 +17,17 @@ import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
 import type { Core } from "../core/core.ts";
 import { isUtf8Address } from "../net/address-text.ts";
-import { bodyAtHand, plainAuthority } from "../net/request-head.ts";
+import { plainAuthority } from "../net/request-head.ts";
 import { compileOperation } from "./compiled-operation.ts";
 import { type Context, concluded, createContext, type Surroundings } from "./context.ts";
-import { createDocumentCache } from "./document-cache.ts";
+import type { DocumentCache } from "./document-cache.ts";
+import type { FindDocument } from "./find-document.ts";
 import { limits } from "./limits.ts";
 import { recordError, recordOperation } from "./observed.ts";
 import type { OperationRecord } from "./operation-record.ts";
-import { checkShape } from "./operation-shape.ts";
 import { graphqlType, type Overload } from "./overload.ts";
-import { ambiguityOf, executeOperation, parseShort, refusalsOf, validateShort } from "./plugins.ts";
+import { ambiguityOf, executeOperation, refusalsOf } from "./plugins.ts";
+import type { RequestBody } from "./request-body.ts";
 import { resultsOf } from "./shared-results.ts";
 import { isCrossOrigin, originHeadersOf } from "./transport/browser-origin.ts";
 import { formatOf, takesParts } from "./transport/event-stream.ts";
@@ -37,9 +37,10 @@ import type { createDocumentOf } from "./trusted-documents.ts";
 export interface StraightPathOptions {
   readonly core: Core;
   readonly schema: GraphQLSchema;
-  readonly introspection: boolean;
   readonly corsOrigins: readonly string[];
   readonly documentOf: ReturnType<typeof createDocumentOf>;
+  readonly documents: DocumentCache;
+  readonly findDocument: FindDocument;
   readonly formatError: (error: unknown) => GraphQLError;
   readonly overload: Pick<Overload, "refusalsOf">;
 }
@@ -63,9 +64,9 @@ export interface StraightAnswer {
 export interface StraightPath {
   /** The media type of the response if this path may serve a request; undefined if Yoga must. */
   answerTypeOf(request: IncomingMessage): string | undefined;
-  /** Serves a request; undefined if Yoga must after all, which then gets the body that was read. */
+  /** Serves a request; undefined if Yoga must after all, which then takes the same body. */
   answer(
-    request: IncomingMessage,
+    requestBody: RequestBody,
     answerType: string,
     surroundings: Surroundings,
   ): Promise<StraightAnswer | undefined>;
@@ -77,13 +78,14 @@ export interface StraightPath {
    */
   subscribe(
     request: IncomingMessage,
+    requestBody: RequestBody,
     surroundings: Surroundings,
   ): Promise<AsyncIterator<ExecutionResult> | undefined>;
 }
 
 export function createStraightPath(options: StraightPathOptions): StraightPath {
-  const { core, schema, corsOrigins, documentOf, formatError, overload } = options;
-  const findDocument = createFindDocument(options);
+  const { core, schema, corsOrigins, documentOf, documents, findDocument } = options;
+  const { formatError, overload } = options;
   // Freed with their documents.
   const executes = new WeakMap<OperationDefinitionNode, Execute>();
 
@@ -97,7 +99,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
 
   function find(params: Params | undefined) {
     const text = params && documentTextOf(params, documentOf);
-    const document = text === undefined ? undefined : findDocument(text);
+    const document = text === undefined ? undefined : findDocument(text).document;
     if (!params || !document) return undefined;
     const { variables: variableValues, operationName } = params;
     const operation = getOperationAST(document, operationName);
@@ -107,7 +109,9 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
   function executeOf(document: DocumentNode, operation: OperationDefinitionNode): Execute {
     const known = executes.get(operation);
     if (known) return known;
-    const compiled = compileOperation(schema, document, operation);
+    const compiled = compileOperation(schema, document, operation, (fields) =>
+      documents.addFields(document, fields),
+    );
     const execute: Execute = (args) => compiled?.(args) ?? executeOperation(args);
     executes.set(operation, execute);
     return execute;
@@ -134,7 +138,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
         return undefined;
       return answerTypeOf(request.headers.accept);
     },
-    async answer(request, answerType, surroundings) {
+    async answer(requestBody, answerType, surroundings) {
       const { record } = surroundings.lifetime;
       record.begin();
       let caller: Caller;
@@ -143,12 +147,9 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       } catch {
         return undefined;
       }
-      const body = bodyAtHand(request, limits.messageBytes) ?? (await receive(request));
+      const body = await bodyOf(requestBody);
       const operation = body && operationOf(body);
-      if (!operation) {
-        if (body) handOver(request, body);
-        return undefined;
-      }
+      if (!operation) return undefined;
       const contextValue = { ...surroundings, ...createContext(core, caller, surroundings) };
       let result: ExecutionResult;
       try {
@@ -166,7 +167,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
       const { accept = "" } = request.headers;
       return accept === eventStreamType || takesParts(accept) ? formatOf(accept, true) : undefined;
     },
-    async subscribe(request, surroundings) {
+    async subscribe(request, requestBody, surroundings) {
       const { record, slot } = surroundings.lifetime;
       record.begin();
       let caller: Caller;
@@ -176,14 +177,12 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
         return undefined;
       }
       const isOfUrl = request.method === "GET";
-      const body = isOfUrl ? undefined : await receive(request);
-      const results = begin(
+      const body = isOfUrl ? undefined : await bodyOf(requestBody);
+      return begin(
         find(isOfUrl ? paramsOfUrl(request.url ?? "") : body && paramsOf(body)),
         () => ({ ...surroundings, ...createContext(core, caller, surroundings) }),
         slot?.moneyOnly === true,
       );
-      if (!results && body) handOver(request, body);
-      return results;
     },
   };
 
@@ -202,7 +201,7 @@ export function createStraightPath(options: StraightPathOptions): StraightPath {
     if (!("operation" in validated)) return undefined;
     const source = createSourceEventStream(validated);
     if (!(Symbol.asyncIterator in source)) return undefined;
-    live.resultOf = resultsOf(args);
+    live.resultOf = resultsOf(args, documents);
     return shownResults(source[Symbol.asyncIterator](), validated, record, formatError);
   }
 }
@@ -278,22 +277,13 @@ const answerTypes: ReadonlyMap<string, string> = new Map([
   [graphqlType, graphqlType],
 ]);
 
-/** The whole body; undefined when its client left before its end. */
-function receive(request: IncomingMessage): Promise<Buffer | undefined> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.once("end", () =>
-      resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
-    );
-    request.once("close", () => resolve(undefined));
-    request.on("error", () => resolve(undefined));
-  });
-}
-
-/** Passes a body on: Yoga's adapter takes `request.body` for a body that was read already. */
-function handOver(request: IncomingMessage, body: Buffer): void {
-  Object.assign(request, { body: Readable.from([body]) });
+/** The body; undefined if Yoga has to report why there is none. */
+async function bodyOf(body: RequestBody): Promise<Buffer | undefined> {
+  try {
+    return await body.take();
+  } catch {
+    return undefined;
+  }
 }
 
 interface Params {
@@ -366,24 +356,6 @@ function documentTextOf(
   } catch {
     return undefined;
   }
-}
-
-/** Parses and validates documents, with a cache. Undefined for one that is invalid or too large. */
-function createFindDocument({ schema, introspection }: StraightPathOptions) {
-  const documents = createDocumentCache<DocumentNode>();
-  return (text: string): DocumentNode | undefined => {
-    const known = documents.get(text);
-    if (known || text.length > limits.documentLength) return known;
-    try {
-      const document = parseShort(text);
-      checkShape(document, introspection);
-      if (validateShort({ introspection }, schema, document).length > 0) return undefined;
-      documents.set(text, document);
-      return document;
-    } catch {
-      return undefined;
-    }
-  };
 }
 
 /** Writes a result with Yoga's own function: status, headers and JSON. */

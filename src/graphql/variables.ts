@@ -29,10 +29,6 @@ export function faultsOfVariables(
   { variableDefinitions = [] }: OperationDefinitionNode,
   variables: Variables,
 ): RequestError[] {
-  if (holdsMoreThan(limits.values, variables)) {
-    const message = `the variables hold more than ${limits.values} values`;
-    return [new RequestError(message, code, { status: 400 })];
-  }
   const errors: RequestError[] = [];
   for (const definition of variableDefinitions) {
     const name = definition.variable.name.value;
@@ -69,21 +65,6 @@ function inputTypeOf(
 }
 
 const code = "BAD_USER_INPUT";
-
-/** Counts values at all depths, including lists and objects themselves, and stops beyond `max`. */
-function holdsMoreThan(max: number, variables: Variables): boolean {
-  let count = 0;
-  const pending: object[] = [variables];
-  for (let next = pending.pop(); next; next = pending.pop()) {
-    for (const key in next) {
-      count += 1;
-      if (count > max) return true;
-      const value = (next as Variables)[key];
-      if (typeof value === "object" && value !== null) pending.push(value);
-    }
-  }
-  return false;
-}
 
 interface Fault {
   readonly path: string;

@@ -2,7 +2,9 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { UnderWay } from "../collections/under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
+import type { MemoryBudget } from "./memory-budget.ts";
 import type { Cut, LimitObserver } from "./observer.ts";
+import { onePerTurn } from "./one-per-turn.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
 
 /**
@@ -15,12 +17,17 @@ export const maxPipelined = 16;
 export function limitHttp1(
   server: Server,
   limits: ConnectionCounts & UnreadLimits,
+  budget: MemoryBudget,
   observer: LimitObserver,
 ): Http1Guard {
   const guard = guardHttp1(server, observer);
-  const unread = createUnreadAnswers(limits, observer);
+  const unread = createUnreadAnswers(limits, budget, observer);
   limitConnections(server, limits, observer, () => server.closeIdleConnections());
   server.once("close", unread.close);
+  // What a connection has sent until it is accepted is read in a turn of its own.
+  const inTurn = onePerTurn();
+  Object.assign(server, { pauseOnConnect: true });
+  server.on("connection", (socket: Socket) => inTurn(() => socket.resume()));
   return {
     passes(request, response) {
       if (!guard.passes(request, response)) return false;

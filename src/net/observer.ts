@@ -15,6 +15,8 @@ export type Cut =
   | "settings_flood"
   | "reset_flood"
   | "message_flood"
+  /** Bodies in small pieces, each of which costs as much as a large one. */
+  | "small_pieces"
   /** A response that its client does not read. */
   | "unread_answer"
   | "unread_memory"

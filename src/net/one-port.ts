@@ -7,6 +7,7 @@ import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-
 import { acceptBacklog, type ConnectionCounts, limitConnections } from "./connections.ts";
 import { guardHttp1 } from "./http1.ts";
 import { closeWhenIdle } from "./idle-sessions.ts";
+import { cutHttp1, type Intake } from "./intake.ts";
 import { type KeepAlive, keepAlive } from "./keep-alive.ts";
 import { type LimitObserver, noopObserver } from "./observer.ts";
 import { onePerTurn } from "./one-per-turn.ts";
@@ -24,6 +25,8 @@ export interface OnePortOptions {
   readonly limits: ConnectionLimits;
   /** Called when a connection cannot be accepted, for example without a free file descriptor. */
   readonly onError: (error: Error) => void;
+  /** Takes in the bodies of requests, and limits the memory that clients take. */
+  readonly intake: Intake;
   /** Receives what the limits cut. */
   readonly observer?: LimitObserver;
 }
@@ -67,7 +70,7 @@ export interface OnePort {
 }
 
 export function createOnePort(options: OnePortOptions): OnePort {
-  const { limits, observer = noopObserver } = options;
+  const { limits, intake, observer = noopObserver } = options;
   const sockets = new Set<net.Socket>();
   const sessions = new Set<http2.ServerHttp2Session>();
   const undecided = new Set<net.Socket>();
@@ -75,7 +78,19 @@ export function createOnePort(options: OnePortOptions): OnePort {
   const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
   const penalties = createPenalties();
   const guard = createSessionGuard(limits, observer, penalties);
-  const unread = createUnreadAnswers(limits, observer);
+  const unread = createUnreadAnswers(limits, intake.budget, observer);
+  const cutForPieces = cutHttp1(observer);
+  const inlet1 = {
+    intake,
+    cut(socket: net.Socket) {
+      penalties.add(socket.remoteAddress ?? "");
+      cutForPieces(socket);
+    },
+  };
+  const inlet2 = {
+    intake,
+    cut: (session: http2.ServerHttp2Session) => guard.cut(session, "small_pieces"),
+  };
   let draining = false;
   let keepsAlive = true;
 
@@ -98,7 +113,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
       });
       const age = ages.get(request.socket);
       if (!keepsAlive || age?.isOld) response.shouldKeepAlive = false;
-      options.listener(headOfHttp1(request, response, age?.ending));
+      options.listener(headOfHttp1(request, response, inlet1, age?.ending));
     },
   );
   h1.on("connection", (socket: net.Socket) => {
@@ -126,7 +141,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
     if (!stream.session || stream.destroyed) return;
     unread.watch(stream);
     const ending = ages.get(stream.session)?.ending;
-    options.listener(headOfHttp2(stream, headers, rawHeaders, ending));
+    options.listener(headOfHttp2(stream, headers, rawHeaders, inlet2, ending));
   });
   const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
     sessions.add(session);

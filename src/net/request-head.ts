@@ -3,8 +3,11 @@ import {
   constants,
   Http2ServerRequest,
   Http2ServerResponse,
+  type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
+import type { Socket } from "node:net";
+import type { Body, BodyLimits, Intake, Received } from "./intake.ts";
 import type { Outlet, Request, Response } from "./request.ts";
 
 /**
@@ -27,17 +30,13 @@ export interface RequestHead {
   onClose(callback: () => void): void;
   /** Answers without reading the request's body; call it instead of `open`. */
   answer(status: number, headers: Readonly<Record<string, string>>, body?: Uint8Array): void;
+  /** Its body, which is held from the first byte on. */
+  readonly body: Body;
   /**
-   * Reads the whole body if it has arrived with the headers, as most do. Undefined for a body that
-   * must be received, or that is longer than `maxBytes`.
+   * Receives a body that is not at hand. Calls back once, as `Body.receive`; a client that takes
+   * longer than `timeoutMs` is gone.
    */
-  bodyAtHand(maxBytes: number): Buffer | undefined;
-  /**
-   * Reads the whole body. Calls back once: with the body, with `too-large` as soon as it exceeds
-   * `maxBytes` (the rest is discarded), or with `gone` if the client leaves before its end or takes
-   * longer than `timeoutMs`.
-   */
-  receive(limits: BodyLimits, done: (body: Received) => void): void;
+  receive(limits: Required<BodyLimits>, done: (body: Received) => void): void;
   /**
    * Answers a request whose body was received or is not needed. Only HTTP/2 sends trailers. Has no
    * effect if the client has left.
@@ -56,13 +55,6 @@ export interface RequestHead {
 /** A `Host` or `:authority` with a plain name or address; the libraries handle all other forms. */
 export const plainAuthority = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
 
-export type Received = Buffer | "too-large" | "gone";
-
-export interface BodyLimits {
-  readonly maxBytes: number;
-  readonly timeoutMs: number;
-}
-
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -75,11 +67,20 @@ export interface BegunResponse extends Pick<HttpResponse, "status" | "headers"> 
   readonly waitForTrailers: boolean;
 }
 
+/** How a listener takes in the bodies of its requests. */
+export interface Inlet<Connection> {
+  readonly intake: Intake;
+  /** Cuts a connection for the small pieces of its bodies. */
+  readonly cut: (connection: Connection) => void;
+}
+
 export function headOfHttp1(
   request: IncomingMessage,
   response: ServerResponse,
+  { intake, cut }: Inlet<Socket>,
   ending?: AbortSignal,
 ): RequestHead {
+  const body = intake.body(request, request.socket, cut);
   return {
     method: request.method ?? "",
     httpVersion: "1.1",
@@ -90,24 +91,26 @@ export function headOfHttp1(
     isGone: () => request.socket.destroyed,
     // `close` is emitted only once: `on` saves the wrapper that `once` would keep.
     onClose: (callback) => void response.on("close", callback),
-    answer(status, headers, body) {
-      // Discard the body: the next request on the connection waits behind it.
-      request.on("error", () => {}).resume();
-      response.writeHead(status, headers).end(body);
+    answer(status, headers, content) {
+      body.discard();
+      response.writeHead(status, headers).end(content);
     },
-    bodyAtHand: (maxBytes) => bodyAtHand(request, maxBytes),
+    body,
     // Node's server enforces the time-out.
-    receive: ({ maxBytes }, done) => receive(request, maxBytes, done),
-    send({ status, headers, body }) {
-      finishReading(request);
+    receive: ({ maxBytes }, done) => body.receive({ maxBytes }, done),
+    send({ status, headers, body: content }) {
+      if (!request.readableEnded) body.discard();
       response.writeHead(status, headers);
       // Node writes a string together with the headers. As latin1, an ASCII text needs no encoding.
-      if (typeof body !== "string") response.end(body);
-      else response.end(body, headers["content-length"] === `${body.length}` ? "latin1" : "utf8");
+      if (typeof content !== "string") response.end(content);
+      else {
+        const isAscii = headers["content-length"] === `${content.length}`;
+        response.end(content, isAscii ? "latin1" : "utf8");
+      }
     },
     begin({ status, headers }) {
       if (response.destroyed) return undefined;
-      finishReading(request);
+      if (!request.readableEnded) body.discard();
       return response.writeHead(status, headers);
     },
     open: () => ({ request, response }),
@@ -118,46 +121,50 @@ export function headOfHttp2(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   rawHeaders: readonly string[],
+  { intake, cut }: Inlet<ServerHttp2Session>,
   ending?: AbortSignal,
 ): RequestHead {
+  const session = stream.session as ServerHttp2Session;
+  const body = intake.body(stream, session, cut);
   return {
     method: headers[":method"]?.toString() ?? "",
     httpVersion: "2",
     url: headers[":path"]?.toString() ?? "",
     headers,
-    connection: stream.session ?? stream,
+    connection: session,
     ending,
     isGone: () => stream.closed || stream.destroyed,
     onClose: (callback) => void stream.on("close", callback),
-    answer(status, answerHeaders, body) {
+    answer(status, answerHeaders, content) {
+      body.discard();
       if (stream.closed || stream.destroyed) return;
-      const isEmpty = body === undefined || body.length === 0;
+      const isEmpty = content === undefined || content.length === 0;
       // gRPC clients read headers as trailers only if these headers end the stream.
       stream.respond({ ":status": status, ...answerHeaders }, { endStream: isEmpty });
-      if (!isEmpty) stream.end(body);
+      if (!isEmpty) stream.end(content);
       stream.once("finish", () => endRequest(stream));
     },
-    // Only the end of the stream shows that the body is complete.
-    bodyAtHand: () => undefined,
-    receive({ maxBytes, timeoutMs }, done) {
-      const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), timeoutMs);
-      receive(stream, maxBytes, (body) => {
-        clearTimeout(timer);
-        done(body);
+    body,
+    receive(limits, done) {
+      body.receive(limits, (received) => {
+        if (received === "slow") stream.close(constants.NGHTTP2_CANCEL);
+        done(received === "slow" ? "gone" : received);
       });
     },
-    send({ status, headers: answerHeaders, body, trailers }) {
+    send({ status, headers: answerHeaders, body: content, trailers }) {
+      if (!stream.readableEnded) body.discard();
       if (stream.closed || stream.destroyed) return;
       const options = trailers === undefined ? {} : { waitForTrailers: true };
       if (trailers !== undefined) {
         stream.once("wantTrailers", () => stream.sendTrailers({ ...trailers }));
       }
-      const endStream = body.length === 0 && trailers === undefined;
+      const endStream = content.length === 0 && trailers === undefined;
       stream.respond({ ":status": status, ...answerHeaders }, { ...options, endStream });
-      if (!endStream) stream.end(body);
+      if (!endStream) stream.end(content);
       stream.once("finish", () => endRequest(stream));
     },
     begin({ status, headers: answerHeaders, waitForTrailers }) {
+      if (!stream.readableEnded) body.discard();
       if (stream.closed || stream.destroyed) return undefined;
       stream.respond({ ":status": status, ...answerHeaders }, { waitForTrailers });
       if (!stream.readableEnded) stream.once("finish", () => endRequest(stream));
@@ -173,51 +180,6 @@ export function headOfHttp2(
       return { request, response };
     },
   };
-}
-
-/** Discards the rest of the body: the next request on the connection waits behind it. */
-function finishReading(request: IncomingMessage): void {
-  if (!request.readableEnded) request.on("error", ignore).resume();
-}
-
-const ignore = () => {};
-
-/** See `RequestHead.bodyAtHand`. */
-export function bodyAtHand(request: IncomingMessage, maxBytes: number): Buffer | undefined {
-  const { complete, destroyed, readableLength } = request;
-  if (!complete || destroyed || readableLength > maxBytes) return undefined;
-  return request.read() ?? Buffer.alloc(0);
-}
-
-function receive(
-  source: IncomingMessage | ServerHttp2Stream,
-  maxBytes: number,
-  done: (body: Received) => void,
-): void {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  // The request has no body, and its `end` event was emitted before anything listened.
-  if (source.readableEnded) {
-    done(Buffer.alloc(0));
-    return;
-  }
-  const onData = (chunk: Buffer) => {
-    bytes += chunk.length;
-    chunks.push(chunk);
-    if (bytes > maxBytes) settle("too-large");
-  };
-  const onEnd = () => settle(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
-  const onGone = () => settle("gone");
-  // Remove all listeners, so that a response that lasts long, such as a watch, retains none of
-  // this.
-  const settle = (result: Received) => {
-    source.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
-    source.on("error", ignore);
-    // Discard the rest of the body.
-    source.resume();
-    done(result);
-  };
-  source.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
 }
 
 /** How long a client has to end its request itself after the response was sent. */

@@ -35,6 +35,8 @@ export const defaultSessionLimits: SessionLimits = {
  */
 export interface SessionGuard {
   add(session: ServerHttp2Session, socket: Socket): void;
+  /** Cuts a session for another reason. */
+  cut(session: ServerHttp2Session, reason: Cut): void;
   /** Closes the sessions without an open stream. */
   closeIdle(): void;
   stop(): void;
@@ -48,6 +50,7 @@ export function createSessionGuard(
   interface Guarded {
     readonly socket: Socket;
     readonly allowance: StreamAllowance;
+    readonly cut: (reason: Cut) => void;
     streams: number;
     overSinceMs?: number;
   }
@@ -71,7 +74,12 @@ export function createSessionGuard(
   return {
     add(session, socket) {
       const allowance = allowStreams(session, limits);
-      const state: Guarded = { socket, allowance, streams: 0 };
+      const cut = (reason: Cut) => {
+        if (session.destroyed) return;
+        why = reason;
+        session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      };
+      const state: Guarded = { socket, allowance, cut, streams: 0 };
       guarded.set(session, state);
       socket.on("close", () => guarded.delete(session));
       session.on("stream", (stream) => {
@@ -90,11 +98,6 @@ export function createSessionGuard(
         observer.onCut(why);
         penalties.add(remoteAddress);
       });
-      const cut = (reason: Cut) => {
-        if (session.destroyed) return;
-        why = reason;
-        session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM);
-      };
       const { resets } = limits;
       const mayReset = createAllowance({
         // All streams that a client may have can time out together.
@@ -108,6 +111,7 @@ export function createSessionGuard(
       const maySet = createAllowance(limits.settings);
       session.on("remoteSettings", () => maySet() || cut("settings_flood"));
     },
+    cut: (session, reason) => guarded.get(session)?.cut(reason),
     closeIdle() {
       for (const [session, { streams }] of guarded) if (streams === 0) session.close();
     },

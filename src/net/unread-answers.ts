@@ -1,19 +1,16 @@
 import { ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { UnderWay } from "../collections/under-way.ts";
+import type { MemoryBudget } from "./memory-budget.ts";
 import type { LimitObserver } from "./observer.ts";
-import { boundUnread } from "./unread-memory.ts";
 
 export interface UnreadLimits {
   /** How long a client may read nothing of a response that waits for it, in milliseconds. */
   readonly unreadTimeoutMs: number;
-  /** Most bytes of all responses together that wait for their clients. */
-  readonly maxUnreadBytes: number;
 }
 
 export const defaultUnreadLimits: UnreadLimits = {
   unreadTimeoutMs: 30_000,
-  maxUnreadBytes: 128 * 1024 * 1024,
 };
 
 /** How long a client may take to read the rest of a stream that has failed, in milliseconds. */
@@ -29,18 +26,16 @@ type WritableResponse = ServerResponse | ServerHttp2Stream;
 
 /**
  * Cuts responses whose clients do not read them, but leave the socket full or the HTTP/2 window
- * closed. A stream without unsent bytes is not cut.
+ * closed. A stream without unsent bytes is not cut. Their bytes count against the budget.
  */
 export function createUnreadAnswers(
-  { unreadTimeoutMs, maxUnreadBytes }: UnreadLimits,
+  { unreadTimeoutMs }: UnreadLimits,
+  budget: MemoryBudget,
   observer: LimitObserver,
 ): UnreadAnswers {
   const watched = new UnderWay<WritableResponse>();
-  const bound = boundUnread(
-    watched,
-    { bytesOf: ({ writableLength }) => writableLength, cut, maxBytes: maxUnreadBytes },
-    observer,
-  );
+  const bytesOf = ({ writableLength }: WritableResponse) => writableLength;
+  const close = budget.watch({ writers: watched, bytesOf, cut }, observer);
 
   return {
     watch(response) {
@@ -54,7 +49,7 @@ export function createUnreadAnswers(
         cut(response);
       });
     },
-    close: bound.close,
+    close,
   };
 }
 

@@ -24,25 +24,33 @@ export interface AdmissionRequest {
 }
 
 /**
- * Passes calls to `admission` by their kind, and limits the streams of health and reflection on
- * each connection. Health calls are never refused because of overload.
+ * Passes calls to `admission` by their kind, and limits the streams of health and reflection, on
+ * each connection and of all together. Health calls are never refused because of overload.
+ * @param maxConnections of the listener; such streams may hold a tenth of them
  */
 export async function createAdmissionGate(
   admission: Admission,
   observer: LimitObserver,
+  maxConnections: number | undefined,
 ): Promise<AdmissionGate> {
   const error = toConnectError(overloaded(), new AbortController().signal, () => {});
   const refuse: Refuse = await createRefusal(error);
   // Cached, since reading a method's option costs as much as a refusal.
   const kinds = new Map<UniversalHandler, CallKind>();
   const openStreams = new WeakMap<object, number>();
+  const maxOpenStreams = openStreamsOf(maxConnections);
+  let allOpenStreams = 0;
 
   /** Counts a stream that needs no credentials. Returns false if its connection has too many. */
   function takesOpenStream({ connection, onClose }: RequestHead): boolean {
     const count = openStreams.get(connection) ?? 0;
-    if (count >= openStreamsPerConnection) return false;
+    if (count >= openStreamsPerConnection || allOpenStreams >= maxOpenStreams) return false;
     openStreams.set(connection, count + 1);
-    onClose(() => openStreams.set(connection, (openStreams.get(connection) ?? 1) - 1));
+    allOpenStreams += 1;
+    onClose(() => {
+      openStreams.set(connection, (openStreams.get(connection) ?? 1) - 1);
+      allOpenStreams -= 1;
+    });
     return true;
   }
 
@@ -51,7 +59,7 @@ export async function createAdmissionGate(
       const kind = kinds.get(handler) ?? kindOf(handler);
       kinds.set(handler, kind);
       const unary = handler.method.methodKind === "unary";
-      if (!unary && openServices.has(handler.service.typeName)) {
+      if (!unary && isOpenService(handler)) {
         if (!takesOpenStream(head)) {
           observer.onCut("open_streams");
           refuse(handler, head);
@@ -78,7 +86,21 @@ export async function createAdmissionGate(
  * two services.
  */
 export const openStreamsPerConnection = 10;
+
+/**
+ * Most streams without credentials of all connections together. Each keeps its connection from
+ * counting as idle, so they may hold no more than a share of the connections.
+ */
+export function openStreamsOf(maxConnections: number = 10_000): number {
+  return Math.min(1_000, Math.max(1, Math.floor(maxConnections / 10)));
+}
+
 const openServices = new Set([Health, ...reflectionServices].map(({ typeName }) => typeName));
+
+/** Whether a method needs no credentials. */
+export function isOpenService({ service }: Pick<UniversalHandler, "service">): boolean {
+  return openServices.has(service.typeName);
+}
 
 function kindOf({ service, method }: UniversalHandler): CallKind {
   if (service.typeName === Health.typeName) return "exempt";

@@ -1,6 +1,7 @@
 import type { Member, UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import type { RequestHead } from "../net/request-head.ts";
+import { leaveInTurn } from "../net/spread-over-turns.ts";
 
 /**
  * The lifetime of a call. Its signal aborts at the call's deadline, when the caller leaves or when
@@ -22,7 +23,7 @@ export class CallLife {
     this.#member = underWay.add(this.#controller);
     if (timeoutMs !== undefined) this.#endAfter(timeoutMs);
     head.onClose(() => {
-      if (!this.#member.hasLeft) this.#abort(new GatewayError("CANCELLED", "the caller went away"));
+      if (!this.#member.hasLeft) leaveInTurn(() => this.#leave());
     });
   }
 
@@ -43,6 +44,10 @@ export class CallLife {
     this.#member.leave();
     clearTimeout(this.#timer);
     if (this.#onEnding) this.#ending?.removeEventListener("abort", this.#onEnding);
+  }
+
+  #leave(): void {
+    if (!this.#member.hasLeft) this.#abort(new GatewayError("CANCELLED", "the caller went away"));
   }
 
   #endAfter(timeoutMs: number): void {

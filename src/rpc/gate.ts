@@ -1,6 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
+import { requireScope } from "../core/authorize.ts";
 import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
@@ -34,8 +35,8 @@ export interface GateOptions {
 }
 
 /**
- * Checks each request before its body is read: gives it a request id and a call record, and
- * identifies or refuses its caller.
+ * Checks each request before its body is read: gives it a request id and a call record, identifies
+ * its caller, and refuses one that is unknown or may not call the method.
  */
 export function createGate(options: GateOptions): (context: HandlerContext) => Promise<void> {
   const { core, identify, log, observer } = options;
@@ -62,6 +63,7 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
       record.caller = caller.name;
       gatedCall.call = newCall(context, caller, requestId);
       setRateLimit(context.responseHeader, core, gatedCall.call, context.method);
+      requireScope(caller, context.method);
       if (!isUtf8Address(incomingOf(context.values)?.url ?? "")) throw notUtf8();
     } catch (error) {
       const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";

@@ -1,23 +1,23 @@
-import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { constants, Http2ServerRequest } from "node:http2";
+import { type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { constants } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
-import { createAsyncIterable, type UniversalHandler } from "@connectrpc/connect/protocol";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import { freeSlot, type Slot } from "../net/admission.ts";
-import { suspendWhileArriving } from "../net/arrival.ts";
-import type { Request, Response } from "../net/request.ts";
+import type { Response } from "../net/request.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { capTimeout, maxTimerMs } from "../net/timeout-header.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
-import type { AdmissionGate } from "./admission-gate.ts";
+import { type AdmissionGate, isOpenService } from "./admission-gate.ts";
 import { withAnswer } from "./answer.ts";
 import { sendHeaders } from "./early-headers.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
+import { bodyForConnect, type ReceiveOptions } from "./request-body.ts";
 import type { StraightCall, StraightPath } from "./straight-path.ts";
 
 export interface RequestLimits {
@@ -25,6 +25,8 @@ export interface RequestLimits {
   readonly maxUnaryTimeoutMs: number;
   /** Longest the body of a request may take to arrive, in milliseconds. */
   readonly requestTimeoutMs: number;
+  /** Largest request message, in bytes, before and after decompression. */
+  readonly readMaxBytes: number;
 }
 
 /**
@@ -33,7 +35,7 @@ export interface RequestLimits {
  */
 export function createRequestListener(
   router: ConnectRouter,
-  limits: RequestLimits,
+  limits: RequestLimits & ReceiveOptions,
   log: Log,
   tracing: Tracing = noTracing,
   gate: AdmissionGate = openGate,
@@ -90,11 +92,8 @@ export function createRequestListener(
     const addTrailers = response.addTrailers.bind(response);
     response.addTrailers = (trailers: OutgoingHttpHeaders) =>
       addTrailers(withReadableMessage(trailers));
-    const unary = handler.method.methodKind === "unary";
     // A stream gives its slot back when it begins.
-    if (unary && body === undefined) suspendWhileArriving(request, slot);
-    else if (unary) slot.resume();
-    else slot.leave();
+    if (handler.method.methodKind !== "unary") slot.leave();
     // Browsers and proxies may cache reads by GET, but their responses change and are confidential.
     response.setHeader("cache-control", "no-store");
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
@@ -107,17 +106,16 @@ export function createRequestListener(
       };
       const values = withAnswer(valuesOf(incoming), response);
       call = universalRequestFromNodeRequest(request, response, undefined, values);
-      if (body !== undefined) {
-        call = { ...call, body: createAsyncIterable([body]) };
-      } else if (request instanceof IncomingMessage) {
-        call = { ...call, body: readToEnd(request, response) };
-      }
+      const isOpen = isOpenService(handler);
+      const reading = { handler, head, header: call.header, slot, received: body, isOpen };
+      call = { ...call, body: bodyForConnect(reading, limits) };
+      // What was not read is discarded: the next request on the connection waits behind it.
+      response.once("finish", () => head.body.discard());
     } catch {
       slot.leave();
       refuse(response, 400);
       return;
     }
-    if (body === undefined && sendsWholeBody(handler)) limitBody(request, limits.requestTimeoutMs);
     handler(call)
       // Before the response is written: an unread response must not hold a slot.
       .finally(slot.leave)
@@ -172,30 +170,4 @@ function refuse(response: Response, status: number): void {
 function cut(response: Response): void {
   if (response instanceof ServerResponse) response.destroy();
   else response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-}
-
-function sendsWholeBody(handler: UniversalHandler): boolean {
-  const kind = handler.method.methodKind;
-  return kind === "unary" || kind === "server_streaming";
-}
-
-/**
- * The body of an HTTP/1.1 request that may be answered before its end, for example because it is
- * too large. By default, Connect would then destroy the request, and the next one on the connection
- * would wait behind it for ever. Here the rest is read and discarded, within Node's time-out for
- * requests.
- */
-function readToEnd(request: IncomingMessage, response: Response): AsyncIterable<Uint8Array> {
-  response.once("finish", () => request.resume());
-  return request.iterator({ destroyOnReturn: false });
-}
-
-/** Ends a request whose body stalls. Node does this for HTTP/1.1, but not for HTTP/2. */
-function limitBody(request: Request, timeoutMs: number): void {
-  if (!(request instanceof Http2ServerRequest)) return;
-  const { stream } = request;
-  const timer = setTimeout(() => stream.close(constants.NGHTTP2_CANCEL), timeoutMs);
-  const arrived = () => clearTimeout(timer);
-  stream.once("end", arrived);
-  stream.once("close", arrived);
 }

@@ -2,6 +2,9 @@ import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
+import { createIntake, type Intake } from "../net/intake.ts";
+import { intakeLimits } from "../net/intake-limits.ts";
+import { createMemoryBudget } from "../net/memory-budget.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import {
   type ConnectionLimits,
@@ -14,6 +17,7 @@ import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
 import type { RpcObserver } from "./call-record.ts";
+import { compressions } from "./compressions.ts";
 import { createGate, type Identify } from "./gate.ts";
 import { createInterceptor } from "./interceptor.ts";
 import type { Log } from "./log.ts";
@@ -25,7 +29,6 @@ import { implementations, services } from "./services/routes.ts";
 import { createStreamPath } from "./stream-path.ts";
 import { strictUtf8 } from "./strict-utf8.ts";
 import { createUnaryPath } from "./unary-path.ts";
-import { compressions } from "./unary-protocols.ts";
 
 export interface RpcServerOptions {
   readonly core: Core;
@@ -42,6 +45,8 @@ export interface RpcServerOptions {
   readonly limits?: Partial<RpcLimits>;
   /** Decides which calls are admitted. Default: all. */
   readonly admission?: Admission;
+  /** Takes in the bodies of calls. Default: one that shares its memory with no other listener. */
+  readonly intake?: Intake;
   /** Receives what the limits cut and refuse. */
   readonly limitObserver?: LimitObserver;
   /** Whether ordinary calls take the straight paths, instead of Connect's own. Default: true. */
@@ -49,12 +54,19 @@ export interface RpcServerOptions {
 }
 
 export interface RpcLimits extends ConnectionLimits, RequestLimits {
-  /** Largest request message, in bytes, before and after decompression. */
-  readonly readMaxBytes: number;
+  /**
+   * Longest that a watch of health lasts, in milliseconds. A client opens the next one at once, and
+   * may count the server as unhealthy until then.
+   */
+  readonly healthWatchMs: number;
+  /** Longest that a stream of reflection lasts, in milliseconds. */
+  readonly reflectionMs: number;
 }
 
 export const defaultLimits: RpcLimits = {
   readMaxBytes: 1024 * 1024,
+  healthWatchMs: 3_600_000,
+  reflectionMs: 300_000,
   maxUnaryTimeoutMs: 300_000,
   requestTimeoutMs: 30_000,
   headersTimeoutMs: 10_000,
@@ -96,16 +108,19 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const { core, identify, log, observer, tracing = noTracing } = options;
   const { limitObserver = noopObserver } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
-  const limits = { ...defaultLimits, ...options.limits };
+  const { intake = createIntake({ budget: createMemoryBudget(), admission }) } = options;
+  const limits = { ...defaultLimits, ...options.limits, intake };
   const shutdown = new AbortController();
   const openServices = [Health, ...reflectionServices];
-  const health = createHealth([...services, ...openServices]);
+  const health = createHealth([...services, ...openServices], limits.healthWatchMs);
 
   // JSON requests are read strictly: to ignore a misspelt `confirm` would move money.
   const jsonOptions = { ignoreUnknownFields: false, textDecoder: strictUtf8 };
+  const binaryOptions = { readUnknownFields: false };
   const router = createConnectRouter({
     acceptCompression: compressions,
     readMaxBytes: limits.readMaxBytes,
+    binaryOptions,
     jsonOptions,
     shutdownSignal: shutdown.signal,
     requestGate: createGate({ core, identify, log, observer, openServices }),
@@ -114,10 +129,15 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   for (const [service, implementation] of implementations(core)) {
     router.service(service, implementation);
   }
-  router.service(Health, health.service);
-  addReflection(router, [...services, ...openServices], { admission, limitObserver, observer });
+  // What is open to all decompresses nothing, and compresses nothing.
+  const ofOpen = { acceptCompression: [], readMaxBytes: intakeLimits.openMessageBytes };
+  router.service(Health, health.service, ofOpen);
+  addReflection(router, [...services, ...openServices], {
+    ...{ admission, limitObserver, observer, handlerOptions: ofOpen },
+    streamMs: limits.reflectionMs,
+  });
 
-  const ofPaths = { core, identify, log, observer, jsonOptions, ...limits };
+  const ofPaths = { core, identify, log, observer, binaryOptions, jsonOptions, ...limits };
   const straightPaths =
     options.straight === false ? [] : [createUnaryPath(ofPaths), createStreamPath(ofPaths)];
 
@@ -125,6 +145,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const port = createOnePort({
     listener: refusesMisdirected(options.misdirection, (...args) => listener(...args)),
     limits,
+    intake,
     observer: limitObserver,
     ...(options.tls ? { tls: options.tls } : {}),
     onError: (error) => log.error({ err: error }, "connection not accepted"),
@@ -137,7 +158,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
   return {
     async listen(host, number) {
-      const gate = await createAdmissionGate(admission, limitObserver);
+      const gate = await createAdmissionGate(admission, limitObserver, limits.maxConnections);
       listener = createRequestListener(router, limits, log, tracing, gate, straightPaths);
       return port.listen(host, number);
     },

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { DescMethod } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
 import {
   createMethodSerializationLookup,
   type UniversalHandler,
@@ -20,6 +20,7 @@ import { withoutValues } from "./decode-errors.ts";
 import type { Identify } from "./gate.ts";
 import type { AnswerHeader } from "./gated-call.ts";
 import type { Log } from "./log.ts";
+import { checkBinary, type ReceiveOptions } from "./request-body.ts";
 import { implementations } from "./services/routes.ts";
 import type { strictUtf8 } from "./strict-utf8.ts";
 
@@ -40,15 +41,12 @@ export interface StraightPath {
  */
 export type StraightCall = (slot: Slot) => Promise<Uint8Array | undefined>;
 
-export interface StraightPathOptions {
+export interface StraightPathOptions extends ReceiveOptions {
   readonly core: Core;
   readonly identify: Identify;
   readonly log: Log;
   readonly observer?: RpcObserver | undefined;
-  /** Largest request message, in bytes. */
-  readonly readMaxBytes: number;
-  /** Longest a body may take to arrive, in milliseconds. */
-  readonly requestTimeoutMs: number;
+  readonly binaryOptions: { readonly readUnknownFields: boolean };
   readonly jsonOptions: {
     readonly ignoreUnknownFields: boolean;
     readonly textDecoder: typeof strictUtf8;
@@ -61,12 +59,13 @@ export type MethodNames = Pick<UniversalHandler, "service" | "method">;
 /** The function that implements a method, and the codec of its messages. */
 export interface Served<Run> {
   readonly run: Run;
-  readonly codec: ReturnType<typeof createMethodSerializationLookup>;
+  /** Decodes a request. @throws ConnectError for one that is malformed or beyond the limits */
+  readonly decode: (message: Uint8Array, isBinary: boolean) => Message;
 }
 
 /** All methods of a kind by request path. `ready` prepares each from its function and codec. */
 export function methodsByPath<Run, Ready>(
-  { core, readMaxBytes, jsonOptions }: StraightPathOptions,
+  { core, readMaxBytes, binaryOptions, jsonOptions }: StraightPathOptions,
   kind: DescMethod["methodKind"],
   ready: (method: DescMethod, served: Served<Run>) => Ready,
 ): Map<string, Ready & { readonly names: MethodNames }> {
@@ -76,10 +75,14 @@ export function methodsByPath<Run, Ready>(
     for (const method of service.methods) {
       if (method.methodKind !== kind) continue;
       const run = implementation[method.localName as keyof typeof implementation] as Run;
-      const codec = createMethodSerializationLookup(method, undefined, jsonOptions, limits);
+      const codec = createMethodSerializationLookup(method, binaryOptions, jsonOptions, limits);
+      const decode = (message: Uint8Array, isBinary: boolean) => {
+        if (isBinary) checkBinary(method.input, message);
+        return codec.getI(isBinary).parse(message);
+      };
       const names = { service, method };
       methods.set(`/${service.typeName}/${method.name}`, {
-        ...ready(method, { run, codec }),
+        ...ready(method, { run, decode }),
         names,
       });
     }
@@ -127,30 +130,6 @@ export function prepare(
 export function isPlainPost({ method, headers }: RequestHead): boolean {
   const authority = headers[":authority"]?.toString() ?? headers.host ?? "";
   return method === "POST" && headers.expect === undefined && plainAuthority.test(authority);
-}
-
-/**
- * Receives a body that did not arrive with its headers.
- * @param maxBytes most bytes of a body with a message of `readMaxBytes`
- * @throws GatewayError CANCELLED if the body does not arrive; ConnectError if it is too large
- */
-export function receiveBody(
-  head: RequestHead,
-  maxBytes: number,
-  { readMaxBytes, requestTimeoutMs }: StraightPathOptions,
-): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    head.receive({ maxBytes, timeoutMs: requestTimeoutMs }, (body) => {
-      if (body === "gone") reject(new GatewayError("CANCELLED", "the caller went away"));
-      else if (body === "too-large") reject(tooLarge(readMaxBytes));
-      else resolve(body);
-    });
-  });
-}
-
-function tooLarge(readMaxBytes: number): ConnectError {
-  const message = `message size is larger than configured readMaxBytes ${readMaxBytes}`;
-  return new ConnectError(message, Code.ResourceExhausted);
 }
 
 export function textOf(headers: IncomingHttpHeaders, name: string): string | null {

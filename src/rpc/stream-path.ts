@@ -3,6 +3,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import type { Message } from "@bufbuild/protobuf";
 import { type ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { UnderWay } from "../collections/under-way.ts";
+import { requireScope } from "../core/authorize.ts";
 import type { Call } from "../core/core.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Slot } from "../net/admission.ts";
@@ -16,13 +17,13 @@ import { toConnectError } from "./errors.ts";
 import { idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
 import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
+import { receiveBody } from "./request-body.ts";
 import {
   beginRecord,
   isPlainPost,
   type MethodNames,
   methodsByPath,
   prepare,
-  receiveBody,
   type Served,
   type StraightPath,
   type StraightPathOptions,
@@ -68,8 +69,9 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
         ...idempotencyOf(textOf(head.headers, "idempotency-key"), answer),
       };
       setRateLimit(answer, options.core, call, method.names.method);
+      requireScope(caller, method.names.method);
       const maxBytes = options.readMaxBytes + envelopeBytes;
-      const body = head.bodyAtHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
+      const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
       const input = messageOfEnvelope(body);
       if (input === undefined) {
         life.end();
@@ -121,11 +123,15 @@ type Format = Pick<StreamDialect, "isJson">;
 type Messages = AsyncIterable<{ readonly event?: Event }>;
 
 function streamMethods(options: StraightPathOptions): Map<string, StreamMethod> {
-  return methodsByPath(options, "server_streaming", (_method, { run, codec }: Served<Handler>) => ({
-    open: (input: Uint8Array, { isJson }: Format, context: Pick<HandlerContext, "values">) =>
-      // The services' handlers read nothing else of their context.
-      run(codec.getI(!isJson).parse(input), context as HandlerContext),
-  }));
+  return methodsByPath(
+    options,
+    "server_streaming",
+    (_method, { run, decode }: Served<Handler>) => ({
+      open: (input: Uint8Array, { isJson }: Format, context: Pick<HandlerContext, "values">) =>
+        // The services' handlers read nothing else of their context.
+        run(decode(input, !isJson), context as HandlerContext),
+    }),
+  );
 }
 
 type Handler = (request: Message, context: HandlerContext) => Messages;

@@ -11,9 +11,9 @@ import {
   setTrailerStatus,
 } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
+import { compressions } from "./compressions.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { envelope, type MessageFormat } from "./pushed-events.ts";
-import { compressions } from "./unary-protocols.ts";
 
 /** How the response of a streaming call is written: its protocol, codec and compression. */
 export interface StreamDialect extends MessageFormat {

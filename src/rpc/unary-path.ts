@@ -1,9 +1,9 @@
 import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { UnderWay } from "../collections/under-way.ts";
+import { requireScope } from "../core/authorize.ts";
 import type { Call } from "../core/core.ts";
 import type { Slot } from "../net/admission.ts";
-import { countArrival } from "../net/arrival.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
@@ -14,13 +14,13 @@ import { toConnectError } from "./errors.ts";
 import { idempotencyOf, setGatedCall } from "./gated-call.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import { rateLimitOf } from "./rate-limit.ts";
+import { receiveBody } from "./request-body.ts";
 import {
   beginRecord,
   isPlainPost,
   type MethodNames,
   methodsByPath,
   prepare,
-  receiveBody,
   type Served,
   type StraightPath,
   type StraightPathOptions,
@@ -77,8 +77,9 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...idempotencyOf(textOf(headers, "idempotency-key"), answerHeader),
       };
+      requireScope(caller, method.names.method);
       const maxBytes = dialect.maxBodyBytes(options.readMaxBytes);
-      const body = head.bodyAtHand(maxBytes) ?? (await receive(head, maxBytes, options, slot));
+      const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options, slot));
       const input = dialect.messageIn(body);
       if (input === undefined) {
         life.end();
@@ -131,12 +132,12 @@ interface UnaryMethod {
 }
 
 function unaryMethods(options: StraightPathOptions): Map<string, UnaryMethod> {
-  return methodsByPath(options, "unary", (method, { run, codec }: Served<Handler>) => {
+  return methodsByPath(options, "unary", (method, { run, decode }: Served<Handler>) => {
     const writeJson = jsonWriterOf(method.output);
     const writeBinary = binaryWriterOf(method.output);
     return {
       async run(input, binary, context) {
-        const request = codec.getI(binary).parse(input);
+        const request = decode(input, binary);
         // The services' handlers read nothing else of their context.
         const result = await run(request, context as HandlerContext);
         const answer = create(method.output, result);
@@ -158,17 +159,3 @@ type Handler = (
   request: Message,
   context: HandlerContext,
 ) => Promise<Parameters<typeof create<DescMethodUnary["output"]>>[1]>;
-
-async function receive(
-  head: RequestHead,
-  maxBytes: number,
-  options: StraightPathOptions,
-  slot: Slot,
-): Promise<Buffer> {
-  const arrived = countArrival(slot);
-  try {
-    return await receiveBody(head, maxBytes, options);
-  } finally {
-    arrived();
-  }
-}

@@ -16,12 +16,9 @@ import {
   setTrailerStatus,
 } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
-import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { HttpResponse } from "../net/request-head.ts";
+import { compressions } from "./compressions.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
-
-/** The compressions that callers may use for requests and accept for responses. */
-export const compressions: Compression[] = [compressionGzip, compressionBrotli];
 
 /** How one unary call is read and answered, according to its headers. */
 export interface UnaryDialect {

@@ -13,9 +13,12 @@ const digitRun =
   /\d(?:[ \t._+\u00ad\u00a0\u00b7\u2000-\u200d\u202f\u205f\u2060\u3000\u2010-\u2015\u2212\ufeff-]{0,2}\d){11,}/g;
 const maxDigits = 19;
 const shortest = 12;
+const maxRunChars = 1_000;
 
 /** A run may hold more digits than a card number (`4111 1111 1111 1111 12`): checks its groups. */
 function maskRun(run: string, minDigits: number): string {
+  // No card number stands among so many digits: none of them is worth a search.
+  if (run.length > maxRunChars) return run.replace(/\d/g, "*");
   const groups = [...run.matchAll(/\d+/g)].map((match) => ({
     digits: match[0],
     start: match.index,

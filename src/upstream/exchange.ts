@@ -1,5 +1,6 @@
 import type { Dispatcher } from "undici";
 import { errorOfAbort, GatewayError } from "../errors.ts";
+import { GrowingBuffer } from "../net/growing-buffer.ts";
 import { startTimer } from "./timer.ts";
 
 export interface HttpRequest {
@@ -86,8 +87,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   #head: HttpHead | undefined;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
+  readonly #body = new GrowingBuffer();
   #stopTimeout: (() => void) | undefined;
   #stopDeadline: (() => void) | undefined;
 
@@ -138,18 +138,16 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#bytes += chunk.length;
-    if (this.#bytes > this.#options.maxResponseBytes) this.#fail("tooLarge", undefined);
-    else this.#chunks.push(chunk);
+    const bytes = this.#body.size + chunk.length;
+    if (bytes > this.#options.maxResponseBytes) this.#fail("tooLarge", undefined);
+    else this.#body.append(chunk);
   }
 
   onResponseEnd(): void {
     if (this.#settled || !this.#head) return;
     this.#settle();
-    const [first] = this.#chunks;
-    const body = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks);
     const { status, headers } = this.#head;
-    this.#resolve({ status, headers, text: utf8.decode(body) });
+    this.#resolve({ status, headers, text: utf8.decode(this.#body.take()) });
   }
 
   onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
@@ -162,7 +160,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #fail(kind: FailureKind, cause: unknown): void {
     if (this.#settled) return;
     this.#settle();
-    this.#chunks = [];
+    this.#body.clear();
     const sent = this.#controller !== undefined;
     const failure = new ExchangeFailure(kind, sent, this.#head, cause);
     this.#reject(failure);

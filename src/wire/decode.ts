@@ -99,7 +99,9 @@ export class Walk {
 
   /** The source text of the number that is the member `key` of `parent`. */
   numberText(parent: Position | undefined, key: Key): string {
-    const sole = typeof key === "string" ? soleNumber(this.#text, key) : undefined;
+    // In a long text, each search for the member could take as long as to quote all numbers once.
+    const isShort = this.#text.length <= shortChars && typeof key === "string";
+    const sole = isShort ? soleNumber(this.#text, key) : undefined;
     if (sole !== undefined) return sole;
     this.#withNumbersQuoted ??= JSON.parse(quoteNumbers(this.#text));
     let value = this.#withNumbersQuoted;
@@ -107,6 +109,8 @@ export class Walk {
     return value as string;
   }
 }
+
+const shortChars = 16 * 1024;
 
 type Key = string | number;
 

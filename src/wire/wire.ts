@@ -2,6 +2,8 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { UnrecognizedValue } from "../gen/payments/v1/unrecognized_value_pb.ts";
 import { noteUnreadFields } from "../model/unread-fields.ts";
 import { isWhole, unrecognizedValue } from "../model/unrecognized.ts";
+import { excessOfJson } from "../net/bounded-json.ts";
+import { intakeLimits } from "../net/intake-limits.ts";
 import {
   type DecodeOptions,
   isJsonObject,
@@ -15,7 +17,7 @@ import { writeMessage } from "./encode.ts";
 
 export { type DecodeOptions, isBlank, type WireFault } from "./decode.ts";
 
-/** A body that is not JSON, or not a JSON object. Its message never contains a part of the body. */
+/** A body that is not JSON, not a JSON object, or beyond the limits. Its message never contains a part of the body. */
 export class WireError extends Error {
   override readonly name = "WireError";
 }
@@ -82,6 +84,8 @@ export function encode<Desc extends DescMessage>(
 }
 
 function parse(text: string): unknown {
+  const excess = excessOfJson(text, intakeLimits.answerValues);
+  if (excess) throw new WireError(`the body ${excess}`);
   try {
     return JSON.parse(text);
   } catch {

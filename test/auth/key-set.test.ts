@@ -130,3 +130,33 @@ test("a file that is not a key set or holds a secret key is refused without quot
   });
   assert.throws(open("hmac", '{"keys":[{"kty":"oct","k":"c2VjcmV0","kid":"h"}]}'), /"h" is secret/);
 });
+
+for (const status of [200, 503]) {
+  test(`an answer without end is not read to its end (status ${status})`, async (t) => {
+    let sentBytes = 0;
+    const cut = Promise.withResolvers<void>();
+    const server = createServer((_, response) => {
+      response.writeHead(status, { "content-type": "application/json" });
+      const chunk = Buffer.alloc(64 * 1024, " ");
+      const write = () => {
+        while (!response.destroyed && response.write(chunk)) sentBytes += chunk.length;
+      };
+      response.on("drain", write).on("close", cut.resolve);
+      write();
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.after(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`;
+    const problems: unknown[] = [];
+    const onProblem = (error: unknown) => problems.push(error);
+    const read = readWith(remoteKeySet({ url, onProblem, timeoutMs: 3_000 }));
+    await assert.rejects(read(await signToken(first)), codeOf("UNAVAILABLE"));
+    await cut.promise;
+    // The buffers of both sockets hold some of it.
+    assert.ok(sentBytes < 24 * 1024 * 1024, `${sentBytes}`);
+    assert.match(String(problems[0]), status === 200 ? /over 1048576 bytes/ : /Expected 200 OK/);
+  });
+}

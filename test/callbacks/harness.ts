@@ -8,6 +8,9 @@ import {
 } from "../../src/callbacks/receiver.ts";
 import type { EventLog } from "../../src/events/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { createAdmission } from "../../src/net/admission.ts";
+import { createIntake } from "../../src/net/intake.ts";
+import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 
 export interface Answer {
@@ -53,12 +56,13 @@ export async function startReceiver({
   accounts = { shop: account("password") },
   log = createMemoryLedger({ retentionMs: 7 * 86_400_000 }),
   bodyTimeoutMs = 10_000,
-  maxUnverifiedBytes,
+  maxBytes,
 }: {
   accounts?: Record<string, CallbackAccount>;
   log?: EventLog;
   bodyTimeoutMs?: number;
-  maxUnverifiedBytes?: number;
+  /** Of the memory budget. */
+  maxBytes?: number;
 } = {}): Promise<Receiver> {
   const verdicts: Received[] = [];
   const requests: Receiver["requests"] = [];
@@ -68,7 +72,10 @@ export async function startReceiver({
     accounts: new Map(Object.entries(accounts)),
     log,
     bodyTimeoutMs,
-    ...(maxUnverifiedBytes && { maxUnverifiedBytes }),
+    intake: createIntake({
+      budget: createMemoryBudget(maxBytes === undefined ? {} : { maxBytes }),
+      admission: createAdmission({ maxCalls: undefined }),
+    }),
     observer: {
       onVerdict({ requestId, durationMs, ...received }) {
         requests.push({ requestId, durationMs });

@@ -358,7 +358,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       const told = receiver.nextVerdict();
       const socket = connect(receiver.port, "127.0.0.1").pause();
       socket.write(
-        "POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: s\r\n" +
+        `POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: ${"A".repeat(27)}=\r\n` +
           `Content-Length: ${48 * chunk.length}\r\n\r\n`,
       );
       assert.equal((await told).verdict, "too_large");
@@ -377,7 +377,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   it("answers 408 to a body that does not arrive, and closes the connection", async () => {
     await using receiver = await startReceiver({ bodyTimeoutMs: 50 });
     const answer = await receiver.sendRaw(
-      "POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: s\r\n" +
+      `POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: ${"A".repeat(27)}=\r\n` +
         "Content-Length: 100\r\n\r\n{",
     );
     assert.match(answer, /^HTTP\/1\.1 408 /);
@@ -389,7 +389,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     const told = receiver.nextVerdict();
     const socket = connect(receiver.port, "127.0.0.1");
     socket.write(
-      "POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: s\r\n" +
+      `POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: ${"A".repeat(27)}=\r\n` +
         "Content-Length: 100\r\n\r\n{",
       () => setImmediate(() => socket.destroy()),
     );

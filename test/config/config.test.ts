@@ -73,9 +73,9 @@ test("an empty environment means the sandbox on loopback with the documented def
   assert.equal(config.redis, undefined);
 });
 
-test("MAX_UNVERIFIED_CALLBACK_BYTES may have more than nine digits", () => {
-  const config = readConfig({ ...live, MAX_UNVERIFIED_CALLBACK_BYTES: "1099511627776" });
-  assert.equal(config.maxUnverifiedBytes, 2 ** 40);
+test("MAX_BUFFERED_BYTES may have more than nine digits", () => {
+  const config = readConfig({ ...live, MAX_BUFFERED_BYTES: "1099511627776" });
+  assert.equal(config.maxBufferedBytes, 2 ** 40);
 });
 
 test("an upstream needs its credentials and an authentication mode", () => {
@@ -124,7 +124,7 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["SHUTDOWN_TIMEOUT", "", /./],
     ["SHUTDOWN_TIMEOUT", "30d", /at most 1d/],
     ["SHUTDOWN_SPREAD", "25h", /at most 1d/],
-    ["MAX_UNVERIFIED_CALLBACK_BYTES", "1099511627777", /to 1099511627776/],
+    ["MAX_BUFFERED_BYTES", "1099511627777", /to 1099511627776/],
   ];
   for (const [variable, value, accepted] of cases) {
     if (value === "") continue;

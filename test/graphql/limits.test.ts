@@ -6,7 +6,6 @@ import { createClient } from "graphql-ws";
 import WebSocket from "ws";
 import { GatewayError } from "../../src/errors.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
 import { type Answer, type Served, serve } from "./serve.ts";
 
@@ -201,23 +200,6 @@ test("the cost of a cached document follows the variables of each request", asyn
     const { errors = [] } = await run(query, { e: "e", ...variables });
     assert.deepEqual(errors.map(codeOf), isRefused ? ["OPERATION_TOO_COMPLEX"] : []);
   }
-});
-
-test("the document cache keeps documents with variables, and none with data in its text", () => {
-  const cache = createDocumentCache<number>();
-  for (const text of [`{ p(id: "secret") }`, "{ p(id: 4111111111111111) }", "# 41\n{ p }"]) {
-    cache.set(text, 1);
-    assert.equal(cache.get(text), undefined);
-  }
-  const query = "query ($id: ID!) { payment(externalId: $id) { events(first: 100) { cursor } } }";
-  cache.set(query, 1);
-  assert.equal(cache.get(query), 1);
-  const names = Array.from({ length: 1_000 }, (_, n) =>
-    `{ p${n} }`.replace(/\d/g, (d) => "abcdefghij"[+d] ?? ""),
-  );
-  for (const name of names) cache.set(name, 2);
-  assert.equal(cache.get(query), undefined, "the oldest goes");
-  assert.equal(cache.get(names[999] ?? ""), 2);
 });
 
 function codeOf(error: { extensions: { code: string } }): string {

@@ -204,7 +204,7 @@ test("at most ten faults in variables are reported, each with its path", async (
   const many = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`a${n}`, 1]));
   assert.equal((await told(many)).length, 10);
   assert.deepEqual(await told({ list: Array.from({ length: 10_000 }, () => 1) }), [
-    "the variables hold more than 10000 values",
+    "the request holds more than 10000 values",
   ]);
 });
 

@@ -10,7 +10,9 @@ import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
+import { createFindDocument } from "../../src/graphql/find-document.ts";
 import { createLive } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord } from "../../src/graphql/operation-record.ts";
@@ -147,11 +149,16 @@ async function recordsOf({ logged }: Served, count: number): Promise<string[]> {
 test("the straight path takes an ordinary subscription, and leaves all else to Yoga", async (t) => {
   const { core: fake } = fakeCore(core);
   const formatError = createErrorFormatter(createLogger("silent"));
+  const documents = createDocumentCache();
+  const finding = { schema, introspection: false, formatError, documents };
+  const findDocument = createFindDocument(finding);
   const path = createStraightPath({
-    ...{ core: fake, schema, formatError, introspection: false, corsOrigins: [] },
+    ...{ documents, findDocument },
+    ...{ core: fake, schema, formatError, corsOrigins: [] },
     documentOf: createDocumentOf(schema),
     overload: { refusalsOf: () => [] },
   });
+  const noBody = { take: () => Buffer.alloc(0) };
   const results = async (params: Record<string, string>, headers: Record<string, string>) => {
     const request = {
       method: "GET",
@@ -165,7 +172,7 @@ test("the straight path takes an ordinary subscription, and leaves all else to Y
     const lifetime = createLifetime({ requestId: "r", record, timeoutMs: 60_000, underWay });
     t.after(lifetime.end);
     const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };
-    return path.streamFormatOf(request) && (await path.subscribe(request, surroundings));
+    return path.streamFormatOf(request) && (await path.subscribe(request, noBody, surroundings));
   };
   const accept = "text/event-stream";
   const ordinary = { query, variables: '{"id":"order-1"}' };

@@ -3,14 +3,25 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { type TestContext, test } from "node:test";
-import { headOfHttp1, type Received, type RequestHead } from "../../src/net/request-head.ts";
+import { createAdmission } from "../../src/net/admission.ts";
+import { createIntake, type Received } from "../../src/net/intake.ts";
+import { createMemoryBudget } from "../../src/net/memory-budget.ts";
+import { headOfHttp1, type RequestHead } from "../../src/net/request-head.ts";
 
 const maxBytes = 10;
+const inlet = {
+  intake: createIntake({
+    budget: createMemoryBudget(),
+    admission: createAdmission({ maxCalls: undefined }),
+  }),
+  cut() {},
+};
 
 /** Passes each request to `serve` in the next turn of the loop, when a short body is there. */
 async function serving(t: TestContext, serve: (head: RequestHead) => void) {
   const server = createServer((request, response) => {
-    setImmediate(() => serve(headOfHttp1(request, response)));
+    const head = headOfHttp1(request, response, inlet);
+    setImmediate(() => serve(head));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -41,7 +52,7 @@ const answerOf = (head: RequestHead) =>
 test("a body that arrived with its headers is at hand, and the next request is served", async (t) => {
   const bodies: (string | undefined)[] = [];
   const { socket, answered } = await serving(t, (head) => {
-    bodies.push(head.bodyAtHand(maxBytes)?.toString());
+    bodies.push(head.body.atHand(maxBytes)?.toString());
     answerOf(head);
   });
   socket.write(post("first") + post("") + post("0123456789"));
@@ -55,7 +66,7 @@ test("a body that is incomplete or too long is not at hand, and goes through `re
   const bodies: Received[] = [];
   const arrived = Promise.withResolvers<void>();
   const { socket, answered } = await serving(t, (head) => {
-    assert.equal(head.bodyAtHand(maxBytes), undefined);
+    assert.equal(head.body.atHand(maxBytes), undefined);
     head.receive({ maxBytes, timeoutMs: 60_000 }, (body) => {
       bodies.push(body);
       answerOf(head);

@@ -6,6 +6,7 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
+import { until } from "../until.ts";
 import { start, wires } from "./start.ts";
 
 /** Refuses every caller: health must not need one. */
@@ -76,4 +77,37 @@ test("a watch reports each change, then NOT_SERVING at the drain, and ends", asy
   const end = await watch.next().catch((error: unknown) => ConnectError.from(error));
   assert.equal((end as ConnectError).code, Code.Unavailable);
   await drained;
+});
+
+test("a watch ends by itself with UNAVAILABLE, and the next one is served", async () => {
+  await using started = await start({}, { limits: { healthWatchMs: 50 } });
+  const client = createClient(Health, started.transport("grpc", "2"));
+  for (let i = 0; i < 2; i++) {
+    const watch = client.watch({})[Symbol.asyncIterator]();
+    assert.equal((await watch.next()).value?.status, ServingStatus.SERVING);
+    await assert.rejects(watch.next(), { code: Code.Unavailable });
+  }
+});
+
+test("watches of all connections together may hold a tenth of the connections", async () => {
+  const cuts: string[] = [];
+  const limitObserver = { onCut: (cut: string) => cuts.push(cut), onRefused: () => {} };
+  await using started = await start({}, { limits: { maxConnections: 30 }, limitObserver });
+  const watchOn = async () => {
+    const client = createClient(Health, started.transport("grpc", "2"));
+    const controller = new AbortController();
+    const watch = client.watch({}, { signal: controller.signal })[Symbol.asyncIterator]();
+    const first = await watch.next().catch((error: unknown) => ConnectError.from(error).code);
+    return { first, watch, controller, client };
+  };
+  const opened = [await watchOn(), await watchOn(), await watchOn()];
+  for (const { first } of opened) assert.ok(typeof first === "object" && !first.done);
+  const refused = await watchOn();
+  assert.equal(refused.first, Code.ResourceExhausted);
+  assert.deepEqual(cuts, ["open_streams"]);
+  assert.equal((await refused.client.check({})).status, ServingStatus.SERVING, "a check is served");
+  const [left] = opened;
+  left?.controller.abort();
+  await left?.watch.next().catch(() => {});
+  await until(async () => typeof (await watchOn()).first === "object");
 });

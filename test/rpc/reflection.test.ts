@@ -269,3 +269,18 @@ test("each question passes admission like a call, and is refused when the proces
   assert.deepEqual(refused, ["other"]);
   assert.equal(admission.inFlight, 0);
 });
+
+test("a stream without an end by its client ends with UNAVAILABLE", async () => {
+  await using started = await start({}, { identify, limits: { reflectionMs: 100 } });
+  const client = createClient(ServerReflection, started.transport("grpc", "2"));
+  const never = Promise.withResolvers<void>();
+  async function* requests() {
+    const messageRequest: Question = { case: "listServices", value: "" };
+    yield { host: "h", messageRequest };
+    await never.promise;
+  }
+  const answers = client.serverReflectionInfo(requests())[Symbol.asyncIterator]();
+  assert.equal((await answers.next()).value?.messageResponse.case, "listServicesResponse");
+  await assert.rejects(answers.next(), { code: Code.Unavailable });
+  never.resolve();
+});

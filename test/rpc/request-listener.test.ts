@@ -5,8 +5,17 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { createAdmission } from "../../src/net/admission.ts";
+import { createIntake } from "../../src/net/intake.ts";
+import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { headOfHttp1, headOfHttp2 } from "../../src/net/request-head.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
+
+const intake = createIntake({
+  budget: createMemoryBudget(),
+  admission: createAdmission({ maxCalls: undefined }),
+});
+const inlet = { intake, cut() {} };
 
 /** A listener whose only method, /x, throws outside of its protocol, and its logged warnings. */
 function broken() {
@@ -15,17 +24,19 @@ function broken() {
     throw new Error("broken while handling 4111111111111111");
   };
   const router = {
-    handlers: [Object.assign(handler, { requestPath: "/x", method: { methodKind: "unary" } })],
+    handlers: [
+      Object.assign(handler, { requestPath: "/x", method: { methodKind: "unary" }, service: {} }),
+    ],
   } as unknown as ConnectRouter;
   const log = { debug() {}, info() {}, warn: (record: object) => warned.push(record), error() {} };
-  const limits = { maxUnaryTimeoutMs: 1000, requestTimeoutMs: 1000 };
+  const limits = { maxUnaryTimeoutMs: 1000, requestTimeoutMs: 1000, readMaxBytes: 1000, intake };
   return { listener: createRequestListener(router, limits, log), warned };
 }
 
 test("a call whose method throws outside of its protocol is cut, over HTTP/1.1", async () => {
   const { listener, warned } = broken();
   const server = http
-    .createServer((request, response) => listener(headOfHttp1(request, response)))
+    .createServer((request, response) => listener(headOfHttp1(request, response, inlet)))
     .listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
@@ -39,7 +50,7 @@ test("a call whose method throws outside of its protocol is reset, over HTTP/2",
   const { listener, warned } = broken();
   const server = http2.createServer().listen(0, "127.0.0.1");
   server.on("stream", (stream, headers, _flags, raw) =>
-    listener(headOfHttp2(stream, headers, raw)),
+    listener(headOfHttp2(stream, headers, raw, inlet)),
   );
   await once(server, "listening");
   const session = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);

@@ -9,12 +9,13 @@ import {
   Http2SessionManager,
 } from "@connectrpc/connect-node";
 import grpc from "@grpc/grpc-js";
-import type { Caller } from "../../src/auth/caller.ts";
+import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import type { Admission } from "../../src/net/admission.ts";
+import type { Intake } from "../../src/net/intake.ts";
 import type { LimitObserver } from "../../src/net/observer.ts";
 import type { Identify } from "../../src/rpc/gate.ts";
 import { createRpcServer, type RpcLimits, type RpcServer } from "../../src/rpc/server.ts";
@@ -26,7 +27,7 @@ export const testTls = {
   key: readFileSync(new URL("../fixtures/tls/localhost.key", import.meta.url), "utf8"),
 };
 
-export const caller: Caller = { name: "shop", account: "default", scopes: new Set() };
+export const caller: Caller = { name: "shop", account: "default", scopes: new Set(scopes) };
 
 export interface CoreCall {
   readonly method: string;
@@ -69,6 +70,7 @@ export async function start(
     tls?: boolean;
     limits?: Partial<RpcLimits>;
     admission?: Admission;
+    intake?: Intake;
     limitObserver?: LimitObserver;
     straight?: boolean;
   } = {},
@@ -92,6 +94,7 @@ export async function start(
     ...(options.tls ? { tls: testTls } : {}),
     ...(options.limits ? { limits: options.limits } : {}),
     ...(options.admission ? { admission: options.admission } : {}),
+    ...(options.intake ? { intake: options.intake } : {}),
     ...(options.limitObserver ? { limitObserver: options.limitObserver } : {}),
     ...(options.straight === undefined ? {} : { straight: options.straight }),
   });

@@ -14,6 +14,7 @@ import {
   PaymentService,
   WatchPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { until } from "../until.ts";
 import { grpcJsClient, start, wires } from "./start.ts";
 
 function event(cursor: string, padding = 0): Event {
@@ -168,3 +169,45 @@ for (const contentType of ["application/grpc+proto", "application/connect+proto"
     session.destroy();
   });
 }
+
+test("watchers that leave together end in several turns of the event loop", async () => {
+  const watchers = 80;
+  let turn = 0;
+  const endedIn: number[] = [];
+  const counting = setImmediate(function next() {
+    turn += 1;
+    immediate = setImmediate(next);
+  });
+  let immediate = counting;
+  const opened = new Set<Call>();
+  await using started = await start({
+    watchPayment: async function* (_request: unknown, call: Call): AsyncGenerator<Event> {
+      call.signal.addEventListener("abort", () => endedIn.push(turn));
+      opened.add(call);
+      yield event("c1");
+      if (!call.signal.aborted) await once(call.signal, "abort");
+    },
+  });
+  const session = http2.connect(started.url);
+  try {
+    for (let i = 0; i < watchers; i++) {
+      const stream = session.request({
+        ":method": "POST",
+        ":path": "/payments.v1.PaymentService/WatchPayment",
+        "content-type": "application/grpc",
+      });
+      stream.on("error", () => {});
+      stream.end(Buffer.alloc(5));
+    }
+    await until(() => opened.size === watchers);
+    session.destroy();
+    await until(() => endedIn.length === watchers);
+  } finally {
+    clearImmediate(immediate);
+    session.destroy();
+  }
+  const counts = new Map<number, number>();
+  for (const one of endedIn) counts.set(one, (counts.get(one) ?? 0) + 1);
+  assert.ok(Math.max(...counts.values()) <= 32, [...counts.values()].join());
+  assert.equal(endedIn.length, watchers);
+});

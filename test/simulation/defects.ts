@@ -251,14 +251,6 @@ export const defects: readonly Defect[] = [
     shownBy: "a payout failed, the next one is on its way, and the store is silent",
   },
   {
-    name: "a call whose answer is not in the log counts as known",
-    file: "intents/settle.ts",
-    line: "outcomeUnknown: unexplained.some(({ isRecorded }) => !isRecorded),",
-    instead: "outcomeUnknown: unexplained.some(({ intent }) => !isNamed(intent)),",
-    brokenChecks: ["charged, shown as failed"],
-    shownBy: "a payment is answered, and the store does not hear of it",
-  },
-  {
     name: "a call that makes a hold is opened without its note",
     file: "ledger/calls.ts",
     line: "if (call.hold) record.holds = withHold(record.holds, call.id, true);",

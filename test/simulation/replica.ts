@@ -3,6 +3,9 @@ import { Readable } from "node:stream";
 import { createCallbackHandler } from "../../src/callbacks/receiver.ts";
 import { createCore, type RunningCore } from "../../src/core/create-core.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
+import { createAdmission } from "../../src/net/admission.ts";
+import { createIntake } from "../../src/net/intake.ts";
+import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { createReconciler, type Reconciler } from "../../src/reconcile/reconciler.ts";
 import type { Connections } from "../../src/upstream/connections.ts";
 import { createUpstream } from "../../src/upstream/create-upstream.ts";
@@ -104,6 +107,10 @@ export class Replica {
         payoutEnds: defaultPayoutEnds,
         log,
       },
+      intake: createIntake({
+        budget: createMemoryBudget(),
+        admission: createAdmission({ maxCalls: undefined }),
+      }),
       observer: { onVerdict() {}, onFieldFault() {} },
     });
     const reconciler = createReconciler({
@@ -127,6 +134,7 @@ export class Replica {
         ...{ method: "POST", url: `/callbacks/${account}/${resource}` },
         headers: { "content-length": `${body.length}` },
         rawHeaders: ["x-service-signature", signature],
+        socket: {},
       }) as unknown as IncomingMessage;
       let answered = 503;
       const response = {

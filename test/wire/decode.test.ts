@@ -385,8 +385,8 @@ describe("decode reads", () => {
     }
   });
 
-  it("a body nested a hundred thousand deep", () => {
-    const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+  it("a body with an unknown member nested as deep as the limit", () => {
+    const deep = `${"[".repeat(63)}${" ".repeat(1_000)}${"]".repeat(63)}`;
     assert.equal(decode(PaymentSchema, `{"x":${deep},"id":1.0}`).id, "1.0");
   });
 
@@ -400,6 +400,21 @@ describe("decode refuses", () => {
   const canary = "41111111";
   const refused: Array<[what: string, text: string, message: string]> = [
     ["an empty body", "", "the body is empty"],
+    [
+      "a body nested a hundred thousand deep",
+      `{"x":${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
+      "the body is nested more than 64 levels deep",
+    ],
+    [
+      "a body of more values than any answer has",
+      `{"x":[${"0,".repeat(60_000)}0]}`,
+      "the body holds more than 50000 values",
+    ],
+    [
+      "a number of thousands of digits",
+      `{"id":${"1".repeat(5_000)}}`,
+      "the body holds a number of more than 1000 digits",
+    ],
     ["white space", " \n", "the body is empty"],
     ["HTML", `<p>${canary}</p>`, "the body is not JSON"],
     ["a truncated body", `{"id":"${canary}`, "the body is not JSON"],

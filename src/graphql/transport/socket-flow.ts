@@ -11,9 +11,15 @@ export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
   const check = () => {
     if (!connection.writableNeedDrain || socket.isPaused) return;
     socket.pause();
-    connection.once("drain", () => socket.resume());
+    resumeWhenRead(socket, connection);
   };
   socket.on("message", check).on("ping", check).on("pong", check);
+}
+
+/** Reads on from a client, once it has read what waits for it. */
+export function resumeWhenRead(socket: WebSocket, connection: Duplex): void {
+  if (connection.writableNeedDrain) connection.once("drain", () => socket.resume());
+  else socket.resume();
 }
 
 /** Cuts a failed operation's socket unless its client reads the error within `failedStreamMs`. */

@@ -1,31 +1,26 @@
 import type { WebSocket } from "ws";
+import type { MemoryBudget } from "../../net/memory-budget.ts";
 import type { LimitObserver } from "../../net/observer.ts";
-import { defaultUnreadLimits } from "../../net/unread-answers.ts";
-import { boundUnread } from "../../net/unread-memory.ts";
+import { arrivingBytes } from "./websocket-limits.ts";
 
-/** Limits the unread bytes of the clients of all sockets together. */
+/** Limits what all sockets hold together: unread answers, and messages that arrive. */
 export interface UnreadSockets {
   watch(socket: WebSocket): void;
   close(): void;
 }
 
 /**
- * Cuts the sockets with the most unread bytes once all together exceed a limit. `keepAlive` cuts
- * each client that does not read, but until then many could hold the responses of all the
+ * Counts the unread bytes of sockets against the budget, which cuts those with the most. `keepAlive`
+ * cuts each client that does not read, but until then many could hold the responses of all the
  * operations that a socket may have.
- * @param maxUnreadBytes of all sockets together
  */
-export function createUnreadSockets(
-  observer: LimitObserver,
-  maxUnreadBytes: number = defaultUnreadLimits.maxUnreadBytes,
-): UnreadSockets {
+export function createUnreadSockets(budget: MemoryBudget, observer: LimitObserver): UnreadSockets {
   const watched = new Set<WebSocket>();
-  const bound = boundUnread(
-    watched,
+  const close = budget.watch(
     {
-      bytesOf: ({ bufferedAmount }) => bufferedAmount,
+      writers: watched,
+      bytesOf: (socket) => socket.bufferedAmount + arrivingBytes(socket),
       cut: (socket) => socket.terminate(),
-      maxBytes: maxUnreadBytes,
     },
     observer,
   );
@@ -35,6 +30,6 @@ export function createUnreadSockets(
       watched.add(socket);
       socket.on("close", () => watched.delete(socket));
     },
-    close: bound.close,
+    close,
   };
 }

@@ -14,6 +14,7 @@ import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
 import type { Slot } from "../../net/admission.ts";
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
+import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { knownMethodOf } from "../../telemetry/tracing/http-method.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import { credentialsOf } from "../credentials.ts";
@@ -81,6 +82,10 @@ export function createWatchEndpoint(
     });
 
     response.on("close", () => {
+      if (response.writableFinished) settle();
+      else leaveInTurn(settle);
+    });
+    const settle = () => {
       leave.abort();
       slot.leave();
       const error = failure ?? live.failure?.error;
@@ -101,7 +106,7 @@ export function createWatchEndpoint(
       };
       span.run(() => log.info(record, "watch"));
       span.end();
-    });
+    };
 
     const refuse = (error: unknown, status = mappingOf(error).status) => {
       failure = error;
@@ -114,7 +119,6 @@ export function createWatchEndpoint(
     const headers = { [requestIdHeader]: requestId, ...answerHeaders(corsOrigins) };
     exposeHeaders(headers, request.headers.origin, corsOrigins);
     setHeaders(response, headers);
-    request.resume();
     if (!isUtf8Address(request.url ?? "")) return refuse(notUtf8());
     if (!kind || id === "" || rest.length > 0) {
       return refuse(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));

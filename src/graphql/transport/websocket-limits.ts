@@ -1,12 +1,26 @@
+import type { Duplex } from "node:stream";
+import { CloseCode, MessageType } from "graphql-ws";
 import type { WebSocket } from "ws";
 import { createAllowance } from "../../net/allowance.ts";
+import { type Excess, excessOfJson } from "../../net/bounded-json.ts";
+import type { Intake } from "../../net/intake.ts";
 import type { LimitObserver } from "../../net/observer.ts";
+import { limits } from "../limits.ts";
+import { tooMuch } from "../request-body.ts";
+import { resumeWhenRead } from "./socket-flow.ts";
 
 /** Limits of one WebSocket. */
 export const socketLimits = {
   /** Messages, pings and pongs from the client. */
   messages: { burst: 1_000, perSecond: 100 },
-} as const;
+  /** Largest message until the caller is known: `connection_init` with a token. */
+  initBytes: 32 * 1024,
+  /** Frames of one message, and pieces of one frame. */
+  fragments: 64,
+  chunks: 4_096,
+  /** Larger messages are decoded in a turn among the calls. */
+  atOnceBytes: 4 * 1024,
+};
 
 /** Terminates a socket whose client sends more messages than the limit. */
 export function limitSocket(socket: WebSocket, observer: LimitObserver): void {
@@ -21,3 +35,75 @@ export function limitSocket(socket: WebSocket, observer: LimitObserver): void {
   };
   socket.on("message", check).on("ping", check).on("pong", check);
 }
+
+/** What `ws` keeps of a socket's receiver; it has no public name for these. */
+interface Receiving {
+  readonly _receiver?: {
+    _maxPayload: number;
+    readonly _bufferedBytes: number;
+    readonly _messageLength: number;
+  };
+}
+
+/** Lets a socket whose caller is known send messages of the full size. */
+export function takeMessages(socket: WebSocket): void {
+  const { _receiver: receiver } = socket as unknown as Receiving;
+  if (receiver) receiver._maxPayload = limits.messageBytes;
+}
+
+/** Bytes of messages that have not arrived completely. */
+export function arrivingBytes(socket: WebSocket): number {
+  const { _receiver: receiver } = socket as unknown as Receiving;
+  return receiver ? receiver._bufferedBytes + receiver._messageLength : 0;
+}
+
+/**
+ * Handles messages in their order. A large one waits for a turn among the calls, while nothing more
+ * is read; one that would hold more values than the limit is refused before it is parsed.
+ */
+export function inTurn(
+  socket: WebSocket,
+  connection: Duplex,
+  intake: Intake,
+  handle: (text: string) => Promise<void>,
+): (text: string) => Promise<void> {
+  let waiting = 0;
+  let last = Promise.resolve();
+  const handleLarge = async (text: string, before: Promise<void>) => {
+    socket.pause();
+    await before;
+    await intake.turn(socket);
+    waiting -= 1;
+    if (waiting === 0) resumeWhenRead(socket, connection);
+    if (socket.readyState !== socket.OPEN) return undefined;
+    const excess = excessOfJson(text);
+    if (excess) return refuse(socket, text, excess);
+    // Not awaited here: an operation lasts longer than its message is handled.
+    return { handled: handle(text) };
+  };
+  return async (text) => {
+    if (text.length <= socketLimits.atOnceBytes && waiting === 0) return handle(text);
+    waiting += 1;
+    const begun = handleLarge(text, last);
+    last = begun.then(ignore, ignore);
+    await (await begun)?.handled;
+  };
+}
+
+/** Ends the operation that a message would begin, or the socket if that does not show unparsed. */
+function refuse(socket: WebSocket, text: string, excess: Excess): undefined {
+  const id = subscribeId.exec(text)?.[1];
+  if (id === undefined) {
+    socket.close(CloseCode.BadRequest, "Message too complex");
+    return;
+  }
+  const { message, extensions } = tooMuch(excess);
+  const { http, ...others } = extensions;
+  const payload = [{ message, extensions: others }];
+  socket.send(JSON.stringify({ id, type: MessageType.Error, payload }));
+}
+
+/** How clients begin a message that begins an operation. */
+const subscribeId = /^\{(?:"type":"subscribe",)?"id":"([\w-]{1,128})"/;
+
+const ignore = () => {};

@@ -52,6 +52,8 @@ export interface Connection {
   /** The number of operations that wait for admission. */
   waiting: number;
   caller?: Caller;
+  /** Called once its caller is known. */
+  readonly onCaller: () => void;
 }
 
 /**
@@ -65,6 +67,7 @@ export function createProtocol(options: ProtocolOptions) {
     async onConnect({ extra, connectionParams }) {
       try {
         extra.caller = await identify(initCredentialsOf(extra.request, connectionParams));
+        extra.onCaller();
         return true;
       } catch (error) {
         extra.socket.close(...closeOf(error, formatError));

@@ -8,13 +8,14 @@ import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { Intake } from "../../net/intake.ts";
 import type { LimitObserver } from "../../net/observer.ts";
-import { limits } from "../limits.ts";
+import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { isCrossOrigin } from "./browser-origin.ts";
 import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
 import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
 import { createUnreadSockets } from "./unread-sockets.ts";
-import { limitSocket } from "./websocket-limits.ts";
+import { inTurn, limitSocket, socketLimits, takeMessages } from "./websocket-limits.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
 export interface WebSocketOptions extends ProtocolOptions {
@@ -24,8 +25,8 @@ export interface WebSocketOptions extends ProtocolOptions {
   /** Which upgrade requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
   readonly limitObserver: LimitObserver;
-  /** Unread bytes of all clients together, at most. Default: as for other responses. */
-  readonly maxUnreadBytes?: number | undefined;
+  /** Gives messages their turns, and bounds what sockets hold. */
+  readonly intake: Intake;
   /** Interval of pings, and how long a client may take to answer one, in milliseconds. */
   readonly heartbeatMs: number;
 }
@@ -43,13 +44,15 @@ export function serveWebSockets(
   server: Server,
   options: WebSocketOptions,
 ): (times: DrainTimes) => Promise<void> {
-  const { log, corsOrigins, misdirection, limitObserver, heartbeatMs } = options;
+  const { log, corsOrigins, misdirection, limitObserver, intake, heartbeatMs } = options;
   const protocol = createProtocol(options);
   const drain = createSocketDrain();
-  const unread = createUnreadSockets(limitObserver, options.maxUnreadBytes);
+  const unread = createUnreadSockets(intake.budget, limitObserver);
   const sockets = new WebSocketServer({
     noServer: true,
-    maxPayload: limits.messageBytes,
+    maxPayload: socketLimits.initBytes,
+    maxFragments: socketLimits.fragments,
+    maxBufferedChunks: socketLimits.chunks,
     handleProtocols,
   });
 
@@ -82,22 +85,29 @@ export function serveWebSockets(
             socket.send(text, (error) => (error ? reject(error) : resolve()));
           }),
         close: (code, reason) => socket.close(code, reason),
-        onMessage: (handle) =>
+        onMessage(handle) {
+          const handleInTurn = inTurn(socket, stream, intake, handle);
           socket.on("message", (data) => {
-            const handled = handle(String(data)).catch((error) => {
+            const handled = handleInTurn(String(data)).catch((error) => {
               if (socket.readyState !== socket.OPEN) return;
               log.error({ err: error }, "WebSocket message failed");
               socket.close(CloseCode.InternalServerError, "Internal server error");
             });
             drain.track(socket, handled);
-          }),
+          });
+        },
       },
-      { socket, stream, request, lifetimes: new Map(), waiting: 0 },
+      {
+        ...{ socket, stream, request, lifetimes: new Map(), waiting: 0 },
+        onCaller: () => takeMessages(socket),
+      },
     );
     socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));
     socket.once("close", (code, reason) => {
-      closed(code, String(reason)).catch((error) => {
-        log.error({ err: error }, "WebSocket clean-up failed");
+      leaveInTurn(() => {
+        closed(code, String(reason)).catch((error) => {
+          log.error({ err: error }, "WebSocket clean-up failed");
+        });
       });
     });
   }

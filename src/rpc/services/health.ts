@@ -1,10 +1,10 @@
-import { EventEmitter, once } from "node:events";
 import type { DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import {
   type Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../gen/grpc/health/v1/health_pb.ts";
+import { spreadOverTurns } from "../../net/spread-over-turns.ts";
 
 export interface HealthStatus {
   readonly service: ServiceImpl<typeof Health>;
@@ -14,11 +14,16 @@ export interface HealthStatus {
   shutDown(): void;
 }
 
-/** `grpc.health.v1.Health` for the given services and, as the empty name, for the server itself. */
-export function createHealth(services: readonly DescService[]): HealthStatus {
+/**
+ * `grpc.health.v1.Health` for the given services and, as the empty name, for the server itself.
+ * Nobody needs credentials for a watch, so each one ends with UNAVAILABLE after `watchMs`.
+ */
+export function createHealth(services: readonly DescService[], watchMs: number): HealthStatus {
   const names = ["", ...services.map((service) => service.typeName)];
   const known = new Set(names);
-  const changes = new EventEmitter().setMaxListeners(0);
+  /** Watches that wait for a change. */
+  const waiting = new Set<() => void>();
+  const inTurn = spreadOverTurns(32);
   let serving = true;
   let down = false;
 
@@ -34,8 +39,9 @@ export function createHealth(services: readonly DescService[]): HealthStatus {
         statuses: Object.fromEntries(names.map((name) => [name, { status: current() }])),
       }),
       async *watch({ service }, { signal }) {
+        const endsAtMs = performance.now() + watchMs;
         let sent: ServingStatus | undefined;
-        while (true) {
+        while (!signal.aborted) {
           const status = known.has(service) ? current() : ServingStatus.SERVICE_UNKNOWN;
           if (status !== sent) {
             sent = status;
@@ -43,18 +49,40 @@ export function createHealth(services: readonly DescService[]): HealthStatus {
           } else if (down) {
             throw new ConnectError("the gateway is shutting down", Code.Unavailable);
           } else {
-            await once(changes, "change", { signal });
+            const leftMs = endsAtMs - performance.now();
+            if (leftMs <= 0) throw new ConnectError("watches end: open another", Code.Unavailable);
+            await change(leftMs, signal);
           }
         }
+        throw signal.reason;
       },
     },
     setServing(value) {
       serving = value;
-      changes.emit("change");
+      wakeAll();
     },
     shutDown() {
       down = true;
-      changes.emit("change");
+      wakeAll();
     },
   };
+
+  /** Resolves at a change, at an abort, and after this time. */
+  function change(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, ms);
+      function done() {
+        clearTimeout(timer);
+        waiting.delete(done);
+        signal.removeEventListener("abort", done);
+        resolve();
+      }
+      waiting.add(done);
+      signal.addEventListener("abort", done);
+    });
+  }
+
+  function wakeAll(): void {
+    for (const wake of waiting) inTurn(wake);
+  }
 }

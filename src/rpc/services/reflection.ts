@@ -8,6 +8,7 @@ import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import {
   Code,
   type ConnectRouter,
+  type ConnectRouterOptions,
   type HandlerContext,
   type ServiceImpl,
 } from "@connectrpc/connect";
@@ -36,6 +37,10 @@ export interface ReflectionOptions {
   /** Each question waits for its turn among the calls. */
   readonly admission: Admission;
   readonly limitObserver: LimitObserver;
+  /** How both services are served. */
+  readonly handlerOptions: Partial<ConnectRouterOptions>;
+  /** Longest that a stream lasts, in milliseconds: nobody needs credentials for it. */
+  readonly streamMs: number;
   /** Receives each question as if it were a call. */
   readonly observer?: RpcObserver | undefined;
 }
@@ -47,13 +52,13 @@ export interface ReflectionOptions {
 export function addReflection(
   router: ConnectRouter,
   services: readonly DescService[],
-  { admission, limitObserver, observer }: ReflectionOptions,
+  { admission, limitObserver, handlerOptions, observer, streamMs }: ReflectionOptions,
 ): void {
   const answerOf = createAnswers(services);
   const service: ServiceImpl<typeof ServerReflection> = {
     async *serverReflectionInfo(requests, context) {
       let questions = 0;
-      for await (const request of requests) {
+      for await (const request of untilEnd(requests, streamMs)) {
         if (++questions > maxQuestions) throw tooMany();
         const ended = observer?.onCall({
           service: context.service.typeName,
@@ -78,12 +83,37 @@ export function addReflection(
       }
     },
   };
-  router.service(ServerReflection, service);
+  router.service(ServerReflection, service, handlerOptions);
   // The two versions differ only in the name of their package.
   router.service(
     ServerReflectionV1Alpha,
     service as unknown as ServiceImpl<typeof ServerReflectionV1Alpha>,
+    handlerOptions,
   );
+}
+
+/** @throws GatewayError UNAVAILABLE when the time is over */
+async function* untilEnd<Item>(items: AsyncIterable<Item>, ms: number): AsyncIterable<Item> {
+  const end = Promise.withResolvers<never>();
+  const timer = setTimeout(() => end.reject(streamOver()), ms);
+  end.promise.catch(() => {});
+  const iterator = items[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const next = await Promise.race([iterator.next(), end.promise]);
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    clearTimeout(timer);
+    iterator.return?.().catch(() => {});
+  }
+}
+
+function streamOver(): GatewayError {
+  return new GatewayError("UNAVAILABLE", "the stream has lasted long enough: open another", {
+    reason: "STREAM_OVER",
+  });
 }
 
 function tooMany(): GatewayError {

@@ -59,6 +59,9 @@ export function createProcessor(
   });
 }
 
+/** Most batches under way at once, so that a collector's answers cannot fill the memory. */
+const maxExports = 4;
+
 type OtlpOptions = ConstructorParameters<typeof OTLPTraceExporter>[0];
 
 /** Every option is set, so that the exporter reads none from the environment. */
@@ -68,6 +71,8 @@ function createOtlpExporter(otlp: TracingSettings["otlp"]): SpanExporter {
     url,
     headers: { ...headers },
     timeoutMillis: timeoutMs,
+    // The exporter reads up to 4 MiB of each answer.
+    concurrencyLimit: maxExports,
     compression,
     httpAgentOptions: { keepAlive: true, ...tls },
   } as OtlpOptions);

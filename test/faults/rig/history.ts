@@ -66,6 +66,8 @@ export function historyOf(told: Told, endedMs = performance.now()): History {
       expected: charged.has(end.externalId) ? "PAID" : "FAILED",
     })),
     gateways: told.gateways,
+    // Nothing is expected to succeed at once while faults are injected.
+    ...{ troubles: [{ fromMs: 0, toMs: Infinity }], elsewhere: [], misread: [] },
     ...{ requests: [], looks: [], absences: [], limits: [], apart: [], lines: [] },
   };
 }

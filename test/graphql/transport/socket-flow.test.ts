@@ -8,6 +8,9 @@ import WebSocket from "ws";
 import { PaymentSchema, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { GetPaymentResponseSchema } from "../../../src/gen/payments/v1/payment_service_pb.ts";
 import { limits } from "../../../src/graphql/limits.ts";
+import { createAdmission } from "../../../src/net/admission.ts";
+import { createIntake } from "../../../src/net/intake.ts";
+import { createMemoryBudget } from "../../../src/net/memory-budget.ts";
 import { recordCuts } from "../../hardening/cuts.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
@@ -119,7 +122,7 @@ async function askAndStall(t: TestContext, gateway: Served) {
 
 /**
  * The responses of one socket, 100 of 256 KiB, far exceed the system's buffers; those of two
- * sockets also exceed the `maxUnreadBytes` below.
+ * sockets also exceed the budget below.
  */
 const answer = create(PaymentSchema, { details: { payload: "x".repeat(256 * 1024) } });
 const getPayment = async () => create(GetPaymentResponseSchema, { payment: answer });
@@ -140,8 +143,9 @@ test("the client with the most unread bytes is cut when all together exceed the 
   timeout: 20_000,
 }, async (t) => {
   const { observer, cut, cuts } = recordCuts();
-  const maxUnreadBytes = 30 * 1024 * 1024;
-  const gateway = await serve(t, { getPayment }, { limitObserver: observer, maxUnreadBytes });
+  const budget = createMemoryBudget({ maxBytes: 30 * 1024 * 1024 });
+  const intake = createIntake({ budget, admission: createAdmission({ maxCalls: undefined }) });
+  const gateway = await serve(t, { getPayment }, { limitObserver: observer, intake });
   const reader = await connect(t, gateway);
   const stalled = await Promise.all([askAndStall(t, gateway), askAndStall(t, gateway)]);
   await cut("unread_memory");

@@ -2,44 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import { createBodyBudget } from "../../src/callbacks/body-budget.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { type Receiver, startReceiver } from "./harness.ts";
-
-test("beyond the budget the largest and oldest bodies are dropped, and no more than needed", () => {
-  let nowMs = 0;
-  const budget = createBodyBudget(800, () => nowMs);
-  const cut: string[] = [];
-  const open = (name: string) => budget.open(() => cut.push(name));
-  const slow = open("slow");
-  slow.grow(120);
-  nowMs = 10_000;
-  const large = open("large");
-  large.grow(600);
-  const small = open("small");
-  small.grow(80);
-  assert.deepEqual(cut, []);
-  open("new").grow(20);
-  assert.deepEqual(cut, ["slow"], "of 120 bytes, but ten seconds old");
-  assert.equal(budget.bytes, 700);
-
-  nowMs = 11_000;
-  open("newer").grow(150);
-  assert.deepEqual(cut, ["slow", "large"]);
-  slow.close();
-  slow.grow(1_000);
-  assert.equal(budget.bytes, 250, "what was cut counts no more");
-  large.close();
-  small.close();
-  assert.equal(budget.bytes, 170);
-});
-
-test("a body that exceeds the budget alone is dropped itself", () => {
-  const budget = createBodyBudget(800);
-  let cuts = 0;
-  budget.open(() => cuts++).grow(801);
-  assert.deepEqual([cuts, budget.bytes], [1, 0]);
-});
 
 const mebibyte = 1024 * 1024;
 
@@ -80,7 +44,7 @@ const overloaded = (receiver: Receiver) =>
 test("callbacks keep arriving while unsigned bodies fill the budget", {
   timeout: 60_000,
 }, async () => {
-  await using receiver = await startReceiver({ maxUnverifiedBytes: mebibyte });
+  await using receiver = await startReceiver({ maxBytes: mebibyte });
   const next = receiver.nextVerdict();
   const sockets = await stall(receiver, 64);
   const answers = sockets.map((socket) => once(socket, "data"));

@@ -1,0 +1,72 @@
+import type { IncomingMessage } from "node:http";
+import { Readable } from "node:stream";
+import { type Excess, excessOfJson } from "../net/bounded-json.ts";
+import type { Body, Intake, Received } from "../net/intake.ts";
+import { overloaded } from "../net/overloaded.ts";
+import { limits } from "./limits.ts";
+import { RequestError } from "./request-error.ts";
+
+/** The body of a request, which is decoded only if it is within the limits. */
+export interface RequestBody {
+  /**
+   * The whole body, to be decoded in this turn of the event loop. May be called again.
+   * @throws RequestError for a body that is too large or would hold too many values, GatewayError
+   * if it was dropped to free memory or its client has left
+   */
+  take(): Buffer | Promise<Buffer>;
+}
+
+export function createRequestBody(
+  body: Body,
+  intake: Intake,
+  { socket }: IncomingMessage,
+): RequestBody {
+  let taken: Buffer | Promise<Buffer> | undefined;
+
+  async function receive(): Promise<Buffer> {
+    const received = await new Promise<Received>((resolve) => {
+      body.receive({ maxBytes: limits.messageBytes }, resolve);
+    });
+    if (received === "overloaded") throw overloaded();
+    if (received === "too-large") throw tooLarge();
+    if (typeof received === "string") {
+      throw new RequestError("the body must be JSON", "BAD_REQUEST", { status: 400 });
+    }
+    await intake.turn(socket);
+    return checked(received);
+  }
+
+  return {
+    take() {
+      if (!taken) {
+        const atHand = body.atHand(limits.messageBytes);
+        taken = atHand ? checked(atHand) : receive();
+      }
+      return taken;
+    },
+  };
+}
+
+function checked(body: Buffer): Buffer | Promise<Buffer> {
+  // UTF-8 has the bytes of JSON's own characters nowhere else.
+  const excess = body.length > 1_000 ? excessOfJson(body.toString("latin1")) : undefined;
+  return excess ? Promise.reject(tooMuch(excess)) : body;
+}
+
+/** The error for a request that would hold more than the limits. */
+export function tooMuch(excess: Excess): RequestError {
+  return new RequestError(`the request ${excess}`, "BAD_USER_INPUT", { status: 400 });
+}
+
+function tooLarge(): RequestError {
+  const message = `the body must not exceed ${limits.messageBytes} bytes`;
+  return new RequestError(message, "BAD_REQUEST", { status: 413 });
+}
+
+/** Lets Yoga read this body instead of the request's stream, once it wants to. */
+export function handOver(request: IncomingMessage, body: RequestBody): void {
+  const read = async function* () {
+    yield await body.take();
+  };
+  Object.assign(request, { body: Readable.from(read()) });
+}

@@ -1,0 +1,28 @@
+/** Limits on what arrives, and on what it holds once it is decoded. */
+export const intakeLimits = {
+  /** Memory of all bodies and unread answers together, in bytes: the default of the budget. */
+  heldBytes: 128 * 1024 * 1024,
+  /** Share of it that the bodies of one connection may take. */
+  shareOfConnection: 1 / 4,
+  /** Largest body of a request, in bytes: a message of 1 MiB and what frames it. */
+  bodyBytes: 1024 * 1024 + 1024,
+  /** All that one call may send to a service that needs no credentials, in bytes. */
+  openBodyBytes: 64 * 1024,
+  /** Largest message of such a service. */
+  openMessageBytes: 4 * 1024,
+  /** Largest message in an address after it is decompressed: no larger than without compression. */
+  addressMessageBytes: 16 * 1024,
+  /** Small pieces of bodies that one connection may send, after the first few of each body. */
+  smallPieces: { burst: 1_000, perSecond: 200 },
+  /** Values of one message at all depths: fields, list elements, objects, unknown fields. */
+  values: 10_000,
+  /** Values of an answer of the payments service. */
+  answerValues: 50_000,
+  /** Objects and lists within each other. */
+  depth: 64,
+  /** Digits of a number. */
+  numberChars: 1_000,
+  /** Bytes that a compressed message may grow to for each of its own, beyond `freeBytes`. */
+  ratio: 100,
+  freeBytes: 64 * 1024,
+};

@@ -1,0 +1,291 @@
+import { IncomingMessage } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import type { Admission } from "./admission.ts";
+import { createAllowance } from "./allowance.ts";
+import { GrowingBuffer } from "./growing-buffer.ts";
+import { intakeLimits } from "./intake-limits.ts";
+import type { Droppable, HeldBytes, MemoryBudget } from "./memory-budget.ts";
+import type { LimitObserver } from "./observer.ts";
+
+/** A piece of a body below this size counts as small, except for the first few of each body. */
+const smallBytes = 256;
+const freePieces = 4;
+
+export type Source = IncomingMessage | ServerHttp2Stream;
+
+/** How a body ended: whole, or why it was not read to its end. */
+export type Received = Buffer | Unread;
+
+/**
+ * `too-large`: it exceeds the limit, and its rest is discarded. `slow`: it did not arrive in time.
+ * `gone`: its client left before its end. `overloaded`: it was dropped to free memory.
+ */
+export type Unread = "too-large" | "slow" | "gone" | "overloaded";
+
+export interface BodyLimits {
+  readonly maxBytes: number;
+  /** For the whole body, in milliseconds, from now on. Default: the server's own time-out. */
+  readonly timeoutMs?: number | undefined;
+}
+
+/** The body of one request. It is held in one buffer, which counts as what it takes. */
+export interface Body {
+  /** The whole body, if it has arrived; undefined otherwise, or if it exceeds `maxBytes`. */
+  atHand(maxBytes: number): Buffer | undefined;
+  /** Calls back once, with the whole body or with why it is not there. */
+  receive(limits: BodyLimits, done: (body: Received) => void): void;
+  /**
+   * What has arrived since the last call; undefined at the end. For a body of many messages, whose
+   * bytes may be `maxBytes` in all.
+   */
+  next(maxBytes: number): Promise<Buffer | undefined | Unread>;
+  /** Frees what is held, and discards the rest. */
+  discard(): void;
+}
+
+/** Takes in the bodies of all requests. */
+export interface Intake {
+  readonly budget: MemoryBudget;
+  /**
+   * Begins to hold a request's body, as its headers arrive.
+   * @param cut ends a connection whose client sends bodies in too many small pieces
+   */
+  body<Connection extends object>(
+    source: Source,
+    connection: Connection,
+    cut: (connection: Connection) => void,
+  ): Body;
+  /** Resolves in a turn of the connection among the calls: what is decoded in it delays nobody. */
+  turn(connection: object): Promise<void>;
+}
+
+export interface IntakeOptions {
+  readonly budget: MemoryBudget;
+  readonly admission: Admission;
+}
+
+export function createIntake({ budget, admission }: IntakeOptions): Intake {
+  const allowances = new WeakMap<object, () => boolean>();
+
+  const of: Process = {
+    budget,
+    mayBeSmall(connection) {
+      let allowance = allowances.get(connection);
+      if (!allowance) {
+        allowance = createAllowance(intakeLimits.smallPieces);
+        allowances.set(connection, allowance);
+      }
+      return allowance();
+    },
+  };
+
+  return {
+    budget,
+    body: (source, connection, cut) =>
+      new ArrivingBody(source, connection, cut as (connection: object) => void, of),
+    turn: (owner) =>
+      new Promise((resolve) => {
+        admission.enter({
+          ...{ kind: "exempt", owner, isGone: () => false },
+          start: () => resolve(),
+          refuse: resolve,
+        });
+      }),
+  };
+}
+
+/** What cuts an HTTP/1.1 connection for the small pieces of its bodies. */
+export function cutHttp1(observer: LimitObserver): (socket: Socket) => void {
+  return (socket) => {
+    observer.onCut("small_pieces");
+    socket.destroy();
+  };
+}
+
+/** What the bodies of all connections share. */
+interface Process {
+  readonly budget: MemoryBudget;
+  /** Whether a connection may send one more small piece. */
+  mayBeSmall(connection: object): boolean;
+}
+
+/** What a body takes beside its bytes. */
+const overheadBytes = 1_024;
+
+class ArrivingBody implements Body, Droppable {
+  readonly #source: Source;
+  readonly #connection: object;
+  readonly #cut: (connection: object) => void;
+  readonly #of: Process;
+  readonly #buffer = new GrowingBuffer();
+  #counted = 0;
+  #total = 0;
+  #pieces = 0;
+  #maxBytes = intakeLimits.bodyBytes;
+  #held: HeldBytes | undefined;
+  /** A body that comes with its length is read only once it is asked for. */
+  #isRead = false;
+  #isCut = false;
+  /** Whether its pieces are counted before they are read. */
+  #isCounted = false;
+  #ended: "whole" | Unread | undefined;
+  #wake: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(source: Source, connection: object, cut: (connection: object) => void, of: Process) {
+    this.#source = source;
+    this.#connection = connection;
+    this.#cut = cut;
+    this.#of = of;
+    // Each piece of a body with a length costs its client a packet, so that few can wait here.
+    const isPlain = source instanceof IncomingMessage && !source.headers["transfer-encoding"];
+    if (!isPlain) {
+      this.#read();
+    }
+  }
+
+  atHand(maxBytes: number): Buffer | undefined {
+    if (this.#isRead) {
+      return this.#ended === "whole" && this.#buffer.size <= maxBytes ? this.#take() : undefined;
+    }
+    const { complete, destroyed, readableLength } = this.#source as IncomingMessage;
+    if (!complete || destroyed || readableLength > maxBytes) return undefined;
+    this.#isRead = true;
+    return this.#source.read() ?? Buffer.alloc(0);
+  }
+
+  receive({ maxBytes, timeoutMs }: BodyLimits, done: (body: Received) => void): void {
+    this.#limit(maxBytes);
+    this.#read();
+    const settle = () => {
+      clearTimeout(this.#timer);
+      this.#wake = undefined;
+      done(this.#ended === "whole" ? this.#take() : (this.#ended ?? "gone"));
+    };
+    if (this.#ended) {
+      settle();
+      return;
+    }
+    if (timeoutMs !== undefined) this.#timer = setTimeout(() => this.#end("slow"), timeoutMs);
+    this.#wake = () => this.#ended && settle();
+  }
+
+  async next(maxBytes: number): Promise<Buffer | undefined | Unread> {
+    this.#limit(maxBytes);
+    this.#read();
+    if (this.#buffer.size === 0 && !this.#ended) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = undefined;
+    }
+    if (this.#ended && this.#ended !== "whole") return this.#ended;
+    return this.#buffer.size > 0 ? this.#take() : undefined;
+  }
+
+  discard(): void {
+    this.#end("gone");
+    this.#free();
+  }
+
+  drop(): void {
+    this.#end("overloaded");
+  }
+
+  #limit(maxBytes: number): void {
+    this.#maxBytes = maxBytes;
+    if (this.#total <= maxBytes) return;
+    if (this.#ended === "whole") this.#ended = undefined;
+    this.#end("too-large");
+  }
+
+  #read(): void {
+    if (this.#isRead) return;
+    this.#isRead = true;
+    const source = this.#source;
+    if (source.readableEnded) this.#ended = "whole";
+    else if (source.destroyed) this.#ended = "gone";
+    else {
+      if (source instanceof IncomingMessage && source.headers["transfer-encoding"]) {
+        this.#countChunks(source);
+      }
+      source.on("data", this.#onData).on("end", this.#onEnd);
+      source.on("close", this.#onGone).on("error", this.#onGone);
+    }
+  }
+
+  /**
+   * Counts the chunks of an HTTP/1.1 body as the parser finds them. It finds ten thousand in one
+   * read, and `data` events come only after all of them.
+   */
+  #countChunks(source: IncomingMessage): void {
+    const push = source.push.bind(source);
+    this.#isCounted = true;
+    source.push = (piece: Buffer | null, encoding?: BufferEncoding) =>
+      piece !== null && !this.#mayCome(piece) ? false : push(piece, encoding);
+  }
+
+  /** Whether a piece may be one more of its connection's small ones; cuts the connection if not. */
+  #mayCome(piece: Buffer): boolean {
+    this.#pieces += 1;
+    if (piece.length >= smallBytes || this.#pieces <= freePieces) return true;
+    if (this.#isCut) return false;
+    if (this.#of.mayBeSmall(this.#connection)) return true;
+    this.#isCut = true;
+    this.#end("gone");
+    this.#cut(this.#connection);
+    return false;
+  }
+
+  readonly #onData = (piece: Buffer) => {
+    if (!this.#isCounted && !this.#mayCome(piece)) return;
+    this.#total += piece.length;
+    if (this.#total > this.#maxBytes) return this.#end("too-large");
+    if (!this.#count(overheadBytes + this.#buffer.roomWith(piece))) return;
+    this.#buffer.append(piece);
+    this.#wake?.();
+  };
+
+  readonly #onEnd = () => this.#end("whole");
+  readonly #onGone = () => this.#end("gone");
+
+  /** Counts the memory of the body. Returns false if it was dropped for it. */
+  #count(bytes: number): boolean {
+    this.#held ??= this.#of.budget.open(this.#connection, this);
+    this.#held.grow(bytes - this.#counted);
+    this.#counted = bytes;
+    return this.#ended === undefined;
+  }
+
+  #take(): Buffer {
+    const taken = this.#buffer.take();
+    this.#free();
+    return taken;
+  }
+
+  #free(): void {
+    this.#held?.close();
+    this.#held = undefined;
+    this.#counted = 0;
+    this.#buffer.clear();
+  }
+
+  #end(how: "whole" | Unread): void {
+    if (this.#ended) return;
+    this.#ended = how;
+    if (how !== "whole") this.#free();
+    const source = this.#source;
+    if (this.#isRead) {
+      // A response that lasts long, such as a watch, retains none of this.
+      source.off("data", this.#onData).off("end", this.#onEnd);
+      source.off("close", this.#onGone).off("error", this.#onGone);
+    }
+    source.on("error", ignore);
+    // Discard the rest: the next request on the connection waits behind it.
+    if (!source.readableEnded) source.resume();
+    this.#wake?.();
+  }
+}
+
+const ignore = () => {};

@@ -1,0 +1,222 @@
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import http2 from "node:http2";
+import net, { type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { brotliCompressSync, constants } from "node:zlib";
+import { createWatchTokens } from "../../src/auth/watch-token.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { type Spawned, spawnCli } from "../gateway/spawn.ts";
+
+/** A gateway in a process of its own with a small heap, its service, and who may call it. */
+export interface Target {
+  readonly rpc: string;
+  readonly publicUrl: string;
+  readonly admin: string;
+  readonly keys: Readonly<Record<"full" | "none" | "watch", string>>;
+  readonly spawned: Spawned;
+  /** What the payments service answers from now on. */
+  answer(handle: http.RequestListener): void;
+  end(): void;
+}
+
+const watchSecret = "w".repeat(40);
+const heapMiB = 512;
+
+/** Starts the program of `file` as the gateway; by default the command line. */
+export async function startTarget(
+  file?: string,
+  env: Record<string, string> = {},
+): Promise<Target> {
+  const directory = mkdtempSync(join(tmpdir(), "attacked-"));
+  const keys = { full: `full-${"k".repeat(40)}`, none: `none-${"k".repeat(40)}` };
+  const entry = (name: keyof typeof keys, scopes: string[]) => ({
+    ...{ name, scopes, sha256: createHash("sha256").update(keys[name]).digest("hex") },
+  });
+  const keysFile = join(directory, "keys.json");
+  const scopes = ["payments:write", "payments:read", "wallet:read"];
+  writeFileSync(keysFile, JSON.stringify([entry("full", scopes), entry("none", [])]));
+
+  let handle: http.RequestListener = (_, response) => response.writeHead(404).end("{}");
+  const service = http.createServer((request, response) => handle(request, response));
+  service.listen(0, "127.0.0.1");
+  await once(service, "listening");
+
+  const free = "127.0.0.1:0";
+  const spawned = spawnCli(
+    ["serve"],
+    {
+      ...{ PUBLIC_ADDR: free, RPC_ADDR: free, ADMIN_ADDR: free, PUBLIC_URL: "http://127.0.0.1:1" },
+      UPSTREAM_URL: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
+      ...{ UPSTREAM_LOGIN: "shop", UPSTREAM_PASSWORD: "password" },
+      UPSTREAM_PREVIOUS_PASSWORDS: "one,two",
+      ...{ AUTH_MODE: "keys", API_KEYS_FILE: keysFile, WATCH_TOKEN_SECRET: watchSecret },
+      ...{ ALLOW_VOLATILE: "true", RATE_LIMIT_INITIAL: "100000", LOG_LEVEL: "error" },
+      NODE_OPTIONS: `--max-old-space-size=${heapMiB}`,
+      ...env,
+    },
+    file,
+  );
+  const { rpc = "", public: publicUrl = "", admin = "" } = await spawned.ready;
+  const watch = await createWatchTokens(new Secret(watchSecret)).issue({
+    ...{ account: "default", kind: EventKind.PAYMENT, externalId: "order-1" },
+    expiresAtMs: Date.now() + 3_600_000,
+  });
+  return {
+    ...{ rpc, publicUrl, admin, spawned },
+    keys: { ...keys, watch },
+    answer(next) {
+      handle = next;
+    },
+    end() {
+      spawned.child.kill("SIGKILL");
+      service.close();
+      service.closeAllConnections();
+      rmSync(directory, { recursive: true });
+    },
+  };
+}
+
+/** What an attack cost the process. */
+export interface Cost {
+  /** Largest growth of its memory during the attack, in MiB. */
+  readonly grownMiB: number;
+  /** Processor time, in milliseconds. */
+  readonly cpuMs: number;
+  /** Longest wait of a third party for `/healthz`, in milliseconds. */
+  readonly healthMs: number;
+  readonly died: boolean;
+}
+
+/** Measures a process while it is attacked (Linux). */
+export async function costOf(target: Target, attack: () => Promise<unknown>): Promise<Cost> {
+  const { pid, exitCode } = target.spawned.child;
+  if (exitCode !== null) throw new Error("the gateway is dead");
+  await collected(target);
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+  const beforeKiB = statusOf(pid, "VmRSS");
+  const beforeMs = cpuMsOf(pid);
+  let longest = 0;
+  let over = false;
+  const attacked = attack().finally(() => {
+    over = true;
+  });
+  attacked.catch(() => {});
+  let died = false;
+  do {
+    const startedMs = performance.now();
+    died = !(await isHealthy(target));
+    longest = Math.max(longest, performance.now() - startedMs);
+    if (!died) await delay(10);
+  } while (!over && !died);
+  if (died) return { grownMiB: Number.NaN, cpuMs: Number.NaN, healthMs: longest, died };
+  await attacked;
+  died = !(await isHealthy(target));
+  const grownMiB = (statusOf(pid, "VmHWM") - beforeKiB) / 1024;
+  return { grownMiB, cpuMs: cpuMsOf(pid) - beforeMs, healthMs: longest, died };
+}
+
+/** Resolves when the process is idle: what earlier attacks have left to do does not count. */
+async function collected({ spawned: { child } }: Target): Promise<void> {
+  for (let last = -1; last !== cpuMsOf(child.pid); ) {
+    last = cpuMsOf(child.pid);
+    await delay(100);
+  }
+}
+
+async function isHealthy({ admin, spawned }: Target): Promise<boolean> {
+  const left = spawned.exit.then(() => false);
+  const answered = fetch(`${admin}/healthz`, { headers: { connection: "close" } }).then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+  return Promise.race([left, answered]);
+}
+
+function statusOf(pid: number | undefined, name: string): number {
+  const text = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1]);
+}
+
+/** Processor time of a process; the kernel counts it in hundredths of a second. */
+function cpuMsOf(pid: number | undefined): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/** A message of many repetitions, as few bytes of brotli. */
+export function brotli(unit: Buffer | string, bytes: number): Buffer {
+  const message = Buffer.alloc(bytes - (bytes % unit.length), unit as never);
+  const params = { [constants.BROTLI_PARAM_LGWIN]: 24 };
+  return brotliCompressSync(message, { params });
+}
+
+/** An envelope of gRPC and of Connect's streams. */
+export function envelope(message: Buffer, flags = 0): Buffer {
+  const head = Buffer.alloc(5);
+  head[0] = flags;
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+}
+
+/** Sends the same request many times at once over one HTTP/2 connection. */
+export async function flood(
+  url: string,
+  path: string,
+  count: number,
+  headers: Record<string, string>,
+  body: Buffer,
+): Promise<void> {
+  const session = http2.connect(url);
+  session.on("error", () => {});
+  const closed = once(session, "close");
+  const streams = Array.from({ length: count }, () => {
+    const stream = session.request({ ":method": "POST", ":path": path, ...headers });
+    stream.on("error", () => {}).resume();
+    stream.end(body);
+    return once(stream, "close").catch(() => {});
+  });
+  await Promise.race([Promise.all(streams), closed]);
+  session.destroy();
+}
+
+/**
+ * Opens sockets that each send `first`, waits until all have, then sends `last` on all of them at
+ * once. Resolves when each was answered or closed.
+ */
+export async function together(
+  url: string,
+  count: number,
+  first: Buffer,
+  last: Buffer,
+): Promise<void> {
+  const { hostname, port } = new URL(url);
+  const sockets = Array.from({ length: count }, () => net.connect(Number(port), hostname));
+  const over = sockets.map(
+    (socket) =>
+      new Promise<void>((resolve) => {
+        socket.on("error", () => {}).on("data", () => resolve());
+        socket.on("close", () => resolve());
+      }),
+  );
+  await Promise.all(sockets.map((socket) => once(socket, "connect")));
+  const sent = sockets.map(
+    (socket) => new Promise<void>((resolve) => socket.write(first, () => resolve())),
+  );
+  await Promise.all(sent);
+  await delay(100);
+  for (const socket of sockets) socket.write(last);
+  await Promise.all(over);
+  for (const socket of sockets) socket.destroy();
+}
+
+/** The head of an HTTP/1.1 request. */
+export function head(path: string, headers: Record<string, string | number>): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `POST ${path} HTTP/1.1\r\nhost: localhost\r\n${lines.join("")}\r\n`;
+}

@@ -1,0 +1,343 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import WebSocket from "ws";
+import { killSpawned } from "../gateway/spawn.ts";
+import {
+  brotli,
+  type Cost,
+  costOf,
+  envelope,
+  flood,
+  head,
+  startTarget,
+  type Target,
+  together,
+} from "./attacked.ts";
+import { flag, frame, frameType, h2Peer, headerBlock } from "./h2-peer.ts";
+
+/**
+ * Few bytes that once stopped a process, each against one gateway with a heap of 512 MiB. It must
+ * live, and take at most 200 MiB more. FAULTS=long also asserts how long a third party waits for
+ * `/healthz`; otherwise times are only reported.
+ */
+const long = process.env.FAULTS === "long";
+const maxGrownMiB = 200;
+const maxHealthMs = 300;
+const timeout = 120_000;
+const mebibyte = 1024 * 1024;
+
+type Attack = (target: Target) => Promise<unknown>;
+
+const portOf = (url: string) => Number(new URL(url).port);
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+const proto = { "content-type": "application/proto", "content-encoding": "br" };
+const createPayment = "/payments.v1.PaymentService/CreatePayment";
+const reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+/** A field that no message has, of two bytes. */
+const unknownField = Buffer.from([0x78, 0]);
+/** An element of `products` in a CreatePaymentRequest, without fields. */
+const emptyProduct = Buffer.from([0x82, 0x01, 0x00]);
+const unknownFields = brotli(unknownField, mebibyte);
+const manyProducts = brotli(emptyProduct, mebibyte);
+
+/** A body in chunks of one byte, on each of some connections. */
+const oneByteChunks = (
+  url: string,
+  path: string,
+  headers: Record<string, string>,
+  connections: number,
+) => {
+  const first = head(path, { "transfer-encoding": "chunked", ...headers });
+  const chunks = Buffer.from("1\r\n \r\n".repeat(50_000));
+  return together(
+    url,
+    connections,
+    Buffer.concat([Buffer.from(first), chunks]),
+    Buffer.from("0\r\n\r\n"),
+  );
+};
+
+/** Bodies in DATA frames of one byte, on 100 streams of each connection. */
+async function oneByteFrames({ rpc, keys }: Target, connections: number): Promise<void> {
+  const block = headerBlock({
+    ...{ ":method": "POST", ":scheme": "http", ":path": createPayment, ":authority": "localhost" },
+    ...{ "content-type": "application/json", ...bearer(keys.full) },
+  });
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      const peer = await h2Peer(portOf(rpc));
+      peer.socket.setMaxListeners(0);
+      const ids = Array.from({ length: 100 }, (_, n) => 2 * n + 1);
+      peer.send(...ids.map((id) => frame(frameType.headers, flag.endHeaders, id, block)));
+      for (let round = 0; round < 65 && !peer.isClosed; round++) {
+        const frames = ids.map((id) =>
+          Buffer.concat(Array(100).fill(frame(frameType.data, 0, id, Buffer.from(" ")))),
+        );
+        const taken = peer.socket.write(Buffer.concat(frames));
+        if (!taken)
+          await Promise.race([
+            once(peer.socket, "drain").catch(() => {}),
+            peer.closed,
+            delay(2_000),
+          ]);
+      }
+      await delay(100);
+      peer.socket.destroy();
+    }),
+  );
+}
+
+/** Messages of 1 MiB on sockets that have not said who they are. */
+const beforeInit = ({ publicUrl }: Target, text: string) =>
+  Promise.all(
+    Array.from({ length: 5 }, async () => {
+      const url = `${publicUrl.replace("http", "ws")}/graphql`;
+      const socket = new WebSocket(url, "graphql-transport-ws");
+      socket.on("error", () => {});
+      await once(socket, "open");
+      for (let n = 0; n < 10; n++) socket.send(text);
+      await once(socket, "close");
+    }),
+  );
+
+/** Documents whose fields are compared with each other, each a little different. */
+const slowDocument = (n: number) =>
+  JSON.stringify({
+    query: `query q${n} {${'payment(externalId:"x"){events{payment{details{amount}}}}'.repeat(110)}}`,
+  });
+
+/** Requests of GraphQL whose last bytes come together. */
+async function lateDocuments({ publicUrl, keys }: Target): Promise<void> {
+  await Promise.all(
+    Array.from({ length: 100 }, (_, n) => {
+      const body = Buffer.from(slowDocument(n % 10));
+      const first = head("/graphql", {
+        ...{ "content-type": "application/json", "content-length": body.length },
+        ...bearer(keys.watch),
+      });
+      const begun = Buffer.concat([Buffer.from(first), body.subarray(0, -1)]);
+      return together(publicUrl, 1, begun, body.subarray(-1));
+    }),
+  );
+}
+
+const jsonTo = (url: string, path: string, key: string, text: string, count: number) =>
+  flood1(
+    url,
+    count,
+    path,
+    { "content-type": "application/json", ...bearer(key) },
+    Buffer.from(text),
+  );
+
+/** The same over HTTP/1.1, each on a connection of its own. */
+async function flood1(
+  url: string,
+  count: number,
+  path: string,
+  headers: Record<string, string>,
+  body: Buffer,
+): Promise<void> {
+  const agent = new http.Agent({ maxSockets: count });
+  await Promise.all(
+    Array.from(
+      { length: count },
+      () =>
+        new Promise<void>((resolve) => {
+          const request = http.request(new URL(path, url), { method: "POST", agent, headers });
+          request
+            .on("error", () => resolve())
+            .on("response", (response) => {
+              response.resume().on("close", () => resolve());
+            });
+          request.end(body);
+        }),
+    ),
+  );
+  agent.destroy();
+}
+
+/** Reads that make the gateway ask the service, whose answers are hostile. */
+async function hostileAnswer(
+  target: Target,
+  count: number,
+  answer: http.RequestListener,
+): Promise<void> {
+  let asked = 0;
+  target.answer((request, response) => {
+    asked += 1;
+    answer(request, response);
+  });
+  const path = "/payments.v1.WalletService/FindWalletItems";
+  const headers = { "content-type": "application/json", ...bearer(target.keys.full) };
+  await Promise.all(
+    Array.from({ length: count }, (_, n) => {
+      const body = Buffer.from(`{"customer":{"externalId":"c-${n}"}}`);
+      return flood1(target.rpc, 1, path, headers, body);
+    }),
+  );
+  assert.ok(asked > 0, "the service was not asked");
+}
+
+const answerWith =
+  (text: string): http.RequestListener =>
+  (_, response) => {
+    response.writeHead(200, { "content-type": "application/json" }).end(text);
+  };
+
+const attacks: Readonly<Record<string, Attack>> = {
+  "unknown fields, to health": ({ rpc }) =>
+    flood(rpc, "/grpc.health.v1.Health/Check", 100, proto, unknownFields),
+  "unknown fields, to reflection": ({ rpc }) =>
+    flood(
+      rpc,
+      reflection,
+      10,
+      { "content-type": "application/grpc", "grpc-encoding": "br", te: "trailers" },
+      envelope(unknownFields, 1),
+    ),
+  "chunks of one byte, to RPC": ({ rpc }) =>
+    oneByteChunks(rpc, createPayment, { "content-type": "application/json" }, 100),
+  "chunks of one byte, to GraphQL": ({ publicUrl, keys }) =>
+    oneByteChunks(
+      publicUrl,
+      "/graphql",
+      { "content-type": "application/json", ...bearer(keys.full) },
+      100,
+    ),
+  "chunks of one byte, as callbacks": ({ publicUrl }) =>
+    oneByteChunks(
+      publicUrl,
+      "/callbacks/default/payments",
+      { "x-service-signature": `${"A".repeat(27)}=` },
+      100,
+    ),
+  "frames of one byte": (target) => oneByteFrames(target, 5),
+  "documents that come late": lateDocuments,
+  "callbacks of 1 MiB that come late": ({ publicUrl }) => {
+    const body = Buffer.alloc(mebibyte, "x");
+    const first = head("/callbacks/default/payments", {
+      ...{ "x-service-signature": `${"A".repeat(27)}=`, "content-length": body.length },
+    });
+    const begun = Buffer.concat([Buffer.from(first), body.subarray(1)]);
+    return together(publicUrl, 55, begun, body.subarray(0, 1));
+  },
+  "lists of 349,525, by a key without scopes": ({ rpc, keys }) =>
+    flood(rpc, createPayment, 100, { ...proto, ...bearer(keys.none) }, manyProducts),
+  "lists of 349,525, by a watch token": ({ rpc, keys }) =>
+    flood(rpc, createPayment, 100, { ...proto, ...bearer(keys.watch) }, manyProducts),
+  "lists of 349,525, by a key with the scope": ({ rpc, keys }) =>
+    flood(rpc, createPayment, 100, { ...proto, ...bearer(keys.full) }, manyProducts),
+  "lists of 349,525 that are not compressed": ({ rpc, keys }) =>
+    flood(
+      rpc,
+      createPayment,
+      30,
+      { "content-type": "application/proto", ...bearer(keys.full) },
+      Buffer.alloc(mebibyte - 1, emptyProduct),
+    ),
+  "lists in JSON": ({ rpc, keys }) =>
+    jsonTo(rpc, createPayment, keys.full, `{"products":[${"{},".repeat(349_000)}{}]}`, 30),
+  "lists in variables": ({ publicUrl, keys }) =>
+    jsonTo(
+      publicUrl,
+      "/graphql",
+      keys.watch,
+      `{"query":"{x}","variables":{"a":[${"[],".repeat(349_000)}[]]}}`,
+      30,
+    ),
+  "messages before connection_init": (target) =>
+    beforeInit(target, `{"type":"ping","payload":[${"[],".repeat(340_000)}[]]}`),
+  "reflection whose answers are compressed": ({ rpc }) =>
+    flood(
+      rpc,
+      reflection,
+      100,
+      {
+        ...{ "content-type": "application/grpc", te: "trailers" },
+        "grpc-accept-encoding": "br",
+      },
+      // fileContainingSymbol = 4: "payments.v1.PaymentService"
+      envelope(Buffer.from("\x22\x1apayments.v1.PaymentService")),
+    ),
+  "an answer in chunks of one byte": (target) =>
+    hostileAnswer(target, 20, (_, response) => {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.write("[");
+      response.socket?.write("1\r\n \r\n".repeat(500_000));
+      response.end("]");
+    }),
+  "an answer that is a list of 4 MiB": (target) =>
+    hostileAnswer(target, 10, answerWith(`[${'{"name":1},'.repeat(380_000)}{}]`)),
+  "an answer of 4 MiB of digits": (target) =>
+    hostileAnswer(target, 10, answerWith(`[{"option_id":${"1".repeat(4_000_000)}}]`)),
+  "an answer with a text of 4 MiB of digits": (target) =>
+    hostileAnswer(target, 1, answerWith(`[{"option_id":"1","name":"${"4 ".repeat(2_000_000)}"}]`)),
+};
+
+after(() => killSpawned());
+
+const words = ({ grownMiB, cpuMs, healthMs, died }: Cost) =>
+  died
+    ? "the process died"
+    : `+${Math.round(grownMiB)} MiB, ${cpuMs} ms of CPU, /healthz within ${Math.round(healthMs)} ms`;
+
+/** Processor time of each attack on the gateway with its limits, in milliseconds. */
+const limited = new Map<string, number>();
+
+describe("few bytes do not stop a gateway", { timeout: 10 * timeout }, () => {
+  let target: Target;
+  before(async () => {
+    target = await startTarget(process.env.ATTACKED_CLI);
+  });
+  after(() => target.end());
+
+  for (const [name, attack] of Object.entries(attacks)) {
+    it(name, { timeout }, async (t) => {
+      const { exitCode, signalCode } = target.spawned.child;
+      // After answers that were not understood, the gateway asks the service no more for a while.
+      if (exitCode !== null || signalCode !== null || name.startsWith("an answer")) {
+        target.end();
+        target = await startTarget(process.env.ATTACKED_CLI);
+      }
+      const cost = await costOf(target, () => attack(target));
+      t.diagnostic(words(cost));
+      limited.set(name, cost.cpuMs);
+      assert.ok(!cost.died, "the process died");
+      assert.ok(cost.grownMiB <= maxGrownMiB, words(cost));
+      if (long) assert.ok(cost.healthMs <= maxHealthMs, words(cost));
+    });
+  }
+});
+
+/** Attacks that cost at least twice as much without the limits on what a message may hold. */
+const controls = [
+  "frames of one byte",
+  "documents that come late",
+  "lists in JSON",
+  "an answer that is a list of 4 MiB",
+];
+
+describe("control: without the limits the same bytes cost more", { timeout }, () => {
+  let target: Target;
+  before(async () => {
+    target = await startTarget(new URL("./unlimited.ts", import.meta.url).pathname);
+  });
+  after(() => target.end());
+
+  for (const name of controls) {
+    it(name, { timeout }, async (t) => {
+      const cost = await costOf(target, () => (attacks[name] as Attack)(target));
+      t.diagnostic(words(cost));
+      const before = limited.get(name) ?? Number.NaN;
+      assert.ok(
+        cost.died || cost.cpuMs >= 2 * before,
+        `${words(cost)}; with the limits ${before} ms`,
+      );
+    });
+  }
+});

@@ -1,0 +1,17 @@
+/**
+ * The command line without the limits on what a message may hold, so that a control can show what
+ * they prevent.
+ */
+import { limits } from "../../src/graphql/limits.ts";
+import { socketLimits } from "../../src/graphql/transport/websocket-limits.ts";
+import { intakeLimits } from "../../src/net/intake-limits.ts";
+
+const most = Number.MAX_SAFE_INTEGER;
+const many = { burst: most, perSecond: most };
+Object.assign(intakeLimits, {
+  ...{ values: most, answerValues: most, depth: most, numberChars: most },
+  ...{ ratio: most, smallPieces: many },
+});
+Object.assign(limits, { fragments: most, repeats: most });
+Object.assign(socketLimits, { initBytes: limits.messageBytes, atOnceBytes: most });
+await import("../../src/cli.ts");

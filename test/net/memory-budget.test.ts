@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createMemoryBudget } from "../../src/net/memory-budget.ts";
+import type { Cut } from "../../src/net/observer.ts";
+
+test("beyond the budget the largest and oldest bodies are dropped, and no more than needed", () => {
+  let nowMs = 0;
+  const budget = createMemoryBudget({ maxBytes: 800 }, () => nowMs);
+  const cut: string[] = [];
+  // Each body has a connection of its own, which may take a quarter.
+  const open = (name: string) => budget.open({}, { drop: () => cut.push(name) });
+  const slow = open("slow");
+  slow.grow(120);
+  nowMs = 10_000;
+  const large = [open("large"), open("large"), open("large")];
+  for (const body of large) body.grow(200);
+  const small = open("small");
+  small.grow(80);
+  assert.deepEqual(cut, []);
+  open("new").grow(20);
+  assert.deepEqual(cut, ["slow"], "of 120 bytes, but ten seconds old");
+  assert.equal(budget.bytes, 700);
+
+  nowMs = 11_000;
+  open("newer").grow(150);
+  assert.deepEqual(cut, ["slow", "large"]);
+  slow.close();
+  slow.grow(1_000);
+  assert.equal(budget.bytes, 650, "what was cut counts no more");
+  for (const body of large) body.close();
+  small.close();
+  assert.equal(budget.bytes, 170);
+});
+
+test("one connection may take a quarter of the budget", () => {
+  const budget = createMemoryBudget({ maxBytes: 800 });
+  const greedy = {};
+  let cuts = 0;
+  const open = (connection: object) => budget.open(connection, { drop: () => cuts++ });
+  open({}).grow(200);
+  for (let n = 0; n < 4; n++) open(greedy).grow(50);
+  assert.deepEqual([cuts, budget.bytes], [0, 400]);
+  open(greedy).grow(10);
+  assert.deepEqual([cuts, budget.bytes], [1, 360], "until an eighth of its share is free");
+});
+
+test("unread answers count against the same budget, and the largest side is cut", (t) => {
+  const budget = createMemoryBudget({ maxBytes: 800 });
+  const cuts: Cut[] = [];
+  const answers = new Set([{ bytes: 500 }, { bytes: 250 }]);
+  const stop = budget.watch(
+    { writers: answers, bytesOf: ({ bytes }) => bytes, cut: (answer) => answers.delete(answer) },
+    { onCut: (cut) => cuts.push(cut), onRefused() {} },
+  );
+  t.after(stop);
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  let drops = 0;
+  const body = budget.open({}, { drop: () => drops++ });
+  const counted = createMemoryBudget({ maxBytes: 800 });
+  const stopCounting = counted.watch(
+    { writers: answers, bytesOf: ({ bytes }) => bytes, cut: (answer) => answers.delete(answer) },
+    { onCut: (cut) => cuts.push(cut), onRefused() {} },
+  );
+  t.after(stopCounting);
+  answers.add({ bytes: 100 });
+  t.mock.timers.tick(500);
+  assert.deepEqual(
+    [...answers].map(({ bytes }) => bytes),
+    [250, 100],
+  );
+  assert.deepEqual(cuts, ["unread_memory"]);
+  body.grow(10);
+  assert.equal(drops, 0);
+});
