@@ -118,13 +118,7 @@ async function scripts(client: RedisClient, prefix: string): Promise<Finding> {
   const { ok, failed } = findings("redis scripts");
   const keys = accountKeys(prefix, "default");
   const id = `check-${randomUUID()}`;
-  const names = [
-    keys.lease(id),
-    keys.record(id),
-    keys.topic(id),
-    keys.index(id),
-    keys.wakeUp,
-  ];
+  const names = [keys.lease(id), keys.record(id), keys.topic(id), keys.index(id), keys.wakeUp];
   try {
     await within(answerMs, client.eval(script, names.length, ...names));
     return ok(`run on keys that begin with ${prefix}:`);

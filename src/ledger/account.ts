@@ -7,7 +7,6 @@ import { isAbout } from "../events/topics.ts";
 import { rememberTrace } from "../events/trace-of.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isKind } from "../model/kinds.ts";
-import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import {
   type AccountKernel,
   type Commit,
@@ -18,9 +17,10 @@ import {
   type RecordChange,
   type Row,
 } from "../stores/kernel.ts";
+import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import { Change, Draft, type EventChange } from "./change.ts";
-import { isBlank, recordKey } from "./record.ts";
 import { RecentEvents } from "./recent-events.ts";
+import { isBlank, recordKey } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
 
 /** Encodes events for a store, and decodes them. */

@@ -5,8 +5,8 @@ import {
   endedForMs,
   type Intent,
   type IntentStoreOptions,
-  keptBeyondMs,
   type KeyUse,
+  keptBeyondMs,
   keyRetentionMs,
   type MoneyMethod,
   markOfEnding,
@@ -15,7 +15,7 @@ import {
   type NextLook,
 } from "../intents/store.ts";
 import type { Change, Draft } from "./change.ts";
-import { addEntry, type Ages, recordOf } from "./entries.ts";
+import { type Ages, addEntry, recordOf } from "./entries.ts";
 import { type KeyRecord, type OpenCall, ofRecordKey, type PaymentRecord } from "./record.ts";
 
 export type CallOptions = Ages & IntentStoreOptions;
@@ -68,7 +68,12 @@ export function beginCall(
 }
 
 /** Opens a call that began without the store, or that the store has lost. Twice does no harm. */
-export function adoptCall(change: Change, draft: Draft, call: OpenCall, options: CallOptions): void {
+export function adoptCall(
+  change: Change,
+  draft: Draft,
+  call: OpenCall,
+  options: CallOptions,
+): void {
   const record = recordOf(draft, change.nowMs, options);
   if (record.calls.some(({ id }) => id === call.id) || isOver(record, call.id)) return;
   open(change, draft, record, call);

@@ -31,7 +31,11 @@ export class Change {
   }
 
   /** Appends an event. @returns what stands for its place in a record */
-  append(topic: string, event: Event, trace: string | undefined): { place: string; event: EventChange } {
+  append(
+    topic: string,
+    event: Event,
+    trace: string | undefined,
+  ): { place: string; event: EventChange } {
     const change: EventChange = { topic, event, trace };
     const place = `${this.token}:${this.events.length}`;
     this.events.push(change);

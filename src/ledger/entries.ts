@@ -1,5 +1,13 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { foldIn, type Kept, noteWords, readFacts, storedFact, takeHold, withHold } from "../events/facts.ts";
+import {
+  foldIn,
+  type Kept,
+  noteWords,
+  readFacts,
+  storedFact,
+  takeHold,
+  withHold,
+} from "../events/facts.ts";
 import type { Entry, Facts } from "../events/log.ts";
 import { merge } from "../events/merge.ts";
 import { setStateAfter } from "../events/payment-state.ts";
@@ -48,7 +56,15 @@ export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages)
   record.lastMs = nowMs;
   if (replaces) {
     const { operationId, rank, status } = entry;
-    const state = known ?? { n: record.changes, key, since: place, operationId, rank, status, place };
+    const state = known ?? {
+      n: record.changes,
+      key,
+      since: place,
+      operationId,
+      rank,
+      status,
+      place,
+    };
     Object.assign(state, { operationId, rank, status, place });
     if (!known) record.states.push(state);
     draft.attachments.set(`e${state.n}`, added);
@@ -66,7 +82,13 @@ export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages)
 }
 
 /** Notes that a call is about to make a payment with `confirm: false`, or that it made none. */
-export function noteHold(change: Change, draft: Draft, call: string, isHolding: boolean, ages: Ages) {
+export function noteHold(
+  change: Change,
+  draft: Draft,
+  call: string,
+  isHolding: boolean,
+  ages: Ages,
+) {
   const record = recordOf(draft, change.nowMs, ages);
   record.holds = withHold(record.holds, call, isHolding);
   record.changes++;

@@ -224,7 +224,10 @@ export class CallsWithFallback implements IntentStore {
 const replicasMs = 1_000;
 
 /** A call that has just begun. */
-function startedIntent({ id, method, kind, externalId, leaseMs, key }: NewIntent, now: number): Intent {
+function startedIntent(
+  { id, method, kind, externalId, leaseMs, key }: NewIntent,
+  now: number,
+): Intent {
   return {
     ...{ id, method, kind, externalId, state: "running", subjectId: "", answered: [] },
     startedAtMs: now,

@@ -39,6 +39,7 @@ import { maxInspected, unsettledOf } from "../intents/unsettled.ts";
 import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import type { Kernel } from "../stores/kernel.ts";
+import { type EventCodec, LedgerAccount } from "./account.ts";
 import {
   adoptCall,
   beginCall,
@@ -57,13 +58,7 @@ import {
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import { addEntry, factsOf, isForgotten, noteHold, unfinishedIndex } from "./entries.ts";
-import { LedgerAccount, type EventCodec } from "./account.ts";
-import {
-  keyRecordKey,
-  type OpenCall,
-  type PaymentRecord,
-  recordKey,
-} from "./record.ts";
+import { keyRecordKey, type OpenCall, type PaymentRecord, recordKey } from "./record.ts";
 
 /** Dead letters of all accounts; see `EventLog`. */
 export type DeadLetters = Pick<
@@ -204,8 +199,17 @@ export class Ledger implements EventLog, IntentStore {
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const key = recordKey(given.kind, given.externalId);
     const keyOf = given.key && keyRecordKey(given.key.digest);
-    const { result, values } = await this.#step(account, [key, ...(keyOf ? [keyOf] : [])], (change) =>
-      beginCall(change, change.draft(key), keyOf ? change.draft(keyOf) : undefined, given, this.#calls),
+    const { result, values } = await this.#step(
+      account,
+      [key, ...(keyOf ? [keyOf] : [])],
+      (change) =>
+        beginCall(
+          change,
+          change.draft(key),
+          keyOf ? change.draft(keyOf) : undefined,
+          given,
+          this.#calls,
+        ),
     );
     if (result.kind === "keyAnswered" && keyOf) {
       const { records } = await this.#account(account).read([keyOf]);
@@ -284,7 +288,11 @@ export class Ledger implements EventLog, IntentStore {
   async due(account: string, limit: number): Promise<Intent[]> {
     const { kernel } = this.#account(account);
     const found = await kernel.range(dueIndex, { max: kernel.nowMs(), limit });
-    const due = await this.#intentsOf(account, dueIndex, found.map(({ member }) => member));
+    const due = await this.#intentsOf(
+      account,
+      dueIndex,
+      found.map(({ member }) => member),
+    );
     const nowMs = kernel.nowMs();
     return due.filter((intent) => intent.state !== "running" || isUnknown(intent, nowMs));
   }
@@ -311,7 +319,11 @@ export class Ledger implements EventLog, IntentStore {
   async stats(account: string): Promise<IntentStats> {
     const { kernel } = this.#account(account);
     const found = await kernel.range(dueIndex, { limit: maxInspected });
-    const all = await this.#intentsOf(account, dueIndex, found.map(({ member }) => member));
+    const all = await this.#intentsOf(
+      account,
+      dueIndex,
+      found.map(({ member }) => member),
+    );
     const unknown = all.filter((intent) => isUnknown(intent, kernel.nowMs()));
     const oldest = Math.min(...unknown.map(({ startedAtMs }) => startedAtMs));
     return {
@@ -349,7 +361,11 @@ export class Ledger implements EventLog, IntentStore {
   async endLeases(account: string): Promise<void> {
     const { kernel } = this.#account(account);
     const found = await kernel.range(dueIndex, { limit: Number.MAX_SAFE_INTEGER });
-    const calls = await this.#intentsOf(account, dueIndex, found.map(({ member }) => member));
+    const calls = await this.#intentsOf(
+      account,
+      dueIndex,
+      found.map(({ member }) => member),
+    );
     for (const { kind, externalId, state, keyDigest } of calls) {
       if (state !== "running" && keyDigest === "") continue;
       const key = recordKey(kind, externalId);

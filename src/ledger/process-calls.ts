@@ -44,7 +44,8 @@ export class ProcessCalls {
     this.#step(account, key, (change, draft) => {
       endCall(change, draft, undefined, intent, ending, this.#options);
       const record = draft.value as PaymentRecord;
-      if (ending.state !== "unknown") record.calls = record.calls.filter(({ id }) => id !== intent.id);
+      if (ending.state !== "unknown")
+        record.calls = record.calls.filter(({ id }) => id !== intent.id);
     });
   }
 

@@ -28,8 +28,8 @@ export class RecordCache {
 
   /** This process wrote it. */
   wrote(key: string, version: Version, text: string, flags: ReadonlyMap<string, string>): void {
-    if (version === "") return this.forget(key);
-    this.#set(key, { version, text, flags: merged(this.#records.get(key)?.flags, flags) });
+    if (version === "") this.forget(key);
+    else this.#set(key, { version, text, flags: merged(this.#records.get(key)?.flags, flags) });
   }
 
   forget(key: string): void {

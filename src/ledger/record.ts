@@ -1,6 +1,6 @@
 import { GatewayError } from "../errors.ts";
-import type { Rank } from "../events/log.ts";
 import type { StoredFact } from "../events/facts.ts";
+import type { Rank } from "../events/log.ts";
 import type { IntentState, MoneyMethod } from "../intents/store.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 
@@ -95,7 +95,10 @@ export function ofRecordKey(key: string): { readonly kind: Kind; readonly extern
   const at = key.indexOf(":");
   const kind = kindNamed(key.slice(0, at));
   if (kind === undefined) {
-    throw new GatewayError("INTERNAL", `the kind of ${key} is not known: a newer gateway stored it`);
+    throw new GatewayError(
+      "INTERNAL",
+      `the kind of ${key} is not known: a newer gateway stored it`,
+    );
   }
   return { kind, externalId: key.slice(at + 1) };
 }

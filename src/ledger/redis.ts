@@ -54,4 +54,3 @@ export function sealedCodec(seal: Seal, onLocked: () => void): EventCodec {
     },
   };
 }
-

@@ -7,8 +7,8 @@ import {
   createCallbackHandler,
 } from "../../src/callbacks/receiver.ts";
 import type { EventLog } from "../../src/events/log.ts";
-import { Secret } from "../../src/secrets/secret.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 
 export interface Answer {
   readonly status: number;

@@ -7,13 +7,13 @@ import { maxBodyBytes } from "../../src/callbacks/receiver.ts";
 import { GatewayError } from "../../src/errors.ts";
 import type { EventLog } from "../../src/events/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { steps } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";
-import { account, startReceiver } from "./harness.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { overridden } from "../overridden.ts";
+import { account, startReceiver } from "./harness.ts";
 
 const success = JSON.stringify({
   id: "id-1",
@@ -398,14 +398,15 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   });
 
   describe("with the store out of reach", () => {
-    const broken = (error: Error): EventLog => (overridden<EventLog>(createMemoryLedger({ retentionMs: 86_400_000 }), {
-      append: async () => {
-        throw error;
-      },
-      addDeadLetter: async () => {
-        throw error;
-      },
-    }));
+    const broken = (error: Error): EventLog =>
+      overridden<EventLog>(createMemoryLedger({ retentionMs: 86_400_000 }), {
+        append: async () => {
+          throw error;
+        },
+        addDeadLetter: async () => {
+          throw error;
+        },
+      });
 
     for (const [name, body] of [
       ["a callback", success],

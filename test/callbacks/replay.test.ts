@@ -4,10 +4,10 @@ import { replay } from "../../src/callbacks/replay.ts";
 import { GatewayError } from "../../src/errors.ts";
 import type { EventLog } from "../../src/events/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import { steps } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { overridden } from "../overridden.ts";
 
 const understood =

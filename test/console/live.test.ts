@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Page } from "playwright-core";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { createRedisLedger } from "../../src/ledger/redis.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -16,7 +17,6 @@ import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { sendCallback } from "./callback.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
-import { createRedisLedger } from "../../src/ledger/redis.ts";
 
 const timeout = 90_000;
 

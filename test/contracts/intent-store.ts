@@ -177,8 +177,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("refuses a key that was used with another method, until the key is freed", async (t) => {
       const [a, b] = await stores(t);
-      const use = (method: MoneyMethod, externalId: string) =>
-        keyed("f", { method, externalId });
+      const use = (method: MoneyMethod, externalId: string) => keyed("f", { method, externalId });
       const paid = started(await a.begin(account, use("CreatePayment", "one")));
       assert.equal((await b.begin(account, use("ConfirmPayment", "two"))).kind, "keyReused");
       started(await b.begin("other", use("ConfirmPayment", "two")));

@@ -26,6 +26,7 @@ import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import { StoreUnavailable } from "../../src/redis/ask.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
@@ -33,7 +34,6 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { outcomeUnknown } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { payment, stateOn } from "../events/entries.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const account = "default";
 const externalId = "order-1";

@@ -5,8 +5,8 @@ import type { Call } from "../../src/core/core.ts";
 import { listEvents } from "../../src/core/list-events.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { ListEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { payment } from "../events/entries.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { payment } from "../events/entries.ts";
 
 const account = "default";
 const call: Call = {

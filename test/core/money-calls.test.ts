@@ -20,10 +20,10 @@ import {
   type MoneyMethod,
   type NewIntent,
 } from "../../src/intents/store.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const request = (amount = "1.00") =>
   create(ConfirmPaymentRequestSchema, { externalId: "order", amount });

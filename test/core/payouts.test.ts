@@ -15,11 +15,11 @@ import {
   PayoutService,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import type { Intent } from "../../src/intents/store.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { payoutRequest } from "../gateway/operations.ts";
 import { start } from "../rpc/start.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 
 const account = "default";
 const externalId = "payout-1";

@@ -5,8 +5,8 @@ import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { stream, watch } from "../../src/core/watch.ts";
 import type { EventLog } from "../../src/events/log.ts";
 import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { payment } from "../events/entries.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { payment } from "../events/entries.ts";
 
 const account = "default";
 const externalId = "order-1";
@@ -38,7 +38,11 @@ function open(
     onOpen: from.resolve,
     ...(resumed === undefined ? {} : { resumed }),
   };
-  const intents = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
+  const intents = createMemoryLedger({
+    retentionMs: 60_000,
+    firstLookMs: 60_000,
+    giveUpMs: 60_000,
+  });
   const options = { log, intents, call, drain: createStreamDrain() };
   const request = { kind: EventKind.PAYMENT, externalId, after, untilFinal };
   const events = all

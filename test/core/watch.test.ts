@@ -18,14 +18,15 @@ import {
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { IntentStore } from "../../src/intents/store.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { decode } from "../../src/wire/wire.ts";
 import { stateOn, step } from "../events/entries.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { overridden } from "../overridden.ts";
 
 const account = "default";
 const externalId = "order";
-const newIntents = () => createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
+const newIntents = () =>
+  createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
 const newLog = () => createMemoryLedger({ retentionMs: 60_000 });
 
 /** The entry of a callback; with `held`, that of an answer that says whether it is held. */

@@ -3,16 +3,16 @@ import { test } from "node:test";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { createCauses } from "../../src/events/cause-of.ts";
+import type { EventLog } from "../../src/events/log.ts";
 import { type AppendObserver, observedLog } from "../../src/events/observed-log.ts";
 import { readEvent, traceField, writeEvent } from "../../src/events/stored-event.ts";
 import { rememberTrace, traceOf } from "../../src/events/trace-of.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
-import { payment, payout } from "./entries.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { overridden } from "../overridden.ts";
-import type { EventLog } from "../../src/events/log.ts";
+import { payment, payout } from "./entries.ts";
 
 const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;
 const dayMs = 86_400_000;
@@ -93,11 +93,9 @@ test("the cause is the last call of this process, else the last answer in the lo
   assert.equal(await of("one-more"), trace("e"));
   await log.close();
   assert.equal(
-    await createCauses(overridden<EventLog>(log, { history: () => Promise.reject(new Error()) })).of(
-      "shop",
-      EventKind.PAYMENT,
-      "order-1",
-    ),
+    await createCauses(
+      overridden<EventLog>(log, { history: () => Promise.reject(new Error()) }),
+    ).of("shop", EventKind.PAYMENT, "order-1"),
     undefined,
   );
 });

@@ -19,6 +19,7 @@ import {
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { createRedisLedger } from "../../src/ledger/redis.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -41,7 +42,6 @@ import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/c
 import { timeoutMs } from "../until.ts";
 import { findCanaries, type Place } from "./canaries.ts";
 import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoing-upstream.ts";
-import { createRedisLedger } from "../../src/ledger/redis.ts";
 
 const files = scratch();
 const signing = await signingKey("es");

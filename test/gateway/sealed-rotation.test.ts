@@ -4,6 +4,7 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createRedisLedger } from "../../src/ledger/redis.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -12,7 +13,6 @@ import { sign } from "../../src/wire/signature.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
-import { createRedisLedger } from "../../src/ledger/redis.ts";
 
 const callback = (externalId: string) =>
   JSON.stringify({
@@ -38,7 +38,12 @@ describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout
     const connector = connectRedis(new Secret(redis.url), () => {});
     const keyring = await deriveKeyring("default", [new Secret("old")]);
     const keyringOf = () => keyring;
-    const log = createRedisLedger({ redis: connector, prefix: "pgw", retentionMs: 60_000, keyringOf });
+    const log = createRedisLedger({
+      redis: connector,
+      prefix: "pgw",
+      retentionMs: 60_000,
+      keyringOf,
+    });
     await until(async () => (await connector.client.ping()) === "PONG");
     for (const id of ["same", "rotated", "dropped"]) await log.addDeadLetter("default", letter(id));
     await log.close();

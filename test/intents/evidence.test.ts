@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { paymentEntry } from "../../src/events/entry.ts";
 import { noFacts } from "../../src/events/facts.ts";
+import type { EventLog } from "../../src/events/log.ts";
 import { paymentState } from "../../src/events/payment-state.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -22,7 +23,6 @@ import {
 import type { Ending, Intent, MoneyMethod } from "../../src/intents/store.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { overridden } from "../overridden.ts";
-import type { EventLog } from "../../src/events/log.ts";
 
 const account = "default";
 const externalId = "order";
@@ -50,8 +50,12 @@ function books() {
       let begun = await intents.begin(account, { ...about, method });
       if (begun.kind === "inFlight") {
         // Two calls of a method are open only if a replica began one without its store.
-        begun = await createMemoryLedger({ retentionMs: 3_600_000, ...options }).begin(account, { ...about, method });
-        if (begun.kind === "started") await intents.adopt(account, begun.intent, nowMs - begun.intent.startedAtMs);
+        begun = await createMemoryLedger({ retentionMs: 3_600_000, ...options }).begin(account, {
+          ...about,
+          method,
+        });
+        if (begun.kind === "started")
+          await intents.adopt(account, begun.intent, nowMs - begun.intent.startedAtMs);
       }
       assert.ok(begun.kind === "started", begun.kind);
       return begun.intent;

@@ -17,18 +17,23 @@ import {
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { Intent, NewIntent } from "../../src/intents/store.ts";
+import { createMemoryLedger, type MemoryLedgerOptions } from "../../src/ledger/memory.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
-import { until } from "../until.ts";
-import { createMemoryLedger, type MemoryLedgerOptions } from "../../src/ledger/memory.ts";
 import { overridden } from "../overridden.ts";
+import { until } from "../until.ts";
 
 const account = "default";
 const externalId = "order";
 const { PAYMENT } = EventKind;
 
 function rig(options: Partial<MemoryLedgerOptions> = {}) {
-  const log = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 0, giveUpMs: 60_000, ...options });
+  const log = createMemoryLedger({
+    retentionMs: 60_000,
+    firstLookMs: 0,
+    giveUpMs: 60_000,
+    ...options,
+  });
   const intents = log;
   return {
     log,

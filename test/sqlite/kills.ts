@@ -6,14 +6,14 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { openStoreThread } from "../../src/sqlite/store-thread.ts";
+import { kernelRoom } from "../../src/stores/sqlite/kernel.ts";
 import { payment } from "../events/entries.ts";
+import { createSqliteCalls } from "../intents/sqlite/rig.ts";
 import { freshDirectory } from "./directories.ts";
 import { openSeal } from "./open-seal.ts";
 import { seeded } from "./seeded.ts";
-import type { Ledger } from "../../src/ledger/ledger.ts";
-import { kernelRoom } from "../../src/stores/sqlite/kernel.ts";
-import { createSqliteCalls } from "../intents/sqlite/rig.ts";
 
 /** What a process promised before it was killed. */
 interface Promised {

@@ -106,12 +106,16 @@ class MemoryAccount implements AccountKernel {
   async commit(commit: Commit): Promise<Committed> {
     const nowMs = this.nowMs();
     this.#sweep(nowMs);
-    if (commit.notBeforeMs !== undefined && nowMs < commit.notBeforeMs) return { kind: "early", nowMs };
-    if (commit.notAfterMs !== undefined && nowMs > commit.notAfterMs) return { kind: "late", nowMs };
+    if (commit.notBeforeMs !== undefined && nowMs < commit.notBeforeMs)
+      return { kind: "early", nowMs };
+    if (commit.notAfterMs !== undefined && nowMs > commit.notAfterMs)
+      return { kind: "late", nowMs };
     if (!commit.records.every((change) => this.#isAsSupposed(change))) {
       const records = commit.records.map(({ key, expected }) => {
         const kept = this.#records.get(key);
-        const flags = new Map([...expected.keys()].map((name) => [name, kept?.flags?.get(name) ?? ""]));
+        const flags = new Map(
+          [...expected.keys()].map((name) => [name, kept?.flags?.get(name) ?? ""]),
+        );
         return { key, version: kept?.version ?? "", text: kept?.text ?? "", flags };
       });
       return { kind: "conflict", nowMs, records };
@@ -134,9 +138,14 @@ class MemoryAccount implements AccountKernel {
     return this.#bounds();
   }
 
-  async page(topic: string | undefined, after: Cursor | undefined, limit: number): Promise<RowPage> {
+  async page(
+    topic: string | undefined,
+    after: Cursor | undefined,
+    limit: number,
+  ): Promise<RowPage> {
     this.#sweep(this.nowMs());
-    const all: Deque<Row> | undefined = topic === undefined ? this.#events : this.#topics.get(topic);
+    const all: Deque<Row> | undefined =
+      topic === undefined ? this.#events : this.#topics.get(topic);
     if (!all) return { rows: [], upTo: this.#tail, bounds: this.#bounds() };
     const from = all.findFirst(({ cursor }) => after === undefined || cursor > after);
     const rows = all.slice(from, Math.min(from + limit, all.length));
@@ -165,7 +174,10 @@ class MemoryAccount implements AccountKernel {
     return () => void this.#listeners.delete(listener);
   }
 
-  async range(index: string, { max = Infinity, limit, newestFirst }: RangeOptions): Promise<Scored[]> {
+  async range(
+    index: string,
+    { max = Infinity, limit, newestFirst }: RangeOptions,
+  ): Promise<Scored[]> {
     const found: Scored[] = [];
     for (const [member, score] of this.#indexes.get(index) ?? []) {
       if (score <= max) found.push({ member, score });
@@ -209,7 +221,8 @@ class MemoryAccount implements AccountKernel {
   #isAsSupposed({ key, was, expected }: RecordChange): boolean {
     const kept = this.#records.get(key);
     if ((kept?.version ?? "") !== was) return false;
-    for (const [name, value] of expected) if ((kept?.flags?.get(name) ?? "") !== value) return false;
+    for (const [name, value] of expected)
+      if ((kept?.flags?.get(name) ?? "") !== value) return false;
     return true;
   }
 
@@ -220,7 +233,8 @@ class MemoryAccount implements AccountKernel {
     this.#records.delete(key);
     if (text === "") return;
     let attachments = before?.attachments ?? none;
-    for (const [name, bytes] of change.attachments) attachments = withPart(attachments, name, bytes);
+    for (const [name, bytes] of change.attachments)
+      attachments = withPart(attachments, name, bytes);
     const flags = before?.flags ?? (change.flags.size > 0 ? new Map<string, string>() : undefined);
     for (const [name, value] of change.flags) flags?.set(name, value);
     this.#records.set(key, {

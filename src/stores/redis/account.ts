@@ -203,7 +203,10 @@ export class RedisAccount implements AccountKernel {
     }
     const [epoch, ...events] = answer;
     if (before !== undefined) assertOf(before, `${epoch}`);
-    const rows = pairs(events).map(([id, bytes]) => ({ cursor: cursorOf(`${id}`, `${epoch}`), bytes }));
+    const rows = pairs(events).map(([id, bytes]) => ({
+      cursor: cursorOf(`${id}`, `${epoch}`),
+      bytes,
+    }));
     return rows.reverse();
   }
 

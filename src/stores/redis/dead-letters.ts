@@ -1,12 +1,12 @@
 import { GatewayError } from "../../errors.ts";
+import { numberOf } from "../../events/letter-place.ts";
+import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../../events/log.ts";
 import { ask } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Seal } from "../../secrets/seal.ts";
-import { numberOf } from "../../events/letter-place.ts";
-import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../../events/log.ts";
 
 export interface RedisDeadLettersOptions {
   readonly client: RedisClient;
@@ -44,7 +44,9 @@ export class RedisDeadLetters {
   async addDeadLetter(account: string, letter: DeadLetter): Promise<void> {
     const { writer, awaitsReplicas, sealOf } = this.#options;
     const { maxLetters = 10_000, maxCharacters = 64 * 1024 * 1024 } = this.#options;
-    const body = sealOf(account).close(Buffer.from(letter.body, "base64"), letter.id).toString("base64");
+    const body = sealOf(account)
+      .close(Buffer.from(letter.body, "base64"), letter.id)
+      .toString("base64");
     const stored: DeadLetter = { ...letter, body };
     const answer = await writer.run(addDeadLetterScript, ownKeys(this.#keysOf(account)), [
       letter.id,

@@ -82,7 +82,11 @@ function* records(
     const fields: (string | Buffer)[] = ["v", version, "t", text];
     for (const { name: of, bytes } of attachments) fields.push(`a:${of}`, Buffer.from(bytes));
     for (const { name: of, value } of flags) fields.push(`f:${of}`, value);
-    yield (pipeline) => pipeline.del(key).hset(key, ...fields).pexpire(key, leftMs);
+    yield (pipeline) =>
+      pipeline
+        .del(key)
+        .hset(key, ...fields)
+        .pexpire(key, leftMs);
   }
 }
 

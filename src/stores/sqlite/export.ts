@@ -31,7 +31,8 @@ export function storedAccounts(database: DatabaseSync): StoredAccount[] {
   );
   return [...accounts].map(({ id, ...account }) => ({
     ...account,
-    events: () => all("SELECT place, topic, bytes FROM events WHERE account = ? ORDER BY place", id),
+    events: () =>
+      all("SELECT place, topic, bytes FROM events WHERE account = ? ORDER BY place", id),
 
     *records() {
       const rows = all<Omit<RecordRow, "attachments" | "flags">>(
@@ -47,7 +48,10 @@ export function storedAccounts(database: DatabaseSync): StoredAccount[] {
     },
 
     members: () =>
-      all('SELECT name AS "index", member, score FROM members WHERE account = ? ORDER BY score', id),
+      all(
+        'SELECT name AS "index", member, score FROM members WHERE account = ? ORDER BY score',
+        id,
+      ),
 
     letters: () =>
       all(

@@ -113,7 +113,11 @@ class SqliteAccount implements AccountKernel {
     return this.#run("bounds", [this.#oldest()], boundsOf);
   }
 
-  async page(topic: string | undefined, after: Cursor | undefined, limit: number): Promise<RowPage> {
+  async page(
+    topic: string | undefined,
+    after: Cursor | undefined,
+    limit: number,
+  ): Promise<RowPage> {
     const args = [this.#oldest(), topic, after?.slice(0, placeLength), limit];
     return this.#run("page", args, ({ rows, upTo, bounds }: PageRow) => ({
       rows: rowsOf(rows, bounds),

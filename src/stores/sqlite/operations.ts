@@ -106,11 +106,9 @@ export function open(database: DatabaseSync): RoomOperations {
         const of = accountOf(account);
         const bounds = boundsOf(of, oldest);
         const from = after !== undefined && after > bounds.floor ? after : bounds.floor;
-        const rows = (
-          topic === undefined
-            ? sql.ofAll.all(of.id, from, limit + 1)
-            : sql.ofTopic.all(of.id, topic, from, limit + 1)
-        ) as unknown as EventRow[];
+        const rows = (topic === undefined
+          ? sql.ofAll.all(of.id, from, limit + 1)
+          : sql.ofTopic.all(of.id, topic, from, limit + 1)) as unknown as EventRow[];
         const shown = rows.slice(0, limit);
         const isCut = rows.length > limit;
         return { rows: shown, upTo: (isCut && shown.at(-1)?.place) || bounds.tail, bounds };

@@ -2,8 +2,11 @@ import { randomUUID } from "node:crypto";
 import { after } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { EventLog } from "../../../src/events/log.ts";
-import { createRedisLedger as createRedisLog, type RedisLedgerOptions as RedisLogOptions } from "../../../src/ledger/redis.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import {
+  createRedisLedger as createRedisLog,
+  type RedisLedgerOptions as RedisLogOptions,
+} from "../../../src/ledger/redis.ts";
 import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";

@@ -1,10 +1,10 @@
 import { after } from "node:test";
 import type { EventLog } from "../../../src/events/log.ts";
 import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
-import { kernelRoom } from "../../../src/stores/sqlite/kernel.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { openStoreThread, type StoreThreadOptions } from "../../../src/sqlite/store-thread.ts";
+import { kernelRoom } from "../../../src/stores/sqlite/kernel.ts";
 import type { EventLogHarness } from "../../contracts/event-log.ts";
 import { freshDirectory } from "../../sqlite/directories.ts";
 

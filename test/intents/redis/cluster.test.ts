@@ -5,8 +5,8 @@ import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { type RedisCluster, startCluster } from "../../redis/cluster.ts";
 import { withoutRedis } from "../../redis/server.ts";
-import { createRedisCalls } from "./rig.ts";
 import { until } from "../../until.ts";
+import { createRedisCalls } from "./rig.ts";
 
 describe("on a Redis cluster", { skip: withoutRedis }, () => {
   let cluster: RedisCluster;

@@ -8,8 +8,8 @@ import { createWriter } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { withoutRedis } from "../../redis/server.ts";
-import { createRedisCalls } from "./rig.ts";
 import { until } from "../../until.ts";
+import { createRedisCalls } from "./rig.ts";
 
 const account = "shop";
 const key = { digest: "d", fingerprints: ["f"] };

@@ -10,11 +10,11 @@ import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts
 import { linkOf } from "../../../src/redis/link.ts";
 import { createClientWriter, createWriter, type Writer } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import { createRedisCalls, type RedisCallsOptions } from "./rig.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { startCuttingProxy } from "../../cutting-proxy.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
+import { createRedisCalls, type RedisCallsOptions } from "./rig.ts";
 
 const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
 

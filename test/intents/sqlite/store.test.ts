@@ -152,10 +152,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
   });
 
   /** A store whose writes fail while `full` is set. */
-  async function onFullDisk(
-    t: TestContext,
-    path: string,
-  ) {
+  async function onFullDisk(t: TestContext, path: string) {
     const { thread, close } = await openIntents(path);
     t.after(close);
     const disk = { full: false, refused: 0 };
@@ -226,7 +223,9 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const { disk, intents, ledger } = await onFullDisk(t, directory(t));
     const stored = () => ledger.open(account, EventKind.PAYMENT, "late");
     const told = async () =>
-      (await ledger.history(account, EventKind.PAYMENT, "late", 10)).map((event) => event.callOutcome);
+      (await ledger.history(account, EventKind.PAYMENT, "late", 10)).map(
+        (event) => event.callOutcome,
+      );
     const late = started(await intents.begin(account, given({ externalId: "late" })));
     await intents.end(account, late, { state: "unknown" });
     disk.full = true;
