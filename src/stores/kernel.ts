@@ -79,7 +79,7 @@ export interface Read {
 /** One step: everything in it is stored together. */
 export interface Commit {
   /**
-   * Unique: the new version of each record that the commit changes. In a record's text,
+   * Unique, of letters and digits: the new version of each record that the commit changes. In a record's text,
    * `<token>:<n>` stands for the place of the commit's event `n`, and `<token>:now` for the store's
    * clock in milliseconds; the store puts the values there.
    */
@@ -177,7 +177,7 @@ export interface Scored {
 /** A record's text with the values that only the store could know; see `Commit.token`. */
 export function filledIn(text: string, token: string, places: readonly string[], nowMs: number) {
   if (!text.includes(token)) return text;
-  let filled = text.replaceAll(`${token}:now`, `${nowMs}`);
-  for (const [n, place] of places.entries()) filled = filled.replaceAll(`${token}:${n}`, place);
-  return filled;
+  return text.replaceAll(new RegExp(`${token}:([0-9a-z]+)`, "g"), (unknown, name: string) =>
+    name === "now" ? `${nowMs}` : (places[Number(name)] ?? unknown),
+  );
 }

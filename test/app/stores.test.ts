@@ -7,6 +7,8 @@ import { pino } from "pino";
 import { openStores } from "../../src/app/stores.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { deriveKeyring } from "../../src/secrets/keyring.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
@@ -21,7 +23,8 @@ function logger() {
 
 async function open(t: TestContext, env: Record<string, string>) {
   const { records, log } = logger();
-  const stores = await openStores(readConfig(env), new Map(), createTelemetry(log, []), log);
+  const keyrings = new Map([["default", await deriveKeyring("default", [new Secret("password")])]]);
+  const stores = await openStores(readConfig(env), keyrings, createTelemetry(log, []), log);
   t.after(() => stores.close());
   return { records, stores };
 }

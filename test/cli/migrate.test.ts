@@ -6,6 +6,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ending, IntentStore, NewIntent } from "../../src/intents/store.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
+import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { cursors, payment, payout, take } from "../events/entries.ts";
 import { lettersOf } from "../events/letters.ts";
@@ -105,7 +106,11 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
   }
 
   async function onDisk(path: string) {
-    const { ledger, store, close } = await openIntents(path, { ...times, accounts: ["shop"] });
+    // The password of the store in Redis that it is moved to.
+    const keyring = await deriveKeyring("shop", [new Secret("password")]);
+    const { ledger, store, close } = await openIntents(path, {
+      ...{ ...times, accounts: ["shop"], keyringOf: () => keyring },
+    });
     return { log: ledger, intents: store, close };
   }
 

@@ -621,7 +621,7 @@ test("no secret is stored in Redis, under any key", { skip: withoutRedis }, asyn
   assert.ok(redis);
   const places = await placesIn(redis);
   assert.ok(places.length > 100, `${places.length} keys`);
-  for (const kind of ["events", "state:payment:success", "dead-letters", "idempotency"]) {
+  for (const kind of ["events", "record:payment:success", "dead-letters", "record:key:"]) {
     assert.ok(
       places.some(({ where }) => where.includes(`:${kind}`)),
       kind,

@@ -100,7 +100,11 @@ class MemoryAccount implements AccountKernel {
   async read(keys: readonly string[]): Promise<Read> {
     const nowMs = this.nowMs();
     this.#sweep(nowMs);
-    return { records: keys.map((key) => this.#recordOf(key)), bounds: this.#bounds(), nowMs };
+    return {
+      records: keys.map((key) => this.#recordOf(key, nowMs)),
+      bounds: this.#bounds(),
+      nowMs,
+    };
   }
 
   async commit(commit: Commit): Promise<Committed> {
@@ -110,9 +114,9 @@ class MemoryAccount implements AccountKernel {
       return { kind: "early", nowMs };
     if (commit.notAfterMs !== undefined && nowMs > commit.notAfterMs)
       return { kind: "late", nowMs };
-    if (!commit.records.every((change) => this.#isAsSupposed(change))) {
+    if (!commit.records.every((change) => this.#isAsSupposed(change, nowMs))) {
       const records = commit.records.map(({ key, expected }) => {
-        const kept = this.#records.get(key);
+        const kept = this.#kept(key, nowMs);
         const flags = new Map(
           [...expected.keys()].map((name) => [name, kept?.flags?.get(name) ?? ""]),
         );
@@ -208,8 +212,14 @@ class MemoryAccount implements AccountKernel {
     this.#listeners.clear();
   }
 
-  #recordOf(key: string): StoredRecord {
+  /** A record that is not past its time: the sweep may not have come to it yet. */
+  #kept(key: string, nowMs: number): Kept | undefined {
     const kept = this.#records.get(key);
+    return kept && kept.untilMs >= nowMs ? kept : undefined;
+  }
+
+  #recordOf(key: string, nowMs: number): StoredRecord {
+    const kept = this.#kept(key, nowMs);
     const attachments = new Map<string, Uint8Array>();
     const list = kept?.attachments ?? [];
     for (let at = 0; at < list.length; at += 2) {
@@ -218,8 +228,8 @@ class MemoryAccount implements AccountKernel {
     return { key, version: kept?.version ?? "", text: kept?.text ?? "", attachments };
   }
 
-  #isAsSupposed({ key, was, expected }: RecordChange): boolean {
-    const kept = this.#records.get(key);
+  #isAsSupposed({ key, was, expected }: RecordChange, nowMs: number): boolean {
+    const kept = this.#kept(key, nowMs);
     if ((kept?.version ?? "") !== was) return false;
     for (const [name, value] of expected)
       if ((kept?.flags?.get(name) ?? "") !== value) return false;
@@ -229,7 +239,7 @@ class MemoryAccount implements AccountKernel {
   #change(change: RecordChange, token: string, places: readonly string[], nowMs: number): void {
     const { key, text, keepMs, isPinned = false } = change;
     if (text === undefined) return;
-    const before = this.#records.get(key);
+    const before = this.#kept(key, nowMs);
     this.#records.delete(key);
     if (text === "") return;
     let attachments = before?.attachments ?? none;
@@ -248,8 +258,10 @@ class MemoryAccount implements AccountKernel {
     this.#indexes.set(index, members);
     if (score === undefined) members.delete(member);
     else if (!onlyNew || !members.has(member)) members.set(member, score);
-    const [oldest] = members.keys();
-    if (members.size > max && oldest !== undefined) members.delete(oldest);
+    if (members.size <= max) return;
+    let lowest: readonly [member: string, score: number] | undefined;
+    for (const one of members) if (!lowest || one[1] < lowest[1]) lowest = one;
+    if (lowest) members.delete(lowest[0]);
   }
 
   #store(topic: string, bytes: Uint8Array, nowMs: number): Row {

@@ -1,0 +1,370 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import type {
+  AccountKernel,
+  Commit,
+  Committed,
+  IndexChange,
+  Kernel,
+  RecordChange,
+  Row,
+} from "../../src/stores/kernel.ts";
+import { until } from "../until.ts";
+
+/** Kernels with one new, empty store; each counts as a process, where a store has several. */
+export interface KernelHarness {
+  readonly kernel: Kernel;
+  readonly peer: Kernel;
+  stop(): Promise<void>;
+}
+
+/** Checks every promise of `Kernel` on a store. */
+export function testKernel(name: string, open: () => Promise<KernelHarness>): void {
+  describe(`the kernel ${name}`, () => {
+    let harness: KernelHarness;
+    before(async () => {
+      harness = await open();
+    });
+    after(() => harness.stop());
+
+    let accounts = 0;
+    let commits = 0;
+
+    function fresh(): { one: AccountKernel; peer: AccountKernel } {
+      const account = `account-${accounts++}`;
+      return { one: harness.kernel.account(account), peer: harness.peer.account(account) };
+    }
+    const commitOf = (about: Partial<Commit> = {}): Commit => ({
+      ...{ token: `token${commits++}`, records: [], events: [], indexes: [], ...about },
+    });
+    const put = (about: Partial<RecordChange> = {}): RecordChange => ({
+      ...{ key: "k", was: "", expected: new Map(), attachments: new Map(), flags: new Map() },
+      ...{ keepMs: 600_000, text: "text", ...about },
+    });
+    const event = (topic: string, text: string) => ({ topic, bytes: Buffer.from(text) });
+    const textOf = ({ bytes }: Row) => Buffer.from(bytes).toString();
+    async function done(committing: Promise<Committed>) {
+      const committed = await committing;
+      assert.ok(committed.kind === "committed", committed.kind);
+      return committed;
+    }
+    async function stored(of: AccountKernel, key = "k") {
+      const [record] = (await of.read([key])).records;
+      assert.ok(record);
+      return record;
+    }
+    /** Appends an event for each text, each in a commit of its own. */
+    async function append(of: AccountKernel, topic: string, ...texts: string[]) {
+      const cursors: string[] = [];
+      for (const text of texts) {
+        const { cursors: own } = await done(of.commit(commitOf({ events: [event(topic, text)] })));
+        cursors.push(...own);
+      }
+      return cursors;
+    }
+    const add = (member: string, score: number | undefined, about: Partial<IndexChange> = {}) =>
+      commitOf({ indexes: [{ index: "i", member, score, ...about }] });
+
+    it("reads an unknown record as empty", async () => {
+      const { one } = fresh();
+      assert.deepEqual(await stored(one), {
+        ...{ key: "k", version: "", text: "", attachments: new Map() },
+      });
+    });
+
+    it("stores records, events and indexes in one commit, for other processes too", async () => {
+      const { one, peer } = fresh();
+      const commit = commitOf({
+        records: [put({ attachments: new Map([["a", Buffer.from([0, 255])]]) }), put({ key: "l" })],
+        events: [event("t", "first"), event("t", "second")],
+        indexes: [{ index: "i", member: "m", score: 5 }],
+      });
+      const { cursors } = await done(one.commit(commit));
+      const { version, text, attachments } = await stored(peer);
+      assert.deepEqual([version, text], [commit.token, "text"]);
+      assert.deepEqual([...(attachments.get("a") ?? [])], [0, 255]);
+      assert.equal((await stored(peer, "l")).text, "text");
+      assert.equal(await peer.count("i"), 1);
+      const { rows } = await peer.page("t", undefined, 10);
+      assert.deepEqual(rows.map(textOf), ["first", "second"]);
+      assert.deepEqual(
+        rows.map(({ cursor }) => cursor),
+        cursors,
+      );
+    });
+
+    it("stores nothing if one record has another version, and returns all as they are", async () => {
+      const { one, peer } = fresh();
+      const first = commitOf({ records: [put({ text: "old", flags: new Map([["f", "1"]]) })] });
+      await done(one.commit(first));
+      const refused = await peer.commit(
+        commitOf({
+          records: [put({ key: "other" }), put({ expected: new Map([["f", "0"]]) })],
+          events: [event("t", "lost")],
+          indexes: [{ index: "i", member: "m", score: 1 }],
+        }),
+      );
+      assert.ok(refused.kind === "conflict");
+      assert.deepEqual(refused.records, [
+        { key: "other", version: "", text: "", flags: new Map() },
+        { key: "k", version: first.token, text: "old", flags: new Map([["f", "1"]]) },
+      ]);
+      assert.equal((await stored(one, "other")).text, "");
+      assert.deepEqual((await one.page(undefined, undefined, 10)).rows, []);
+      assert.equal(await one.count("i"), 0);
+    });
+
+    it("lets one of several commits on the same version through", async () => {
+      const { one, peer } = fresh();
+      const all = await Promise.all(
+        Array.from({ length: 10 }, (_, n) =>
+          (n % 2 ? one : peer).commit(commitOf({ records: [put({ text: `${n}` })] })),
+        ),
+      );
+      assert.equal(all.filter(({ kind }) => kind === "committed").length, 1);
+    });
+
+    it("checks a record that the commit does not change", async () => {
+      const { one } = fresh();
+      const { text: _, ...check } = put();
+      const first = commitOf({ records: [put()] });
+      await done(one.commit(first));
+      const stale = await one.commit(commitOf({ records: [check], events: [event("t", "x")] }));
+      assert.equal(stale.kind, "conflict");
+      await done(one.commit(commitOf({ records: [{ ...check, was: first.token }] })));
+      const { version, text: kept } = await stored(one);
+      assert.deepEqual([version, kept], [first.token, "text"]);
+    });
+
+    it("checks flags, keeps them over changes, and forgets them with the record", async () => {
+      const { one } = fresh();
+      const first = commitOf({ records: [put({ flags: new Map([["f", "1"]]) })] });
+      await done(one.commit(first));
+      const change = (value: string, about: Partial<RecordChange>) =>
+        commitOf({ records: [put({ expected: new Map([["f", value]]), ...about })] });
+      const wrong = await one.commit(change("", { was: first.token }));
+      assert.ok(wrong.kind === "conflict");
+      assert.deepEqual(wrong.records[0]?.flags, new Map([["f", "1"]]));
+      const second = change("1", { was: first.token, text: "new" });
+      await done(one.commit(second));
+      const third = change("1", { was: second.token, text: "" });
+      await done(one.commit(third));
+      assert.equal((await stored(one)).version, "");
+      await done(one.commit(change("", {})));
+    });
+
+    it("sets and removes single attachments, and forgets them with the record", async () => {
+      const { one } = fresh();
+      const first = commitOf({
+        records: [
+          put({
+            attachments: new Map([
+              ["a", Buffer.from("1")],
+              ["b", Buffer.from("2")],
+            ]),
+          }),
+        ],
+      });
+      await done(one.commit(first));
+      const second = commitOf({
+        records: [
+          put({
+            was: first.token,
+            attachments: new Map<string, Buffer | undefined>([
+              ["a", undefined],
+              ["c", Buffer.from("3")],
+            ]),
+          }),
+        ],
+      });
+      await done(one.commit(second));
+      assert.deepEqual([...(await stored(one)).attachments.keys()].sort(), ["b", "c"]);
+      await done(one.commit(commitOf({ records: [put({ was: second.token, text: "" })] })));
+      await done(one.commit(commitOf({ records: [put()] })));
+      assert.equal((await stored(one)).attachments.size, 0);
+    });
+
+    it("puts places and its clock where a record's text names them", async () => {
+      const { one } = fresh();
+      const token = "placeholders0";
+      const { cursors, nowMs } = await done(
+        one.commit({
+          ...commitOf({ events: Array.from({ length: 11 }, (_, n) => event("t", `${n}`)) }),
+          ...{ token, records: [put({ text: `${token}:10 ${token}:1 ${token}:now ${token}:1` })] },
+        }),
+      );
+      const [second, last] = [cursors[1], cursors[10]].map((cursor) => cursor?.slice(0, 18));
+      assert.equal((await stored(one)).text, `${last} ${second} ${nowMs} ${second}`);
+    });
+
+    it("commits only between notBefore and notAfter on its own clock", async () => {
+      const { one } = fresh();
+      const { nowMs } = await done(one.commit(commitOf()));
+      const far = 3_600_000;
+      const records = [put()];
+      const early = await one.commit(commitOf({ records, notBeforeMs: nowMs + far }));
+      const late = await one.commit(commitOf({ records, notAfterMs: nowMs - far }));
+      assert.deepEqual([early.kind, late.kind], ["early", "late"]);
+      assert.equal((await stored(one)).version, "");
+      const guards = { notBeforeMs: nowMs - far, notAfterMs: nowMs + far };
+      await done(one.commit(commitOf({ records, ...guards })));
+    });
+
+    it("keeps a record for its time after the last change, and no longer", async () => {
+      const { one } = fresh();
+      // More than a few records that stay, changed before the one that goes.
+      const staying = Array.from({ length: 20 }, (_, n) => put({ key: `stays-${n}` }));
+      const short = put({ keepMs: 1, attachments: new Map([["a", Buffer.from("1")]]) });
+      await done(one.commit(commitOf({ records: [...staying, short] })));
+      await until(async () => (await stored(one)).version === "");
+      assert.equal((await stored(one)).attachments.size, 0);
+      assert.equal((await stored(one, "stays-0")).text, "text");
+      await done(one.commit(commitOf({ records: [put()] })));
+      assert.equal((await stored(one)).attachments.size, 0);
+    });
+
+    it("keeps one order of all events, and cursors grow in it", async () => {
+      const { one, peer } = fresh();
+      const all = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => append(n % 2 ? one : peer, `t${n % 3}`, `${n}`)),
+      );
+      const { rows, upTo, bounds } = await one.page(undefined, undefined, 100);
+      const cursors = rows.map(({ cursor }) => cursor);
+      assert.deepEqual(cursors, [...cursors].sort());
+      assert.deepEqual(new Set(cursors), new Set(all.flat()));
+      assert.deepEqual([upTo, bounds.tail], [cursors.at(-1), cursors.at(-1)]);
+      assert.deepEqual(await peer.bounds(), bounds);
+    });
+
+    it("pages through the log and through one topic", async () => {
+      const { one } = fresh();
+      const [a] = await append(one, "t", "a");
+      const [b] = await append(one, "u", "b");
+      const [c] = await append(one, "t", "c");
+      const [d] = await append(one, "u", "d");
+      const first = await one.page(undefined, undefined, 2);
+      assert.deepEqual([first.rows.map(textOf), first.upTo], [["a", "b"], b]);
+      const rest = await one.page(undefined, first.upTo, 2);
+      assert.deepEqual([rest.rows.map(textOf), rest.upTo], [["c", "d"], d]);
+      const cut = await one.page("t", undefined, 1);
+      assert.deepEqual([cut.rows.map(textOf), cut.upTo], [["a"], a]);
+      const topic = await one.page("t", a, 2);
+      assert.deepEqual([topic.rows.map(textOf), topic.upTo], [["c"], d]);
+      assert.deepEqual((await one.page("none", undefined, 2)).rows, []);
+      assert.ok(c);
+    });
+
+    it("finds the newest events of a topic, and those before a cursor", async () => {
+      const { one } = fresh();
+      const [, b, c] = await append(one, "t", "a", "b", "c");
+      await append(one, "u", "other");
+      const newest = async (limit: number, before?: string) =>
+        (await one.newest("t", limit, before)).map(textOf);
+      assert.deepEqual(await newest(2), ["b", "c"]);
+      assert.deepEqual(await newest(10, c), ["a", "b"]);
+      assert.deepEqual(await newest(1, c), ["b"]);
+      assert.deepEqual(await newest(10, b), ["a"]);
+      assert.deepEqual(await newest(0), []);
+    });
+
+    it("counts back from the end of the log", async () => {
+      const { one } = fresh();
+      const cursors = await append(one, "t", "a", "b", "c");
+      assert.equal(await one.cursorBefore(0), cursors[2]);
+      assert.equal(await one.cursorBefore(1), cursors[1]);
+      const { floor } = await one.bounds();
+      assert.deepEqual([await one.cursorBefore(3), await one.cursorBefore(9)], [floor, floor]);
+    });
+
+    it("tells a watch each later event, in order, until it is ended", async () => {
+      const { one, peer } = fresh();
+      await append(one, "t", "before");
+      const seen: string[] = [];
+      const end = await peer.watch({ row: (row) => void seen.push(textOf(row)), fail() {} });
+      const texts = Array.from({ length: 20 }, (_, n) => `${n}`);
+      await append(one, "t", ...texts);
+      const later = () => seen.filter((text) => text !== "before");
+      await until(async () => later().length >= texts.length);
+      assert.deepEqual(later(), texts);
+      end();
+      const count = seen.length;
+      await append(peer, "t", "unseen");
+      await delay(50);
+      assert.equal(seen.length, count);
+    });
+
+    it("keeps the members of an index by score", async () => {
+      const { one } = fresh();
+      for (const [member, score] of [
+        ["c", 3],
+        ["a", 1],
+        ["b", 2],
+      ] as const) {
+        await done(one.commit(add(member, score)));
+      }
+      const members = async (options: Parameters<AccountKernel["range"]>[1]) =>
+        (await one.range("i", options)).map(({ member, score }) => `${member}${score}`);
+      assert.deepEqual(await members({ limit: 9 }), ["a1", "b2", "c3"]);
+      assert.deepEqual(await members({ limit: 2 }), ["a1", "b2"]);
+      assert.deepEqual(await members({ limit: 9, max: 2 }), ["a1", "b2"]);
+      assert.deepEqual(await members({ limit: 9, max: 2, newestFirst: true }), ["b2", "a1"]);
+      assert.deepEqual(await members({ limit: 1, newestFirst: true }), ["c3"]);
+      await done(one.commit(add("a", 9, { onlyNew: true })));
+      await done(one.commit(add("b", 9)));
+      await done(one.commit(add("c", undefined)));
+      assert.deepEqual(await members({ limit: 9 }), ["a1", "b9"]);
+      await one.drop("i", ["a", "unknown"]);
+      assert.deepEqual([await one.count("i"), await one.count("none")], [1, 0]);
+    });
+
+    it("drops the lowest scores of a full index, whichever came first", async () => {
+      const { one } = fresh();
+      const most = { max: 2 };
+      await done(one.commit(add("high", 9, most)));
+      await done(one.commit(add("low", 1, most)));
+      await done(one.commit(add("middle", 5, most)));
+      const found = await one.range("i", { limit: 9 });
+      assert.deepEqual(
+        found.map(({ member }) => member),
+        ["middle", "high"],
+      );
+    });
+
+    it("lends a lease to one holder at a time", async () => {
+      const { one, peer } = fresh();
+      assert.equal(await one.lease("l", "me", 600_000), true);
+      assert.equal(await peer.lease("l", "you", 600_000), false);
+      assert.equal(await peer.lease("other", "you", 600_000), true);
+      assert.equal(await one.lease("l", "me", 1), true);
+      await until(() => peer.lease("l", "you", 600_000));
+      assert.equal(await one.lease("l", "me", 600_000), false);
+    });
+
+    it("keeps accounts apart", async () => {
+      const { one } = fresh();
+      const { one: other } = fresh();
+      const commit = commitOf({
+        ...{ records: [put()], events: [event("t", "x")] },
+        indexes: [{ index: "i", member: "m", score: 1 }],
+      });
+      await done(one.commit(commit));
+      await one.lease("l", "me", 600_000);
+      assert.equal((await stored(other)).version, "");
+      assert.deepEqual((await other.page("t", undefined, 9)).rows, []);
+      assert.equal(await other.count("i"), 0);
+      assert.equal(await other.lease("l", "you", 600_000), true);
+      assert.notEqual((await one.bounds()).epoch, (await other.bounds()).epoch);
+    });
+
+    it("ends watches with the error when it is closed", async () => {
+      const closing = await open();
+      const { promise, resolve } = Promise.withResolvers<Error>();
+      await closing.kernel.account("a").watch({ row() {}, fail: resolve });
+      const error = new Error("closed");
+      await closing.kernel.close(error);
+      assert.equal(await promise, error);
+      await closing.stop();
+    });
+  });
+}

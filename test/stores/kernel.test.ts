@@ -1,0 +1,63 @@
+import { randomUUID } from "node:crypto";
+import { after, before, describe } from "node:test";
+import { connectRedis } from "../../src/redis/connect.ts";
+import { readyWithin } from "../../src/redis/ready.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { openStoreThread } from "../../src/sqlite/store-thread.ts";
+import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
+import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
+import { createSqliteKernel, kernelRoom } from "../../src/stores/sqlite/kernel.ts";
+import { testKernel } from "../contracts/kernel.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { freshDirectory } from "../sqlite/directories.ts";
+
+const retentionMs = 7 * 86_400_000;
+const closed = new Error("the test is over");
+
+testKernel("in memory", async () => {
+  const kernel = createMemoryKernel({ retentionMs });
+  return { kernel, peer: kernel, stop: () => kernel.close(closed) };
+});
+
+testKernel("in SQLite", async () => {
+  const { path, remove } = freshDirectory();
+  const thread = await openStoreThread({ directory: path, rooms: { kernel: kernelRoom } });
+  const kernel = createSqliteKernel({ thread, retentionMs });
+  return {
+    kernel,
+    peer: kernel,
+    async stop() {
+      await kernel.close(closed);
+      await thread.close();
+      remove();
+    },
+  };
+});
+
+describe("on Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
+  let server: RedisServer;
+  before(async () => {
+    server = await startRedis();
+  });
+  after(() => server.close());
+
+  testKernel("in Redis", async () => {
+    const prefix = randomUUID();
+    const all = [0, 1].map(() => {
+      const redis = connectRedis(new Secret(server.url), () => {});
+      return { redis, kernel: createRedisKernel({ redis, prefix, retentionMs }) };
+    });
+    await Promise.all(all.map(({ redis }) => readyWithin(5_000, redis.client)));
+    const [one, peer] = all as [(typeof all)[0], (typeof all)[0]];
+    return {
+      kernel: one.kernel,
+      peer: peer.kernel,
+      async stop() {
+        for (const { redis, kernel } of all) {
+          await kernel.close(closed);
+          await redis.close();
+        }
+      },
+    };
+  });
+});
