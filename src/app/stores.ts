@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/values.ts";
 import type { EventLog } from "../events/log.ts";
 import { isAway } from "../intents/away.ts";
@@ -20,6 +21,7 @@ import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { openStoreThread } from "../sqlite/store-thread.ts";
+import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
 import { kernelRoom } from "../stores/sqlite/kernel.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
@@ -162,15 +164,25 @@ function keyringIn(keyrings: ReadonlyMap<string, Keyring>) {
   };
 }
 
-function redisStores(
+/** @throws ConfigError for state in a layout that cannot be read */
+async function redisStores(
   config: Config,
   { url, prefix, minReplicas, requiredForMoney }: NonNullable<Config["redis"]>,
   keyrings: ReadonlyMap<string, Keyring>,
   telemetry: Telemetry,
   log: Logger,
-): Stores {
+): Promise<Stores> {
   const observer = telemetry.openRedis();
   const redis = connectRedis(url, observer.onError, observer);
+  for (const account of config.accounts.keys()) {
+    const layout = await otherLayout(redis.client, accountKeys(prefix, account));
+    if (layout === undefined) continue;
+    await redis.close();
+    throw new ConfigError(
+      "REDIS_PREFIX",
+      `${JSON.stringify(prefix)}: Redis has state of the account ${account} in layout ${layout}, and this gateway reads layout ${redisLayout} alone: set another REDIS_PREFIX, or take an empty Redis`,
+    );
+  }
   const outages = watchOutages({
     client: redis.client,
     keys: [...config.accounts.keys()].map((account) => accountKeys(prefix, account).log),

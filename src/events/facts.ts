@@ -8,8 +8,7 @@ export const maxFailures = 100;
 
 /**
  * A `Fact` as stores keep it, in texts. `key` is that of its operation (`stateKey`), `held` is `1`
- * or `0`, or empty if unknown, and `atMs` is in milliseconds. `words` is JSON, or empty; facts of
- * older versions have none.
+ * or `0`, or empty if unknown, and `atMs` is in milliseconds. `words` is JSON, or empty.
  */
 export type StoredFact = [
   key: string,
@@ -21,10 +20,10 @@ export type StoredFact = [
   currency: string,
   held: string,
   atMs: string,
-  words?: string,
+  words: string,
 ];
 
-/** The stored fact of an entry. With Redis, append-event.lua sets the time. */
+/** The stored fact of an entry. */
 export function storedFact(entry: Entry, atMs: number): StoredFact {
   const { rank, status, statusCode = "", amount = "", currency = "", held, words = [] } = entry;
   const operationId = entry.isAttempt ? "" : entry.operationId;
@@ -38,8 +37,7 @@ export function storedFact(entry: Entry, atMs: number): StoredFact {
 
 /**
  * Adds a fact to those of its external_id, in place. It replaces the fact of the same operation,
- * but keeps that one's amount, currency and `held` if it has none itself. append-event.lua does the
- * same.
+ * but keeps that one's amount, currency and `held` if it has none itself.
  * @returns the keys of the failures that are one too many: their states have to be deleted
  */
 export function foldIn(kept: Pick<Kept, "facts">, fact: StoredFact): string[] {
@@ -59,14 +57,14 @@ export function foldIn(kept: Pick<Kept, "facts">, fact: StoredFact): string[] {
 
 /**
  * Keeps the words of a status that is not known with the fact of its operation, which it does not
- * replace, in place. append-event.lua does the same.
+ * replace, in place.
  */
 export function noteWords(
   { facts }: Pick<Kept, "facts">,
   [key, rank, , , , , , , , words]: StoredFact,
 ): void {
   const known = facts.find((fact) => fact[0] === key);
-  if (known && Number(rank) < 0) known[9] = words ?? "";
+  if (known && Number(rank) < 0) known[9] = words;
 }
 
 /** What stores keep of an external id beside the states of its operations. */
@@ -78,7 +76,7 @@ export interface Kept {
 }
 
 /**
- * Applies what an entry says about a hold, in place. append-event.lua does the same.
+ * Applies what an entry says about a hold, in place.
  * - An entry with a call removes the note of that call.
  * - An answer marks its payment as held or not, if the payment became known before the answer.
  * - A call that was settled without its answer made one of the payments that are known by now. If
@@ -111,29 +109,10 @@ function isOfCall([key]: StoredFact): boolean {
 /** Most calls noted for one external_id: more than can be open. */
 export const maxHolds = 100;
 
-/** The noted calls, with `call` added (`isHolding`) or removed. note-hold.lua does the same. */
+/** The noted calls, with `call` added (`isHolding`) or removed. */
 export function withHold(holds: readonly string[], call: string, isHolding: boolean): string[] {
   const others = holds.filter((other) => other !== call);
   return isHolding ? [...others, call].slice(-maxHolds) : others;
-}
-
-/** The facts of states that were stored before stores kept facts. */
-export function factsOfStates(
-  states: readonly {
-    readonly subjectId: string;
-    readonly operation: string;
-    readonly operationId: string;
-    readonly rank: Rank;
-    readonly status: string;
-    readonly atMs: number;
-  }[],
-): StoredFact[] {
-  return states
-    .toSorted((a, b) => a.atMs - b.atMs)
-    .map(({ rank, status, operationId, atMs, ...state }) => [
-      ...([stateKey({ ...state, operationId }), `${rank}`, status, operationId] as const),
-      ...(["", "", "", "", `${atMs}`] as const),
-    ]);
 }
 
 /** Whether a fact is a final state but no success: of an attempt, a refund, or a settled call. */

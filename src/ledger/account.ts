@@ -137,8 +137,9 @@ export class LedgerAccount implements StoredLog {
       };
     });
     const events = [...bytesOf].map(([{ topic }, bytes]) => ({ topic, bytes }));
-    const { token, indexes, notBeforeMs } = change;
-    return { token, records, events, indexes, ...(notBeforeMs !== undefined && { notBeforeMs }) };
+    const { token, indexes, notBeforeMs, isRead } = change;
+    return { token, records, events, indexes, ...(isRead && { isRead }),
+      ...(notBeforeMs !== undefined && { notBeforeMs }) };
   }
 
   #done(

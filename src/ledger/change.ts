@@ -13,6 +13,8 @@ export class Change {
   readonly indexes: IndexChange[] = [];
   readonly #drafts: ReadonlyMap<string, Draft>;
   notBeforeMs: number | undefined;
+  /** The step turned out to change nothing: it refuses a call, or tells what became of it. */
+  isRead = false;
 
   constructor(token: string, nowMs: number, drafts: readonly Draft[]) {
     this.token = token;

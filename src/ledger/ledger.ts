@@ -203,14 +203,17 @@ export class Ledger implements EventLog, IntentStore {
     const { result, values } = await this.#step(
       account,
       [key, ...(keyOf ? [keyOf] : [])],
-      (change) =>
-        beginCall(
+      (change) => {
+        const decision = beginCall(
           change,
           change.draft(key),
           keyOf ? change.draft(keyOf) : undefined,
           given,
           this.#calls,
-        ),
+        );
+        change.isRead = decision.kind !== "started";
+        return decision;
+      },
     );
     if (result.kind === "keyAnswered" && keyOf) {
       const { records } = await this.#account(account).read([keyOf]);

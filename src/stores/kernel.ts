@@ -87,6 +87,8 @@ export interface Commit {
   readonly records: readonly RecordChange[];
   readonly events: readonly NewEvent[];
   readonly indexes: readonly IndexChange[];
+  /** It changes nothing, and its answer stands even if too few replicas hold what it rests on. */
+  readonly isRead?: boolean;
   /** Only if the store's clock has reached, or not passed, these milliseconds since the epoch. */
   readonly notBeforeMs?: number;
   readonly notAfterMs?: number;

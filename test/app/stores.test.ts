@@ -140,3 +140,20 @@ async function slowWayTo(t: TestContext, port: number) {
   way.port = (server.address() as AddressInfo).port;
   return way;
 }
+
+test("a Redis prefix with state in another layout is refused, with what to do", {
+  skip: withoutRedis,
+}, async (t) => {
+  const server = await startRedis();
+  t.after(() => server.close());
+  const env = { REDIS_URL: server.url, REDIS_PREFIX: "shop" };
+  await server.command("HSET", "former:{default}:log", "epoch", "00000000", "tail", "1-1");
+  await assert.rejects(open(t, { ...env, REDIS_PREFIX: "former" }), {
+    name: "ConfigError",
+    message: /^REDIS_PREFIX: "former": .* layout 1, .* set another REDIS_PREFIX/,
+  });
+  const { stores } = await open(t, env);
+  await until(async () => (await stores.eventLog.cursorBefore("default", 1)) !== "");
+  assert.equal(await server.command("HGET", "shop:{default}:log", "layout"), "2");
+  await open(t, env);
+});

@@ -138,7 +138,7 @@ export class RedisAccount implements AccountKernel {
     if (kind === "early" || kind === "late") return { kind, nowMs };
     if (kind === "conflict") return { kind, nowMs, records: foundIn(records, rest) };
     // Nothing rests on it while too few replicas hold it: a replaced primary would answer the same.
-    if (missing) throw storeAway(missing);
+    if (missing && !commit.isRead) throw storeAway(missing);
     const [epoch, ...ids] = rest as string[];
     const last = ids.at(-1);
     // The events are safely stored. If the mark cannot be moved now, a reader moves it later.

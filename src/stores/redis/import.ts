@@ -3,6 +3,7 @@ import { within } from "../../redis/deadline.ts";
 import { type Add, inPortions } from "../../redis/in-portions.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
 import type { StoredAccount } from "../sqlite/export.ts";
+import { redisLayout } from "./layout.ts";
 import { idOfPlace } from "./place.ts";
 
 export interface ImportOptions {
@@ -32,7 +33,7 @@ export async function importAccount(account: StoredAccount, options: ImportOptio
   await inPortions(client, records(account, options, counts));
   await inPortions(client, members(account, options, counts));
   await inPortions(client, letters(account, options, counts));
-  const head = { epoch: account.epoch, tail: idOfPlace(account.tail) };
+  const head = { epoch: account.epoch, tail: idOfPlace(account.tail), layout: redisLayout };
   await inPortions(client, [(pipeline) => pipeline.hset(keys.log, head).hdel(keys.log, "mark")]);
   return counts;
 }

@@ -3,7 +3,8 @@
 -- An id is "<ms>-<seq>", as Redis writes it; "0-0" is before every event. Each event of the stream
 -- carries the id of the one before it, so that the oldest kept one names the last deleted one.
 
--- Opens the log; creates it with the given epoch if it does not exist.
+-- Opens the log; creates it with the given epoch, and with the number of the layout (layout.ts), if
+-- it does not exist.
 -- Returns { epoch, tail, mark }: the tail is the id of the last event ever appended. The mark is
 -- the id of the last event that may be shown: enough replicas hold all events up to it. A log
 -- without a mark may be shown whole.
@@ -12,7 +13,7 @@ local function open(log, events, epoch)
   if held[1] then
     return { epoch = held[1], tail = held[2], mark = held[3] or held[2] }
   end
-  redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0')
+  redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0', 'layout', '2')
   -- The new log must not contain the events of a log whose head was lost.
   redis.call('UNLINK', events)
   return { epoch = epoch, tail = '0-0', mark = '0-0' }
