@@ -85,7 +85,7 @@ export const healthChecks: Readonly<Record<string, Check>> = {
             (event) =>
               event.externalId === externalId &&
               (event.isFinal || endings.has(event.callOutcome ?? "")) &&
-              event.storedMs <= endedMs + 1,
+              event.storedMs <= endedMs + clockMs,
           );
           if (!isOver) return [`${id}: after ${shown.at(-1)?.state}`];
           if (shown.some(({ callOutcome = "" }) => endings.has(callOutcome))) return [];
@@ -125,14 +125,17 @@ export const healthChecks: Readonly<Record<string, Check>> = {
     of: "events that a connected watcher was to see in health",
     judge(history) {
       const shownTo = groupsOf(history.shown, ({ watcher }) => watcher);
-      const due = history.watchers.flatMap(({ id, account, externalId, connected = [], from }) => {
+      const due = history.watchers.flatMap((watcher) => {
+        const { id, account, externalId, connected = [], from, endedMs } = watcher;
         const shownMs = new Map(shownTo.get(id)?.map(({ cursor, atMs }) => [cursor, atMs]));
+        const last = shownTo.get(id)?.at(-1)?.cursor ?? "";
         return history.log
           .filter(
             (event) =>
               event.account === account &&
               (externalId ?? event.externalId) === event.externalId &&
               event.cursor > (from ?? "") &&
+              (endedMs === undefined || event.cursor <= last) &&
               connected.some(
                 ({ fromMs, toMs }) => fromMs < event.storedMs && event.storedMs < toMs - promptMs,
               ) &&
@@ -173,7 +176,13 @@ export const healthChecks: Readonly<Record<string, Check>> = {
         ([externalId, all]) => {
           const unknown = all.find(({ callOutcome }) => callOutcome === "UNKNOWN");
           const told = all.find(
-            (event) => unknown && event.callback && event.isFinal && event.cursor > unknown.cursor,
+            (event) =>
+              unknown &&
+              event.callback &&
+              event.isFinal &&
+              event.cursor > unknown.cursor &&
+              // What comes before the call is stored as unknown is found by its first look-up.
+              event.storedMs > unknown.storedMs + 100,
           );
           const requests = history.calls.filter((call) => call.externalId === externalId);
           const isOnly = new Set(requests.map(({ request }) => request)).size === 1;
@@ -227,6 +236,8 @@ export const healthChecks: Readonly<Record<string, Check>> = {
 
 /** Long after its cause is over, a trouble may still have effects, in milliseconds. */
 const afterTroubleMs = 25_000;
+/** How far the clock of a store that took over may be ahead. */
+const clockMs = 50;
 /** When gateways that started with the history know the budget. */
 const startMs = 1_600;
 const noTokens: ReadonlySet<string> = new Set(["DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"]);

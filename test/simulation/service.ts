@@ -373,6 +373,8 @@ export class Service {
           later(twiceMs, () => this.#deliver(connection, pool, message));
         }
       };
+      // It may arrive only after the history has ended.
+      if (lateMs > 0 || turn === "payOnceDenied") request.isLost = true;
       if (turn === "payOnceDenied") {
         const what = `${operationOf[path]} ${nameIn(account, externalIdOf(asked))}`;
         this.#arriveOnceDenied(what, sentMs, () => asNobody(arrive));

@@ -116,8 +116,10 @@ class World {
       }
     });
     let lastMs = 0;
-    // The service fails in ways of its own.
-    if (this.#plan.answersTwice) this.#recorder.troubles.push({ fromMs: 0, toMs: Infinity });
+    // The service fails in ways of its own, and each write may take as long as the replica lags.
+    const lagMs = this.#plan.replication?.lagMs ?? 0;
+    if (this.#plan.answersTwice || lagMs >= 200)
+      this.#recorder.troubles.push({ fromMs: 0, toMs: Infinity });
     for (const step of steps) {
       if (step.do === "pay") this.#service.expect(step.id, { ...step, held: step.held ?? false });
       lastMs = Math.max(lastMs, step.atMs + ("forMs" in step ? step.forMs : 0));
