@@ -48,7 +48,7 @@ const runLimitMs = Number(values["run-limit"]) * 1_000;
  */
 const calm = [
   /^test\/gateway\/replicas\.test\.ts$/,
-  /^test\/hardening\/overload\.test\.ts$/,
+  /^test\/hardening\/(intake|overload)\.test\.ts$/,
   /^test\/ratelimit\/redis\/bucket\.test\.ts$/,
 ];
 

@@ -138,8 +138,14 @@ export class LedgerAccount implements StoredLog {
     });
     const events = [...bytesOf].map(([{ topic }, bytes]) => ({ topic, bytes }));
     const { token, indexes, notBeforeMs, isRead } = change;
-    return { token, records, events, indexes, ...(isRead && { isRead }),
-      ...(notBeforeMs !== undefined && { notBeforeMs }) };
+    return {
+      token,
+      records,
+      events,
+      indexes,
+      ...(isRead && { isRead }),
+      ...(notBeforeMs !== undefined && { notBeforeMs }),
+    };
   }
 
   #done(
