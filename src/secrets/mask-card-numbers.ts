@@ -18,7 +18,7 @@ const maxRunChars = 1_000;
 /** A run may hold more digits than a card number (`4111 1111 1111 1111 12`): checks its groups. */
 function maskRun(run: string, minDigits: number): string {
   // No card number stands among so many digits: none of them is worth a search.
-  if (run.length > maxRunChars) return run.replace(/\d/g, "*");
+  if (run.length > maxRunChars) return "*".repeat(run.length);
   const groups = [...run.matchAll(/\d+/g)].map((match) => ({
     digits: match[0],
     start: match.index,
