@@ -230,7 +230,7 @@ test("a plain watch ends at a shutdown with the cursor to resume from", async (t
 
 test("a browser's EventSource misses no event when the gateway is restarted or killed", {
   timeout: 90_000,
-  skip: [withoutRedis, withoutChromium].filter(Boolean).join("; "),
+  skip: [withoutRedis, withoutChromium].filter(Boolean).join("; ") || false,
 }, async (t) => {
   const redis = await startRedis();
   const tab = await newPage(t);

@@ -9,7 +9,7 @@ import { callOn, everyCursor, followOn } from "./rolling-load.ts";
 import { killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 
 const password = "password";
-const skip = [withoutRedis, withoutHaproxy].filter(Boolean).join("; ");
+const skip = [withoutRedis, withoutHaproxy].filter(Boolean).join("; ") || false;
 
 interface Replica {
   readonly spawned: Spawned;
