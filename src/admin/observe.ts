@@ -69,10 +69,6 @@ export function observeReconciler(
 ): ReconcileObserver {
   return {
     ...next,
-    onSettled(settled) {
-      activityWindows.get(settled.account)?.settled(settled.by);
-      next.onSettled(settled);
-    },
     onProbe(probe) {
       activityWindows.get(probe.account)?.probe(probe.lookupMethod, probe.outcome);
       next.onProbe(probe);

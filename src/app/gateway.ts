@@ -120,6 +120,10 @@ async function joinRooms(
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
   const activityWindows = new Map(names.map((name) => [name, createActivityWindow()]));
+  stores.onSettled((settled) => {
+    activityWindows.get(settled.account)?.settled(settled.by);
+    telemetry.reconcile.onSettled(settled);
+  });
   const timeoutMs = config.upstreamTimeoutMs;
   const running = runAccounts({
     ...{ accounts, stores, causes, activityWindows, telemetry, tracing, timeoutMs },

@@ -5,7 +5,7 @@ import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/values.ts";
 import type { EventLog } from "../events/log.ts";
 import { isAway } from "../intents/away.ts";
-import type { IntentStore } from "../intents/store.ts";
+import type { IntentStore, SettledCall } from "../intents/store.ts";
 import { CallsWithFallback } from "../ledger/fallback.ts";
 import { createMemoryLedger } from "../ledger/memory.ts";
 import { createRedisLedger } from "../ledger/redis.ts";
@@ -29,6 +29,8 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 export interface Stores {
   readonly eventLog: EventLog;
   readonly intents: IntentStore;
+  /** Calls the listener with every call that an event or a look settles in this process. */
+  onSettled(listener: (settled: SettledCall) => void): void;
   /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
   bucketOf(account: string): TokenBucket;
@@ -82,6 +84,7 @@ function memoryStores(config: Config, log: Logger, now: () => number): Stores {
   return {
     eventLog: ledger,
     intents: ledger,
+    onSettled: (listener) => ledger.onSettled(listener),
     notReady: () => [],
     budgetSourceOf: () => "own",
     bucketOf: () => createLocalBucket(config.rateLimit),
@@ -126,6 +129,7 @@ async function sqliteStores(
   return {
     eventLog: ledger,
     intents,
+    onSettled: (listener) => ledger.onSettled(listener),
     notReady() {
       return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
     },
@@ -233,6 +237,7 @@ async function redisStores(
   return {
     eventLog: ledger,
     intents,
+    onSettled: (listener) => ledger.onSettled(listener),
     // The gateway still serves while Redis is away.
     notReady: () => [],
     budgetSourceOf: (account) => sources.get(account) ?? "own",

@@ -1,4 +1,3 @@
-import { openCallsOf, settleAsPaid, settleByEvents } from "../intents/settle.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
@@ -46,18 +45,6 @@ export function createCore(options: CoreOptions): RunningCore {
       if (appended?.conflict) options.observer.onConflict(about);
       const answer = entry?.event.resource.value;
       if (entry && answer) recorded.set(answer, { entry, appended });
-    },
-    async settleAsPaid(account, intent, said) {
-      try {
-        await settleAsPaid(options, account, intent, said);
-      } catch (error) {
-        options.observer.onUnrecorded({ account, externalId: intent.externalId, error });
-      }
-    },
-    async releaseLock(account, kind, externalId) {
-      const { openCalls } = await openCallsOf(options, account, kind, externalId);
-      const settled = openCalls.map((openCall) => settleByEvents(options, account, openCall));
-      return (await Promise.all(settled)).some((became) => became !== undefined);
     },
   });
   const context: Context = {

@@ -70,13 +70,6 @@ export interface MoneyCallsOptions {
   readonly keyringOf: (account: string) => Keyring;
   /** Ends a call, together with the event of its answer; never throws. */
   readonly end: (account: string, intent: Intent, ending: Ending, told?: Entry) => Promise<void>;
-  /**
-   * Settles the open calls for an external_id whose outcome is in the event log, which releases
-   * their locks. Returns whether there was one.
-   */
-  readonly releaseLock: (account: string, kind: Kind, externalId: string) => Promise<boolean>;
-  /** Called when the service says that the call's external_id is already paid; never throws. */
-  readonly settleAsPaid: (account: string, intent: Intent, said: UpstreamError) => Promise<void>;
   /** Longest wait for a token. */
   readonly maxWaitMs: number;
   /** Longest that a call may take once it is sent. */
@@ -84,7 +77,7 @@ export interface MoneyCallsOptions {
 }
 
 export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
-  const { intents, keyringOf, releaseLock } = options;
+  const { intents, keyringOf } = options;
   /** A call that is not sent within this time is not sent at all. */
   const sendWithinMs = options.maxWaitMs + graceMs;
   const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
@@ -160,12 +153,10 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         throw error;
       }
       const { upstream } = error.details;
-      if (upstream && saysAlreadyPaid(upstream)) {
-        await options.settleAsPaid(account, intent, upstream);
-      }
+      const paid = upstream && saysAlreadyPaid(upstream) ? upstream : undefined;
       const mark = markOfRefusal(intent.method, upstream?.paymentId);
       const told = upstream && (await refusal?.(upstream, intent));
-      await end({ state: "closed", mark, key: sealed({ error }) }, told);
+      await end({ state: "closed", mark, key: sealed({ error }), paid }, told);
       throw error;
     }
     const newEntry = entry(result, intent);
@@ -192,7 +183,6 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     run: Progress,
   ): Promise<{ begun: Extract<Begun, { kind: "started" | "keyAnswered" }>; elapsedMs: Stopwatch }> {
     const { externalId } = intent;
-    let askedForLock = false;
     for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 1.6, maxPauseMs)) {
       if (signal.aborted) throw errorOfAbort(signal);
       // Start the lease clock before the round trip.
@@ -211,11 +201,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
         case "keyUnknown":
           throw lostOutcome(externalId);
         case "inFlight":
-          if (askedForLock || !(await releaseLock(account, intent.kind, externalId))) {
-            throw callInFlight(intent);
-          }
-          askedForLock = true;
-          break;
+          throw callInFlight(intent);
         case "keyRunning":
           await delay(pauseMs * (0.75 + Math.random() / 2), undefined, { signal }).catch(() => {});
       }

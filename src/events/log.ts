@@ -124,7 +124,7 @@ export interface Facts {
   /** In the order in which they became known; failures beyond the newest 100 are left out. */
   readonly operations: readonly Fact[];
   /**
-   * A call with `confirm: false` is noted as a hold (`noteHold`): operations without a `held` of
+   * A call with `confirm: false` is noted as a hold: operations without a `held` of
    * their own count as held.
    */
   readonly held: boolean;
@@ -223,13 +223,6 @@ export interface EventLog {
   readonly durable: boolean;
   /** @throws GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged. */
   append(account: string, entry: Entry): Promise<Appended>;
-  /**
-   * Notes that a call is about to make a payment with `confirm: false`, or that it made none. While
-   * a call is noted, attempts without an answer count as held. This publishes no event, and does
-   * not make an external id known by itself.
-   * @throws GatewayError UNAVAILABLE when the store is out of reach
-   */
-  noteHold(account: string, externalId: string, call: string, isHolding: boolean): Promise<void>;
   /** The state of one external id; undefined when nothing is known. */
   snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined>;
   /**

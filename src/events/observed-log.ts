@@ -63,7 +63,6 @@ export function createObserveAppend(tracing: Tracing, observer: AppendObserver):
 export function observedLog(log: EventLog, observe: ObserveAppend): EventLog {
   return {
     durable: log.durable,
-    noteHold: log.noteHold.bind(log),
     snapshot: log.snapshot.bind(log),
     read: log.read.bind(log),
     history: log.history.bind(log),

@@ -1,5 +1,4 @@
-import { decodeCursor } from "../events/cursor.ts";
-import type { OperationState, Snapshot } from "../events/log.ts";
+import type { Facts, OperationState } from "../events/log.ts";
 import { paymentState } from "../events/payment-state.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { boundedId } from "../redis/bounded-id.ts";
@@ -27,28 +26,43 @@ export type Evidence =
  * A success of a payment settles every CreatePayment, whichever call made it: at most one payment
  * per external_id succeeds (spec, Payments). This ends once the payment is cancelled or refunded
  * whole: the spec does not say whether the service then takes another payment.
- * @param open all open calls for the external_id, this one too, as `IntentStore.open` returns them;
- * the snapshot must be read after them
+ * @param open all open calls for the external_id, this one too
  */
 export function evidenceOf(
   intent: Intent,
   open: readonly Intent[],
-  snapshot: Snapshot | undefined,
+  known: Known,
 ): Evidence | undefined {
-  if (!snapshot) return undefined;
-  const states = snapshot.states.filter((state) => isOperationOf(intent.method, state));
-  if (intent.method === "CreatePayment" && states.some(succeeded) && isStanding(snapshot)) {
+  const states = known.attempts.filter((state) => isOperationOf(intent.method, state));
+  if (intent.method === "CreatePayment" && states.some(succeeded) && isStanding(known)) {
     return { kind: "settled" };
   }
   if (isNamed(intent)) {
     const own = states.find(({ subjectId }) => subjectId === intent.subjectId);
     return own?.rank === 2 ? { kind: "settled" } : undefined;
   }
-  const own = claimed(intent, open, snapshot);
+  const own = claimed(intent, open, known);
   if (!own) return undefined;
   const { subjectId } = own;
   const mark = markOf(intent.method, own);
   return own.rank === 2 ? { kind: "settled", mark } : { kind: "arrived", subjectId, mark };
+}
+
+/** What is known of an external_id. */
+export interface Known {
+  /** Its operations, in the order of their first events. */
+  readonly attempts: readonly Attempt[];
+  readonly facts: Facts;
+}
+
+export interface Attempt
+  extends Pick<OperationState, "operation" | "subjectId" | "operationId" | "rank" | "status"> {
+  /**
+   * When the log received its first and its newest event, in milliseconds on the clock that also
+   * times calls.
+   */
+  readonly firstMs: number;
+  readonly lastMs: number;
 }
 
 /** The service's names for the operation that a method asks for, likeliest first. */
@@ -89,12 +103,15 @@ export function isNamed({ state, subjectId }: Intent): boolean {
   return state === "pending" && subjectId !== "";
 }
 
-export function isOperationOf(method: MoneyMethod, { operation }: OperationState): boolean {
+export function isOperationOf(
+  method: MoneyMethod,
+  { operation }: Pick<OperationState, "operation">,
+): boolean {
   return operations[method].includes(operation);
 }
 
 /** Whether the payment stands: what was paid or held was not taken back, or not all of it. */
-function isStanding({ facts }: Snapshot): boolean {
+function isStanding({ facts }: Known): boolean {
   const operations = facts.operations.filter(({ operation }) => operation !== "call");
   return standing.has(paymentState({ ...facts, operations }));
 }
@@ -105,7 +122,7 @@ const standing: ReadonlySet<PaymentState> = new Set([
   PaymentState.PARTIALLY_REFUNDED,
 ]);
 
-function succeeded({ status }: OperationState): boolean {
+function succeeded({ status }: Attempt): boolean {
   return status === "success";
 }
 
@@ -113,15 +130,15 @@ function succeeded({ status }: OperationState): boolean {
 function claimed(
   intent: Intent,
   open: readonly Intent[],
-  { states }: Snapshot,
-): OperationState | undefined {
-  const taken = new Set<OperationState>();
+  { attempts }: Known,
+): Attempt | undefined {
+  const taken = new Set<Attempt>();
   const take = ({ method, answered, startedAtMs }: Intent, isSure = false) => {
-    const isAnothers = (state: OperationState) =>
+    const isAnothers = (state: Attempt) =>
       answered.includes(markOf(method, state)) ||
       // The answer to another confirmation may not have named its operation.
       (isSure && answered.includes(markOf(method, { subjectId: state.subjectId })));
-    const all = states
+    const all = attempts
       .filter((state) => isOperationOf(method, state) && !isAnothers(state))
       // Failures last: to take one for a call's end while another attempt goes on could get the
       // call made a second time.
@@ -138,7 +155,7 @@ function claimed(
   return take(intent, intent.state === "running");
 }
 
-function failed({ status }: OperationState): 0 | 1 {
+function failed({ status }: Attempt): 0 | 1 {
   return status === "failure" ? 1 : 0;
 }
 
@@ -157,10 +174,7 @@ function byClaim(a: Intent, b: Intent): number {
   return a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1);
 }
 
-/**
- * When the log first received the state, in milliseconds on the clock that also times intents.
- * Confirmations of one payment share a state: there the last event counts.
- */
-function beganAtMs(method: MoneyMethod, { since, event }: OperationState): number {
-  return decodeCursor(method === "ConfirmPayment" ? event.cursor : since).ms;
+/** Confirmations of one payment share a state: there the last event counts. */
+function beganAtMs(method: MoneyMethod, { firstMs, lastMs }: Attempt): number {
+  return method === "ConfirmPayment" ? lastMs : firstMs;
 }

@@ -1,14 +1,9 @@
-import { create } from "@bufbuild/protobuf";
-import { callOutcomeEntry, stateOfCall } from "../events/call-outcome.ts";
-import { paymentEntry } from "../events/entry.ts";
-import type { Entry, EventLog, Snapshot } from "../events/log.ts";
-import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
-import { CallOutcome, EventSource } from "../gen/payments/v1/event_pb.ts";
-import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
+import { decodeCursor } from "../events/cursor.ts";
+import { noFacts } from "../events/facts.ts";
+import type { EventLog, Snapshot } from "../events/log.ts";
 import type { Kind } from "../model/kinds.ts";
-import { boundedId } from "../redis/bounded-id.ts";
-import { type Evidence, evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
-import { type Intent, type IntentStore, isUnknown } from "./store.ts";
+import { type Evidence, evidenceOf, isNamed, isOperationOf, type Known } from "./evidence.ts";
+import type { Intent, IntentStore } from "./store.ts";
 
 export interface CallStores {
   readonly log: EventLog;
@@ -21,8 +16,6 @@ export interface OpenCall {
   readonly evidence: Evidence | undefined;
   /** The log has the operation that the call made: its answer was written there. */
   readonly isRecorded: boolean;
-  /** The last published outcome of the call is UNKNOWN or NEEDS_OPERATOR. */
-  readonly isPublishedUnknown: boolean;
 }
 
 /** All calls for an external_id that are open, and what the log says about it. */
@@ -34,24 +27,22 @@ export interface OpenCalls {
 
 /** All calls for an external_id that are open, and the state of their payment or payout. */
 export async function openCallsOf(
-  { log, intents }: CallStores,
+  { intents }: Pick<CallStores, "intents">,
   account: string,
   kind: Kind,
   externalId: string,
 ): Promise<OpenCalls> {
-  // Read before the events: a call that is settled in between shows in the events.
-  const open = await intents.open(account, kind, externalId);
-  const snapshot = await log.snapshot(account, kind, externalId);
+  const { intents: open, snapshot } = await intents.known(account, kind, externalId);
+  const known = knownOf(snapshot);
   const openCalls = open.map((intent) => ({
     intent,
-    evidence: evidenceOf(intent, open, snapshot),
+    evidence: evidenceOf(intent, open, known),
     isRecorded:
       isNamed(intent) &&
       snapshot?.states.some(
         // A confirmation has the id of the payment that it confirms.
         (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
       ) === true,
-    isPublishedUnknown: stateOfCall(snapshot, intent.id)?.rank === 1,
   }));
   return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
 }
@@ -82,100 +73,11 @@ export function outcomeFlags(openCalls: readonly OpenCall[]): {
   };
 }
 
-/**
- * Ends an intent if the events of its external_id show what became of it, and notifies watchers. A
- * running call ends only with the end of what it made: its process may be dead, or its own answer
- * comes later and is recorded then.
- * @returns `settled` if it needs no more looks, `arrived` if it goes on as a pending one
- */
-export async function settleByEvents(
-  { log, intents }: CallStores,
-  account: string,
-  { intent, evidence, isPublishedUnknown }: OpenCall,
-): Promise<"settled" | "arrived" | undefined> {
-  const isRunning = intent.state === "running" && !isUnknown(intent, intents.nowMs(account));
-  if (isRunning && evidence?.kind !== "settled") return undefined;
-  // A pending call has its answer, which may have come after the call was published as UNKNOWN.
-  const isKnownNow = intent.state === "pending" ? isPublishedUnknown : evidence !== undefined;
-  if (isKnownNow) {
-    const isShown = evidence !== undefined;
-    await log.append(account, callOutcomeEntry(intent, CallOutcome.SETTLED, isShown));
-  }
-  if (!evidence) return undefined;
-  const { kind, ...rest } = evidence;
-  await intents.end(
-    account,
-    intent,
-    "subjectId" in rest
-      ? { ...rest, state: "pending", key: "keep" }
-      : { ...rest, state: "closed", key: "keep" },
-  );
-  return kind;
-}
-
-/**
- * Settles the calls of unknown outcome for an external_id that the service reports as already paid:
- * one of them must have paid it.
- * @param intent the call that got this answer
- * @param said the Error object that says so; it may name the payment
- */
-export async function settleAsPaid(
-  stores: CallStores,
-  account: string,
-  { kind, externalId }: Intent,
-  said: AlreadyPaid,
-): Promise<void> {
-  const now = stores.intents.nowMs(account);
-  const look = async () => {
-    const { openCalls, snapshot } = await openCallsOf(stores, account, kind, externalId);
-    const open = openCalls.filter(
-      ({ intent }) => intent.method === "CreatePayment" && isUnknown(intent, now),
-    );
-    return { open, snapshot };
-  };
-  const known = await look();
-  let { open } = known;
-  const [first] = open;
-  if (!first) return;
-  if (!first.evidence) {
-    // The Error object may be about a payment that was taken back since, which is no evidence.
-    if (known.snapshot && isOfKnown(said, known.snapshot)) return;
-    await stores.log.append(account, successEntry(first.intent, said));
-    ({ open } = await look());
-  }
-  for (const openCall of open) await settleByEvents(stores, account, openCall);
-}
-
-/** Whether the Error object may be about a payment whose success is in the log. */
-function isOfKnown({ paymentId }: AlreadyPaid, { states }: Snapshot): boolean {
-  return states.some(
-    ({ operation, status, subjectId }) =>
-      operation === "payment" &&
-      status === "success" &&
-      (!paymentId || subjectId === boundedId(paymentId)),
-  );
-}
-
-type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
-
-/** A success of a payment about which nothing else is known. */
-function successEntry({ id, externalId }: Intent, { paymentId, code }: AlreadyPaid): Entry {
-  const payment = create(PaymentSchema, {
-    externalId,
-    ...(paymentId && { id: paymentId }),
-    isSuccess: true,
-    operation: PaymentOperation.PAYMENT,
-    details: {
-      status: PaymentStatus.SUCCESS,
-      ...(code && { statusCode: code }),
-      ...(paymentId && { paymentId }),
-    },
-  });
-  const subject = paymentId || id;
-  const source = EventSource.RECONCILIATION;
-  const entry = paymentEntry({ ...payment, id: subject }, { source });
-  if (!entry) throw new Error("an entry needs an external_id");
-  entry.event.resource = { case: "payment", value: payment };
-  if (!paymentId) delete entry.event.paymentId;
-  return entry;
+function knownOf(snapshot: Snapshot | undefined): Known {
+  const attempts = (snapshot?.states ?? []).map(({ since, event, ...state }) => ({
+    ...state,
+    firstMs: decodeCursor(since).ms,
+    lastMs: decodeCursor(event.cursor).ms,
+  }));
+  return { attempts, facts: snapshot?.facts ?? noFacts };
 }

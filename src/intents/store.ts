@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Appended, Entry } from "../events/log.ts";
+import type { Appended, Entry, Snapshot } from "../events/log.ts";
+import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 
 /** The calls that move money, by their names in the contract. */
@@ -88,7 +89,13 @@ export type Begun =
  */
 export type Ending =
   /** The call was never sent, or is over. */
-  | { readonly state: "closed"; readonly mark?: string; readonly key: KeyEnding }
+  | {
+      readonly state: "closed";
+      readonly mark?: string;
+      readonly key: KeyEnding;
+      /** The service refused it, since the external_id is paid. */
+      readonly paid?: AlreadyPaid | undefined;
+    }
   | {
       readonly state: "pending";
       /** Empty when the answer did not name its payment or payout. */
@@ -98,6 +105,9 @@ export type Ending =
       readonly key: KeyEnding;
     }
   | { readonly state: "unknown" };
+
+/** The Error object that says so; it may name the payment. */
+export type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
 
 /** What an ending adds to `answered`. */
 export function markOfEnding(ending: Ending): string | undefined {
@@ -115,12 +125,39 @@ export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId
   readonly ageMs: number;
 }
 
-/** A payment or payout. */
-export type Subject = Pick<NewIntent, "kind" | "externalId">;
-
-/** When an intent is looked at next, and the counts of the looks so far. */
-export interface NextLook extends Pick<Intent, "checks" | "notFound"> {
+/**
+ * What a look at a call found out, when the call is looked at next, and the counts of the looks so
+ * far.
+ */
+export interface Look extends Pick<Intent, "checks" | "notFound"> {
   readonly inMs: number;
+  readonly told?: Entry | undefined;
+  /** The service says that the external_id is paid. */
+  readonly paid?: AlreadyPaid | undefined;
+  /** The service does not have the call, and will not get it any more. */
+  readonly neverArrived?: boolean;
+  /** What found it out. Default: what a look before asked for, or an event. */
+  readonly by?: SettledBy | undefined;
+}
+
+/**
+ * What settled a call: an event that no look asked for (`event`), a look, or repeated NOT_FOUND
+ * answers (`notFound`).
+ */
+export type SettledBy = "event" | "operation" | "payout" | "resend" | "notFound";
+
+export interface SettledCall {
+  readonly account: string;
+  /** The call as it was. */
+  readonly intent: Intent;
+  readonly by: SettledBy;
+}
+
+/** All that is known of an external_id, as it is at one instant. */
+export interface Known {
+  /** Unsettled calls of all replicas, the oldest first. */
+  readonly intents: readonly Intent[];
+  readonly snapshot: Snapshot | undefined;
 }
 
 /** For metrics: counts over at most 1,000 intents of an account. */
@@ -154,7 +191,9 @@ export interface UnsettledIntent extends Intent {
  * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
  * - a call that events have ended still gets its own answer: the key's, and its mark;
  * - a key is kept for 24 hours, a lock until its call is settled or RECONCILE_GIVE_UP has passed;
- * - an ending is never lost while this process lives: it is written once the store is back.
+ * - an ending is never lost while this process lives: it is written once the store is back;
+ * - what is stored settles the calls whose outcome it shows (evidence.ts), in the same step. A call
+ *   within its lease waits for its own answer, unless another call asks for its lock.
  */
 export interface IntentStore {
   /** @throws GatewayError UNAVAILABLE for a call with a key when the store is out of reach. */
@@ -164,11 +203,8 @@ export interface IntentStore {
    * cannot be written now is written later. Ending it again does no harm.
    */
   end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded>;
-  /**
-   * Unsettled calls of all replicas for one external_id, the oldest first, as they are at one instant.
-   * @throws GatewayError UNAVAILABLE when the store is out of reach
-   */
-  open(account: string, kind: Kind, externalId: string): Promise<Intent[]>;
+  /** @throws GatewayError UNAVAILABLE when the store is out of reach */
+  known(account: string, kind: Kind, externalId: string): Promise<Known>;
 
   /**
    * Stores an intent for a pending payment or payout, which is then looked up like an answered
@@ -178,14 +214,9 @@ export interface IntentStore {
   track(account: string, pending: Pending): Promise<boolean>;
   /** Intents that are due for a look, the longest due first, also those whose lease ran out. */
   due(account: string, limit: number): Promise<Intent[]>;
-  /** Sets when the intent is due next. */
-  postpone(account: string, intent: Intent, next: NextLook): Promise<void>;
-  /**
-   * Makes the intents of these external_ids due now, except running ones.
-   * @returns whether any of them is due now
-   */
-  scheduleNow(account: string, subjects: readonly Subject[]): Promise<boolean>;
-  /** Stops looking it up, releases the lock, and keeps the intent for an operator. */
+  /** Stores what a look found out, what follows for the calls, and when this one is due next. */
+  looked(account: string, intent: Intent, look: Look): Promise<Recorded>;
+  /** Stops looking it up, releases the lock, tells watchers, and keeps it for an operator. */
   giveUp(account: string, intent: Intent): Promise<void>;
   stats(account: string): Promise<IntentStats>;
   /**

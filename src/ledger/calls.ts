@@ -1,8 +1,10 @@
 import { callOutcomeEntry } from "../events/call-outcome.ts";
 import { withHold } from "../events/facts.ts";
-import type { Entry } from "../events/log.ts";
+import type { Appended, Entry } from "../events/log.ts";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
+import { evidenceOf } from "../intents/evidence.ts";
 import {
+  type AlreadyPaid,
   type Ending,
   endedForMs,
   type Intent,
@@ -10,14 +12,15 @@ import {
   type KeyUse,
   keptBeyondMs,
   keyRetentionMs,
+  type Look,
   type MoneyMethod,
   markOfEnding,
   maxAnswered,
   type NewIntent,
-  type NextLook,
 } from "../intents/store.ts";
 import type { Change, Draft } from "./change.ts";
-import { type Added, type Ages, addEntry, recordOf } from "./entries.ts";
+import { type Ages, addEntry, recordOf } from "./entries.ts";
+import { isOfKnown, knownOf, successEntry } from "./evidence.ts";
 import { type KeyRecord, type OpenCall, ofRecordKey, type PaymentRecord } from "./record.ts";
 
 export type CallOptions = Ages & IntentStoreOptions;
@@ -51,7 +54,10 @@ export function beginCall(
     const isRunning = key.state === "running" && Number(key.startedAt) + key.leaseMs > nowMs;
     return { kind: isRunning ? "keyRunning" : "keyUnknown" };
   }
-  if (isLocked(record, given.method, nowMs, options.giveUpMs)) return { kind: "inFlight" };
+  const isBarred = () => isLocked(record, given.method, nowMs, options.giveUpMs);
+  // The lock of a call whose process died falls with its callback.
+  if (isBarred()) settleCalls(change, draft, options, true);
+  if (isBarred()) return { kind: "inFlight" };
 
   const call: OpenCall = {
     ...{ id: given.id, method: given.method, state: "running", startedAt: change.now },
@@ -80,6 +86,19 @@ export function adoptCall(
   const record = recordOf(draft, change.nowMs, options);
   if (record.calls.some(({ id }) => id === call.id) || isOver(record, call.id)) return;
   open(change, draft, record, call);
+  settleCalls(change, draft, options);
+}
+
+/** Stores what a callback or a look-up tells, and ends the calls whose outcome it shows. */
+export function addNews(
+  change: Change,
+  draft: Draft,
+  entry: Entry,
+  options: CallOptions,
+): Appended {
+  const appended = addEntry(change, draft, entry, options);
+  settleCalls(change, draft, options);
+  return appended;
 }
 
 /** What comes with the ending of a call. */
@@ -91,8 +110,8 @@ export interface Ended {
 }
 
 /**
- * Ends a call: closes it, or keeps it as pending or unknown. If it was stored as unknown, its own
- * late ending publishes the outcome too. Twice does no harm.
+ * Ends a call with its answer, its refusal or its loss, and the calls that this settles. If it was
+ * stored as unknown, its own late ending publishes the outcome too. Twice does no harm.
  */
 export function endCall(
   change: Change,
@@ -102,7 +121,7 @@ export function endCall(
   ending: Ending,
   options: CallOptions,
   { given, told }: Ended = {},
-): Added | undefined {
+): Appended | undefined {
   const { nowMs } = change;
   const { id } = intent;
   const record = recordOf(draft, nowMs, options);
@@ -112,26 +131,44 @@ export function endCall(
   // Within its lease only this process ends a call: the store has lost it with a server that failed.
   const isLost = given !== undefined && ending.state !== "closed" && nowMs < intent.leaseUntilMs;
   if (isLost) adoptCall(change, draft, callOf(intent), options);
-  const call = record.calls.find((one) => one.id === id);
-  const wasUnknown = call?.state === "unknown";
-  const added = told && addEntry(change, draft, told, options);
-  if (ending.state === "closed") noteOver(record, id, nowMs);
+  const call = callIn(draft, id);
+  const was = call?.state;
+  if (ending.state === "closed" && ending.paid) settleAsPaid(change, draft, ending.paid, options);
+  const appended = told && addEntry(change, draft, told, options);
   // By its own word it made nothing, so no later payment is taken for its hold.
   if (ending.state === "closed" && ending.key !== "keep" && !told) {
     record.holds = withHold(record.holds, id, false);
   }
+  if (was === "unknown" && ending.state !== "unknown") {
+    const isDone = ending.key !== "free";
+    publish(change, draft, id, isDone ? CallOutcome.SETTLED : CallOutcome.NOT_DONE, options);
+  }
+  conclude(change, draft, id, ending, options);
+  settleCalls(change, draft, options);
+  if (ending.state === "unknown" && was === "running" && callIn(draft, id)?.state === "unknown") {
+    publish(change, draft, id, CallOutcome.UNKNOWN, options);
+  }
+  return appended;
+}
+
+/** Closes a call, or keeps it as pending or unknown, and notes its mark. */
+function conclude(
+  change: Change,
+  draft: Draft,
+  id: string,
+  ending: Ending,
+  options: CallOptions,
+): void {
+  const record = draft.value as PaymentRecord;
+  const call = callIn(draft, id);
+  if (ending.state === "closed") noteOver(record, id, change.nowMs);
   const mark = markOfEnding(ending);
   if (!call) {
     // Its events ended it before: what it made is no other call's doing even so.
     if (mark && !record.marks.includes(mark)) addMark(record, mark);
-    return added;
+    return;
   }
   const was = call.state;
-  const outcome = outcomeOf(ending, wasUnknown, was === "running");
-  if (outcome !== undefined) {
-    const { kind, externalId } = ofRecordKey(draft.key);
-    addEntry(change, draft, callOutcomeEntry({ id, kind, externalId }, outcome), options);
-  }
   if (ending.state !== "unknown") call.locks = false;
   const subjectId = ending.state === "pending" ? ending.subjectId : "";
   const again = was === "pending" && ending.state === "pending" && call.subjectId === subjectId;
@@ -140,44 +177,116 @@ export function endCall(
     record.calls = record.calls.filter((one) => one !== call);
     indexCall(change, draft, call, undefined);
     if (call.needsOperator) dropGivenUp(change, draft, call);
-    return added;
+    return;
   }
   // An outcome that became known in between stands.
-  if (again || (ending.state === "unknown" && was !== "running")) return added;
+  if (again || (ending.state === "unknown" && was !== "running")) return;
   Object.assign(call, { state: ending.state, subjectId, checks: 0, notFound: 0 });
-  call.dueMs = nowMs + options.firstLookMs;
+  call.dueMs = change.nowMs + options.firstLookMs;
   if (!call.needsOperator) indexCall(change, draft, call, call.dueMs);
-  return added;
 }
 
-/** What watchers hear of an ending: a loss, or the late end of a call that they heard was lost. */
-function outcomeOf(ending: Ending, wasUnknown: boolean, wasRunning: boolean) {
-  if (ending.state === "unknown") return wasRunning ? CallOutcome.UNKNOWN : undefined;
-  if (!wasUnknown || ending.key === "keep") return undefined;
-  return ending.key === "free" ? CallOutcome.NOT_DONE : CallOutcome.SETTLED;
+function publish(
+  change: Change,
+  draft: Draft,
+  id: string,
+  outcome: CallOutcome,
+  options: CallOptions,
+  isShown = false,
+): void {
+  const entry = callOutcomeEntry({ id, ...ofRecordKey(draft.key) }, outcome, isShown);
+  addEntry(change, draft, entry, options);
 }
 
-/** Sets when a call is looked at next. */
-export function postponeCall(change: Change, draft: Draft, id: string, next: NextLook): void {
-  const call = callIn(draft, id);
-  if (!call) return;
-  const { checks, notFound } = next;
-  Object.assign(call, { checks, notFound, dueMs: change.nowMs + next.inMs });
-  indexCall(change, draft, call, call.dueMs);
-}
-
-/** Makes the calls of a record due now, except running ones. @returns whether any is due now */
-export function scheduleCalls(change: Change, draft: Draft): boolean {
+/**
+ * Ends the calls whose outcome the record shows, and tells watchers. Each step that may show one does
+ * this. A call within its lease is left alone, since its own answer is to come, unless `running` is
+ * set: then it ends, too, if what it made is at its end.
+ * @returns whether there was one
+ */
+export function settleCalls(
+  change: Change,
+  draft: Draft,
+  options: CallOptions,
+  running = false,
+): boolean {
   let found = false;
-  for (const call of (draft.value as PaymentRecord | undefined)?.calls ?? []) {
-    if (call.needsOperator) continue;
-    if (call.state !== "running" && call.dueMs > change.nowMs) {
-      call.dueMs = change.nowMs;
-      indexCall(change, draft, call, call.dueMs);
-    }
-    found ||= call.dueMs <= change.nowMs;
+  for (let at = 0; ; at++) {
+    const record = draft.value as PaymentRecord | undefined;
+    const call = record?.calls[at];
+    if (!record || !call) return found;
+    const isOver = Number(call.startedAt) + call.leaseMs <= change.nowMs;
+    if (call.state === "running" && !running && !isOver) continue;
+    const open = record.calls.map((one) => intentOfCall(draft.key, one, record.marks));
+    const intent = open[at] as Intent;
+    const evidence = evidenceOf(intent, open, knownOf(record));
+    const isRunning = call.state === "running" && !isOver;
+    if (!evidence || (isRunning && evidence.kind !== "settled")) continue;
+    if (call.state !== "pending")
+      publish(change, draft, call.id, CallOutcome.SETTLED, options, true);
+    const { kind, ...rest } = evidence;
+    conclude(
+      change,
+      draft,
+      call.id,
+      "subjectId" in rest
+        ? { ...rest, state: "pending", key: "keep" }
+        : { ...rest, state: "closed", key: "keep" },
+      options,
+    );
+    if (kind === "settled") change.settled.push({ intent });
+    found = true;
+    // What one call accounts for may show what became of another.
+    at = -1;
   }
-  return found;
+}
+
+/**
+ * Settles the calls of unknown outcome for an external_id that the service reports as already paid:
+ * one of them must have paid it.
+ */
+export function settleAsPaid(
+  change: Change,
+  draft: Draft,
+  said: AlreadyPaid,
+  options: CallOptions,
+): void {
+  const { nowMs } = change;
+  const record = recordOf(draft, nowMs, options);
+  const unknown = record.calls.find(
+    ({ method, state, startedAt, leaseMs }) =>
+      method === "CreatePayment" &&
+      (state === "unknown" || (state === "running" && Number(startedAt) + leaseMs <= nowMs)),
+  );
+  // The Error object may be about a payment that was taken back since, which is no evidence.
+  if (!unknown || isOfKnown(said, record)) return;
+  const { externalId } = ofRecordKey(draft.key);
+  addNews(change, draft, successEntry({ id: unknown.id, externalId }, said), options);
+}
+
+/** Stores what a look found out, what follows for the calls, and when this one is looked at next. */
+export function lookedAt(
+  change: Change,
+  draft: Draft,
+  id: string,
+  { checks, notFound, inMs, told, paid, neverArrived }: Look,
+  options: CallOptions,
+): Appended | undefined {
+  const looked = callIn(draft, id);
+  if (looked) {
+    Object.assign(looked, { checks, notFound, dueMs: change.nowMs + inMs });
+    indexCall(change, draft, looked, looked.dueMs);
+  }
+  if (paid) settleAsPaid(change, draft, paid, options);
+  const appended = told && addNews(change, draft, told, options);
+  const call = callIn(draft, id);
+  if (neverArrived && call?.state === "unknown") {
+    change.settled.push({ intent: intentOfCall(draft.key, call, []), by: "notFound" });
+    publish(change, draft, id, CallOutcome.NOT_DONE, options);
+    conclude(change, draft, id, { state: "closed", key: "keep" }, options);
+    settleCalls(change, draft, options);
+  }
+  return appended;
 }
 
 /** Ends the leases of running calls and of a key: their process is gone. */
@@ -195,14 +304,18 @@ export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefi
   if (key) key.leaseMs = over(key.startedAt, key.leaseMs);
 }
 
-/** Stops looking a call up, releases its lock, and keeps it for an operator. */
-export function giveUpCall(change: Change, draft: Draft, id: string): void {
+/** Stops looking a call up, releases its lock, tells watchers, and keeps it for an operator. */
+export function giveUpCall(change: Change, draft: Draft, id: string, options: CallOptions): void {
   const call = callIn(draft, id);
   if (!call) return;
   Object.assign(call, { needsOperator: true, locks: false });
   indexCall(change, draft, call, undefined);
   const member = memberOfCall(call.id, draft.key);
   change.indexes.push({ index: givenUpIndex, member, score: change.nowMs });
+  if (call.state === "unknown") {
+    publish(change, draft, id, CallOutcome.NEEDS_OPERATOR, options);
+  }
+  settleCalls(change, draft, options);
 }
 
 /** A call as a record holds it. */

@@ -1,4 +1,5 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type { Intent, SettledBy } from "../intents/store.ts";
 import type { IndexChange } from "../stores/kernel.ts";
 
 /**
@@ -11,6 +12,8 @@ export class Change {
   readonly nowMs: number;
   readonly events: EventChange[] = [];
   readonly indexes: IndexChange[] = [];
+  /** The calls that events ended, as they were before. */
+  readonly settled: { readonly intent: Intent; readonly by?: SettledBy }[] = [];
   readonly #drafts: ReadonlyMap<string, Draft>;
   notBeforeMs: number | undefined;
   /** The step turned out to change nothing: it refuses a call, or tells what became of it. */

@@ -1,14 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  foldIn,
-  type Kept,
-  noteWords,
-  readFacts,
-  storedFact,
-  takeHold,
-  withHold,
-} from "../events/facts.ts";
-import type { Entry, Facts } from "../events/log.ts";
+import { foldIn, type Kept, noteWords, readFacts, storedFact, takeHold } from "../events/facts.ts";
+import type { Appended, Entry, Facts } from "../events/log.ts";
 import { merge } from "../events/merge.ts";
 import { setStateAfter } from "../events/payment-state.ts";
 import { maxUnfinished, memberOf } from "../events/unfinished.ts";
@@ -21,17 +13,11 @@ export interface Ages {
   readonly retentionMs: number;
 }
 
-export interface Added {
-  readonly outcome: "stored" | "duplicate";
-  readonly event?: Event;
-  readonly conflict: boolean;
-}
-
 /**
  * Adds what became known of a payment or payout to its record: an event, unless it repeats what is
  * known, and the state of its operation.
  */
-export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages): Added {
+export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages): Appended {
   const { nowMs } = change;
   const record = recordOf(draft, nowMs, ages);
   const fact = storedFact(entry, 0);
@@ -79,19 +65,6 @@ export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages)
   setStateAfter(event, factsOf(record));
   remember(draft, entry, seen, nowMs);
   return { outcome: "stored", event, conflict };
-}
-
-/** Notes that a call is about to make a payment with `confirm: false`, or that it made none. */
-export function noteHold(
-  change: Change,
-  draft: Draft,
-  call: string,
-  isHolding: boolean,
-  ages: Ages,
-) {
-  const record = recordOf(draft, change.nowMs, ages);
-  record.holds = withHold(record.holds, call, isHolding);
-  record.changes++;
 }
 
 export function factsOf({ facts, holds, folded }: PaymentRecord): Facts {

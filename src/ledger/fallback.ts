@@ -8,11 +8,11 @@ import type {
   Intent,
   IntentStats,
   IntentStore,
+  Known,
+  Look,
   NewIntent,
-  NextLook,
   Pending,
   Recorded,
-  Subject,
   Unsettled,
 } from "../intents/store.ts";
 import type { Kind } from "../model/kinds.ts";
@@ -64,6 +64,8 @@ export class CallsWithFallback implements IntentStore {
     this.#options = options;
     this.#ledger = options.ledger;
     this.#own = new ProcessCalls(options);
+    // Once the store is away, nothing else would show that its lock has fallen.
+    this.#ledger.onSettled(({ account, intent }) => this.#own.forget(account, intent));
     this.#outbox = new Outbox((state, cause) => options.onStateChange?.(state, cause));
   }
 
@@ -120,8 +122,7 @@ export class CallsWithFallback implements IntentStore {
   async end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded> {
     this.#own.end(account, intent, ending);
     const given = this.#running.get(intent.id);
-    // `keep`: its events ended it, and its own answer is still to come.
-    if (ending.state === "unknown" || ending.key !== "keep") this.#running.delete(intent.id);
+    this.#running.delete(intent.id);
     const write = this.#write(account, intent, ending, told, given);
     let recorded: Recorded | undefined;
     let failure: unknown;
@@ -139,16 +140,17 @@ export class CallsWithFallback implements IntentStore {
     return recorded ?? { error: failure ?? new Error("other steps wait for the store") };
   }
 
-  async open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
-    const shared = await this.#within(this.#ledger.open(account, kind, externalId));
+  async known(account: string, kind: Kind, externalId: string): Promise<Known> {
+    const known = await this.#within(this.#ledger.known(account, kind, externalId));
+    const shared = known.intents;
     // Own calls that the store does not have: running here and lost with a server that failed, or
     // begun while the store was away.
     const stored = shared.filter(({ id }) => !this.#unwritten.has(id));
-    const known = new Set(shared.map(({ id }) => id));
+    const ids = new Set(shared.map(({ id }) => id));
     const own = this.#own
       .open(account, kind, externalId)
-      .filter(({ id, state }) => !known.has(id) && (state === "running" || !this.#outbox.isEmpty));
-    return [...stored, ...own];
+      .filter(({ id, state }) => !ids.has(id) && (state === "running" || !this.#outbox.isEmpty));
+    return { ...known, intents: [...stored, ...own] };
   }
 
   track(account: string, pending: Pending): Promise<boolean> {
@@ -160,12 +162,8 @@ export class CallsWithFallback implements IntentStore {
     return due.filter(({ id }) => !this.#unwritten.has(id));
   }
 
-  postpone(account: string, intent: Intent, next: NextLook): Promise<void> {
-    return this.#ledger.postpone(account, intent, next);
-  }
-
-  scheduleNow(account: string, subjects: readonly Subject[]): Promise<boolean> {
-    return this.#ledger.scheduleNow(account, subjects);
+  looked(account: string, intent: Intent, look: Look): Promise<Recorded> {
+    return this.#ledger.looked(account, intent, look);
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
@@ -199,8 +197,8 @@ export class CallsWithFallback implements IntentStore {
       // Only this process has the store: should it end before the disk takes writes again, nothing
       // would say that the payment is a hold.
       if (given.hold) throw cause;
-      const open = await this.#ledger.open(account, given.kind, given.externalId);
-      for (const intent of open) this.#own.adopt(account, intent);
+      const { intents } = await this.#ledger.known(account, given.kind, given.externalId);
+      for (const intent of intents) this.#own.adopt(account, intent);
     }
     const begun = this.#own.begin(account, given);
     if (begun.kind !== "started") return begun;

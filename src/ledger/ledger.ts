@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { errorOfAbort, GatewayError } from "../errors.ts";
+import type { Bounds } from "../events/cursor.ts";
 import type {
   Appended,
   Cursor,
@@ -16,7 +17,7 @@ import type {
 } from "../events/log.ts";
 import { readOn } from "../events/tail.ts";
 import { memberOf, ofMember } from "../events/unfinished.ts";
-import { type Event, EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
 import {
   type Begun,
   type Ending,
@@ -26,22 +27,25 @@ import {
   type IntentStoreOptions,
   intentOf,
   isUnknown,
+  type Known,
   keyRetentionMs,
+  type Look,
   maxTracked,
   type NewIntent,
-  type NextLook,
   type Pending,
   type Recorded,
-  type Subject,
+  type SettledBy,
+  type SettledCall,
   type Unsettled,
   type UnsettledIntent,
 } from "../intents/store.ts";
 import { maxInspected, unsettledOf } from "../intents/unsettled.ts";
-import type { Kind } from "../model/kinds.ts";
+import { type Kind, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
-import type { Kernel } from "../stores/kernel.ts";
+import type { Kernel, StoredRecord } from "../stores/kernel.ts";
 import { type EventCodec, LedgerAccount } from "./account.ts";
 import {
+  addNews,
   adoptCall,
   beginCall,
   type CallOptions,
@@ -54,11 +58,10 @@ import {
   giveUpCall,
   intentOfCall,
   keepCallsMs,
-  postponeCall,
-  scheduleCalls,
+  lookedAt,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
-import { addEntry, factsOf, isForgotten, noteHold, unfinishedIndex } from "./entries.ts";
+import { factsOf, isForgotten, unfinishedIndex } from "./entries.ts";
 import { keyRecordKey, type OpenCall, type PaymentRecord, recordKey } from "./record.ts";
 
 /** Dead letters of all accounts; see `EventLog`. */
@@ -85,11 +88,17 @@ export class Ledger implements EventLog, IntentStore {
   readonly #calls: CallOptions;
   readonly #accounts = new Map<string, LedgerAccount>();
   readonly #tokens: () => string;
+  readonly #listeners: ((settled: SettledCall) => void)[] = [];
 
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.#calls = options;
     this.#tokens = createTokens();
+  }
+
+  /** Calls the listener with every call that an event or a look settles in this process. */
+  onSettled(listener: (settled: SettledCall) => void): void {
+    this.#listeners.push(listener);
   }
 
   get durable(): boolean {
@@ -99,26 +108,34 @@ export class Ledger implements EventLog, IntentStore {
   async append(account: string, entry: Entry): Promise<Appended> {
     const key = recordKey(entry.kind, entry.externalId);
     const done = await this.#step(account, [key], (change) => {
-      const { outcome, conflict } = addEntry(change, change.draft(key), entry, this.#calls);
-      return { outcome, conflict };
+      return addNews(change, change.draft(key), entry, this.#calls);
     });
-    const event = done.events.at(-1);
-    return done.result.outcome === "stored" && event ? { ...done.result, event } : done.result;
-  }
-
-  async noteHold(account: string, externalId: string, call: string, isHolding: boolean) {
-    const key = recordKey(EventKind.PAYMENT, externalId);
-    await this.#step(account, [key], (change) =>
-      noteHold(change, change.draft(key), call, isHolding, this.#calls),
-    );
+    return done.result;
   }
 
   async snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined> {
+    return (await this.known(account, kind, externalId)).snapshot;
+  }
+
+  async known(account: string, kind: Kind, externalId: string): Promise<Known> {
     const of = this.#account(account);
-    const { records, bounds } = await of.read([recordKey(kind, externalId)], { shown: true });
-    const [record] = records;
-    if (!record || record.text === "") return undefined;
-    const known = JSON.parse(record.text) as PaymentRecord;
+    const key = recordKey(kind, externalId);
+    const { records, bounds } = await of.read([key], { shown: true });
+    const [stored] = records;
+    if (!stored || stored.text === "") return { intents: [], snapshot: undefined };
+    const record = JSON.parse(stored.text) as PaymentRecord;
+    return {
+      intents: record.calls.map((call) => intentOfCall(key, call, record.marks)),
+      snapshot: this.#snapshotOf(of, stored, record, bounds),
+    };
+  }
+
+  #snapshotOf(
+    of: LedgerAccount,
+    record: StoredRecord,
+    known: PaymentRecord,
+    bounds: Bounds,
+  ): Snapshot | undefined {
     if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#calls)) return undefined;
     const cursorOf = (place: string): Cursor => `${place}-${bounds.epoch}`;
     const states = known.states
@@ -211,7 +228,7 @@ export class Ledger implements EventLog, IntentStore {
           given,
           this.#calls,
         );
-        change.isRead = decision.kind !== "started";
+        change.isRead = decision.kind !== "started" && change.settled.length === 0;
         return decision;
       },
     );
@@ -242,41 +259,25 @@ export class Ledger implements EventLog, IntentStore {
   ): Promise<Recorded> {
     const key = recordKey(intent.kind, intent.externalId);
     const keyOf = intent.keyDigest === "" ? undefined : keyRecordKey(intent.keyDigest);
-    const { result, events } = await this.#step(
-      account,
-      [key, ...(keyOf ? [keyOf] : [])],
-      (change) =>
-        endCall(
-          change,
-          change.draft(key),
-          keyOf ? change.draft(keyOf) : undefined,
-          intent,
-          ending,
-          this.#calls,
-          { given, told },
-        ),
+    const { result } = await this.#step(account, [key, ...(keyOf ? [keyOf] : [])], (change) =>
+      endCall(
+        change,
+        change.draft(key),
+        keyOf ? change.draft(keyOf) : undefined,
+        intent,
+        ending,
+        this.#calls,
+        { given, told },
+      ),
     );
-    if (!result) return {};
-    const { outcome, conflict } = result;
-    // What was told is the first event of the step.
-    const [event] = outcome === "stored" ? events : [];
-    return { appended: { outcome, conflict, ...(event && { event }) } };
-  }
-
-  async open(account: string, kind: Kind, externalId: string): Promise<Intent[]> {
-    const key = recordKey(kind, externalId);
-    const { records } = await this.#account(account).read([key]);
-    const text = records[0]?.text ?? "";
-    if (text === "") return [];
-    const { calls, marks } = JSON.parse(text) as PaymentRecord;
-    return calls.map((call) => intentOfCall(key, call, marks));
+    return result ? { appended: result } : {};
   }
 
   async track(account: string, pending: Pending): Promise<boolean> {
     const { kernel } = this.#account(account);
     const { id, method, subjectId } = intentOf(pending, 0);
-    const open = await this.open(account, pending.kind, pending.externalId);
-    if (open.some((intent) => intent.id === id)) return true;
+    const { intents } = await this.known(account, pending.kind, pending.externalId);
+    if (intents.some((intent) => intent.id === id)) return true;
     if ((await kernel.count(dueIndex)) >= maxTracked) return false;
     const key = recordKey(pending.kind, pending.externalId);
     await this.#step(account, [key], (change) => {
@@ -315,23 +316,20 @@ export class Ledger implements EventLog, IntentStore {
     return due.filter((intent) => intent.state !== "running" || isUnknown(intent, nowMs));
   }
 
-  async postpone(account: string, intent: Intent, next: NextLook): Promise<void> {
-    await this.#stepOf(account, intent, (change, draft) =>
-      postponeCall(change, draft, intent.id, next),
+  async looked(account: string, intent: Intent, look: Look): Promise<Recorded> {
+    const { result } = await this.#stepOf(
+      account,
+      intent,
+      (change, draft) => lookedAt(change, draft, intent.id, look, this.#calls),
+      look.by,
     );
-  }
-
-  async scheduleNow(account: string, subjects: readonly Subject[]): Promise<boolean> {
-    let found = false;
-    for (const subject of subjects) {
-      const { result } = await this.#stepOf(account, subject, scheduleCalls);
-      found ||= result;
-    }
-    return found;
+    return result ? { appended: result } : {};
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
-    await this.#stepOf(account, intent, (change, draft) => giveUpCall(change, draft, intent.id));
+    await this.#stepOf(account, intent, (change, draft) =>
+      giveUpCall(change, draft, intent.id, this.#calls),
+    );
   }
 
   async stats(account: string): Promise<IntentStats> {
@@ -435,19 +433,31 @@ export class Ledger implements EventLog, IntentStore {
 
   #stepOf<T>(
     account: string,
-    { kind, externalId }: Subject,
+    { kind, externalId }: Pick<Intent, "kind" | "externalId">,
     decide: (change: Change, draft: Draft) => T,
+    by?: SettledBy,
   ) {
     const key = recordKey(kind, externalId);
-    return this.#step(account, [key], (change) => decide(change, change.draft(key)));
+    return this.#step(account, [key], (change) => decide(change, change.draft(key)), by);
   }
 
-  #step<T>(account: string, keys: readonly string[], decide: (change: Change) => T) {
-    return this.#account(account).transact(keys, (change) => {
+  async #step<T>(
+    account: string,
+    keys: readonly string[],
+    decide: (change: Change) => T,
+    by?: SettledBy,
+  ) {
+    let settled: Change["settled"] = [];
+    const done = await this.#account(account).transact(keys, (change) => {
       const result = decide(change);
       for (const draft of change.drafts) this.#keep(draft);
+      settled = change.settled;
       return result;
     });
+    for (const { intent, by: own = by ?? settledBy(intent) } of settled) {
+      for (const listener of this.#listeners) listener({ account, intent, by: own });
+    }
+    return done;
   }
 
   /**
@@ -488,4 +498,9 @@ function createTokens(): () => string {
 
 function closedError(): GatewayError {
   return new GatewayError("UNAVAILABLE", "the event log is closed", { reason: "LOG_CLOSED" });
+}
+
+/** A callback that a look asked for arrives like any other event. */
+function settledBy({ kind, checks }: Intent): SettledBy {
+  return kinds[kind].answersByCallback && checks > 0 ? "resend" : "event";
 }

@@ -1,3 +1,4 @@
+import type { Entry } from "../events/log.ts";
 import type { ObserveAppend } from "../events/observed-log.ts";
 import type { IntentStore, Recorded } from "../intents/store.ts";
 
@@ -5,25 +6,32 @@ import type { IntentStore, Recorded } from "../intents/store.ts";
 export function observedCalls(calls: IntentStore, observe: ObserveAppend): IntentStore {
   return {
     begin: calls.begin.bind(calls),
-    open: calls.open.bind(calls),
+    known: calls.known.bind(calls),
     track: calls.track.bind(calls),
     due: calls.due.bind(calls),
-    postpone: calls.postpone.bind(calls),
-    scheduleNow: calls.scheduleNow.bind(calls),
     giveUp: calls.giveUp.bind(calls),
     stats: calls.stats.bind(calls),
     unsettled: calls.unsettled.bind(calls),
     nowMs: calls.nowMs.bind(calls),
     lease: calls.lease.bind(calls),
     close: calls.close.bind(calls),
-    async end(account, intent, ending, told) {
-      if (!told) return calls.end(account, intent, ending);
-      let recorded: Recorded = {};
-      await observe(account, told, async (traced) => {
-        recorded = await calls.end(account, intent, ending, traced);
-        return recorded.appended;
-      });
-      return recorded;
-    },
+    end: (account, intent, ending, told) =>
+      observed(account, told, (entry) => calls.end(account, intent, ending, entry)),
+    looked: (account, intent, look) =>
+      observed(account, look.told, (told) => calls.looked(account, intent, { ...look, told })),
   };
+
+  async function observed(
+    account: string,
+    told: Entry | undefined,
+    record: (told: Entry | undefined) => Promise<Recorded>,
+  ): Promise<Recorded> {
+    if (!told) return record(undefined);
+    let recorded: Recorded = {};
+    await observe(account, told, async (traced) => {
+      recorded = await record(traced);
+      return recorded.appended;
+    });
+    return recorded;
+  }
 }

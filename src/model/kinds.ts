@@ -7,11 +7,18 @@ export type Kind = Exclude<
   typeof EventKind.UNSPECIFIED
 >;
 
-/** Names by kind. Code that lacks a kind here, or in another table by kind, does not compile. */
+/** By kind: names, and how a look-up is answered. Code that lacks a kind here, or in another table by kind, does not compile. */
 export const kinds = {
-  [EventKind.PAYMENT]: { name: "payment", resource: "payments" },
-  [EventKind.PAYOUT]: { name: "payout", resource: "payouts" },
-} as const satisfies Readonly<Record<Kind, { readonly name: string; readonly resource: string }>>;
+  [EventKind.PAYMENT]: { name: "payment", resource: "payments", answersByCallback: true },
+  [EventKind.PAYOUT]: { name: "payout", resource: "payouts", answersByCallback: false },
+} as const satisfies Readonly<Record<Kind, KindFacts>>;
+
+interface KindFacts {
+  readonly name: string;
+  readonly resource: string;
+  /** Whether the answer to a look-up comes as a callback. */
+  readonly answersByCallback: boolean;
+}
 
 /** A kind's name in tokens, key names, metrics and traces, and on the console. */
 export type KindName = (typeof kinds)[Kind]["name"];

@@ -46,7 +46,7 @@ export type Probed = { readonly lookupMethod: LookupMethod } & (
  * callback/resend).
  */
 export async function probe(lookup: Lookup): Promise<Probed> {
-  return await lookups[lookup.intent.kind].probe(lookup);
+  return await lookups[lookup.intent.kind](lookup);
 }
 
 /** The call to look up, and what the look-up needs. */
@@ -58,16 +58,9 @@ export interface Lookup {
   readonly payoutEnds?: PayoutEnds | undefined;
 }
 
-/** Whether the answer to a look-up comes as a callback. */
-export function answersByCallback(kind: Kind): boolean {
-  return lookups[kind].answersByCallback;
-}
-
-const lookups: Readonly<
-  Record<Kind, { probe(lookup: Lookup): Promise<Probed>; readonly answersByCallback: boolean }>
-> = {
-  [EventKind.PAYMENT]: { probe: probePayment, answersByCallback: true },
-  [EventKind.PAYOUT]: { probe: probePayout, answersByCallback: false },
+const lookups: Readonly<Record<Kind, (lookup: Lookup) => Promise<Probed>>> = {
+  [EventKind.PAYMENT]: probePayment,
+  [EventKind.PAYOUT]: probePayout,
 };
 
 async function probePayment({ upstream, intent, snapshot, options }: Lookup): Promise<Probed> {

@@ -1,17 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../errors.ts";
-import { callOutcomeEntry, stateOfCall } from "../events/call-outcome.ts";
-import type { EventLog, Snapshot } from "../events/log.ts";
-import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
-import { type OpenCall, openCallsOf, settleAsPaid, settleByEvents } from "../intents/settle.ts";
-import type { Intent, IntentStats, IntentStore, Subject } from "../intents/store.ts";
-import { isKind, type Kind } from "../model/kinds.ts";
+import type { EventLog } from "../events/log.ts";
+import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { answersByCallback, type LookupMethod, type Probed, probe } from "./probe.ts";
+import { type LookupMethod, type Probed, probe } from "./probe.ts";
 import { trackPending } from "./track.ts";
 
 export interface ReconcilerOptions {
@@ -47,15 +44,6 @@ export interface ReconcilerOptions {
 
 /** Receives what the reconciler reports for metrics and logs. */
 export interface ReconcileObserver {
-  /**
-   * A call's outcome became known: by an event that was not requested (`event`), by a look-up
-   * method, or by repeated NOT_FOUND answers (`notFound`).
-   */
-  onSettled(settled: {
-    account: string;
-    intent: Intent;
-    by: LookupMethod | "event" | "notFound";
-  }): void;
   onProbe(probe: { account: string; lookupMethod: LookupMethod; outcome: Probed["kind"] }): void;
   /** A call was not settled in time: an operator has to look. */
   onGivenUp(givenUp: { account: string; intent: Intent }): void;
@@ -94,12 +82,6 @@ class AccountReconciler {
   readonly #holder: string;
   readonly #options: ReconcilerOptions;
   readonly #stop: AbortSignal;
-  /** Set while this replica reconciles: ends its reading of the event log. */
-  #following: AbortController | undefined;
-  /** Aborts to end the rest between two rounds. */
-  #wake = new AbortController();
-  /** An event made a call due, which the next round looks at. */
-  #woken = false;
   /** The pause while the service is out of reach; it doubles each time. */
   #restMs = 0;
   #statsAtMs = -Infinity;
@@ -109,27 +91,22 @@ class AccountReconciler {
     this.#holder = holder;
     this.#options = options;
     this.#stop = stop;
-    stop.addEventListener("abort", () => this.#wake.abort(), { once: true });
   }
 
   async run(): Promise<void> {
+    const { sleep = sleepByTimer } = this.#options;
     while (!this.#stop.aborted) {
       let pauseMs = this.#tickMs;
       try {
         const { intents } = this.#options;
         if (await intents.lease(this.#account, this.#holder, leaseMs)) {
-          this.#follow();
           pauseMs = await this.#round();
-        } else {
-          this.#unfollow();
         }
       } catch (error) {
-        this.#unfollow();
         this.#options.observer.onFailure({ account: this.#account, error });
       }
-      await this.#rest(pauseMs);
+      if (!this.#stop.aborted) await sleep(pauseMs, this.#stop);
     }
-    this.#unfollow();
   }
 
   /** Looks at the intents that are due. @returns how long to rest, in milliseconds */
@@ -175,27 +152,17 @@ class AccountReconciler {
 
   /** Looks at one intent. @returns how long all others have to wait, in milliseconds */
   async #look(given: Intent, span: Span): Promise<{ restMs: number }> {
-    const { log, intents, observer, giveUpMs } = this.#options;
+    const { intents, observer, giveUpMs } = this.#options;
     const account = this.#account;
     // The call's lease is over: the replica that sent it is gone, or slow.
     if (given.state === "running") await intents.end(account, given, { state: "unknown" });
-    const [openCall, snapshot] = await this.#openCall(given);
-    if (!openCall) return done;
-    const { intent } = openCall;
-    // Publish UNKNOWN only once the intent is stored as unknown: from then on the call's own ending is
-    // a late one, which is published too.
-    if (intent.state === "unknown" && !stateOfCall(snapshot, intent.id)) {
-      await log.append(account, callOutcomeEntry(intent, CallOutcome.UNKNOWN));
-    }
-    const became = await settleByEvents(this.#options, account, openCall);
-    if (became === "settled") {
-      // A callback that a look-up requested arrives like any other event.
-      const by = answersByCallback(intent.kind) && intent.checks > 0 ? "resend" : "event";
-      observer.onSettled({ account, intent, by });
-    }
-    if (became) return done;
+    const known = await intents.known(account, given.kind, given.externalId);
+    const intent = known.intents.find(({ id }) => id === given.id);
+    // It was settled in between, by its events or by its own process.
+    if (!intent) return done;
     if (intents.nowMs(account) - intent.startedAtMs > giveUpMs) {
-      await this.#giveUp(intent);
+      await intents.giveUp(account, intent);
+      observer.onGivenUp({ account, intent });
       return done;
     }
     const { upstream, bucket } = this.#accountRooms;
@@ -203,7 +170,7 @@ class AccountReconciler {
 
     const deadlineMs = Date.now() + this.#options.timeoutMs;
     const probed = await probe({
-      ...{ upstream, intent, snapshot },
+      ...{ upstream, intent, snapshot: known.snapshot },
       options: { signal: this.#stop, deadlineMs },
       payoutEnds: this.#options.payoutEnds,
     });
@@ -217,7 +184,7 @@ class AccountReconciler {
       this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), maxRestMs);
       // The service may fail for this call only: after the rest the others come first.
       const { checks, notFound } = intent;
-      await intents.postpone(account, intent, { checks, notFound, inMs: this.#restMs });
+      await intents.looked(account, intent, { checks, notFound, inMs: this.#restMs });
       return { restMs: jittered(this.#restMs) };
     }
     this.#restMs = 0;
@@ -226,40 +193,18 @@ class AccountReconciler {
   }
 
   async #conclude(intent: Intent, probed: Probed): Promise<void> {
-    const { log, intents, observer, afterMs } = this.#options;
-    const account = this.#account;
+    const { intents, afterMs } = this.#options;
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
-    // Postpone before reading the events: one that arrives later makes the call due again.
     const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
-    const inMs = Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent));
-    await intents.postpone(account, intent, { checks, notFound, inMs });
-
-    if (probed.kind === "paid") {
-      await settleAsPaid(this.#options, account, intent, probed.said);
-    }
-    if (probed.kind === "learned") await log.append(account, probed.entry);
-    const [openCall] = await this.#openCall(intent);
-    // The call is not open any more if it was settled as paid, or if another process ended it.
-    const became = openCall
-      ? await settleByEvents(this.#options, account, openCall)
-      : probed.kind === "paid" && "settled";
-    if (became === "settled") observer.onSettled({ account, intent, by: probed.lookupMethod });
-    if (became || !openCall || intent.state !== "unknown" || !this.#neverArrived(intent, notFound))
-      return;
-    await log.append(account, callOutcomeEntry(intent, CallOutcome.NOT_DONE));
-    await intents.end(account, intent, { state: "closed", key: "keep" });
-    observer.onSettled({ account, intent, by: "notFound" });
-  }
-
-  /** The call as it is now, undefined if it is not open any more, and the snapshot. */
-  async #openCall({
-    id,
-    kind,
-    externalId,
-  }: Intent): Promise<[OpenCall | undefined, Snapshot | undefined]> {
-    const known = await openCallsOf(this.#options, this.#account, kind, externalId);
-    return [known.openCalls.find(({ intent }) => intent.id === id), known.snapshot];
+    await intents.looked(this.#account, intent, {
+      ...{ checks, notFound },
+      inMs: Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent)),
+      told: probed.kind === "learned" ? probed.entry : undefined,
+      paid: probed.kind === "paid" ? probed.said : undefined,
+      neverArrived: this.#neverArrived(intent, notFound),
+      by: probed.lookupMethod,
+    });
   }
 
   /**
@@ -280,77 +225,6 @@ class AccountReconciler {
   #untilGivenUpMs({ startedAtMs }: Intent): number {
     const { intents, giveUpMs } = this.#options;
     return Math.max(startedAtMs + giveUpMs - intents.nowMs(this.#account), 0) + 1;
-  }
-
-  async #giveUp(intent: Intent): Promise<void> {
-    const { log, intents, observer } = this.#options;
-    if (intent.state === "unknown") {
-      const entry = callOutcomeEntry(intent, CallOutcome.NEEDS_OPERATOR);
-      await log.append(this.#account, entry);
-    }
-    await intents.giveUp(this.#account, intent);
-    observer.onGivenUp({ account: this.#account, intent });
-  }
-
-  /** Follows the event log, so that a call is settled as soon as its event arrives. */
-  #follow(): void {
-    if (this.#following) return;
-    const end = new AbortController();
-    this.#following = end;
-    void (async () => {
-      const { log } = this.#options;
-      const signal = AbortSignal.any([end.signal, this.#stop]);
-      const events = await log.read(this.#account, { kinds: [] }, "latest", { signal });
-      const subjects = new Map<string, Subject>();
-      let scheduling: Promise<void> | undefined;
-      for await (const { kind, externalId, callOutcome } of events) {
-        if (callOutcome !== CallOutcome.UNSPECIFIED || !isKind(kind)) continue;
-        subjects.set(`${kind}:${externalId}`, { kind, externalId });
-        if (subjects.size >= maxToSchedule) await scheduling;
-        if (scheduling) continue;
-        scheduling = this.#schedule(subjects).finally(() => {
-          scheduling = undefined;
-        });
-        scheduling.catch(() => end.abort());
-      }
-    })().catch(() => {
-      // Cut off, or too slow: calls whose events were missed are looked at when they are due.
-      if (this.#following === end) this.#following = undefined;
-    });
-  }
-
-  /** Makes the open calls that events are about due now, those of several events together. */
-  async #schedule(waiting: Map<string, Subject>): Promise<void> {
-    while (waiting.size > 0) {
-      const subjects = [...waiting.values()];
-      waiting.clear();
-      const found = await this.#options.intents.scheduleNow(this.#account, subjects);
-      if (!found || this.#woken) continue;
-      this.#woken = true;
-      this.#wake.abort();
-    }
-  }
-
-  #unfollow(): void {
-    this.#following?.abort();
-    this.#following = undefined;
-  }
-
-  /**
-   * Rests for `ms`, or until an event makes a call due, and then for `gatherMs` more, so that one
-   * round is for all events that arrive together. Events end the rest even while the service is out
-   * of reach, since they settle calls by themselves.
-   */
-  async #rest(ms: number): Promise<void> {
-    const { sleep = sleepByTimer } = this.#options;
-    if (this.#stop.aborted) return;
-    if (!this.#woken) {
-      // A controller that was not aborted is used again.
-      if (this.#wake.signal.aborted) this.#wake = new AbortController();
-      await sleep(ms, this.#wake.signal);
-    }
-    if (this.#woken) await sleep(Math.min(gatherMs, ms), this.#stop);
-    this.#woken = false;
   }
 
   get #accountRooms() {
@@ -377,12 +251,6 @@ const batch = 10;
 const leaseMs = 10_000;
 
 const statsEveryMs = 5_000;
-
-/** How long events gather before a round looks at them. */
-const gatherMs = 10;
-
-/** Most external ids that are gathered from events while others are being scheduled. */
-const maxToSchedule = 256;
 
 /** The pause while too little of the rate budget is left. */
 const spareMs = 500;

@@ -16,7 +16,7 @@ export async function trackPending(
   const inHands: Unfinished[] = [];
   for (const operation of await log.unfinished(account, afterMs, limit)) {
     const method = methodOf(operation.operation);
-    const open = await intents.open(account, operation.kind, operation.externalId);
+    const { intents: open } = await intents.known(account, operation.kind, operation.externalId);
     const isKnown = open.some(
       ({ method, subjectId }) =>
         subjectId === operation.subjectId && operations[method].includes(operation.operation),

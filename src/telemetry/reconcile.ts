@@ -1,8 +1,11 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
+import type { SettledCall } from "../intents/store.ts";
 import type { ReconcileObserver } from "../reconcile/reconciler.ts";
 
 export interface ReconcileTelemetry extends ReconcileObserver {
+  /** A call's outcome became known without its own answer. */
+  onSettled(settled: SettledCall): void;
   /** Removes the gauges of accounts that another replica reconciles by now. */
   refresh(): void;
 }

@@ -14,6 +14,7 @@ import { replica } from "../events/redis/rig.ts";
 import { openLog } from "../events/sqlite/rig.ts";
 import { createRedisCalls } from "../intents/redis/rig.ts";
 import { openIntents } from "../intents/sqlite/rig.ts";
+import { openCalls } from "../open-calls.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { freshDirectory } from "../sqlite/directories.ts";
 import { run } from "./run.ts";
@@ -91,7 +92,9 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
         .outcome,
       letters: await lettersOf(log, "shop"),
       unfinished: (await log.unfinished("shop", 0, 10)).map(({ subjectId }) => subjectId),
-      open: await Promise.all(names.map((name) => intents.open("shop", EventKind.PAYMENT, name))),
+      open: await Promise.all(
+        names.map((name) => openCalls(intents, "shop", EventKind.PAYMENT, name)),
+      ),
       keys: await Promise.all(
         names.map((name) => intents.begin("shop", { ...call(name), id: `again-${name}` })),
       ),

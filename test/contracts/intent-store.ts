@@ -12,6 +12,7 @@ import type {
   NewIntent,
   Pending,
 } from "../../src/intents/store.ts";
+import { openCalls } from "../open-calls.ts";
 
 /** Makes the stores of two replicas with the same intents, which no earlier store shares. */
 export type IntentStoreFactory = (
@@ -49,10 +50,10 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     it("records an intent for all replicas before it permits the call", async (t) => {
       const [a, b] = await stores(t);
       const intent = started(await a.begin(account, given()));
-      assert.deepEqual(await b.open(account, EventKind.PAYMENT, "order"), [intent]);
+      assert.deepEqual(await openCalls(b, account, EventKind.PAYMENT, "order"), [intent]);
       assert.equal(intent.state, "running");
-      assert.deepEqual(await b.open("other", EventKind.PAYMENT, "order"), []);
-      assert.deepEqual(await b.open(account, EventKind.PAYOUT, "order"), []);
+      assert.deepEqual(await openCalls(b, "other", EventKind.PAYMENT, "order"), []);
+      assert.deepEqual(await openCalls(b, account, EventKind.PAYOUT, "order"), []);
     });
 
     it("starts only one of a hundred concurrent calls on two replicas", async (t) => {
@@ -84,7 +85,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await b.end(account, first, pending);
       const second = started(await a.begin(account, given()));
       assert.deepEqual(second.answered, ["p1"], "what earlier attempts do is not its doing");
-      const open = await b.open(account, EventKind.PAYMENT, "order");
+      const open = await openCalls(b, account, EventKind.PAYMENT, "order");
       assert.deepEqual(
         open.map(({ state, subjectId }) => [state, subjectId]),
         [
@@ -126,7 +127,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await a.end(account, intent, { state: "unknown" });
       await b.giveUp(account, intent);
       assert.deepEqual(await a.due(account, 10), []);
-      const [open] = await b.open(account, EventKind.PAYMENT, "order");
+      const [open] = await openCalls(b, account, EventKind.PAYMENT, "order");
       assert.equal(open?.needsOperator, true);
       started(await b.begin(account, given()));
     });
@@ -240,7 +241,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await a.end(account, answered, { state: "closed", mark: "p1", key: "keep" });
       await a.end(account, refused, { state: "closed", mark: "", key: "keep" });
       await a.end(account, unsent, { state: "closed", key: "free" });
-      const told = await b.open(account, EventKind.PAYMENT, "order");
+      const told = await openCalls(b, account, EventKind.PAYMENT, "order");
       assert.deepEqual(
         told.map(({ id, answered }) => [id, answered]),
         [[open.id, ["p1", ""]]],
@@ -252,7 +253,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       const intent = started(await a.begin(account, given()));
       const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
       const known = async () =>
-        (await b.open(account, EventKind.PAYMENT, "order")).map(
+        (await openCalls(b, account, EventKind.PAYMENT, "order")).map(
           ({ state, subjectId, checks, answered }) => [state, subjectId, checks, answered],
         );
       await a.end(account, intent, pending);
@@ -279,7 +280,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
         await a.end(account, ended, { state: "closed", mark: "p1", key: answer });
       }
       assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
-      const open = await b.open(account, EventKind.PAYMENT, "order");
+      const open = await openCalls(b, account, EventKind.PAYMENT, "order");
       assert.deepEqual(
         open.map(({ id, answered }) => [id, answered]),
         [[next.id, ["p1"]]],
@@ -307,7 +308,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await a.end(account, first, { state: "closed", key: "keep" });
       await a.end(account, second, { state: "closed", key: "keep" });
       assert.deepEqual(await ids(), []);
-      assert.deepEqual(await b.open(account, EventKind.PAYMENT, "1"), []);
+      assert.deepEqual(await openCalls(b, account, EventKind.PAYMENT, "1"), []);
     });
 
     it("does not schedule a running call", async (t) => {
@@ -402,7 +403,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await b.track(account, pending);
       assert.deepEqual(await b.due(account, 10), []);
       await a.end(account, tracked, { state: "closed", key: "keep" });
-      assert.equal((await a.open(account, EventKind.PAYMENT, "order")).length, 1);
+      assert.equal((await openCalls(a, account, EventKind.PAYMENT, "order")).length, 1);
     });
 
     it("gives the reconciler's lease to one holder at a time, and to another when it expires", async (t) => {

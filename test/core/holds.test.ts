@@ -33,6 +33,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { outcomeUnknown } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { payment, stateOn } from "../events/entries.ts";
+import { openCalls } from "../open-calls.ts";
 
 const account = "default";
 const externalId = "order-1";
@@ -174,7 +175,7 @@ test("a hold that was not done does not make a later payment held", async () => 
     }),
     { code: "UNKNOWN" },
   );
-  const [intent] = await intents.open(account, EventKind.PAYMENT, externalId);
+  const [intent] = await openCalls(intents, account, EventKind.PAYMENT, externalId);
   assert.ok(intent);
   await log.append(account, callOutcomeEntry(intent, CallOutcome.NOT_DONE));
   await intents.end(account, intent, { state: "closed", key: "free" });

@@ -25,6 +25,7 @@ import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
+import { openCalls } from "../open-calls.ts";
 
 const request = (amount = "1.00") =>
   create(ConfirmPaymentRequestSchema, { externalId: "order", amount });
@@ -613,7 +614,7 @@ test("an answer and the end of its call are stored together", async () => {
   const method = "CreatePayment";
   const calls = moneyCalls(store);
   await calls.run({ ...base, method, entry, call: callOf(), request: request(), send });
-  assert.deepEqual(await store.open("default", EventKind.PAYMENT, "order"), []);
+  assert.deepEqual(await openCalls(store, "default", EventKind.PAYMENT, "order"), []);
   const events = await store.history("default", EventKind.PAYMENT, "order", 10);
   assert.deepEqual(
     events.map(({ paymentId }) => paymentId),
@@ -649,7 +650,7 @@ test("the payment that an answer or a refusal names is stored as the call's mark
     };
     const run = moneyCalls(store).run({ ...about, call: callOf(), request: request(), send });
     await run.catch(() => {});
-    const open = await store.open("default", EventKind.PAYMENT, "order");
+    const open = await openCalls(store, "default", EventKind.PAYMENT, "order");
     assert.deepEqual(
       open.map(({ subjectId }) => subjectId),
       pending,

@@ -19,6 +19,7 @@ import type { Intent, NewIntent } from "../../src/intents/store.ts";
 import { createMemoryLedger, type MemoryLedgerOptions } from "../../src/ledger/memory.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
+import { openCalls } from "../open-calls.ts";
 import { until } from "../until.ts";
 
 const account = "default";
@@ -145,7 +146,7 @@ for (const paymentId of ["p9", undefined]) {
     await until(
       () =>
         given.settled.length > 0 ||
-        books.intents.open(account, PAYMENT, externalId).then((open) => open.length === 0),
+        openCalls(books.intents, account, PAYMENT, externalId).then((open) => open.length === 0),
     );
     const snapshot = await books.snapshot();
     const event = snapshot && firstEvent(snapshot);
@@ -183,7 +184,7 @@ for (const times of [1, 2]) {
       // From here on the service accepts the request, so there are no three NOT_FOUND in a row.
     });
     await until(() => given.probes >= times + 1);
-    const [open] = await books.intents.open(account, PAYMENT, externalId);
+    const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
     assert.equal(open?.id, lost.id);
     assert.deepEqual(given.settled, []);
   });
@@ -202,7 +203,7 @@ test("NOT_FOUND answers count only if they come in a row", async (t) => {
     await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
     return given.probes >= 6;
   });
-  const [open] = await books.intents.open(account, PAYMENT, externalId);
+  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
   assert.equal(open?.id, lost.id);
   assert.deepEqual(given.settled, []);
 });
@@ -227,7 +228,7 @@ test("three NOT_FOUND answers settle a lost call only five times RECONCILE_AFTER
     });
   nowMs += 49_999;
   await looksUntil(() => given.probes >= 4);
-  const [open] = await books.intents.open(account, PAYMENT, externalId);
+  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
   assert.deepEqual([open?.id, (open?.notFound ?? 0) >= 3], [lost.id, true]);
   assert.deepEqual(given.settled, []);
   nowMs += 1;
@@ -247,7 +248,7 @@ test("a call that the service has answered never becomes NOT_DONE", async (t) =>
     await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
     return given.probes >= 5;
   });
-  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
   assert.deepEqual(given.settled, []);
 });
 
@@ -350,7 +351,7 @@ for (const [what, code, upstream] of [
       throw new GatewayError(code, what, { upstream: create(UpstreamErrorSchema, upstream) });
     });
     await until(() => given.probes >= 4);
-    const [open] = await books.intents.open(account, PAYMENT, externalId);
+    const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
     assert.deepEqual([open?.id, open?.notFound, open?.checks], [lost.id, 0, 0]);
   });
 }
@@ -364,8 +365,8 @@ test("a payment for which the service fails does not hold up others", async (t) 
     await books.tell("p1", PaymentStatus.FAILURE);
   });
   await until(() => given.settled.length > 0);
-  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 0);
-  assert.equal((await books.intents.open(account, PAYMENT, "poison")).length, 1);
+  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 0);
+  assert.equal((await openCalls(books.intents, account, PAYMENT, "poison")).length, 1);
 });
 
 test("a recurrent payment that the service knows as another operation is not taken as not done", async (t) => {
@@ -377,7 +378,7 @@ test("a recurrent payment that the service knows as another operation is not tak
     asked++;
   });
   await until(() => asked >= 5);
-  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
 });
 
 test("a recurrent payment that the service knows is asked for under no other operation", async (t) => {
@@ -390,7 +391,7 @@ test("a recurrent payment that the service knows is asked for under no other ope
   });
   await until(() => given.probes >= 4);
   assert.deepEqual([...asked], [PaymentOperation.RECURRENT]);
-  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
 });
 
 test("an event that arrives before the third NOT_FOUND outweighs it", async (t) => {
@@ -410,7 +411,7 @@ test("an event that arrives before the third NOT_FOUND outweighs it", async (t) 
       .callOutcome;
   await until(async () => ((await outcome()) ?? CallOutcome.UNKNOWN) !== CallOutcome.UNKNOWN);
   assert.equal(await outcome(), CallOutcome.SETTLED);
-  const [open] = await books.intents.open(account, PAYMENT, externalId);
+  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });
 
@@ -425,7 +426,7 @@ test("a call that was published as UNKNOWN while its answer arrived is published
     (await books.snapshot())?.states.find(({ operation }) => operation === "call")?.event
       .callOutcome;
   await until(async () => (await outcome()) === CallOutcome.SETTLED);
-  const [open] = await books.intents.open(account, PAYMENT, externalId);
+  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });
 
@@ -460,7 +461,7 @@ test("a payment that stays pending is looked up even if no call of this gateway 
     if (++asked === 2) await books.tell("p1", PaymentStatus.SUCCESS);
   });
   await until(() => given.settled.length > 0);
-  assert.deepEqual(await books.intents.open(account, PAYMENT, externalId), []);
+  assert.deepEqual(await openCalls(books.intents, account, PAYMENT, externalId), []);
   assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
 });
 
@@ -471,7 +472,7 @@ test("a pending payment of an open call is looked up by that call alone", async 
   await books.tell("p1", PaymentStatus.PENDING);
   const given = reconcile(t, books, async () => {});
   await until(() => given.probes >= 3);
-  assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
   assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
 });
 
@@ -497,7 +498,7 @@ for (const remaining of [5, 1, 0]) {
       await books.tell("elsewhere", PaymentStatus.PENDING, "another");
       return looks >= 3;
     });
-    assert.equal((await books.intents.open(account, PAYMENT, externalId)).length, 1);
+    assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
   });
 }
 
@@ -506,7 +507,7 @@ test("a call that is not settled in time goes to an operator and no longer block
   await books.lose();
   const given = reconcile(t, books, async () => {}, { giveUpMs: 30 });
   await until(() => given.givenUp > 0);
-  const [open] = await books.intents.open(account, PAYMENT, externalId);
+  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
   assert.equal(open?.needsOperator, true);
   const snapshot = await books.snapshot();
   assert.equal(snapshot && firstEvent(snapshot)?.callOutcome, CallOutcome.NEEDS_OPERATOR);

@@ -11,6 +11,7 @@ import { openStoreThread } from "../../src/sqlite/store-thread.ts";
 import { kernelRoom } from "../../src/stores/sqlite/kernel.ts";
 import { payment } from "../events/entries.ts";
 import { createSqliteCalls } from "../intents/sqlite/rig.ts";
+import { openCalls } from "../open-calls.ts";
 import { freshDirectory } from "./directories.ts";
 import { openSeal } from "./open-seal.ts";
 import { seeded } from "./seeded.ts";
@@ -143,11 +144,11 @@ async function check(
       }
       if (promised.unknown.has(id)) {
         assert.equal(begun.kind, "keyUnknown");
-        const [open] = await intents.open("shop", EventKind.PAYMENT, id);
+        const [open] = await openCalls(intents, "shop", EventKind.PAYMENT, id);
         assert.equal(open?.state, "unknown", `${id}: still unknown`);
         // As the reconciler ends it.
         await intents.end("shop", open, { state: "closed", key: "keep" });
-        assert.deepEqual(await intents.open("shop", EventKind.PAYMENT, id), []);
+        assert.deepEqual(await openCalls(intents, "shop", EventKind.PAYMENT, id), []);
       }
     }
     return found.at(-1)?.cursor ?? lastCursor;

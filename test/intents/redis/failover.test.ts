@@ -6,6 +6,7 @@ import type { NewIntent } from "../../../src/intents/store.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
+import { openCalls } from "../../open-calls.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
@@ -76,7 +77,7 @@ describe("intents through a Sentinel failover", {
     await failOver();
     // The gateway that began them has written nothing since: it may be gone.
     for (const { id, externalId } of calls) {
-      const [open] = await other.open(account, EventKind.PAYMENT, externalId);
+      const [open] = await openCalls(other, account, EventKind.PAYMENT, externalId);
       assert.equal(open?.id, id);
       assert.equal((await other.begin(account, call({ externalId }))).kind, "inFlight");
     }
@@ -95,12 +96,12 @@ describe("intents through a Sentinel failover", {
     for (const replica of replicas) replica.resume();
     await failOver();
     assert.deepEqual(
-      await other.open(account, EventKind.PAYMENT, "order"),
+      await openCalls(other, account, EventKind.PAYMENT, "order"),
       [],
       "the control: it was lost",
     );
     await store.end(account, begun.intent, { state: "unknown" });
-    const known = async () => await other.open(account, EventKind.PAYMENT, "order");
+    const known = async () => await openCalls(other, account, EventKind.PAYMENT, "order");
     await until(async () => (await known()).length > 0);
     assert.deepEqual(
       (await known()).map(({ id, state }) => [id, state]),

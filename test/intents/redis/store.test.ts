@@ -12,6 +12,7 @@ import { createClientWriter, createWriter, type Writer } from "../../../src/redi
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { startCuttingProxy } from "../../cutting-proxy.ts";
+import { openCalls } from "../../open-calls.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
 import { createRedisCalls, type RedisCallsOptions } from "./rig.ts";
@@ -74,7 +75,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     await store.end("default", begun.intent, { state: "closed", key: "free" });
     // A gateway that was suspended may repeat the request over another connection.
     await assert.rejects(late.begin("default", given), StoreUnavailable);
-    assert.deepEqual(await other.open("default", EventKind.PAYMENT, "order"), []);
+    assert.deepEqual(await openCalls(other, "default", EventKind.PAYMENT, "order"), []);
     assert.equal((await other.begin("default", intent({ key }))).kind, "started");
   });
 
@@ -86,12 +87,12 @@ describe("on Redis", { skip: withoutRedis }, () => {
     assert.ok(lost.kind === "started");
     const begunMs = performance.now();
     await server.command("FLUSHALL");
-    const [running] = await store.open("default", EventKind.PAYMENT, "order");
+    const [running] = await openCalls(store, "default", EventKind.PAYMENT, "order");
     assert.equal(running?.id, lost.intent.id, "it is under way here");
     await delay(250);
     const lostMs = performance.now();
     await store.end("default", lost.intent, { state: "unknown" });
-    const [open] = await other.open("default", EventKind.PAYMENT, "order");
+    const [open] = await openCalls(other, "default", EventKind.PAYMENT, "order");
     assert.deepEqual([open?.id, open?.state], [lost.intent.id, "unknown"]);
     // Only the round trips of begin and end may shift the start, not the time between them.
     const late = (open?.startedAtMs ?? 0) - lost.intent.startedAtMs;
@@ -117,7 +118,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
       intent: begun.intent,
       async adopted(other: IntentStore) {
         proxy.mend();
-        const open = async () => await other.open("default", EventKind.PAYMENT, "order");
+        const open = async () => await openCalls(other, "default", EventKind.PAYMENT, "order");
         await until(async () => (await open()).some(({ id }) => id === begun.intent.id));
       },
       async close() {
@@ -213,7 +214,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     assert.ok(begun.kind === "started");
     await other.end("default", begun.intent, { state: "closed", key: "keep" });
     await store.end("default", begun.intent, { state: "unknown" });
-    assert.deepEqual(await other.open("default", EventKind.PAYMENT, "order"), []);
+    assert.deepEqual(await openCalls(other, "default", EventKind.PAYMENT, "order"), []);
   });
 
   it("begins no call that too few replicas hold, and leaves nothing behind", async () => {
@@ -222,7 +223,9 @@ describe("on Redis", { skip: withoutRedis }, () => {
     const [store, other] = [make({ prefix, writer }), make({ prefix })];
     await assert.rejects(store.begin("default", intent({ key })), { code: "UNAVAILABLE" });
     await assert.rejects(store.begin("default", intent()), { code: "UNAVAILABLE" });
-    await until(async () => (await other.open("default", EventKind.PAYMENT, "order")).length === 0);
+    await until(
+      async () => (await openCalls(other, "default", EventKind.PAYMENT, "order")).length === 0,
+    );
     const begun = await other.begin("default", intent({ key }));
     assert.equal(begun.kind, "started", "key and lock are free");
     await store.close();
@@ -267,14 +270,14 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
       await store.end("default", answered.intent, { state: "closed", key: "free" });
       await store.end("default", before.intent, { state: "closed", key: "free" });
       // Its own calls alone are no answer: other gateways may have open ones.
-      const open = store.open("default", EventKind.PAYMENT, "order");
+      const open = openCalls(store, "default", EventKind.PAYMENT, "order");
       await assert.rejects(open, { code: "UNAVAILABLE" });
 
       if (away === "kill") await server.start();
       else proxy.mend();
       await until(async () => states.at(-1) === "shared");
       assert.deepEqual(
-        (await other.open("default", EventKind.PAYMENT, "order")).map(({ id, state }) => [
+        (await openCalls(other, "default", EventKind.PAYMENT, "order")).map(({ id, state }) => [
           id,
           state,
         ]),

@@ -9,6 +9,7 @@ import type { Begun, Intent, NewIntent } from "../../../src/intents/store.ts";
 import { databaseFile } from "../../../src/sqlite/directory.ts";
 import type { StoreThread } from "../../../src/sqlite/store-thread.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
+import { openCalls } from "../../open-calls.ts";
 import { freshDirectory } from "../../sqlite/directories.ts";
 import { createSqliteCalls, openIntents } from "./rig.ts";
 
@@ -81,7 +82,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const running = started(await before.store.begin(account, keyed("key-6")));
     const names = ["key-1", "key-2", "key-3", "key-4", "key-5", "key-6"];
     const openOf = (store: typeof before.store) =>
-      Promise.all(names.map((name) => store.open(account, EventKind.PAYMENT, name)));
+      Promise.all(names.map((name) => openCalls(store, account, EventKind.PAYMENT, name)));
     const open = await openOf(before.store);
     const unsettled = await before.store.unsettled(account, 10);
     await before.close();
@@ -121,7 +122,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     assert.deepEqual(again.answered, ["p-2"]);
     started(await store.begin(account, keyed("key-5")));
     await store.end(account, running, { state: "closed", key: "keep" });
-    assert.deepEqual(await store.open(account, EventKind.PAYMENT, "key-6"), []);
+    assert.deepEqual(await openCalls(store, account, EventKind.PAYMENT, "key-6"), []);
   });
 
   it("deletes expired calls, locks and keys", async (t) => {
@@ -185,7 +186,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     while (disk.refused < refused + 2) await delay(20);
     disk.full = false;
     const states = async (externalId: string) =>
-      (await ledger.open(account, EventKind.PAYMENT, externalId)).map(({ state }) => state);
+      (await openCalls(ledger, account, EventKind.PAYMENT, externalId)).map(({ state }) => state);
     while ((await states("keyless"))[0] !== "unknown") await delay(20);
     while ((await states("key-1")).length > 0) await delay(20);
     const answer = Buffer.from("answer");
@@ -200,7 +201,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const keyless = started(await intents.begin(account, given()));
     disk.full = false;
     await intents.close();
-    const calls = await ledger.open(account, EventKind.PAYMENT, "order");
+    const calls = await openCalls(ledger, account, EventKind.PAYMENT, "order");
     assert.deepEqual(
       calls.map(({ id }) => id),
       [keyless.id],
@@ -223,7 +224,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
 
   it("publishes the late ending of a call that was stored as unknown, with the ending", async (t) => {
     const { disk, intents, ledger } = await onFullDisk(t, directory(t));
-    const stored = () => ledger.open(account, EventKind.PAYMENT, "late");
+    const stored = () => openCalls(ledger, account, EventKind.PAYMENT, "late");
     const told = async () =>
       (await ledger.history(account, EventKind.PAYMENT, "late", 10)).map(
         (event) => event.callOutcome,
@@ -232,7 +233,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     await intents.end(account, late, { state: "unknown" });
     disk.full = true;
     await intents.end(account, late, { state: "closed", key: "free" });
-    assert.deepEqual(await intents.open(account, EventKind.PAYMENT, "late"), []);
+    assert.deepEqual(await openCalls(intents, account, EventKind.PAYMENT, "late"), []);
     assert.deepEqual([(await stored()).length, await told()], [1, [CallOutcome.UNKNOWN]]);
     disk.full = false;
     while ((await stored()).length > 0) await delay(20);
