@@ -27,7 +27,7 @@ export interface OpenCalls {
 
 /** All calls for an external_id that are open, and the state of their payment or payout. */
 export async function openCallsOf(
-  { intents }: Pick<CallStores, "intents">,
+  { intents }: { readonly intents: Pick<IntentStore, "known"> },
   account: string,
   kind: Kind,
   externalId: string,

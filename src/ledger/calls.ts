@@ -152,7 +152,7 @@ export function endCall(
 }
 
 /** Closes a call, or keeps it as pending or unknown, and notes its mark. */
-function conclude(
+export function conclude(
   change: Change,
   draft: Draft,
   id: string,

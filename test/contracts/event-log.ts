@@ -18,6 +18,8 @@ import {
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import type { Intent, MoneyMethod } from "../../src/intents/store.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import {
   cursors,
@@ -49,6 +51,19 @@ const everything: Topic = { kinds: [] };
 const order1: Topic = { kind: EventKind.PAYMENT, externalId: "order-1" };
 
 /** Tests what every implementation of EventLog promises. */
+/** Begins a call with `confirm: false`. */
+async function holdBy(
+  log: EventLog,
+  externalId: string,
+  id: string,
+  method: MoneyMethod = "CreatePayment",
+): Promise<Intent> {
+  const about = { kind: EventKind.PAYMENT, externalId, leaseMs: 60_000, hold: true };
+  const begun = await (log as Ledger).begin(account, { id, method, ...about });
+  assert.ok(begun.kind === "started");
+  return begun.intent;
+}
+
 export function eventLogContract(name: string, create: () => Promise<EventLogHarness>): void {
   describe(`event log contract: ${name}`, { timeout }, () => {
     let harness: EventLogHarness;
@@ -393,7 +408,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
 
       it("is AUTHORIZED from the first callback on when a hold was noted before", async () => {
-        await peer.noteHold(account, "order-1", "call-1", true);
+        await holdBy(peer, "order-1", "call-1");
         assert.equal(await snapshotOf(), undefined, "a note is no event");
         const states = await statesOf([
           payment({ status: "success" }),
@@ -404,7 +419,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
 
       it("follows the answer that says whether it is held, not the note of a hold", async () => {
-        await log.noteHold(account, "order-1", "call-1", true);
+        await holdBy(log, "order-1", "call-1");
         const states = await statesOf([
           payment({ paymentId: "a", status: "failure", source: "response", held: true }),
           payment({ paymentId: "b", source: "response", held: false }),
@@ -415,9 +430,9 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
 
       it("ignores the note of a hold for another external id, or for a payout", async () => {
-        await log.noteHold(account, "order-2", "call-1", true);
+        await holdBy(log, "order-2", "call-1");
         assert.equal(stateOn(await stored(payment({ status: "success" }))), "PAID");
-        await log.noteHold(account, "payout-1", "call-1", true);
+        await holdBy(log, "payout-1", "call-1");
         assert.equal(stateOn(await stored(payout({ status: "success" }))), "PAID");
       });
 
@@ -426,16 +441,17 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         const answer = { ...paid, source: "response", call: "call-1" } as const;
 
         it("makes its payment AUTHORIZED, and an answer that agrees is a duplicate", async () => {
-          await log.noteHold(account, "order-1", "call-1", true);
+          await holdBy(log, "order-1", "call-1");
           assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
           assert.equal((await append(payment({ ...answer, held: true }))).outcome, "duplicate");
           assert.equal(await told(), "AUTHORIZED");
         });
 
         it("does not count for a call that made no payment or was not done", async () => {
-          await log.noteHold(account, "order-1", "call-1", true);
-          await peer.noteHold(account, "order-1", "call-2", true);
-          await log.noteHold(account, "order-1", "call-1", false);
+          const held = await holdBy(log, "order-1", "call-1");
+          await holdBy(peer, "order-1", "call-2", "CreateRecurrentPayment");
+          const refused = { state: "closed", key: "free" } as const;
+          await (log as Ledger).end(account, held, refused);
           assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
           const call = { id: "call-2", kind: EventKind.PAYMENT, externalId: "order-1" };
           const notDone = await stored(callOutcomeEntry(call, CallOutcome.NOT_DONE));
@@ -450,7 +466,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           ] as const) {
             const call = { id: `call-${status}`, kind: EventKind.PAYMENT, externalId: status };
             const first = { ...paid, externalId: status, paymentId: `a-${status}`, status };
-            await log.noteHold(account, status, call.id, true);
+            await holdBy(log, status, call.id);
             await stored(payment(first));
             const settled = callOutcomeEntry(call, CallOutcome.SETTLED, true);
             assert.equal(stateOn(await stored(settled)), state);
@@ -464,7 +480,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
 
         it("applies to a payment that becomes known after its call was published as SETTLED", async () => {
           const call = { id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" };
-          await log.noteHold(account, "order-1", call.id, true);
+          await holdBy(log, "order-1", call.id);
           await stored(callOutcomeEntry(call, CallOutcome.SETTLED));
           assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
           // By now it is known which payment the call made: the note ends.
@@ -474,7 +490,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         });
 
         it("gives way to an answer which says that the payment is not held", async () => {
-          await log.noteHold(account, "order-1", "call-0", true);
+          await holdBy(log, "order-1", "call-0");
           assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
           assert.equal(stateOn(await stored(payment({ ...answer, held: false }))), "PAID");
           assert.equal(await told(), "PAID");

@@ -37,7 +37,6 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     leaseMs: 60_000,
     ...about,
   });
-  const payment = (externalId: string) => ({ kind: EventKind.PAYMENT, externalId }) as const;
   const keyed = (fingerprint = "f", about: Partial<NewIntent> = {}) =>
     given({ key: { digest: "key", fingerprints: [fingerprint] }, ...about });
 
@@ -257,14 +256,14 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
           ({ state, subjectId, checks, answered }) => [state, subjectId, checks, answered],
         );
       await a.end(account, intent, pending);
-      await a.postpone(account, intent, { inMs: 60_000, checks: 2, notFound: 0 });
+      await a.looked(account, intent, { inMs: 60_000, checks: 2, notFound: 0 });
       await a.end(account, intent, pending);
       await a.end(account, intent, { state: "unknown" });
       assert.deepEqual(await known(), [["pending", "p1", 2, ["p1"]]]);
       assert.deepEqual(await b.due(account, 10), []);
       await a.end(account, intent, { state: "closed", key: "keep" });
       await a.end(account, intent, { state: "unknown" });
-      await a.postpone(account, intent, { inMs: 0, checks: 3, notFound: 0 });
+      await a.looked(account, intent, { inMs: 0, checks: 3, notFound: 0 });
       await a.giveUp(account, intent);
       assert.deepEqual(await known(), []);
       assert.deepEqual(await b.due(account, 10), []);
@@ -288,7 +287,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal((await a.begin(account, given())).kind, "inFlight");
     });
 
-    it("lists due intents in order, and makes postponed ones due when scheduled", async (t) => {
+    it("lists due intents in order, and a postponed one when its time has come", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
       const make = async (externalId: string) => {
         const intent = started(await a.begin(account, given({ externalId })));
@@ -299,9 +298,9 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       const second = await make("2");
       const ids = async () => (await b.due(account, 10)).map(({ id }) => id);
       while ((await ids()).length < 2) await delay(1);
-      await a.postpone(account, first, { inMs: 60_000, checks: 3, notFound: 1 });
+      await a.looked(account, first, { inMs: 60_000, checks: 3, notFound: 1 });
       assert.deepEqual(await ids(), [second.id]);
-      assert.equal(await b.scheduleNow(account, [payment("1"), payment("none")]), true);
+      await a.looked(account, first, { inMs: 0, checks: 3, notFound: 1 });
       while ((await ids()).length < 2) await delay(1);
       const postponed = (await b.due(account, 10)).find(({ id }) => id === first.id);
       assert.deepEqual([postponed?.checks, postponed?.notFound], [3, 1]);
@@ -309,41 +308,6 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await a.end(account, second, { state: "closed", key: "keep" });
       assert.deepEqual(await ids(), []);
       assert.deepEqual(await openCalls(b, account, EventKind.PAYMENT, "1"), []);
-    });
-
-    it("does not schedule a running call", async (t) => {
-      const [a, b] = await stores(t);
-      started(await a.begin(account, given()));
-      assert.equal(await b.scheduleNow(account, [payment("order")]), false);
-      assert.deepEqual(await b.due(account, 10), []);
-    });
-
-    it("returns from scheduleNow whether any call for the external_ids is due", async (t) => {
-      const [a, b] = await stores(t, { firstLookMs: 60_000 });
-      const schedule = (...externalIds: string[]) =>
-        b.scheduleNow(account, externalIds.map(payment));
-      const make = async (externalId: string, leaseMs = 60_000) =>
-        started(await a.begin(account, given({ externalId, leaseMs })));
-      assert.equal(await schedule(), false);
-      assert.equal(await schedule("none"), false);
-
-      await make("gone", 1);
-      while (!(await schedule("gone"))) await delay(1);
-      const unknown = await make("unknown");
-      await a.end(account, unknown, { state: "unknown" });
-      const pending = await make("pending");
-      await a.end(account, pending, { state: "pending", subjectId: "p", key: "free" });
-      await make("running");
-      const ids = async () => (await b.due(account, 10)).map(({ externalId }) => externalId).sort();
-      assert.deepEqual(await ids(), ["gone"]);
-      assert.equal(await schedule("running", "pending", "unknown"), true);
-      while ((await ids()).length < 3) await delay(1);
-      assert.deepEqual(await ids(), ["gone", "pending", "unknown"]);
-      assert.equal(await schedule("running"), false);
-
-      await a.giveUp(account, unknown);
-      await a.end(account, pending, { state: "closed", key: "keep" });
-      assert.equal(await schedule("unknown", "pending"), false);
     });
 
     it("lists unsettled calls: given up first, then unknown, then pending", async (t) => {
@@ -399,7 +363,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       const ageMs = b.nowMs(account) - tracked.startedAtMs;
       assert.ok(ageMs >= 5_000 && ageMs < 60_000, `${ageMs}`);
       started(await a.begin(account, given()));
-      await a.postpone(account, tracked, { inMs: 60_000, checks: 1, notFound: 0 });
+      await a.looked(account, tracked, { inMs: 60_000, checks: 1, notFound: 0 });
       await b.track(account, pending);
       assert.deepEqual(await b.due(account, 10), []);
       await a.end(account, tracked, { state: "closed", key: "keep" });

@@ -48,7 +48,7 @@ let told: Ending["state"][] = [];
 const memory = (now = Date.now) =>
   createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 3_600_000, now });
 
-function moneyCalls(intents: IntentStore = memory(), { releaseLock = async () => false } = {}) {
+function moneyCalls(intents: IntentStore = memory()) {
   return createMoneyCalls({
     intents,
     keyringOf: () => keyring,
@@ -57,8 +57,6 @@ function moneyCalls(intents: IntentStore = memory(), { releaseLock = async () =>
       told = [ending.state];
       await intents.end(account, intent, ending, entry);
     },
-    releaseLock,
-    settleAsPaid: async () => {},
     maxWaitMs: 2_000,
     timeoutMs: 30_000,
   });
@@ -566,22 +564,6 @@ test("a call is not sent if its replica was suspended until the store's permissi
   await assert.rejects(calls.run({ ...base, call: callOf(), request: request(), send }));
   assert.deepEqual(written, []);
   assert.deepEqual(told, ["closed"]);
-});
-
-test("a call in flight is refused if its lock stays, although a call was settled", async () => {
-  const store = memory();
-  await store.begin("default", { ...nextIntent, method: base.method });
-  let settled = 0;
-  const releaseLock = async () => {
-    assert.equal(++settled, 1, "asked again and again");
-    return true;
-  };
-  const send = () => assert.fail("nothing is sent");
-  const calls = moneyCalls(store, { releaseLock });
-  await assert.rejects(calls.run({ ...base, call: callOf(), request: request(), send }), {
-    code: "ABORTED",
-    details: { reason: "CALL_IN_FLIGHT" },
-  });
 });
 
 test("an unexpected error after the call was sent makes its outcome unknown", async () => {

@@ -113,7 +113,7 @@ test("other errors of the look-up are returned to the caller", async () => {
 
 test("while the store is away, a successful payout is returned as the service reports it", async () => {
   const { intents, look } = rig(payout("t1", "success"));
-  intents.open = async () => {
+  intents.known = async () => {
     throw new GatewayError("UNAVAILABLE", "the store is out of reach");
   };
   assert.equal((await look()).payout?.transactionId, "t1");
@@ -123,7 +123,7 @@ test("while the store is away, a failed payout is UNKNOWN, since another call ma
   const { begin, intents, look } = rig(payout("t1", "failure"));
   assert.equal((await look()).state, PayoutState.FAILED);
   await intents.end(account, await begin(), { state: "unknown" });
-  intents.open = async () => {
+  intents.known = async () => {
     throw new GatewayError("UNAVAILABLE", "the store is out of reach");
   };
   const { state, outcomeUnknown } = await look();

@@ -301,14 +301,14 @@ describe("until_final", () => {
     const { log, intents, end } = await withCall();
     const [checking, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let isOver = false;
-    const open: IntentStore["open"] = async (...args) => {
-      const calls = await intents.open(...args);
+    const known: IntentStore["known"] = async (...args) => {
+      const calls = await intents.known(...args);
       if (!isOver) return calls;
       checking.resolve();
       await begun.promise;
       return calls;
     };
-    const { events } = start(log, { untilFinal: true, intents: { open } as IntentStore });
+    const { events } = start(log, { untilFinal: true, intents: { known } as IntentStore });
     assert.equal(nameOf((await events.next()).value), "payment:pending");
     await log.append(account, entry("failure"));
     assert.equal(nameOf((await events.next()).value), "payment:failure");

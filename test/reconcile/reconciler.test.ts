@@ -57,6 +57,12 @@ function rig(options: Partial<MemoryLedgerOptions> = {}) {
       assert.ok(entry);
       await log.append(account, entry);
     },
+    async dueNow() {
+      for (const intent of await openCalls(intents, account, PAYMENT, externalId)) {
+        const { checks, notFound } = intent;
+        await intents.looked(account, intent, { checks, notFound, inMs: 0 });
+      }
+    },
     snapshot: () => log.snapshot(account, PAYMENT, externalId),
   };
 }
@@ -91,6 +97,7 @@ function reconcile(
   }: Circumstances = {},
 ) {
   const given = { settled: [] as string[], givenUp: 0, probes: 0 };
+  intents.onSettled(({ by }) => void given.settled.push(by));
   const reconciler = createReconciler({
     accounts: new Map([
       [
@@ -115,7 +122,6 @@ function reconcile(
     timeoutMs: 5,
     ...(sleep && { sleep }),
     observer: {
-      onSettled: ({ by }) => void given.settled.push(by),
       onProbe: () => void given.probes++,
       onGivenUp: () => void given.givenUp++,
       onStats: () => {},
@@ -200,7 +206,7 @@ test("NOT_FOUND answers count only if they come in a row", async (t) => {
     if (++asked % 3 !== 0) throw told("transaction_not_found");
   });
   await until(async () => {
-    await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
+    await books.dueNow();
     return given.probes >= 6;
   });
   const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
@@ -223,7 +229,7 @@ test("three NOT_FOUND answers settle a lost call only five times RECONCILE_AFTER
   const looksUntil = (isDone: () => boolean) =>
     until(async () => {
       // Makes each look due at once.
-      await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
+      await books.dueNow();
       return isDone();
     });
   nowMs += 49_999;
@@ -245,48 +251,21 @@ test("a call that the service has answered never becomes NOT_DONE", async (t) =>
     throw told("transaction_not_found");
   });
   await until(async () => {
-    await books.intents.scheduleNow(account, [{ kind: PAYMENT, externalId }]);
+    await books.dueNow();
     return given.probes >= 5;
   });
   assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
   assert.deepEqual(given.settled, []);
 });
 
-test("an event ends the rest between two rounds only if it may settle an open call", async (t) => {
-  const books = rig({ firstLookMs: 60_000 });
-  await books.lose();
-  const heard: string[] = [];
-  const scheduleNow = books.intents.scheduleNow.bind(books.intents);
-  books.intents.scheduleNow = async (of, subjects) => {
-    heard.push(...subjects.map((subject) => subject.externalId));
-    return await scheduleNow(of, subjects);
-  };
-  let rests = 0;
-  const sleep = async (ms: number, signal: AbortSignal) => {
-    // The short sleep in which events gather is not the rest.
-    if (ms < 1_000) return;
-    rests++;
-    await new Promise<void>((resolve) =>
-      signal.addEventListener("abort", () => resolve(), { once: true }),
-    );
-  };
-  const given = reconcile(t, books, async () => {}, { afterMs: 4_000, sleep });
-  await until(() => rests === 1);
-  await books.tell("elsewhere", PaymentStatus.SUCCESS, "other");
-  await until(() => heard.includes("other"));
-  await books.tell("p", PaymentStatus.SUCCESS);
-  await until(() => rests > 1);
-  assert.deepEqual([given.settled, rests, heard], [["event"], 2, ["other", externalId]]);
-});
-
 test("each further pause between two looks is twice as long", async (t) => {
   const books = rig();
   await books.lose();
   const pausesMs: number[] = [];
-  const postpone = books.intents.postpone.bind(books.intents);
-  books.intents.postpone = async (of, intent, next) => {
+  const looked = books.intents.looked.bind(books.intents);
+  books.intents.looked = async (of, intent, next) => {
     pausesMs.push(next.inMs);
-    await postpone(of, intent, { ...next, inMs: 0 });
+    return await looked(of, intent, { ...next, inMs: 0 });
   };
   const given = reconcile(t, books, async () => {}, { afterMs: 1_000, giveUpMs: 600_000 });
   await until(() => given.probes >= 6);
@@ -301,10 +280,10 @@ test("a long pause does not delay giving a call up to an operator", async (t) =>
   const books = rig();
   const lost = await books.lose();
   const pauses: { endsAtMs: number }[] = [];
-  const postpone = books.intents.postpone.bind(books.intents);
-  books.intents.postpone = async (of, intent, next) => {
+  const looked = books.intents.looked.bind(books.intents);
+  books.intents.looked = async (of, intent, next) => {
     pauses.push({ endsAtMs: books.intents.nowMs(account) + next.inMs });
-    await postpone(of, intent, next);
+    return await looked(of, intent, next);
   };
   // Without that limit, the first pause would be about half an hour.
   reconcile(t, books, async () => {}, { afterMs: 1_000_000, giveUpMs: 600_000 });

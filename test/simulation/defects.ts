@@ -173,7 +173,7 @@ export const defects: readonly Defect[] = [
   {
     name: "the reconciler forgets what it could not reach",
     file: "reconcile/reconciler.ts",
-    line: "await intents.postpone(account, intent, { checks, notFound, inMs: this.#restMs });",
+    line: "await intents.looked(account, intent, { checks, notFound, inMs: this.#restMs });",
     instead: 'await intents.end(account, intent, { state: "closed", key: "keep" });',
     brokenChecks: [
       "charged, shown as failed",
@@ -269,15 +269,15 @@ export const defects: readonly Defect[] = [
   {
     name: "watchers of a call that was told as unknown do not hear of its late end",
     file: "ledger/calls.ts",
-    line: 'if (!wasUnknown || ending.key === "keep") return undefined;',
-    instead: 'if (wasUnknown || ending.key === "keep") return undefined;',
+    line: 'if (was === "unknown" && ending.state !== "unknown") {',
+    instead: 'if (was !== "unknown" && ending.state === "unknown") {',
     brokenChecks: ["published as unknown, and nothing since"],
     shownBy: "a call that never left is freed late",
   },
   {
     name: "what was taken back is evidence for another payment",
     file: "intents/evidence.ts",
-    line: "states.some(succeeded) && isStanding(snapshot)) {",
+    line: "states.some(succeeded) && isStanding(known)) {",
     instead: "states.some(succeeded) && isStanding.name) {",
     brokenChecks: [
       "sent while another is open",
@@ -416,9 +416,9 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "the note of a hold stays when the call was refused",
-    file: "core/payments.ts",
-    line: "            await note(false).catch(() => {});\n            const { upstream }",
-    instead: "            const { upstream }",
+    file: "ledger/calls.ts",
+    line: "record.holds = withHold(record.holds, id, false);",
+    instead: "record.holds = withHold(record.holds, id, true);",
     brokenChecks: ["not what the ledger says"],
     shownBy: 30,
   },
@@ -463,14 +463,6 @@ export const defects: readonly Defect[] = [
     shownBy: 12,
   },
   {
-    name: "events wake nobody",
-    file: "reconcile/reconciler.ts",
-    line: "const found = await this.#options.intents.scheduleNow(this.#account, subjects);",
-    instead: "const found = subjects.length < 0;",
-    brokenChecks: ["settled late"],
-    shownBy: 29,
-  },
-  {
     name: "two answers of NOT_FOUND are taken for not done",
     file: "reconcile/reconciler.ts",
     line: "notFound >= 3 &&",
@@ -501,8 +493,8 @@ export const defects: readonly Defect[] = [
   {
     name: "look-ups follow each other without a pause",
     file: "reconcile/reconciler.ts",
-    line: "const inMs = Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent));",
-    instead: "const inMs = Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent)) / 100;",
+    line: "inMs: Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent)),",
+    instead: "inMs: Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent)) / 100,",
     brokenChecks: ["looked up too often"],
     shownBy: 73,
   },

@@ -116,7 +116,7 @@ export class Replica {
     const reconciler = createReconciler({
       ...{ accounts, log, intents, afterMs: times.afterMs, giveUpMs: times.giveUpMs },
       ...{ payoutEnds: defaultPayoutEnds, timeoutMs: times.timeoutMs },
-      observer: { onSettled() {}, onProbe() {}, onGivenUp() {}, onStats() {}, onFailure() {} },
+      observer: { onProbe() {}, onGivenUp() {}, onStats() {}, onFailure() {} },
     });
     this.#reconcilers.push(reconciler);
     return core;
