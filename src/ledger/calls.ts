@@ -139,7 +139,7 @@ export function endCall(
   if (ending.state === "closed" && ending.key !== "keep" && !told) {
     record.holds = withHold(record.holds, id, false);
   }
-  if (was === "unknown" && ending.state !== "unknown") {
+  if (was === "unknown" && ending.state !== "unknown" && ending.key !== "keep") {
     const isDone = ending.key !== "free";
     publish(change, draft, id, isDone ? CallOutcome.SETTLED : CallOutcome.NOT_DONE, options);
   }

@@ -147,7 +147,7 @@ test("the state after an answer is no longer waited for once the caller goes awa
   const { core, call, log } = rig(notFound);
   const leaving = new AbortController();
   const asked = Promise.withResolvers<void>();
-  log.snapshot = () => {
+  log.known = () => {
     asked.resolve();
     return new Promise(() => {});
   };
@@ -162,18 +162,18 @@ test("the state after an answer is UNSPECIFIED, not an error, while the log cann
   const answer = payout("t-1", "success");
   const { core, call, log } = rig(notFound);
   const away = new GatewayError("UNAVAILABLE", "the store is out of reach");
-  log.snapshot = async () => Promise.reject(away);
+  log.known = async () => Promise.reject(away);
   const told = await core.payoutStateAfter(answer, externalId, call);
   assert.deepEqual(told, { state: PayoutState.UNSPECIFIED, cursor: "" });
   assert.deepEqual(
     await core.paymentStateAfter(create(PaymentSchema, { externalId }), externalId, call),
     { state: PaymentState.UNSPECIFIED, cursor: "" },
   );
-  log.snapshot = async () => Promise.reject(new Error("a mistake of ours is no reason either"));
+  log.known = async () => Promise.reject(new Error("a mistake of ours is no reason either"));
   assert.deepEqual(await core.payoutStateAfter(answer, externalId, call), told);
 });
 
-for (const [store, snapshot] of [
+for (const [store, known] of [
   ["is away", () => Promise.reject(new GatewayError("UNAVAILABLE", "away"))],
   ["is silent", () => new Promise<never>(() => {})],
 ] as const) {
@@ -184,7 +184,7 @@ for (const [store, snapshot] of [
     test(`RequestPayout that answers ${how} is in time while the store ${store}`, async () => {
       // An answer that names no transaction is not recorded, so its state has to be read.
       const { core, call, log } = rig(create(PayoutSchema, { status: "pending" }));
-      log.snapshot = snapshot;
+      log.known = known;
       await using edge = await start(core, { identify: async () => call.caller });
       const payouts = createClient(PayoutService, edge.transport("connect", "1.1"));
       const request = { ...payoutRequest(externalId), waitUntil };

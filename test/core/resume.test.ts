@@ -5,6 +5,7 @@ import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { stream, watch } from "../../src/core/watch.ts";
 import type { EventLog } from "../../src/events/log.ts";
 import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { payment } from "../events/entries.ts";
 
@@ -38,12 +39,7 @@ function open(
     onOpen: from.resolve,
     ...(resumed === undefined ? {} : { resumed }),
   };
-  const intents = createMemoryLedger({
-    retentionMs: 60_000,
-    firstLookMs: 60_000,
-    giveUpMs: 60_000,
-  });
-  const options = { log, intents, call, drain: createStreamDrain() };
+  const options = { log, intents: log as Ledger, call, drain: createStreamDrain() };
   const request = { kind: EventKind.PAYMENT, externalId, after, untilFinal };
   const events = all
     ? stream(options, () => ({ kinds: [], after }))

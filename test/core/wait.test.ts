@@ -157,7 +157,7 @@ test("a shutdown ends all waits, and later ones end at once", async (t) => {
 test("a wait returns undefined while the store is away", async (t) => {
   const { begin, log } = await rig(t);
   const away = () => Promise.reject(new GatewayError("UNAVAILABLE", "away"));
-  const broken = overridden(log, { read: away, snapshot: away });
+  const broken = overridden(log, { read: away, known: away });
   assert.equal(await begin({}, { log: broken }).waiting, undefined);
 });
 

@@ -18,6 +18,7 @@ import {
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { IntentStore } from "../../src/intents/store.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { decode } from "../../src/wire/wire.ts";
 import { stateOn, step } from "../events/entries.ts";
@@ -25,8 +26,6 @@ import { overridden } from "../overridden.ts";
 
 const account = "default";
 const externalId = "order";
-const newIntents = () =>
-  createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
 const newLog = () => createMemoryLedger({ retentionMs: 60_000 });
 
 /** The entry of a callback; with `held`, that of an answer that says whether it is held. */
@@ -86,7 +85,7 @@ interface StartOptions extends Pick<Call, "push"> {
 }
 
 function start(log: EventLog, options: StartOptions = {}) {
-  const { intents = newIntents() } = options;
+  const { intents = log as Ledger } = options;
   const leave = new AbortController();
   const drain = createStreamDrain();
   const events = watch({ log, intents, call: callOf(leave.signal, options), drain }, () => ({
@@ -109,10 +108,10 @@ const success = 3;
 
 test("an event that arrives while a watch starts is delivered even if no state is known yet", async () => {
   const log = newLog();
-  const injecting: EventLog = overridden<EventLog>(log, {
-    async snapshot(...args) {
+  const injecting: Ledger = overridden<Ledger>(log, {
+    async known(...args) {
       await log.append(account, callOutcomeEntry(lostCall, CallOutcome.NOT_DONE));
-      const snapshot = await log.snapshot(...args);
+      const snapshot = await log.known(...args);
       await log.append(account, entry("success"));
       return snapshot;
     },
@@ -127,10 +126,10 @@ test("an event between the snapshot and the live part is delivered exactly once"
   for (const when of ["before", "after"] as const) {
     const log = newLog();
     await log.append(account, entry("pending"));
-    const injecting: EventLog = overridden<EventLog>(log, {
-      async snapshot(...args) {
+    const injecting: Ledger = overridden<Ledger>(log, {
+      async known(...args) {
         if (when === "before") await log.append(account, entry("success"));
-        const snapshot = await log.snapshot(...args);
+        const snapshot = await log.known(...args);
         if (when === "after") await log.append(account, entry("success"));
         return snapshot;
       },
@@ -154,9 +153,9 @@ test("an event between the snapshot and the live part is delivered exactly once"
 
 test("an event between an empty snapshot and the live part is delivered", async () => {
   const log = newLog();
-  const injecting: EventLog = overridden<EventLog>(log, {
-    async snapshot(...args) {
-      const snapshot = await log.snapshot(...args);
+  const injecting: Ledger = overridden<Ledger>(log, {
+    async known(...args) {
+      const snapshot = await log.known(...args);
       await log.append(account, entry("pending"));
       return snapshot;
     },
@@ -237,7 +236,8 @@ describe("until_final", () => {
     intents: IntentStore;
     end: () => Promise<unknown>;
   }> {
-    const [log, intents] = [newLog(), newIntents()];
+    const log = newLog();
+    const intents = log;
     await log.append(account, entry("pending"));
     // A payment that began before the call is no evidence for it.
     await delay(2);
@@ -436,7 +436,7 @@ describe("the first event of a watch", () => {
     const log = newLog();
     await log.append(account, entry("failure"));
     await delay(2);
-    const intents = newIntents();
+    const intents = log;
     const { end } = await beginCall(intents);
     const stateNow = async () => {
       const { events } = start(log, { intents });
@@ -468,11 +468,11 @@ test("a watch that resumes from a snapshot's cursor yields only events after the
 
 test("a shutdown ends a watch with the cursor to resume from", async () => {
   const log = newLog();
-  const injecting: EventLog = overridden<EventLog>(log, {
-    async snapshot(...args) {
+  const injecting: Ledger = overridden<Ledger>(log, {
+    async known(...args) {
       // The live part has this event too, but the shutdown comes before it is read from there.
       await log.append(account, entry("pending"));
-      return log.snapshot(...args);
+      return log.known(...args);
     },
   });
   const { events, drain } = start(injecting);
@@ -522,7 +522,7 @@ test("all watches of a credential end when it is withdrawn, and share one listen
     const call = callOf(leave.signal, {});
     const events = watch(
       {
-        ...{ log, intents: newIntents(), drain: createStreamDrain() },
+        ...{ log, intents: log, drain: createStreamDrain() },
         call: { ...call, caller: { ...call.caller, revoked }, onOpen: () => opened.resolve() },
       },
       () => ({ kind: EventKind.PAYMENT, externalId, after: undefined, untilFinal: false }),

@@ -4,7 +4,6 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
-import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { firstEvent } from "../../src/events/current.ts";
 import { paymentEntry } from "../../src/events/entry.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
@@ -390,21 +389,6 @@ test("an event that arrives before the third NOT_FOUND outweighs it", async (t) 
       .callOutcome;
   await until(async () => ((await outcome()) ?? CallOutcome.UNKNOWN) !== CallOutcome.UNKNOWN);
   assert.equal(await outcome(), CallOutcome.SETTLED);
-  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
-  assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
-});
-
-test("a call that was published as UNKNOWN while its answer arrived is published as SETTLED", async (t) => {
-  const books = rig();
-  const intent = await books.begin();
-  await books.tell("p1", PaymentStatus.PENDING);
-  await books.log.append(account, callOutcomeEntry(intent, CallOutcome.UNKNOWN));
-  await books.intents.end(account, intent, { state: "pending", subjectId: "p1", key: "keep" });
-  reconcile(t, books, async () => {});
-  const outcome = async () =>
-    (await books.snapshot())?.states.find(({ operation }) => operation === "call")?.event
-      .callOutcome;
-  await until(async () => (await outcome()) === CallOutcome.SETTLED);
   const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });

@@ -269,7 +269,7 @@ export const defects: readonly Defect[] = [
   {
     name: "watchers of a call that was told as unknown do not hear of its late end",
     file: "ledger/calls.ts",
-    line: 'if (was === "unknown" && ending.state !== "unknown") {',
+    line: 'if (was === "unknown" && ending.state !== "unknown" && ending.key !== "keep") {',
     instead: 'if (was !== "unknown" && ending.state === "unknown") {',
     brokenChecks: ["published as unknown, and nothing since"],
     shownBy: "a call that never left is freed late",
