@@ -16,7 +16,7 @@ import type {
   Unsettled,
 } from "../intents/store.ts";
 import type { Kind } from "../model/kinds.ts";
-import { StoreUnavailable } from "../redis/ask.ts";
+import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
 import type { CallOptions } from "./calls.ts";
 import type { Ledger } from "./ledger.ts";
@@ -26,7 +26,7 @@ export interface FallbackOptions extends CallOptions {
   readonly ledger: Ledger;
   /** Whether a call without a key may go on without the store after this error. */
   readonly isAway: (error: unknown) => boolean;
-  /** The error for callers, of an error of the store. Default: the error itself. */
+  /** The error for callers, of an error of the store. Default: UNAVAILABLE. */
   readonly unavailable?: (error: unknown) => unknown;
   /**
    * The store can be read while it takes no writes: a call that goes on without it is still barred
@@ -120,7 +120,7 @@ export class CallsWithFallback implements IntentStore {
 
   /** Never throws: what cannot be written now is written later. */
   async end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded> {
-    this.#own.end(account, intent, ending);
+    this.#own.end(account, intent, ending, told);
     const given = this.#running.get(intent.id);
     this.#running.delete(intent.id);
     const write = this.#write(account, intent, ending, told, given);
@@ -135,18 +135,15 @@ export class CallsWithFallback implements IntentStore {
       }
     });
     if (!recorded && ending.state !== "unknown") this.#unwritten.add(intent.id);
-    // The store has everything else, as long as it is not away.
-    if (ending.state !== "unknown" && this.#outbox.isEmpty) this.#own.forget(account, intent);
     return recorded ?? { error: failure ?? new Error("other steps wait for the store") };
   }
 
   async known(account: string, kind: Kind, externalId: string): Promise<Known> {
     const known = await this.#within(this.#ledger.known(account, kind, externalId));
-    const shared = known.intents;
-    // Own calls that the store does not have: running here and lost with a server that failed, or
-    // begun while the store was away.
-    const stored = shared.filter(({ id }) => !this.#unwritten.has(id));
-    const ids = new Set(shared.map(({ id }) => id));
+    const stored = known.intents.filter(({ id }) => !this.#unwritten.has(id));
+    const ids = new Set(stored.map(({ id }) => id));
+    // Own calls that the store does not have: running here and lost with a server that failed, begun
+    // while the store was away, or answered and not written yet.
     const own = this.#own
       .open(account, kind, externalId)
       .filter(({ id, state }) => !ids.has(id) && (state === "running" || !this.#outbox.isEmpty));
@@ -197,7 +194,7 @@ export class CallsWithFallback implements IntentStore {
       // Only this process has the store: should it end before the disk takes writes again, nothing
       // would say that the payment is a hold.
       if (given.hold) throw cause;
-      const { intents } = await this.#ledger.known(account, given.kind, given.externalId);
+      const { intents } = await this.known(account, given.kind, given.externalId);
       for (const intent of intents) this.#own.adopt(account, intent);
     }
     const begun = this.#own.begin(account, given);
@@ -206,17 +203,17 @@ export class CallsWithFallback implements IntentStore {
     // Our clock may differ from the store's, so the store gets the elapsed time.
     const at = performance.now();
     this.#running.set(given.id, given);
-    this.#outbox.add(async () => {
-      await this.#within(this.#ledger.adopt(account, intent, performance.now() - at));
-    }, cause);
+    const adopt = oneAtATime(() => this.#ledger.adopt(account, intent, performance.now() - at));
+    this.#outbox.add(() => this.#within(adopt()), cause);
     return begun;
   }
 
   #write(account: string, intent: Intent, ending: Ending, told?: Entry, given?: NewIntent) {
+    const write = oneAtATime(() => this.#ledger.end(account, intent, ending, told, given));
     return async (): Promise<Recorded> => {
-      const ended = this.#ledger.end(account, intent, ending, told, given);
-      const recorded = await this.#within(ended);
+      const recorded = await this.#within(write());
       this.#unwritten.delete(intent.id);
+      if (ending.state !== "unknown") this.#own.forget(account, intent);
       return recorded;
     };
   }
@@ -228,12 +225,26 @@ export class CallsWithFallback implements IntentStore {
   }
 
   #unavailable(error: unknown): unknown {
-    return this.#options.unavailable?.(error) ?? error;
+    return (this.#options.unavailable ?? storeAway)(error);
   }
 }
 
 /** How long replicas may take beyond `answerMs` before a write counts as not answered. */
 const replicasMs = 1_000;
+
+/**
+ * A write that was not answered in time may still wait for its turn: a second try waits for that one,
+ * or the tries for one record would become more and more.
+ */
+function oneAtATime<T>(write: () => Promise<T>): () => Promise<T> {
+  let underWay: Promise<T> | undefined;
+  return () => {
+    underWay ??= write().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
+}
 
 /** A call that has just begun. */
 function startedIntent(

@@ -1,4 +1,11 @@
-import type { Begun, Ending, Intent, NewIntent } from "../intents/store.ts";
+import type { Entry } from "../events/log.ts";
+import {
+  type Begun,
+  type Ending,
+  type Intent,
+  markOfEnding,
+  type NewIntent,
+} from "../intents/store.ts";
 import type { Kind } from "../model/kinds.ts";
 import { filledIn } from "../stores/kernel.ts";
 import { adoptCall, beginCall, type CallOptions, callOf, endCall, intentOfCall } from "./calls.ts";
@@ -36,16 +43,20 @@ export class ProcessCalls {
   }
 
   /**
-   * Keeps a call only while its outcome is unknown: then its lock is needed when the store goes away.
-   * Another replica may settle the others in the store, and this process would not notice.
+   * Keeps a call while its outcome is unknown, since its lock is needed when the store goes away, and
+   * while the store does not have its answer: nothing else says then that it made anything.
    */
-  end(account: string, intent: Intent, ending: Ending): void {
+  end(account: string, intent: Intent, ending: Ending, told?: Entry): void {
     const key = recordKey(intent.kind, intent.externalId);
     this.#step(account, key, (change, draft) => {
-      endCall(change, draft, undefined, intent, ending, this.#options);
+      const mark = markOfEnding(ending);
+      const kept: Ending = told
+        ? { state: "pending", subjectId: told.subjectId, key: "keep", ...(mark && { mark }) }
+        : ending;
+      endCall(change, draft, undefined, intent, kept, this.#options);
+      if (kept.state === "unknown" || told) return;
       const record = draft.value as PaymentRecord;
-      if (ending.state !== "unknown")
-        record.calls = record.calls.filter(({ id }) => id !== intent.id);
+      record.calls = record.calls.filter(({ id }) => id !== intent.id);
     });
   }
 

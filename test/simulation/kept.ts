@@ -762,4 +762,36 @@ export const kept = {
       { do: "store", atMs: 11354, forMs: 8000, replica: "all", trouble: "losesRequests", share: 1 },
     ],
   },
+  "a payment is answered, the disk does not take the answer, and it is asked for": plan([
+    { ...pay, retries: 1 },
+    store(1_002, 2_500, "cuts"),
+    { do: "look", atMs: 2_131, externalId: "order-0", replica: 0 },
+  ]),
+  "the store stands still while a call with a key and one without begin": plan([
+    store(996, 14_000, "stalls"),
+    {
+      ...{ ...pay, atMs: 1_313, key: "key", turns: ["pendingThenFail"], leavesAfterMs: 1 },
+      echoes: [{ afterMs: 0, replica: 0, stays: true }],
+    },
+    { ...pay, id: "order-0.2", atMs: 1_326, leavesAfterMs: 3, retries: 2, waits: "ACTION" },
+  ]),
+  "the store is slow for calls of one payment that wait for each other": {
+    ...plan([
+      store(1_192, 14_000, "losesAnswers"),
+      {
+        ...{ ...pay, atMs: 1_935, method: "CreateRecurrentPayment", key: "key-1" },
+        ...{ deadlineMs: 4_000, turns: ["paySlowly", "payThenSilence"], leavesAfterMs: 30 },
+        echoes: [
+          { afterMs: 0, replica: 0, stays: true },
+          { afterMs: 210, replica: 0 },
+        ],
+      },
+      {
+        ...{ ...pay, atMs: 1_947, id: "order-0.2", method: "CreateRecurrentPayment", key: "key-2" },
+        ...{ turns: ["pendingThenFail"], retries: 2, echoes: [{ afterMs: 3_568, replica: 0 }] },
+      },
+      { do: "pause", atMs: 4_068, forMs: 8_000, replica: 0 },
+    ]),
+    ...{ seed: 61_000_482, perSecond: 5 },
+  },
 } satisfies Readonly<Record<string, Plan>>;
