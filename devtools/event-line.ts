@@ -1,12 +1,13 @@
 import { type DescEnum, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { paint, printable } from "../src/cli/terminal.ts";
 import {
   CallOutcome,
   CallOutcomeSchema,
   type Event,
   EventSchema,
   EventSourceSchema,
-} from "../gen/payments/v1/event_pb.ts";
+} from "../src/gen/payments/v1/event_pb.ts";
 import {
   PaymentOperation,
   PaymentOperationSchema,
@@ -14,11 +15,10 @@ import {
   PaymentStateSchema,
   PaymentStatus,
   PaymentStatusSchema,
-} from "../gen/payments/v1/payment_pb.ts";
-import { type KindName, kinds, kindOf as storedKind } from "../model/kinds.ts";
-import { unrecognizedIn } from "../model/unrecognized.ts";
-import { splitSecrets } from "../secrets/secret-fields.ts";
-import { paint, printable } from "./terminal.ts";
+} from "../src/gen/payments/v1/payment_pb.ts";
+import { type KindName, kinds, kindOf as storedKind } from "../src/model/kinds.ts";
+import { unrecognizedIn } from "../src/model/unrecognized.ts";
+import { splitSecrets } from "../src/secrets/secret-fields.ts";
 
 /**
  * The status that the event reports, in lower case: of a payment or payout, or the outcome of a

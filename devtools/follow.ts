@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
-import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { ErrorInfoSchema, RetryInfoSchema } from "../src/gen/google/rpc/error_details_pb.ts";
+import type { Event } from "../src/gen/payments/v1/event_pb.ts";
 
 export interface FollowOptions {
   /**

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
-import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
-import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import { kindOf, kinds } from "../model/kinds.ts";
-import type { Secret } from "../secrets/secret.ts";
-import { sign, signatureHeader } from "../wire/signature.ts";
-import { encode } from "../wire/wire.ts";
-import { fetchFault } from "./reach.ts";
+import { fetchFault } from "../src/cli/reach.ts";
+import { type Event, EventSource } from "../src/gen/payments/v1/event_pb.ts";
+import { PaymentSchema } from "../src/gen/payments/v1/payment_pb.ts";
+import { PayoutSchema } from "../src/gen/payments/v1/payout_pb.ts";
+import { kindOf, kinds } from "../src/model/kinds.ts";
+import type { Secret } from "../src/secrets/secret.ts";
+import { sign, signatureHeader } from "../src/wire/signature.ts";
+import { encode } from "../src/wire/wire.ts";
 
 export interface ForwardOptions {
   /** `{kind}` in it becomes `payments` or `payouts`. */

@@ -1,24 +1,24 @@
 import { createClient } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
-import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { EventService } from "../gen/payments/v1/event_service_pb.ts";
-import { type KindName, kindNamed, kindNames } from "../model/kinds.ts";
-import { CommandError } from "./command-error.ts";
-import { eventJson, eventLine, stateOf, states, statusOf } from "./event-line.ts";
-import { followEvents } from "./follow.ts";
-import { type Forwarded, forward } from "./forward.ts";
-import { callError, codeName, openGateway } from "./gateway-client.ts";
+import { CommandError } from "../src/cli/command-error.ts";
+import { callError, codeName, openGateway } from "../src/cli/gateway-client.ts";
 import {
   addGatewayOptions,
   credentialsHelp,
   type GatewayOptions,
   httpUrl,
-} from "./gateway-options.ts";
-import { interruption } from "./interrupt.ts";
-import { type Environment, passwordOrSandbox } from "./secrets.ts";
-import { note, paint, print, printable, printJson } from "./terminal.ts";
-import { wholeNumber } from "./whole-number.ts";
+} from "../src/cli/gateway-options.ts";
+import { interruption } from "../src/cli/interrupt.ts";
+import { type Environment, passwordOrSandbox } from "../src/cli/secrets.ts";
+import { note, paint, print, printable, printJson } from "../src/cli/terminal.ts";
+import { wholeNumber } from "../src/cli/whole-number.ts";
+import { Health } from "../src/gen/grpc/health/v1/health_pb.ts";
+import type { Event } from "../src/gen/payments/v1/event_pb.ts";
+import { EventService } from "../src/gen/payments/v1/event_service_pb.ts";
+import { type KindName, kindNamed, kindNames } from "../src/model/kinds.ts";
+import { eventJson, eventLine, stateOf, states, statusOf } from "./event-line.ts";
+import { followEvents } from "./follow.ts";
+import { type Forwarded, forward } from "./forward.ts";
 
 const help = `
 Every event of the merchant account, one a line: what callbacks brought, what answers to calls said

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { sign } from "../wire/signature.ts";
-import { bytesOf } from "./body.ts";
-import { type Environment, passwordHelp, passwordOf } from "./secrets.ts";
-import { print, printJson } from "./terminal.ts";
+import { bytesOf } from "../src/cli/body.ts";
+import { type Environment, passwordHelp, passwordOf } from "../src/cli/secrets.ts";
+import { print, printJson } from "../src/cli/terminal.ts";
+import { sign } from "../src/wire/signature.ts";
 
 export const signatureHeader = "X-SERVICE-SIGNATURE";
 

@@ -1,4 +1,4 @@
-import type { Resource } from "../model/kinds.ts";
+import type { Resource } from "../src/model/kinds.ts";
 import { type BodyValues, paymentCallback, payoutCallback } from "./callback-bodies.ts";
 import { cards, type Happened, type SandboxRun } from "./trigger-sandbox.ts";
 

@@ -1,15 +1,15 @@
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
-import { UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
-import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
-import { type Payment, PaymentStatusSchema } from "../gen/payments/v1/payment_pb.ts";
-import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
-import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
-import { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
-import { demoCustomer, demoOptions } from "../sandbox/ledger/demo-data.ts";
-import { CommandError, exitCodes } from "./command-error.ts";
-import { codeName } from "./gateway-client.ts";
-import { fetchFault, unreachable } from "./reach.ts";
-import { printable } from "./terminal.ts";
+import { demoCustomer, demoOptions } from "@payments-gateway/sandbox/demo-data";
+import { CommandError, exitCodes } from "../src/cli/command-error.ts";
+import { codeName } from "../src/cli/gateway-client.ts";
+import { fetchFault, unreachable } from "../src/cli/reach.ts";
+import { printable } from "../src/cli/terminal.ts";
+import { UpstreamErrorSchema } from "../src/gen/payments/v1/error_pb.ts";
+import { PaymentMode } from "../src/gen/payments/v1/payment_input_pb.ts";
+import { type Payment, PaymentStatusSchema } from "../src/gen/payments/v1/payment_pb.ts";
+import { PaymentService } from "../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutService } from "../src/gen/payments/v1/payout_service_pb.ts";
+import { WalletService } from "../src/gen/payments/v1/wallet_service_pb.ts";
 
 /** The sandbox's magic cards (docs/sandbox.md). */
 export const cards = {

@@ -1,23 +1,22 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
-import { readSandboxConfig } from "../config/sandbox.ts";
-import type { Resource } from "../model/kinds.ts";
-import { isLoopback } from "../net/loopback.ts";
-import type { Secret } from "../secrets/secret.ts";
-import { sign, signatureHeader } from "../wire/signature.ts";
-import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";
-import { callError, openGateway } from "./gateway-client.ts";
+import { CommandError, exitCodes, wrongUsage } from "../src/cli/command-error.ts";
+import { callError, openGateway } from "../src/cli/gateway-client.ts";
 import {
   addGatewayOptions,
   credentialsHelp,
   type GatewayOptions,
   httpUrl,
   urlOption,
-} from "./gateway-options.ts";
-import { fetchFault, unreachable } from "./reach.ts";
-import { type Environment, passwordOrSandbox } from "./secrets.ts";
-import { paint, print, printable, printJson } from "./terminal.ts";
+} from "../src/cli/gateway-options.ts";
+import { fetchFault, unreachable } from "../src/cli/reach.ts";
+import { type Environment, passwordOrSandbox, sandboxCredentials } from "../src/cli/secrets.ts";
+import { paint, print, printable, printJson } from "../src/cli/terminal.ts";
+import type { Resource } from "../src/model/kinds.ts";
+import { isLoopback } from "../src/net/loopback.ts";
+import type { Secret } from "../src/secrets/secret.ts";
+import { sign, signatureHeader } from "../src/wire/signature.ts";
 import {
   type CallbackPlan,
   findTriggered,
@@ -139,7 +138,7 @@ async function bySandbox(
   if (!event.sandbox) throw wrongUsage(`${event.name} works only with --via callback`);
   const { amount, currency, paymentId, url, force } = options;
   if (!force) onThisMachine(url, "--url");
-  const { login, password } = readSandboxConfig(env);
+  const { login, password } = sandboxCredentials(env);
   const control = { url: options.sandboxUrl, login, password: password.reveal() };
   const gateway = openGateway(options, env);
   const { transport } = gateway;

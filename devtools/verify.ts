@@ -1,11 +1,10 @@
 import type { Command } from "commander";
-import { textOf } from "../config/variable.ts";
-import type { Secret } from "../secrets/secret.ts";
-import { verify } from "../wire/signature.ts";
-import { bytesOf } from "./body.ts";
-import { QuietEnd } from "./command-error.ts";
-import { type Environment, passwordHelp, passwordOf } from "./secrets.ts";
-import { paint, print, printJson } from "./terminal.ts";
+import { bytesOf } from "../src/cli/body.ts";
+import { QuietEnd } from "../src/cli/command-error.ts";
+import { type Environment, passwordHelp, passwordsOf } from "../src/cli/secrets.ts";
+import { paint, print, printJson } from "../src/cli/terminal.ts";
+import type { Secret } from "../src/secrets/secret.ts";
+import { verify } from "../src/wire/signature.ts";
 
 const help = `
 ${passwordHelp}
@@ -35,10 +34,7 @@ export function configure(command: Command, env: Environment): void {
     .addHelpText("after", help)
     .action(async (file: string, { signature, passwordFile, json }: Options) => {
       const body = await bytesOf(file);
-      const passwords: (Secret | string)[] = [passwordOf(passwordFile, env)];
-      if (passwordFile === undefined) {
-        passwords.push(...(textOf(env, "UPSTREAM_PREVIOUS_PASSWORDS") ?? "").split(","));
-      }
+      const passwords = passwordsOf(passwordFile, env);
       const value = signature.replace(/^x-service-signature:\s*/i, "");
       const valid = verify(body, value, passwords);
       const hint = valid ? undefined : hintOf(body, value, passwords);

@@ -1,4 +1,4 @@
-import type { Secret } from "../secrets/secret.ts";
+import type { Secret } from "../src/secrets/secret.ts";
 
 /** One log record of the sandbox. It never contains card data, bodies or credentials. */
 export type SandboxRecord =

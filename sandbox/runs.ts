@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import { Secret } from "../secrets/secret.ts";
+import { Secret } from "../src/secrets/secret.ts";
 import { createRateLimit, type RateLimit } from "./api/rate-limit.ts";
 import { createRouter } from "./api/router.ts";
 import { createEmulator, type Emulator, type EmulatorOptions } from "./emulator.ts";

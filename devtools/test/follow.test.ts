@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type FollowOptions, followEvents } from "../../src/cli/follow.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { type FollowOptions, followEvents } from "../follow.ts";
 
 function event(cursor: string): Event {
   return create(EventSchema, { cursor });

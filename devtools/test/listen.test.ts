@@ -8,11 +8,11 @@ import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { sign, verify } from "../../src/wire/signature.ts";
-import { startTestGateway } from "../start.ts";
-import { timeoutMs } from "../until.ts";
+import { run } from "../../test/cli/resident.ts";
+import { placesOf, start } from "../../test/cli/run.ts";
+import { startTestGateway } from "../../test/start.ts";
+import { timeoutMs } from "../../test/until.ts";
 import { startProxy } from "./proxy.ts";
-import { run } from "./resident.ts";
-import { placesOf, start } from "./run.ts";
 
 let gateway: Gateway;
 before(async () => {

@@ -3,8 +3,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { run } from "./resident.ts";
-import { inPairs } from "./run.ts";
+import { run } from "../../test/cli/resident.ts";
+import { inPairs } from "../../test/cli/run.ts";
 
 interface Vector {
   name: string;
@@ -18,7 +18,7 @@ let dir: string;
 let vectors: Vector[];
 before(async () => {
   dir = await mkdtemp(join(tmpdir(), "cli-"));
-  const file = new URL("../fixtures/callback-signatures.json", import.meta.url);
+  const file = new URL("../../test/fixtures/callback-signatures.json", import.meta.url);
   vectors = JSON.parse(await readFile(file, "utf8"));
 });
 after(() => rm(dir, { recursive: true }));

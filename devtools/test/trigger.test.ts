@@ -7,13 +7,13 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { parseCallback } from "../../src/callbacks/parse-callback.ts";
-import { triggeredEvents } from "../../src/cli/trigger-events.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { startTestGateway } from "../start.ts";
-import { run } from "./resident.ts";
-import { inPairs, placesOf } from "./run.ts";
+import { run } from "../../test/cli/resident.ts";
+import { inPairs, placesOf } from "../../test/cli/run.ts";
+import { startTestGateway } from "../../test/start.ts";
+import { triggeredEvents } from "../trigger-events.ts";
 
 let gateway: Gateway;
 let env: Record<string, string>;

@@ -4,7 +4,7 @@ import {
   ErrorType,
   type UpstreamError,
   UpstreamErrorSchema,
-} from "../../gen/payments/v1/error_pb.ts";
+} from "../../src/gen/payments/v1/error_pb.ts";
 
 const {
   INVALID_REQUEST_ERROR: invalidRequest,

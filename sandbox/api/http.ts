@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { UpstreamErrorSchema } from "../../gen/payments/v1/error_pb.ts";
-import { encode } from "../../wire/wire.ts";
+import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { encode } from "../../src/wire/wire.ts";
 import { ApiError, invalid } from "./api-error.ts";
 import { Fields } from "./fields.ts";
 import { parseJson } from "./json.ts";

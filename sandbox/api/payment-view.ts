@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { OperationSchema } from "../../gen/payments/v1/operation_pb.ts";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import {
   FiscalizationStatus,
   type Payment,
@@ -8,8 +8,8 @@ import {
   PaymentOperation,
   PaymentSchema,
   PaymentStatus,
-} from "../../gen/payments/v1/payment_pb.ts";
-import { encode } from "../../wire/wire.ts";
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import { encode } from "../../src/wire/wire.ts";
 import type { Card } from "../ledger/cards.ts";
 import { primaryOperation } from "../ledger/ledger.ts";
 import { onePercent } from "../ledger/money.ts";

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { PayoutSchema } from "../../gen/payments/v1/payout_pb.ts";
-import { encode } from "../../wire/wire.ts";
+import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { encode } from "../../src/wire/wire.ts";
 import { add, onePercent } from "../ledger/money.ts";
 import type { PayoutRecord } from "../ledger/records.ts";
 import { describeStatus } from "./payment-view.ts";

@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import {
   DeactivateSubscriptionResponseSchema,
   UpdateSubscriptionResponseSchema,
-} from "../../gen/payments/v1/subscription_service_pb.ts";
-import { encode } from "../../wire/wire.ts";
+} from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import { encode } from "../../src/wire/wire.ts";
 import { ApiError, invalid } from "./api-error.ts";
 import { type CustomerIdentity, subscriptionCustomer } from "./customers.ts";
 import { uuid } from "./fields.ts";

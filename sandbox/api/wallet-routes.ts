@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { DeletedWalletItemSchema, WalletItemSchema } from "../../gen/payments/v1/wallet_pb.ts";
-import { encode } from "../../wire/wire.ts";
+import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { encode } from "../../src/wire/wire.ts";
 import type { Card } from "../ledger/cards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { WalletEntry, Wallets } from "../ledger/wallets.ts";

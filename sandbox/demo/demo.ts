@@ -1,22 +1,22 @@
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** Path of the demo's first page. */
-export const demoPath = "/demo";
+/** The demo shop's first page; the others are below it. */
+const path = "/demo";
 
 /**
  * Serves a demo shop's checkout, for sandbox mode: pages that pay by GraphQL and watch by
  * `EventSource`, without a backend. They call without credentials, which `AUTH_MODE=none` allows;
  * in a real shop, the backend pays and gives the page a watch token.
  */
-export function createDemo(): (request: IncomingMessage, response: ServerResponse) => void {
+export function createDemo() {
   const files = new Map(
-    Object.entries(pages).map(([path, [name, type]]) => [
-      path,
+    Object.entries(pages).map(([at, [name, type]]) => [
+      at,
       { type, body: readFileSync(new URL(`./pages/${name}`, import.meta.url)) },
     ]),
   );
-  return (request, response) => {
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
     request.resume();
     const file = files.get((request.url ?? "").split("?", 1)[0] ?? "");
     if (!file) return answer(response, 404, "text/plain; charset=utf-8", "not found\n");
@@ -26,18 +26,19 @@ export function createDemo(): (request: IncomingMessage, response: ServerRespons
     }
     return answer(response, 200, file.type, request.method === "HEAD" ? "" : file.body);
   };
+  return { path, serve };
 }
 
 const html = "text/html; charset=utf-8";
 const script = "text/javascript; charset=utf-8";
 
 const pages: Readonly<Record<string, readonly [name: string, type: string]>> = {
-  [demoPath]: ["checkout.html", html],
-  [`${demoPath}/result`]: ["result.html", html],
-  [`${demoPath}/checkout.js`]: ["checkout.js", script],
-  [`${demoPath}/result.js`]: ["result.js", script],
-  [`${demoPath}/gateway.js`]: ["gateway.js", script],
-  [`${demoPath}/demo.css`]: ["demo.css", "text/css; charset=utf-8"],
+  [path]: ["checkout.html", html],
+  [`${path}/result`]: ["result.html", html],
+  [`${path}/checkout.js`]: ["checkout.js", script],
+  [`${path}/result.js`]: ["result.js", script],
+  [`${path}/gateway.js`]: ["gateway.js", script],
+  [`${path}/demo.css`]: ["demo.css", "text/css; charset=utf-8"],
 };
 
 const headers = {

@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, type RequestOptions, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
-import type { Secret } from "../../secrets/secret.ts";
-import { sign } from "../../wire/signature.ts";
+import type { Secret } from "../../src/secrets/secret.ts";
+import { sign } from "../../src/wire/signature.ts";
 import type { SandboxClock } from "../clock.ts";
 import type { CallbackRetry, SandboxRecord } from "../options.ts";
 import type { Journal } from "./journal.ts";

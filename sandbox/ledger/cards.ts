@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { Secret } from "../../secrets/secret.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import { ApiError } from "../api/api-error.ts";
 import type { TextFormat } from "../api/fields.ts";
 

@@ -1,4 +1,4 @@
-import { redact } from "../../secrets/redact.ts";
+import { redact } from "../../src/secrets/redact.ts";
 import type { SandboxClock } from "../clock.ts";
 
 /** A request that the emulator received. */

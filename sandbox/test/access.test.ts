@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createRateLimit } from "../../src/sandbox/api/rate-limit.ts";
+import { createRateLimit } from "../api/rate-limit.ts";
 import { newPayment, paths, startRig, uuidPattern } from "./start.ts";
 
 const endpoints = [

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { pauseAfter } from "../../src/sandbox/ledger/callbacks.ts";
-import { defaultCallbackRetry } from "../../src/sandbox/options.ts";
-import { timeoutMs } from "../until.ts";
+import { timeoutMs } from "../../test/until.ts";
+import { pauseAfter } from "../ledger/callbacks.ts";
+import { defaultCallbackRetry } from "../options.ts";
 import {
   cardPayment,
   newPayment,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
-import { add, compare, onePercent, subtract } from "../../src/sandbox/ledger/money.ts";
+import { add, compare, onePercent, subtract } from "../ledger/money.ts";
 import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
 
 test("refunds send callbacks with the same payment_id until the whole amount is refunded", async (t) => {

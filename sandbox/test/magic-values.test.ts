@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
-import { checkCardNumber } from "../../src/sandbox/ledger/cards.ts";
-import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
+import { checkCardNumber } from "../ledger/cards.ts";
+import { magicValues } from "../ledger/scenarios.ts";
 import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
 
 interface Expected {

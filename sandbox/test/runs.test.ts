@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { timeoutMs } from "../until.ts";
+import { timeoutMs } from "../../test/until.ts";
 import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
 
 const dayMs = 86_400_000;

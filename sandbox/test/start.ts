@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
-import type { SandboxOptions, SandboxRecord } from "../../src/sandbox/options.ts";
-import { type Sandbox, startSandbox } from "../../src/sandbox/server.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { timeoutMs } from "../until.ts";
+import { timeoutMs } from "../../test/until.ts";
+import type { SandboxOptions, SandboxRecord } from "../options.ts";
+import { type Sandbox, startSandbox } from "../server.ts";
 
 export const password = "sandbox-password";
 

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
 import type { Page } from "playwright-core";
 import type { Gateway } from "../../../src/app/gateway.ts";
-import { newPage, withoutChromium } from "../../chromium.ts";
-import { type CuttingProxy, startCuttingProxy } from "../../cutting-proxy.ts";
-import { startTestGateway } from "../../start.ts";
+import { newPage, withoutChromium } from "../../../test/chromium.ts";
+import { type CuttingProxy, startCuttingProxy } from "../../../test/cutting-proxy.ts";
+import { startTestGateway } from "../../../test/start.ts";
 
 let gateway: Gateway;
 let proxy: CuttingProxy;
@@ -220,7 +220,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
   it("answers 404 when callers need keys", async () => {
     const guarded = await startTestGateway({
       AUTH_MODE: "keys",
-      API_KEYS_FILE: new URL("../../fixtures/no-api-keys.json", import.meta.url).pathname,
+      API_KEYS_FILE: new URL("../../../test/fixtures/no-api-keys.json", import.meta.url).pathname,
     });
     try {
       assert.equal((await fetch(`${guarded.publicUrl}/demo`)).status, 404);
