@@ -5,6 +5,8 @@ FROM node:24-bookworm-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 COPY clients/typescript/package.json clients/typescript/
+COPY devtools/package.json devtools/
+COPY sandbox/package.json sandbox/
 RUN npm ci --ignore-scripts
 COPY . .
 RUN npm run build

@@ -1,7 +1,7 @@
 /**
- * Checks which room (folder of `src`) imports which, by the rules in ARCHITECTURE.md, and that no
- * modules import each other in a circle. Type imports count. An import that no rule names is an
- * error.
+ * Checks which room (folder of `src`) and which package beside it imports which, by the rules in
+ * ARCHITECTURE.md, and that no modules import each other in a circle. Type imports count. An import
+ * that no rule names is an error.
  *
  *   node scripts/arrows.ts [folder that has src]
  */
@@ -12,7 +12,7 @@ interface Rule {
   /** Printed with each import that breaks the rule. */
   readonly name: string;
   readonly from: RegExp;
-  /** Path prefixes in `src` that those modules may import. */
+  /** Path prefixes that those modules may import; paths of rooms are those in `src`. */
   readonly mayImport: readonly string[];
 }
 
@@ -39,17 +39,35 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   graphql: ["core/", "auth/", "ratelimit/", "net/"],
   admin: [
     ...["auth/", "callbacks/", "core/", "events/", "graphql/", "intents/", "net/", "ratelimit/"],
-    ...["reconcile/", "sandbox/", "telemetry/", "upstream/", "wire/"],
+    ...["reconcile/", "telemetry/", "upstream/", "wire/"],
   ],
-  // Emulates the upstream independently of the gateway: it shares only codec and signature.
-  sandbox: ["wire/"],
   "telemetry/tracing": [],
   // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`.
   config: ["auth/", "net/", "upstream/", "version.ts", "telemetry/durations/settings.ts"],
   cli: [
-    ...["config/", "auth/", "net/", "redis/", "sandbox/", "sqlite/", "upstream/", "wire/"],
-    ...["admin/dead-letter", "app/listening.ts", "app/move.ts", "app/serve.ts", "telemetry/log"],
+    ...["config/", "auth/", "net/", "redis/", "sqlite/", "upstream/", "wire/", "telemetry/log"],
+    ...["admin/dead-letter", "app/emulator.ts", "app/move.ts", "app/serve.ts"],
     ...["graphql/schema/schema.ts", "graphql/trusted-documents.ts", "ratelimit/local/bucket.ts"],
+    "devtools/",
+  ],
+};
+
+/** The packages beside `src`, with all that each may import besides itself. */
+const packages: Readonly<Record<string, readonly string[]>> = {
+  // Emulates the upstream independently of the gateway. `wire` takes passwords as a `Secret`, and
+  // one list says what to mask: also in the sandbox's journal.
+  sandbox: ["wire/", "gen/", "secrets/"],
+  devtools: [
+    ...["wire/", "gen/", "secrets/", "sandbox/"],
+    // The names of the kinds in options and output, and words of the service that are no enum's.
+    "model/",
+    // `trigger` refuses what `isLoopback` does not know as this machine.
+    "net/loopback.ts",
+    // What all commands share: exit codes, output, options, and the client of a gateway.
+    ...["body", "command-error", "gateway-client", "gateway-options", "interrupt", "reach"].map(
+      (name) => `cli/${name}.ts`,
+    ),
+    ...["cli/secrets.ts", "cli/terminal.ts", "cli/whole-number.ts"],
   ],
 };
 
@@ -58,6 +76,11 @@ const rules: readonly Rule[] = [
     name: `what ${room} imports`,
     from: new RegExp(`^${room}/`),
     mayImport: [`${room}/`, ...mayImport, ...anyRoom],
+  })),
+  ...Object.entries(packages).map(([name, mayImport]) => ({
+    name: `what ${name} imports`,
+    from: new RegExp(`^${name}/`),
+    mayImport: [`${name}/`, ...mayImport],
   })),
   { name: "generated code stands alone", from: /^gen\//, mayImport: ["gen/"] },
 ];
@@ -71,14 +94,29 @@ const closed: readonly { readonly name: string; readonly to: RegExp; readonly fr
     to: /^telemetry\/(?!tracing\/|durations\/settings\.ts$)/,
     from: /^(app\/|telemetry\/|admin\/|cli(\/|\.ts$))/,
   },
-  { name: "nobody imports commands", to: /^cli(\/|\.ts$)/, from: /^cli(\/|\.ts$)/ },
+  { name: "nobody imports commands", to: /^cli(\/|\.ts$)/, from: /^(devtools\/|cli(\/|\.ts$))/ },
+  {
+    name: "only app/emulator.ts loads the sandbox",
+    to: /^sandbox\//,
+    from: /^(app\/emulator\.ts$|sandbox\/|devtools\/)/,
+  },
+  {
+    name: "only cli/program.ts loads devtools",
+    to: /^devtools\//,
+    from: /^(cli\/program\.ts$|devtools\/)/,
+  },
   { name: "nobody imports app", to: /^app\//, from: /^(app\/|cli(\/|\.ts$))/ },
   { name: "only serve starts the gateway", to: /^app\/gateway\.ts$/, from: /^app\/serve\.ts$/ },
 ];
 
-const root = join(process.argv[2] ?? ".", "src");
-const modules = globSync("**/*.{ts,tsx}", { cwd: root }).sort();
-const importsOf = new Map(modules.map((module) => [module, readImports(module)]));
+const scope = "@payments-gateway/";
+
+const root = process.argv[2] ?? ".";
+const files = globSync(`{src,${Object.keys(packages)}}/**/*.{ts,tsx}`, {
+  cwd: root,
+  exclude: ["*/test/**"],
+}).sort();
+const importsOf = new Map(files.map((file) => [moduleOf(file), readImports(file)]));
 
 const broken = [...importsOf].flatMap(([from, imports]) =>
   imports.flatMap((to) => brokenRules(from, to).map((name) => `${from} -> ${to} (${name})`)),
@@ -86,17 +124,26 @@ const broken = [...importsOf].flatMap(([from, imports]) =>
 broken.push(...circles().map((circle) => `${circle.join(" -> ")} (a circle)`));
 for (const line of broken) console.error(line);
 if (broken.length > 0) process.exitCode = 1;
-else console.log(`${modules.length} modules of src keep to the arrows`);
+else console.log(`${files.length} modules keep to the arrows`);
 
-function readImports(module: string): string[] {
-  const text = readFileSync(join(root, module), "utf8");
+/** The path of a module as the rules name it. */
+function moduleOf(file: string): string {
+  return file.replace(/^src\//, "");
+}
+
+/** The modules that a file imports by path, and by the name of a package of this repository. */
+function readImports(file: string): string[] {
+  const text = readFileSync(join(root, file), "utf8");
   const found = [
-    ...text.matchAll(/^(?:import|export)\s[^;"]*?from "(\.[^"]+)"/gm),
-    ...text.matchAll(/^import "(\.[^"]+)"/gm),
-    ...text.matchAll(/\bimport\("(\.[^"]+)"\)/g),
+    ...text.matchAll(/^(?:import|export)\s[^;"]*?from "([^"]+)"/gm),
+    ...text.matchAll(/^import "([^"]+)"/gm),
+    ...text.matchAll(/\bimport\("([^"]+)"\)/g),
   ];
-  const paths = found.map(([, path]) => posix.join(posix.dirname(module), path!));
-  return [...new Set(paths)].filter((path) => !path.startsWith("../"));
+  const paths = found.flatMap(([, name = ""]) => {
+    if (name.startsWith(".")) return moduleOf(posix.join(posix.dirname(file), name));
+    return name.startsWith(scope) ? `${name.slice(scope.length)}/` : [];
+  });
+  return [...new Set(paths)];
 }
 
 function brokenRules(from: string, to: string): string[] {
@@ -124,6 +171,6 @@ function circles(): string[][] {
     path.pop();
     done.add(module);
   };
-  for (const module of modules) walk(module);
+  for (const module of importsOf.keys()) walk(module);
   return found;
 }

@@ -11,6 +11,8 @@ import { build, type Metafile, type Plugin } from "esbuild";
 
 const root = resolve(import.meta.dirname, "..");
 const src = join(root, "src");
+/** The folders of our own code. The files of `src` go to the top of `dist/`. */
+const folders = ["src", "devtools", "sandbox"];
 const dist = resolve(process.argv[2] ?? join(root, "dist"));
 
 /** Modules that are started or loaded by URL. The first is the command line. */
@@ -40,14 +42,23 @@ const { metafile } = await build({
   plugins: [ownAddresses(), mapsOfOwnCode()],
 });
 for (const [file, { inputs }] of Object.entries(metafile.outputs)) {
-  const ownAddress = Object.keys(inputs).some((input) => /^src\//.test(input) && hasAddress(input));
+  const ownAddress = Object.keys(inputs).some((input) => isOwn(input) && hasAddress(input));
   if (ownAddress && dirname(resolve(root, file)) !== dist)
     throw new Error(`${file} knows no address of its own`);
 }
-for (const file of globSync("**/*.{lua,html,css,js}", { cwd: src })) {
-  cpSync(join(src, file), join(dist, file));
+for (const file of globSync(`{${folders}}/**/*.{lua,html,css,js}`, { cwd: root })) {
+  cpSync(join(root, file), join(dist, inDist(file)));
 }
 writeFileSync(join(dist, "third-party-licenses.txt"), licenses(metafile));
+
+function isOwn(input: string): boolean {
+  return folders.some((folder) => input.startsWith(`${folder}/`));
+}
+
+/** Where a file of our own would lie in `dist/` if it were not bundled. */
+function inDist(file: string): string {
+  return file.replace(/^src\//, "");
+}
 
 function hasAddress(input: string): boolean {
   return readFileSync(join(root, input), "utf8").includes("import.meta.url");
@@ -58,9 +69,10 @@ function ownAddresses(): Plugin {
   return {
     name: "own addresses",
     setup({ onLoad }) {
-      onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => {
-        if (!path.startsWith(src)) return undefined;
-        const address = `./${relative(src, path).replace(/\.ts$/, ".js")}`;
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const file = relative(root, path);
+        if (!isOwn(file)) return undefined;
+        const address = `./${inDist(file).replace(/\.ts$/, ".js")}`;
         const contents = readFileSync(path, "utf8").replaceAll(
           "import.meta.url",
           `new URL(${JSON.stringify(address)}, import.meta.url).href`,

@@ -6,6 +6,8 @@
  *                             [--run-limit <seconds>] [--record] [--together <folder>]
  *                             [file, folder or glob ...]
  *
+ * Without files it runs those of `test` and of the packages `devtools` and `sandbox`.
+ *
  * scripts/test-seconds.json has the seconds and the processor seconds that each file takes;
  * `--record` updates it from this run. The longest process starts first, if the running ones leave
  * enough processor time: files that mostly wait run beside files that compute.
@@ -25,13 +27,15 @@ import { join, relative, resolve, sep } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 
+const testFolders = ["test", "devtools/test", "sandbox/test"];
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     checks: { type: "boolean", default: false },
     floor: { type: "string", default: "0" },
     record: { type: "boolean", default: false },
-    together: { type: "string", default: "test" },
+    together: { type: "string", multiple: true, default: testFolders },
     "at-once": { type: "string", default: String(4 * availableParallelism()) },
     "file-limit": { type: "string", default: "300" },
     "run-limit": { type: "string", default: "1200" },
@@ -68,7 +72,7 @@ const heapOptions = ["--min-semi-space-size=32", "--max-semi-space-size=32"];
 const browsing = [
   /^test\/console\/(?!api)/,
   /^test\/(examples\/browser|gateway\/event-source|graphql\/graphiql)\.test\.ts$/,
-  /^test\/sandbox\/demo\//,
+  /^sandbox\/test\/demo\//,
 ];
 
 interface Times {
@@ -141,7 +145,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => stopAll(`the run was stopped by ${signal}`));
 }
 
-const files = globSync((positionals.length > 0 ? positionals : ["test"]).map(testsOf)).sort();
+const files = globSync((positionals.length > 0 ? positionals : testFolders).map(testsOf)).sort();
 const left = new Set(files);
 /** Removes the matching files from `left` and returns them. */
 const taken = (matches: (file: string) => boolean) => {
@@ -177,10 +181,12 @@ function testsOf(path: string): string {
     : path;
 }
 
-/** The file's folder within `--together`; undefined outside of it: the file shares no process. */
+/** The file's folder within a `--together`; undefined outside of them: the file shares no process. */
 function folderOf(file: string): string | undefined {
-  const [folder = "", ...more] = relative(values.together, file).split(sep);
-  return folder === ".." ? undefined : more.length > 0 ? folder : values.together;
+  const root = values.together.find((folder) => !relative(folder, file).startsWith(".."));
+  if (root === undefined) return undefined;
+  const [folder = "", ...more] = relative(root, file).split(sep);
+  return more.length > 0 ? join(root, folder) : root;
 }
 
 /** Groups files into processes: files of a folder together, and small folders with each other. */
@@ -233,7 +239,7 @@ function testJob(several: readonly string[]): Job {
   const reporter = ["--test-reporter=spec", "--test-timeout=120000"];
   const options = oneOf(alone)(file) ? [] : heapOptions;
   if (more.length === 0) return { ...times, name: file, args: [...options, ...reporter, file] };
-  const folders = [...new Set(several.map((one) => folderOf(one) ?? values.together))];
+  const folders = [...new Set(several.map(folderOf))];
   const name = `${several.length} files of ${folders.join(", ")}, from ${file}`;
   return {
     ...times,

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type Logger, pino } from "pino";
+import type { SandboxOptions } from "../sandbox/options.ts";
 import { type Gateway, startGateway } from "../src/app/gateway.ts";
 import { readConfig } from "../src/config/config.ts";
-import type { SandboxOptions } from "../src/sandbox/options.ts";
 
 /**
  * The whole gateway on free ports, with the emulator inside unless the environment names an

@@ -15,7 +15,7 @@ const rooms = foldersOf("src");
 const pages =
   process.argv.length > 2
     ? process.argv.slice(2)
-    : globSync(["*.md", "docs/**/*.md", "clients/**/*.md", "examples/**/*.md"], {
+    : globSync("{*,{clients,devtools,docs,examples,sandbox}/**/*}.md", {
         exclude: ["**/node_modules/**"],
       }).sort();
 const missing = pages.flatMap((page) =>

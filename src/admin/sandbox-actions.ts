@@ -7,7 +7,6 @@ import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
 import { PaymentStatusSchema } from "../gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import { magicValues } from "../sandbox/ledger/scenarios.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { sign, signatureHeader } from "../wire/signature.ts";
 import type { SandboxActions } from "./api.ts";
@@ -18,14 +17,24 @@ export interface SandboxActionsOptions {
   readonly core: Core;
   /** The emulator's merchant account. */
   readonly account: { readonly name: string; readonly password: Secret };
+  readonly magicValues: readonly MagicValue[];
   /** URL of the public listener. */
   readonly publicUrl: () => string;
+}
+
+/** A scenario of the emulator, and the values of a payment that trigger it. */
+export interface MagicValue {
+  readonly scenario: Omit<ScenarioInfo, "card" | "cents">;
+  readonly cards: readonly string[];
+  /** The two digits after the amount's point. */
+  readonly cents?: string;
 }
 
 /** For sandbox mode: makes payments and payouts like a caller, sends callbacks like the service. */
 export function createSandboxActions({
   core,
   account,
+  magicValues,
   publicUrl,
 }: SandboxActionsOptions): SandboxActions {
   return {
@@ -33,7 +42,10 @@ export function createSandboxActions({
     scenarios: { scenarios: magicValues.map(infoOf) },
 
     async pay(order) {
-      const request = create(CreatePaymentRequestSchema, paymentOf(order));
+      const request = create(
+        CreatePaymentRequestSchema,
+        paymentOf(order, cardOf(order, magicValues)),
+      );
       return answerOf(async () => {
         const { details, action } = await core.createPayment(request, callOf(account.name));
         const { name } = PaymentStatusSchema.value[details?.status ?? 0] ?? {};
@@ -48,7 +60,10 @@ export function createSandboxActions({
     },
 
     async payOut(order) {
-      const request = create(RequestPayoutRequestSchema, payoutOf(order));
+      const request = create(
+        RequestPayoutRequestSchema,
+        payoutOf(order, cardOf(order, magicValues)),
+      );
       return answerOf(async () => {
         const { status, statusCode } = await core.requestPayout(request, callOf(account.name));
         return {
@@ -78,7 +93,7 @@ export function createSandboxActions({
   };
 }
 
-function infoOf({ cards, cents, scenario }: (typeof magicValues)[number]): ScenarioInfo {
+function infoOf({ cards, cents, scenario }: MagicValue): ScenarioInfo {
   return {
     ...scenario,
     // The page gets no full card number: the gateway fills it in.
@@ -90,7 +105,7 @@ function infoOf({ cards, cents, scenario }: (typeof magicValues)[number]): Scena
 /** A valid card number that is not a magic one, so that the amount decides. */
 const plainCard = "4242424242424242";
 
-function cardOf({ scenario, by }: SandboxOrder): string {
+function cardOf({ scenario, by }: SandboxOrder, magicValues: readonly MagicValue[]): string {
   const magic = magicValues.find((value) => value.scenario.name === scenario);
   const [card] = magic?.cards ?? [];
   if (!magic || card === undefined) throw new Refused(400, "scenario: there is no such scenario");
@@ -99,7 +114,10 @@ function cardOf({ scenario, by }: SandboxOrder): string {
   return plainCard;
 }
 
-function paymentOf(order: SandboxOrder): MessageInitShape<typeof CreatePaymentRequestSchema> {
+function paymentOf(
+  order: SandboxOrder,
+  number: string,
+): MessageInitShape<typeof CreatePaymentRequestSchema> {
   const { amount, currency, externalId } = order;
   return {
     ...{ amount, currency, externalId, mode: PaymentMode.DIRECT },
@@ -108,15 +126,17 @@ function paymentOf(order: SandboxOrder): MessageInitShape<typeof CreatePaymentRe
     paymentMethod: {
       method: {
         case: "cc",
-        value: { number: cardOf(order), cvv: "123", expMonth: 12, expYear: 2035 },
+        value: { number, cvv: "123", expMonth: 12, expYear: 2035 },
       },
     },
   };
 }
 
-function payoutOf(order: SandboxOrder): MessageInitShape<typeof RequestPayoutRequestSchema> {
+function payoutOf(
+  order: SandboxOrder,
+  number: string,
+): MessageInitShape<typeof RequestPayoutRequestSchema> {
   const { amount, currency, externalId, by } = order;
-  const number = cardOf(order);
   const person = { firstName: "Ivan", lastName: "Franko", externalId: "recipient" };
   return {
     order: {

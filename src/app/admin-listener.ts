@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { type ConsoleOptions, createConsole } from "../admin/create-console.ts";
 import { createDeadLetters } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
-import { createSandboxActions } from "../admin/sandbox-actions.ts";
+import { createSandboxActions, type SandboxActionsOptions } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Config } from "../config/config.ts";
@@ -16,7 +16,6 @@ import { isLoopback } from "../net/loopback.ts";
 import type { TlsFiles } from "../net/tls-files.ts";
 import { expositionOf } from "../telemetry/exposition.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
-import type { MerchantAccount } from "../upstream/upstream.ts";
 import { createHostGuard, guardRequests } from "./host-guard.ts";
 import type { Stores } from "./stores.ts";
 
@@ -29,10 +28,8 @@ export interface AdminListenerOptions
   readonly intake: Intake;
   readonly tlsFiles: TlsFiles | undefined;
   readonly telemetry: Telemetry;
-  /** In sandbox mode: the emulator's URL, its account, and the URL that gets its callbacks. */
-  readonly sandbox:
-    | { readonly url: string; readonly account: MerchantAccount; readonly publicUrl: () => string }
-    | undefined;
+  /** In sandbox mode: the emulator's URL, and what the console's actions need. */
+  readonly sandbox: ({ readonly url: string } & Omit<SandboxActionsOptions, "core">) | undefined;
 }
 
 /** The operators' listener: health, metrics, dead letters and the console. */

@@ -1,25 +1,64 @@
 import type { Logger } from "pino";
+import type { MagicValue } from "../admin/sandbox-actions.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
-import type { SandboxOptions } from "../sandbox/options.ts";
-import { type Sandbox, startSandbox } from "../sandbox/server.ts";
+import type { SandboxConfig } from "../config/sandbox.ts";
 import { listening } from "./listening.ts";
+import type { Demo } from "./public-server.ts";
 
-/** Starts the sandbox inside the process, for the account `default`. @throws ConfigError */
-export async function startEmulator(
+/** What the gateway needs of the emulator, which is a package of its own: `sandbox/`. */
+export interface Emulator {
+  /** Base address, without a slash at its end. */
+  readonly url: string;
+  readonly clock: EmulatorClock;
+  /** What an operator may try from the console. */
+  readonly magicValues: readonly MagicValue[];
+  /** Reads the demo shop's pages. They call the gateway without credentials. */
+  createDemo(): Demo;
+  /** Stops listening, and ends timers and callbacks. */
+  close(): Promise<void>;
+}
+
+/** The emulator's time, which a test can move forward. */
+export interface EmulatorClock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Resolves after this time, in milliseconds, or as soon as the signal aborts. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+}
+
+/** Starts the emulator inside a gateway, for the account `default`. @throws ConfigError */
+export async function startInnerEmulator(
   config: Config,
   log: Logger,
-  sandbox: Partial<SandboxOptions>,
-): Promise<Sandbox> {
+  settings: object,
+): Promise<Emulator> {
   const account = config.accounts.get("default");
   if (!account) throw new ConfigError("MERCHANTS_FILE", "the sandbox has the account default only");
   const { login, password } = account;
   const address = config.sandboxAddress ?? { host: "127.0.0.1", port: 0 };
-  return listening("SANDBOX_ADDR", address, ({ host, port }) =>
-    startSandbox({
-      ...{ host, port, login, password },
-      log: (record) => log.debug({ sandbox: record }, "sandbox"),
-      ...sandbox,
-    }),
+  return startEmulator(
+    { address, login, password },
+    { log: (record: object) => log.debug({ sandbox: record }, "sandbox"), ...settings },
   );
+}
+
+/**
+ * Loads the package and starts the emulator.
+ * @param settings options of the emulator that the gateway only passes on
+ * @throws ConfigError if the address cannot be listened on
+ */
+export async function startEmulator(
+  { address, login, password }: Pick<SandboxConfig, "address" | "login" | "password">,
+  settings: object = {},
+): Promise<Emulator> {
+  const [{ startSandbox }, { createDemo }, { magicValues }] = await Promise.all([
+    import("@payments-gateway/sandbox"),
+    import("@payments-gateway/sandbox/demo"),
+    import("@payments-gateway/sandbox/scenarios"),
+  ]);
+  const sandbox = await listening("SANDBOX_ADDR", address, (at) =>
+    startSandbox({ ...at, login, password, ...settings }),
+  );
+  return { ...sandbox, magicValues, createDemo };
 }

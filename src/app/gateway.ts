@@ -19,9 +19,6 @@ import { openTlsFiles } from "../net/tls-files.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import { createRpcServer } from "../rpc/server.ts";
 import { services } from "../rpc/services/routes.ts";
-import type { SandboxClock } from "../sandbox/clock.ts";
-import { createDemo } from "../sandbox/demo/demo.ts";
-import type { SandboxOptions } from "../sandbox/options.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";
 import { Secret } from "../secrets/secret.ts";
 import { loadDurations } from "../telemetry/durations/load-durations.ts";
@@ -30,7 +27,7 @@ import { createTracing } from "../telemetry/tracing/create-tracing.ts";
 import { runAccounts } from "./accounts.ts";
 import { createAdminListener } from "./admin-listener.ts";
 import { asConfigError } from "./config-errors.ts";
-import { startEmulator } from "./emulator.ts";
+import { type EmulatorClock, startInnerEmulator } from "./emulator.ts";
 import { createHostGuard, guardRequests } from "./host-guard.ts";
 import { listen, listening, url } from "./listening.ts";
 import { createPublicServer } from "./public-server.ts";
@@ -55,13 +52,13 @@ export interface Gateway {
 /**
  * Creates and connects all parts of the gateway, which only this file imports, and opens the
  * listeners.
- * @param sandbox overrides of the emulator's defaults, in sandbox mode
+ * @param sandbox settings of the emulator's own, in sandbox mode
  * @throws ConfigError for a configured file, directory or address that cannot be used
  */
 export async function startGateway(
   config: Config,
   log: Logger,
-  sandbox: Partial<SandboxOptions> = {},
+  sandbox: object = {},
 ): Promise<Gateway> {
   try {
     return await joinRooms(config, log, sandbox);
@@ -70,11 +67,7 @@ export async function startGateway(
   }
 }
 
-async function joinRooms(
-  config: Config,
-  log: Logger,
-  sandbox: Partial<SandboxOptions>,
-): Promise<Gateway> {
+async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
   const names = [...config.accounts.keys()];
   const telemetry = createTelemetry(log, names, {
     exemplars: config.tracing !== undefined,
@@ -105,7 +98,7 @@ async function joinRooms(
   // The stores.
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
   // Tests advance the sandbox's clock; stores in memory follow it.
-  let clock: SandboxClock | undefined;
+  let clock: EmulatorClock | undefined;
   const now = () => clock?.now() ?? Date.now();
   const stores = await openStores(config, keyrings, telemetry, log, now);
   const observe = createObserveAppend(tracing, telemetry.events);
@@ -114,7 +107,7 @@ async function joinRooms(
   const causes = createCauses(eventLog);
 
   // The payments service, or the sandbox in its place.
-  const emulator = config.sandboxAddress && (await startEmulator(config, log, sandbox));
+  const emulator = config.sandboxAddress && (await startInnerEmulator(config, log, sandbox));
   clock = emulator?.clock;
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
@@ -181,7 +174,7 @@ async function joinRooms(
     causeOf: causes.of,
   });
   // The demo's pages call without credentials.
-  const demo = emulator && config.auth.modes.has("none") ? createDemo() : undefined;
+  const demo = emulator && config.auth.modes.has("none") ? emulator.createDemo() : undefined;
   const publicGuard = createHostGuard(config, config.publicAddress);
   const publicServer = guardRequests(
     createPublicServer(
@@ -232,7 +225,10 @@ async function joinRooms(
     },
     sandbox:
       emulator && sandboxAccount
-        ? { url: emulator.url, account: sandboxAccount, publicUrl: () => listeningUrl }
+        ? {
+            ...{ url: emulator.url, magicValues: emulator.magicValues },
+            ...{ account: sandboxAccount, publicUrl: () => listeningUrl },
+          }
         : undefined,
   });
 

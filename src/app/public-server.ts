@@ -5,7 +5,6 @@ import { limitHttp1 } from "../net/http1.ts";
 import type { MemoryBudget } from "../net/memory-budget.ts";
 import type { HttpObserver, LimitObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
-import { demoPath } from "../sandbox/demo/demo.ts";
 import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 
 /** The handlers behind the public listener. */
@@ -13,7 +12,14 @@ export interface PublicRooms {
   readonly graphql: Handler;
   readonly watch: Handler;
   readonly callbacks: (...args: Parameters<Handler>) => Promise<void>;
-  readonly demo: Handler | undefined;
+  readonly demo: Demo | undefined;
+}
+
+/** The demo shop of sandbox mode. */
+export interface Demo {
+  /** Its first page; the others are below it. */
+  readonly path: string;
+  readonly serve: Handler;
 }
 
 function tell(
@@ -72,8 +78,8 @@ export function createPublicServer(
       if (path === "/graphql") return graphql(request, response);
       if (path.startsWith("/watch/")) return watch(request, response);
       if (path.startsWith("/callbacks/")) return void callbacks(request, response);
-      if (demo && (path === demoPath || path.startsWith(`${demoPath}/`))) {
-        return demo(request, response);
+      if (demo && (path === demo.path || path.startsWith(`${demo.path}/`))) {
+        return demo.serve(request, response);
       }
       request.resume();
       response.statusCode = 404;

@@ -47,22 +47,22 @@ export const commands: readonly Listed[] = [
   {
     name: "listen",
     summary: "show events as they come, and pass callbacks on to a local service",
-    load: () => import("./listen.ts"),
+    load: () => import("@payments-gateway/devtools/listen"),
   },
   {
     name: "trigger",
     summary: "make an event, by the sandbox or by a signed callback",
-    load: () => import("./trigger.ts"),
+    load: () => import("@payments-gateway/devtools/trigger"),
   },
   {
     name: "sign",
     summary: "sign a callback's body",
-    load: () => import("./sign.ts"),
+    load: () => import("@payments-gateway/devtools/sign"),
   },
   {
     name: "verify",
     summary: "tell whether a callback's signature is right",
-    load: () => import("./verify.ts"),
+    load: () => import("@payments-gateway/devtools/verify"),
   },
   {
     name: "keys",

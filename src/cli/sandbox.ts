@@ -1,8 +1,7 @@
 import type { Command } from "commander";
-import { listening } from "../app/listening.ts";
+import { startEmulator } from "../app/emulator.ts";
 import { announce, exitWith, stopOnSignal } from "../app/serve.ts";
 import { readSandboxConfig } from "../config/sandbox.ts";
-import { startSandbox } from "../sandbox/server.ts";
 import { createLogger } from "../telemetry/log.ts";
 import type { Environment } from "./secrets.ts";
 
@@ -23,11 +22,9 @@ export function configure(command: Command, env: Environment): void {
 
 async function sandbox(env: Environment): Promise<void> {
   try {
-    const { address, login, password, logLevel } = readSandboxConfig(env);
-    const log = createLogger(logLevel);
-    const running = await listening("SANDBOX_ADDR", address, (at) =>
-      startSandbox({ ...at, login, password }),
-    );
+    const config = readSandboxConfig(env);
+    const log = createLogger(config.logLevel);
+    const running = await startEmulator(config);
     stopOnSignal(log, { stop: () => running.close() });
     announce(log, `ready sandbox=${running.url}`);
   } catch (error) {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { readSandboxConfig } from "../config/sandbox.ts";
+import { readSandboxConfig, type SandboxConfig } from "../config/sandbox.ts";
 import { textOf } from "../config/variable.ts";
 import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
@@ -20,10 +20,22 @@ export function passwordOf(file: string | undefined, env: Environment): Secret {
   throw wrongUsage("no password: give --password-file, or set UPSTREAM_PASSWORD");
 }
 
+/** Like `passwordOf`; without a file also the passwords of UPSTREAM_PREVIOUS_PASSWORDS. */
+export function passwordsOf(file: string | undefined, env: Environment): (Secret | string)[] {
+  const password = passwordOf(file, env);
+  if (file !== undefined) return [password];
+  return [password, ...(textOf(env, "UPSTREAM_PREVIOUS_PASSWORDS") ?? "").split(",")];
+}
+
 /** Like `passwordOf`, but defaults to the sandbox's password. */
 export function passwordOrSandbox(file: string | undefined, env: Environment): Secret {
   if (file !== undefined) return new Secret(secretOfFile(file));
-  return readSandboxConfig(env).password;
+  return sandboxCredentials(env).password;
+}
+
+/** What a sandbox takes that was started with this environment. @throws ConfigError */
+export function sandboxCredentials(env: Environment): Pick<SandboxConfig, "login" | "password"> {
+  return readSandboxConfig(env);
 }
 
 /** The secret in a file, without the line break that editors add at the end. */

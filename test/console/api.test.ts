@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import type {
   Calls,
   History,
@@ -8,7 +9,6 @@ import type {
   Status,
 } from "../../src/admin/console-api.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
 import { startTestGateway } from "../start.ts";
 import { sendCallback } from "./callback.ts";
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { before } from "node:test";
 import type { BrowserContextOptions, Page } from "playwright-core";
+import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import { buildConsole } from "../../scripts/build-console.ts";
-import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
 import { newContext, withoutChromium } from "../chromium.ts";
 
 /** A page of the console, and what it did wrong. */

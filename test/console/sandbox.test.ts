@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
+import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { magicValues } from "../../src/sandbox/ledger/scenarios.ts";
 import { withoutChromium } from "../chromium.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";

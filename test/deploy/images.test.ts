@@ -42,6 +42,13 @@ describe("the Dockerfile", () => {
     assert.match(final, /^CMD \["/m);
   });
 
+  it("installs with the manifest of each package of the workspace", async () => {
+    const before = (await text("Dockerfile")).split("RUN npm ci")[0] ?? "";
+    for (const folder of JSON.parse(await text("package.json")).workspaces) {
+      assert.ok(before.includes(`COPY ${folder}/package.json ${folder}/\n`), folder);
+    }
+  });
+
   it("starts from the files that it copies, without packages, and has their licenses", async (t) => {
     const app = await mkdtemp(join(tmpdir(), "image-"));
     t.after(() => rm(app, { recursive: true }));
@@ -72,7 +79,15 @@ describe("the Dockerfile", () => {
     const ignore = (await text(".dockerignore")).split("\n").filter((l) => !l.startsWith("#"));
     assert.equal(ignore[0], "*", "everything is held back unless it is named");
     const allowed = ignore.filter((line) => line.startsWith("!")).map((line) => line.slice(1));
-    for (const name of ["package.json", "package-lock.json", "src", "console", "scripts"]) {
+    for (const name of [
+      "package.json",
+      "package-lock.json",
+      "src",
+      "devtools",
+      "sandbox",
+      "console",
+      "scripts",
+    ]) {
       assert.ok(allowed.includes(name), name);
     }
     assert.ok(!allowed.some((name) => name.includes("*") && !name.startsWith("tsconfig")));

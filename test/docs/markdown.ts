@@ -7,7 +7,7 @@ export const root = join(import.meta.dirname, "../..");
 
 /** Every page that a reader may open. */
 export function pages(): string[] {
-  return globSync(["*.md", "docs/**/*.md", "clients/**/*.md", "examples/**/*.md"], {
+  return globSync("{*,{clients,devtools,docs,examples,sandbox}/**/*}.md", {
     cwd: root,
     exclude: ["**/node_modules/**"],
   }).sort();

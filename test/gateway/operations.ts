@@ -1,4 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
+import { demoCustomer, demoOptions, demoSubscriptions } from "../../sandbox/ledger/demo-data.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
@@ -8,11 +9,6 @@ import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts"
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import {
-  demoCustomer,
-  demoOptions,
-  demoSubscriptions,
-} from "../../src/sandbox/ledger/demo-data.ts";
 import { callGraphql, callRpc, type Outcome, type Shown } from "./access.ts";
 
 /** External ids of the objects that calls refer to. */

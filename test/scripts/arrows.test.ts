@@ -12,6 +12,11 @@ test("accepts imports along the arrows", async (t) => {
     "rpc/a.ts": 'import { b } from "../core/b.ts";\nimport type { E } from "../errors.ts";',
     "core/b.ts": 'import {\n  type C,\n  c,\n} from "../events/redis/c.ts";',
     "events/redis/c.ts": 'export * from "../log.ts";',
+    "cli/program.ts": 'const load = () => import("@payments-gateway/devtools/d");',
+    "../devtools/d.ts":
+      'import { e } from "@payments-gateway/sandbox";\nimport "../src/cli/body.ts";',
+    "../sandbox/e.ts": 'import { encode } from "../src/wire/wire.ts";',
+    "../sandbox/test/e.test.ts": 'import { start } from "../../src/app/gateway.ts";',
   };
   assert.deepEqual(await check(t, files), []);
 });
@@ -25,7 +30,19 @@ const broken: Record<string, Record<string, string>> = {
     "graphql/a.ts": 'const { b } = await import("../callbacks/b.ts");',
   },
   "sandbox/a.ts -> upstream/b.ts (what sandbox imports)": {
-    "sandbox/a.ts": 'export { b } from "../upstream/b.ts";',
+    "../sandbox/a.ts": 'export { b } from "../src/upstream/b.ts";',
+  },
+  "devtools/a.ts -> core/b.ts (what devtools imports)": {
+    "../devtools/a.ts": 'import type { B } from "../src/core/b.ts";',
+  },
+  "app/a.ts -> sandbox/b.ts (only app/emulator.ts loads the sandbox)": {
+    "app/a.ts": 'import { b } from "../../sandbox/b.ts";',
+  },
+  "admin/a.ts -> sandbox/ (only app/emulator.ts loads the sandbox)": {
+    "admin/a.ts": 'import { b } from "@payments-gateway/sandbox";',
+  },
+  "cli/a.ts -> devtools/b/ (only cli/program.ts loads devtools)": {
+    "cli/a.ts": 'const { b } = await import("@payments-gateway/devtools/b");',
   },
   "gen/a.ts -> errors.ts (generated code stands alone)": {
     "gen/a.ts": 'import { e } from "../errors.ts";',

@@ -1,0 +1,94 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { fetchFault } from "../src/cli/reach.ts";
+import { type Event, EventSource } from "../src/gen/payments/v1/event_pb.ts";
+import { PaymentSchema } from "../src/gen/payments/v1/payment_pb.ts";
+import { PayoutSchema } from "../src/gen/payments/v1/payout_pb.ts";
+import { kindOf, kinds } from "../src/model/kinds.ts";
+import type { Secret } from "../src/secrets/secret.ts";
+import { sign, signatureHeader } from "../src/wire/signature.ts";
+import { encode } from "../src/wire/wire.ts";
+
+export interface ForwardOptions {
+  /** `{kind}` in it becomes `payments` or `payouts`. */
+  readonly url: string;
+  readonly password: Secret;
+  /** Most attempts for one callback. */
+  readonly attempts: number;
+  readonly signal: AbortSignal;
+  /** Time limit of one attempt. Default: 10,000 ms. */
+  readonly timeoutMs?: number;
+  /** The pause after attempt n is random, up to this times 2^n. Default: 500 ms. */
+  readonly firstPauseMs?: number;
+}
+
+/** The result of the last attempt at the local service. */
+export interface Forwarded {
+  readonly url: string;
+  /** HTTP status, or the system's error code. */
+  readonly answer: number | string;
+  readonly accepted: boolean;
+  readonly attempts: number;
+  readonly durationMs: number;
+}
+
+/** Whether the event came from a callback and has the resource to write a body from. */
+export function isCallback({ source, resource }: Event): boolean {
+  return source === EventSource.CALLBACK && resource.case !== undefined;
+}
+
+/**
+ * Sends an event's callback to a local service, as the payments service would (spec, Authentication
+ * part 4 and Events): signed, with the same fields in a newly written body. Only 200 accepts it;
+ * after any other answer, a redirect included, it is sent again. Returns undefined for an event
+ * that did not come from a callback. Rejects only when the signal aborts.
+ */
+export async function forward(
+  event: Event,
+  options: ForwardOptions,
+): Promise<Forwarded | undefined> {
+  const body = isCallback(event) ? bodyOf(event) : undefined;
+  if (body === undefined) return undefined;
+  const { resource } = kinds[kindOf(event.kind)];
+  const url = options.url.replaceAll("{kind}", resource);
+  const { signal, firstPauseMs = 500 } = options;
+  const startedAt = performance.now();
+  for (let attempts = 1; ; attempts++) {
+    const answer = await post(url, body, options);
+    const accepted = answer === 200;
+    if (accepted || attempts >= options.attempts) {
+      const durationMs = Math.round(performance.now() - startedAt);
+      return { url, answer, accepted, attempts, durationMs };
+    }
+    await delay(Math.random() * firstPauseMs * 2 ** attempts, undefined, { signal });
+  }
+}
+
+function bodyOf({ resource }: Event): Buffer | undefined {
+  if (resource.case === "payment") return Buffer.from(encode(PaymentSchema, resource.value));
+  if (resource.case === "payout") return Buffer.from(encode(PayoutSchema, resource.value));
+  return undefined;
+}
+
+async function post(
+  url: string,
+  body: Buffer,
+  { password, signal, timeoutMs = 10_000 }: ForwardOptions,
+): Promise<number | string> {
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        [signatureHeader]: sign(body, password),
+      },
+      body: new Uint8Array(body),
+      redirect: "manual",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    });
+    await response.body?.cancel();
+    return response.status;
+  } catch (error) {
+    signal.throwIfAborted();
+    return fetchFault(error);
+  }
+}

@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createInterface } from "node:readline";
+import { buffer } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { sign, verify } from "../../src/wire/signature.ts";
+import { run } from "../../test/cli/resident.ts";
+import { placesOf, start } from "../../test/cli/run.ts";
+import { startTestGateway } from "../../test/start.ts";
+import { timeoutMs } from "../../test/until.ts";
+import { startProxy } from "./proxy.ts";
+
+let gateway: Gateway;
+before(async () => {
+  gateway = await startTestGateway();
+});
+after(() => gateway.stop());
+
+/** Sends the gateway a callback of the payments service. */
+async function tell(
+  externalId: string,
+  status: string,
+  { publicUrl = gateway.publicUrl, kind = "payments" } = {},
+): Promise<void> {
+  const subject = `${externalId}-subject`;
+  const body = JSON.stringify(
+    kind === "payments"
+      ? {
+          external_id: externalId,
+          details: { payment_id: subject, status, amount: "10.10", currency: "UAH" },
+          payment_method: { type: "cc_token", cc_token: { token: "tok-canary" } },
+          surprise: "not in the contract",
+        }
+      : { external_id: externalId, transaction_id: subject, status },
+  );
+  const { status: answer } = await fetch(`${publicUrl}/callbacks/default/${kind}`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
+    body,
+  });
+  assert.equal(answer, 200);
+}
+
+interface Line {
+  event: { cursor: string; external_id: string; payment?: { details: { status: string } } };
+  forward?: { answer: number | string; accepted: boolean; attempts: number };
+}
+
+/** Collects the JSON lines of a running `listen`. */
+function linesOf(child: ChildProcess) {
+  const lines: Line[] = [];
+  const errors: string[] = [];
+  const waiting: (() => void)[] = [];
+  const wake = () => {
+    for (const go of waiting.splice(0)) go();
+  };
+  createInterface(child.stdout!).on("line", (line) => {
+    lines.push(JSON.parse(line));
+    wake();
+  });
+  createInterface(child.stderr!).on("line", (line) => {
+    errors.push(line);
+    wake();
+  });
+  const closed = once(child, "close").finally(wake);
+  return {
+    lines,
+    errors,
+    closed,
+    ids: () => lines.map(({ event }) => event.external_id),
+    async until(right: () => boolean): Promise<void> {
+      const end = AbortSignal.timeout(timeoutMs);
+      while (!right()) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        waiting.push(resolve);
+        end.addEventListener("abort", () => resolve());
+        await promise;
+        if (end.aborted || child.exitCode !== null) {
+          assert.fail(`not seen: ${JSON.stringify(lines)}\n${errors.join("\n")}`);
+        }
+      }
+    },
+  };
+}
+
+const listen = (...args: string[]) =>
+  linesOf(start(["listen", "--after", "earliest", "--json", ...args], { env: placesOf(gateway) }));
+
+test("prints the events that its options select, and ends after --limit events", async () => {
+  await tell("show-1", "pending");
+  await tell("show-1", "success");
+  await tell("show-2", "failure");
+  await tell("show-3", "success", { kind: "payouts" });
+  const shown = async (...args: string[]) => {
+    const env = placesOf(gateway);
+    const { code, out, err } = await run(["listen", "--after", "earliest", ...args], { env });
+    assert.equal(code, 0, err);
+    return out;
+  };
+  const payouts = await shown("--kind", "payout", "--limit", "1");
+  assert.match(payouts, /^\S+Z {2}payout {3}show-3 .* success .* callback\n$/);
+  const failures = await shown("--status", "failure", "--limit", "1", "--json");
+  assert.equal(JSON.parse(failures).event.external_id, "show-2");
+  const one = await shown("--external-id", "show-1", "--limit", "2", "--json");
+  const events = one
+    .trim()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as Line).event);
+  assert.deepEqual(
+    events.map(({ payment }) => payment?.details.status),
+    ["PAYMENT_STATUS_PENDING", "PAYMENT_STATUS_SUCCESS"],
+  );
+  assert.ok(!one.includes("tok-canary"), "tokens to pay with are not shown");
+  const behind = await shown("--after", events[0]?.cursor ?? "", "--limit", "1", "--json");
+  assert.equal(JSON.parse(behind).event.cursor, events[1]?.cursor);
+});
+
+test("neither loses nor repeats events when connections are cut", async () => {
+  const proxy = await startProxy(Number(new URL(gateway.rpcUrl).port));
+  const ids = Array.from({ length: 40 }, (_, index) => `cut-${index}`);
+  const seen = listen("--url", proxy.url, "--limit", "40", "--external-id", ...ids);
+  try {
+    for (const [index, id] of ids.entries()) {
+      await tell(id, "success");
+      // Events that arrive while it is disconnected are not lost either.
+      if (index % 10 === 4) await seen.until(() => seen.lines.length >= index);
+      if (index % 10 === 6) proxy.cut();
+    }
+    assert.deepEqual(await seen.closed, [0, null]);
+    assert.deepEqual(seen.ids(), ids);
+    assert.ok(proxy.connections >= 4);
+    assert.match(seen.errors.join("\n"), /the stream broke \(.*\), again in \d+\.\d s/);
+  } finally {
+    await proxy.close();
+  }
+});
+
+test("a gateway that restarts with a new log is reported, and listen continues with it", async () => {
+  const first = await startTestGateway();
+  const proxy = await startProxy(Number(new URL(first.rpcUrl).port));
+  const seen = listen("--url", proxy.url, "--limit", "2");
+  await tell("old", "success", first);
+  await seen.until(() => seen.lines.length === 1);
+  proxy.aim(undefined);
+  await first.stop();
+  const second = await startTestGateway();
+  try {
+    await tell("new", "success", second);
+    proxy.aim(Number(new URL(second.rpcUrl).port));
+    assert.deepEqual(await seen.closed, [0, null]);
+    assert.deepEqual(seen.ids(), ["old", "new"]);
+    assert.match(seen.errors.join("\n"), /some may be missing before the next/);
+  } finally {
+    await proxy.close();
+    await second.stop();
+  }
+});
+
+test("ends cleanly on SIGINT, and prints the cursor to resume from", async () => {
+  await tell("end-1", "success");
+  const child = start(["listen", "--after", "earliest", "--external-id", "end-1"], {
+    env: placesOf(gateway),
+  });
+  let said = "";
+  child.stderr?.on("data", (chunk) => {
+    said += chunk;
+  });
+  const closed = once(child, "close");
+  await once(child.stdout!, "data");
+  child.kill("SIGINT");
+  assert.deepEqual(await closed, [0, null]);
+  assert.match(said, /^listening to http.*\ngo on behind the last one: --after \S+\n$/);
+});
+
+test("forwards signed callbacks, and retries each until 200 or --forward-attempts", async () => {
+  const received: { url: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
+  const service = createServer(async (request, response) => {
+    received.push({
+      url: request.url ?? "",
+      headers: request.headers,
+      body: await buffer(request),
+    });
+    const { external_id } = JSON.parse(received.at(-1)!.body.toString());
+    // A redirect does not count as accepted, and is not followed.
+    const statuses: Record<string, number> = {
+      "hook-1": 200,
+      "hook-2": received.length === 2 ? 302 : 200,
+    };
+    response.writeHead(statuses[external_id] ?? 500, { location: "/elsewhere" }).end();
+  });
+  service.listen(0, "127.0.0.1");
+  await once(service, "listening");
+  const local = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+  try {
+    for (const id of ["hook-1", "hook-2", "hook-3"]) await tell(id, "success");
+    await tell("hook-1", "success", { kind: "payouts" });
+    const seen = listen(
+      ...["--external-id", "hook-1", "hook-2", "hook-3", "--limit", "4"],
+      ...["--forward-to", `${local}/hooks/{kind}`, "--forward-attempts", "2"],
+    );
+    assert.deepEqual(await seen.closed, [1, null]);
+    assert.deepEqual(
+      seen.lines.map(({ event, forward }) => [
+        event.external_id,
+        forward?.answer,
+        forward?.attempts,
+      ]),
+      [
+        ["hook-1", 200, 1],
+        ["hook-2", 200, 2],
+        ["hook-3", 500, 2],
+        ["hook-1", 200, 1],
+      ],
+    );
+    assert.match(seen.errors.at(-1) ?? "", /1 of the callbacks were not accepted/);
+    assert.deepEqual(
+      received.map(({ url }) => url),
+      [...Array(5).fill("/hooks/payments"), "/hooks/payouts"],
+    );
+    for (const { headers, body } of received) {
+      const header = headers["x-service-signature"] as string;
+      assert.ok(verify(body, header, ["sandbox-password"]));
+      assert.ok(!verify(body, header, ["other"]));
+    }
+    assert.deepEqual(JSON.parse(received[0]!.body.toString()), {
+      details: {
+        amount: "10.10",
+        currency: "UAH",
+        payment_id: "hook-1-subject",
+        status: "success",
+      },
+      external_id: "hook-1",
+      payment_method: { type: "cc_token", cc_token: { token: "tok-canary" } },
+    });
+  } finally {
+    service.close();
+    service.closeAllConnections();
+  }
+});
+
+test("an unreachable gateway ends with 69, an invalid cursor with 64", async () => {
+  const nobody = await run(["listen", "--url", "http://127.0.0.1:1"]);
+  assert.equal(nobody.code, 69);
+  assert.match(nobody.err, /cannot reach the gateway/);
+  const rubbish = await run(["listen", "--after", "rubbish"], { env: placesOf(gateway) });
+  assert.equal(rubbish.code, 64);
+  assert.match(rubbish.err, /after_cursor: is not a cursor/);
+});

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { run } from "../../test/cli/resident.ts";
+import { inPairs } from "../../test/cli/run.ts";
+
+interface Vector {
+  name: string;
+  password: string;
+  bodyBase64: string;
+  signature: string;
+  valid: boolean;
+}
+
+let dir: string;
+let vectors: Vector[];
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), "cli-"));
+  const file = new URL("../../test/fixtures/callback-signatures.json", import.meta.url);
+  vectors = JSON.parse(await readFile(file, "utf8"));
+});
+after(() => rm(dir, { recursive: true }));
+
+test("signs and verifies the vectors, as files and on standard input", () =>
+  inPairs(
+    [...vectors.entries()],
+    async ([index, { name, password, bodyBase64, signature, valid }]) => {
+      const body = Buffer.from(bodyBase64, "base64");
+      const file = join(dir, `${index}.json`);
+      const passwordFile = join(dir, `${index}.txt`);
+      await writeFile(file, body);
+      await writeFile(passwordFile, `${password}\n`);
+
+      const given = ["--signature", signature, "--password-file", passwordFile];
+      const verified = await run(["verify", file, ...given]);
+      assert.equal(verified.code, valid ? 0 : 1, name);
+      assert.match(verified.out, valid ? /^right/ : /^wrong/);
+
+      if (!valid) return;
+      const signed = await run(["sign", "-"], {
+        env: { UPSTREAM_PASSWORD: password },
+        input: body,
+      });
+      assert.deepEqual(
+        signed,
+        { code: 0, out: `X-SERVICE-SIGNATURE: ${signature}\n`, err: "" },
+        name,
+      );
+    },
+  ));
+
+test("verify accepts a whole header line and a previous password, and hints at the fault", async () => {
+  const { signature, bodyBase64 } = vectors[0]!;
+  const body = Buffer.from(bodyBase64, "base64");
+  const verify = async (input: Uint8Array, header: string, env: Record<string, string>) => {
+    const { code, out } = await run(["verify", "-", "--signature", header, "--json"], {
+      input,
+      env,
+    });
+    return { code, ...JSON.parse(out) };
+  };
+  const env = { UPSTREAM_PASSWORD: "password" };
+  const rotated = { UPSTREAM_PASSWORD: "new", UPSTREAM_PREVIOUS_PASSWORDS: "older,password" };
+  const right = { code: 0, valid: true };
+  assert.deepEqual(await verify(body, `x-service-signature: ${signature}`, env), right);
+  assert.deepEqual(await verify(body, signature, rotated), right);
+  assert.deepEqual(await verify(Buffer.concat([body, Buffer.from("\n")]), signature, env), {
+    code: 1,
+    valid: false,
+    hint: "it would be right without the line break at the body's end",
+  });
+  assert.match(
+    (await verify(body, signature.replace("=", ""), env)).hint,
+    /not base64url with padding/,
+  );
+  assert.equal((await verify(body, signature, { UPSTREAM_PASSWORD: "other" })).hint, undefined);
+});
+
+test("a missing or unreadable password ends with 64, a password given twice with 78", async () => {
+  const sign = (env: Record<string, string>, ...args: string[]) =>
+    run(["sign", "-", ...args], { env, input: "{}" });
+  const none = await sign({});
+  assert.equal(none.code, 64);
+  assert.match(none.err, /give --password-file, or set UPSTREAM_PASSWORD/);
+  assert.equal((await sign({}, "--password-file", join(dir, "nowhere"))).code, 64);
+  const twice = await sign({ UPSTREAM_PASSWORD: "a", UPSTREAM_PASSWORD_FILE: "b" });
+  assert.equal(twice.code, 78);
+  assert.match(twice.err, /^UPSTREAM_PASSWORD: is given twice/);
+});

@@ -1,0 +1,254 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import {
+  FiscalizationStatus,
+  type Payment,
+  PaymentMethodType,
+  PaymentOperation,
+  PaymentSchema,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import { encode } from "../../src/wire/wire.ts";
+import type { Card } from "../ledger/cards.ts";
+import { primaryOperation } from "../ledger/ledger.ts";
+import { onePercent } from "../ledger/money.ts";
+import { type Receipt, receiptOf } from "../ledger/receipts.ts";
+import type {
+  MethodType,
+  OperationKind,
+  PaymentOperationRecord,
+  PaymentRecord,
+  Status,
+  StatusCode,
+} from "../ledger/records.ts";
+import { describe } from "./api-error.ts";
+
+/**
+ * "Payment transaction data" of one operation, for responses and callbacks. `baseUrl` is where
+ * browsers reach the sandbox's pages. As in the spec, `action` is null if no action is required.
+ */
+export function paymentBody(
+  payment: PaymentRecord,
+  operation: PaymentOperationRecord,
+  baseUrl: string,
+): string {
+  const message = toPayment(payment, operation, baseUrl);
+  return withAction(encode(PaymentSchema, message), message.action !== undefined);
+}
+
+/** The body that the operation had while it was pending. */
+export function pendingPaymentBody(
+  payment: PaymentRecord,
+  operation: PaymentOperationRecord,
+  baseUrl: string,
+): string {
+  const earlier = { ...operation, status: "pending", statusCode: "pending" } as const;
+  return paymentBody(payment, { ...earlier, processedAt: undefined }, baseUrl);
+}
+
+/** "Operation info" of one operation. */
+export function operationBody(
+  payment: PaymentRecord,
+  operation: PaymentOperationRecord,
+  baseUrl: string,
+): string {
+  const { details, externalId, unifiedExternalId, action, actionRequired, receiptUrl } = toPayment(
+    payment,
+    operation,
+    baseUrl,
+  );
+  const message = create(OperationSchema, {
+    id: operation.operationId,
+    externalId,
+    unifiedExternalId,
+    details: {
+      method: details?.method,
+      operationId: details?.operationId,
+      transactionId: details?.transactionId,
+      billingOrderId: details?.billingOrderId,
+      gatewayOrderId: details?.gatewayOrderId,
+      rrn: details?.rrn,
+      amount: details?.amount,
+      currency: details?.currency,
+    },
+    // Operation info has no status init.
+    status: statuses[operation.status === "init" ? "pending" : operation.status],
+    statusCode: operationStatusCode(operation),
+    statusDescription: details?.statusDescription,
+    createdAt: details?.createdAt,
+    processedAt: details?.processedAt,
+    payload: details?.payload,
+    authCode: details?.authCode,
+    bankName: details?.bankName,
+    action,
+    actionRequired,
+    receiptUrl,
+    paymentMethodType: payment.methodType,
+    oneStage: payment.confirm,
+  });
+  return withAction(encode(OperationSchema, message), action !== undefined);
+}
+
+/** URL of the page that the customer has to open. */
+function pageUrl(payment: PaymentRecord, baseUrl: string): string {
+  const page = payment.waitingFor === "card" ? "checkout" : "3ds";
+  return `${baseUrl}/${page}/${payment.pageToken}`;
+}
+
+/** Human-readable form of a status code. */
+export function describeStatus(code: StatusCode): string {
+  if (code === "transaction_successful") return "Transaction is successful";
+  if (code === "transaction_created") return "Transaction is created";
+  if (code === "pending") return "Transaction is pending";
+  return code === "waiting_for_redirect" ? "Waiting for the customer" : describe(code);
+}
+
+function toPayment(
+  payment: PaymentRecord,
+  operation: PaymentOperationRecord,
+  baseUrl: string,
+): Payment {
+  const waits = payment.waitingFor !== undefined && operation === primaryOperation(payment);
+  const success = operation.status === "success";
+  const receiptUrl = `${baseUrl}/receipt/${payment.pageToken}`;
+  return create(PaymentSchema, {
+    action: waits
+      ? {
+          type: payment.waitingFor === "card" ? "redirect" : "3ds",
+          value: pageUrl(payment, baseUrl),
+        }
+      : undefined,
+    actionRequired: waits,
+    details: {
+      amount: operation.amount,
+      billingOrderId: `b-${payment.paymentId}`,
+      createdAt: timestampFromDate(operation.createdAt),
+      currency: payment.currency,
+      description: payment.description,
+      gatewayOrderId: `g-${operation.operationId}`,
+      payload: operation.payload ?? payment.payload,
+      paymentId: payment.paymentId,
+      processedAt: operation.processedAt && timestampFromDate(operation.processedAt),
+      rrn: success ? operation.rrn : undefined,
+      status: statuses[operation.status],
+      statusCode: operation.statusCode,
+      statusDescription: describeStatus(operation.statusCode),
+      transactionId: payment.transactionId,
+      operationId: operation.operationId,
+      authCode: success ? operation.authCode : undefined,
+      fee: success
+        ? { amount: onePercent(operation.amount), currency: payment.currency }
+        : undefined,
+      terminalName: "sandbox",
+      bankName: "Sandbox Bank",
+      method: providerMethod(payment, operation.kind),
+      recurrentId: payment.recurrentId,
+      mid: "sandbox-mid",
+      tid: "sandbox-tid",
+      recipientIban: payment.recipientIban,
+      subscriptionId: payment.subscriptionId,
+      fiscalization: fiscalization(operation, receiptUrl),
+    },
+    externalId: payment.externalId,
+    unifiedExternalId: payment.unifiedExternalId,
+    batchExternalId: primaryOperation(payment).scenario.batch ? "sandbox-batch-1" : undefined,
+    id: payment.paymentId,
+    projectId: payment.projectId ?? "sandbox",
+    isSuccess: success,
+    receiptUrl: success ? receiptUrl : undefined,
+    paymentMethod: {
+      type: methodTypes[payment.methodType],
+      ...cardView(payment),
+    },
+    customer: payment.customer,
+    operation: operations[operation.kind],
+  });
+}
+
+/** A fiscal receipt gets its number and URL only when it is registered. */
+function fiscalization({ receiptCode, rrn }: PaymentOperationRecord, receiptUrl: string) {
+  if (receiptCode === undefined) return undefined;
+  const { code, status, description } = receiptOf(receiptCode);
+  return {
+    ...(status === "Success" && { fiscalId: rrn, fiscalUrl: receiptUrl }),
+    status: receiptStatuses[status],
+    statusCode: code,
+    statusDescription: description,
+  };
+}
+
+function cardView({ card, methodType, saveToWallet }: PaymentRecord) {
+  if (!card) return {};
+  if (methodType === "apple_pay") return { applePay: cardFields(card) };
+  if (methodType === "google_pay") return { googlePay: cardFields(card) };
+  return { ccToken: { ...cardFields(card), savedCard: saveToWallet } };
+}
+
+function cardFields(card: Card) {
+  return {
+    bankShortName: "SANDBOX",
+    expiresAt: timestampFromDate(card.expiresAt),
+    mask: card.mask,
+    paymentSystem: card.paymentSystem,
+    token: card.token,
+    binCountry: "UA",
+  };
+}
+
+function providerMethod(payment: PaymentRecord, kind: OperationKind): string {
+  if (kind === "payment" || kind === "recurrent") return payment.confirm ? "sale" : "hold";
+  return kind === "confirm" ? "capture" : kind;
+}
+
+/** Operation info has fewer status codes; other failures become `transaction_declined`. */
+function operationStatusCode({ kind, status, statusCode }: PaymentOperationRecord): string {
+  if (status === "success") return kind === "refund" ? "refund_successful" : statusCode;
+  if (status === "init") return "pending";
+  if (status === "pending" || failureCodesOfOperations.has(statusCode)) return statusCode;
+  return "transaction_declined";
+}
+
+const failureCodesOfOperations: ReadonlySet<StatusCode> = new Set([
+  "internal_error",
+  "transaction_not_found",
+  "transaction_declined",
+  "insufficient_funds",
+  "transaction_is_canceled_by_payer",
+]);
+
+/** Adds `"action":null` as in the spec, since the encoder omits absent fields. */
+function withAction(body: string, present: boolean): string {
+  return present ? body : `{"action":null,${body.slice(1)}`;
+}
+
+const receiptStatuses: Record<Receipt["status"], FiscalizationStatus> = {
+  Pending: FiscalizationStatus.PENDING,
+  Success: FiscalizationStatus.SUCCESS,
+  Failed: FiscalizationStatus.FAILED,
+};
+
+const statuses: Record<Status, PaymentStatus> = {
+  init: PaymentStatus.INIT,
+  pending: PaymentStatus.PENDING,
+  success: PaymentStatus.SUCCESS,
+  failure: PaymentStatus.FAILURE,
+};
+
+const operations: Record<OperationKind, PaymentOperation> = {
+  payment: PaymentOperation.PAYMENT,
+  confirm: PaymentOperation.CONFIRM,
+  refund: PaymentOperation.REFUND,
+  cancel: PaymentOperation.CANCEL,
+  lookup: PaymentOperation.LOOKUP,
+  recurrent: PaymentOperation.RECURRENT,
+};
+
+const methodTypes: Record<MethodType, PaymentMethodType> = {
+  cc_token: PaymentMethodType.CC_TOKEN,
+  cc_number: PaymentMethodType.CC_NUMBER,
+  wallet: PaymentMethodType.WALLET,
+  google_pay: PaymentMethodType.GOOGLE_PAY,
+  apple_pay: PaymentMethodType.APPLE_PAY,
+  card: PaymentMethodType.CARD,
+};

@@ -1,0 +1,73 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  DeactivateSubscriptionResponseSchema,
+  UpdateSubscriptionResponseSchema,
+} from "../../src/gen/payments/v1/subscription_service_pb.ts";
+import { encode } from "../../src/wire/wire.ts";
+import { ApiError, invalid } from "./api-error.ts";
+import { type CustomerIdentity, subscriptionCustomer } from "./customers.ts";
+import { uuid } from "./fields.ts";
+import { fieldsOf, json, type Route, type SandboxRequest } from "./http.ts";
+
+/** A billing subscription of a customer. */
+export interface SubscriptionRecord {
+  readonly id: string;
+  readonly customerExternalId: string;
+  readonly customerRid: string;
+  autoRenew: boolean;
+  active: boolean;
+  /** Whether auto_renew is locked against changes. */
+  readonly locked: boolean;
+}
+
+/** The two subscription endpoints (spec, Subscriptions). */
+export function createSubscriptionRoutes(subscriptions: readonly SubscriptionRecord[]): Route[] {
+  const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
+
+  function activeSubscription(request: SandboxRequest): SubscriptionRecord {
+    const id = request.params.subscription_id ?? "";
+    if (!uuid.test(id)) throw invalid("subscription_id", "must be a uuid");
+    const subscription = byId.get(id.toLowerCase());
+    if (!subscription || !isOwner(subscriptionCustomer(request), subscription)) {
+      throw new ApiError("subscription_not_found", { param: "subscription_id" });
+    }
+    if (!subscription.active) throw new ApiError("subscription_not_active");
+    return subscription;
+  }
+
+  return [
+    {
+      method: "PATCH",
+      path: "/api/subscriptions/v1/subscriptions/{subscription_id}",
+      handle(request) {
+        const autoRenew = fieldsOf(request).flag("auto_renew");
+        const subscription = activeSubscription(request);
+        if (subscription.locked) throw new ApiError("subscription_auto_renew_locked");
+        if (autoRenew !== undefined) subscription.autoRenew = autoRenew;
+        const message = `Auto-renewal is ${subscription.autoRenew ? "on" : "off"}`;
+        const answer = create(UpdateSubscriptionResponseSchema, { message });
+        return json(encode(UpdateSubscriptionResponseSchema, answer));
+      },
+    },
+    {
+      method: "DELETE",
+      path: "/api/subscriptions/v1/subscriptions/{subscription_id}",
+      handle(request) {
+        activeSubscription(request).active = false;
+        const message = "Subscription is deactivated";
+        const answer = create(DeactivateSubscriptionResponseSchema, { message });
+        return json(encode(DeactivateSubscriptionResponseSchema, answer));
+      },
+    },
+  ];
+}
+
+/** Whether a call may use the subscription. One without a customer is the merchant's: it may. */
+function isOwner(
+  customer: CustomerIdentity | undefined,
+  { customerExternalId, customerRid }: SubscriptionRecord,
+): boolean {
+  if (customer?.by === "external_id") return customer.externalId === customerExternalId;
+  if (customer?.by === "rid") return customer.rid === customerRid;
+  return true;
+}

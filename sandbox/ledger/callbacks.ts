@@ -1,0 +1,143 @@
+import { Agent as HttpAgent, type RequestOptions, request as requestHttp } from "node:http";
+import { Agent as HttpsAgent, request as requestHttps } from "node:https";
+import type { Secret } from "../../src/secrets/secret.ts";
+import { sign } from "../../src/wire/signature.ts";
+import type { SandboxClock } from "../clock.ts";
+import type { CallbackRetry, SandboxRecord } from "../options.ts";
+import type { Journal } from "./journal.ts";
+import type { Schedule } from "./schedule.ts";
+
+export interface Callback {
+  /** payment_id or transaction_id: the callbacks of one subject arrive in the order of sending. */
+  readonly subject: string;
+  readonly externalId: string;
+  readonly url: string;
+  readonly body: string;
+  /** How long to wait before the first attempt, in milliseconds. */
+  readonly delayMs: number;
+}
+
+export interface Callbacks {
+  /** Delivers in the background. */
+  send(callback: Callback): void;
+  /** Ends the current pause of a subject's callbacks, or skips the next one. */
+  hurry(subject: string): void;
+  /** Number of callbacks that are not delivered yet. */
+  readonly waiting: number;
+  close(): void;
+}
+
+export interface CallbacksOptions {
+  readonly password: Secret;
+  readonly retry: CallbackRetry;
+  readonly schedule: Schedule;
+  readonly clock: SandboxClock;
+  readonly journal: Journal;
+  /** Most undelivered callbacks to keep; further ones are dropped. */
+  readonly maxWaiting: number;
+  readonly log: (record: SandboxRecord) => void;
+}
+
+/**
+ * Sends signed callbacks (spec, Events part): POST, repeated with doubling pauses until the answer
+ * is 200 OK. The spec does not show schedule and time-out, so they are options.
+ */
+export function createCallbacks(options: CallbacksOptions): Callbacks {
+  const { schedule, clock, journal, retry, log } = options;
+  const lanes = new Map<string, Lane>();
+  const http = new HttpAgent({ keepAlive: true });
+  const https = new HttpsAgent({ keepAlive: true });
+  let waiting = 0;
+
+  async function drain(subject: string, lane: Lane): Promise<void> {
+    for (let callback = lane.queue[0]; callback; callback = lane.queue[0]) {
+      await deliver(callback, lane);
+      lane.queue.shift();
+      waiting -= 1;
+    }
+    lanes.delete(subject);
+  }
+
+  async function deliver(callback: Callback, lane: Lane): Promise<void> {
+    const { subject, externalId, url, body, delayMs } = callback;
+    await pause(delayMs, lane);
+    const bytes = Buffer.from(body);
+    const giveUpAtMs = clock.now() + retry.giveUpAfterMs;
+    for (let attempt = 1; ; attempt++) {
+      const outcome = String(await post(url, bytes));
+      journal.callback({ subject, externalId, url, body, attempt, outcome });
+      log({ event: "callback", subject, attempt, outcome });
+      if (outcome === "200") return;
+      const pauseMs = pauseAfter(attempt, retry);
+      if (clock.now() + pauseMs > giveUpAtMs) return log({ event: "callback_given_up", subject });
+      await pause(pauseMs, lane);
+    }
+  }
+
+  async function pause(ms: number, lane: Lane): Promise<void> {
+    await schedule.sleep(ms, lane.wake.signal);
+    if (lane.wake.signal.aborted) lane.wake = new AbortController();
+  }
+
+  /** The response's status, or an error code. */
+  function post(url: string, body: Buffer): Promise<number | string> {
+    const target = new URL(url);
+    const tls = target.protocol === "https:";
+    const settings: RequestOptions = {
+      method: "POST",
+      agent: tls ? https : http,
+      signal: AbortSignal.any([schedule.closing, AbortSignal.timeout(retry.attemptTimeoutMs)]),
+      headers: {
+        "Content-Type": "application/json",
+        "Content-Length": body.length,
+        "X-SERVICE-SIGNATURE": sign(body, options.password),
+      },
+    };
+    return new Promise((resolve) => {
+      const request = (tls ? requestHttps : requestHttp)(target, settings, (response) => {
+        response.on("error", () => {});
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      });
+      request.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.name));
+      request.end(body);
+    });
+  }
+
+  return {
+    send(callback) {
+      const { subject } = callback;
+      if (waiting >= options.maxWaiting) return log({ event: "callback_dropped", subject });
+      waiting += 1;
+      const lane = lanes.get(subject);
+      if (lane) {
+        lane.queue.push(callback);
+        return;
+      }
+      const fresh: Lane = { queue: [callback], wake: new AbortController() };
+      lanes.set(subject, fresh);
+      schedule.run(() => drain(subject, fresh));
+    },
+    hurry(subject) {
+      lanes.get(subject)?.wake.abort();
+    },
+    get waiting() {
+      return waiting;
+    },
+    close() {
+      http.destroy();
+      https.destroy();
+    },
+  };
+}
+
+/** How long to wait after the attempt of this number (from 1), in milliseconds. */
+export function pauseAfter(attempt: number, retry: CallbackRetry): number {
+  return Math.min(retry.firstPauseMs * 2 ** (attempt - 1), retry.maxPauseMs);
+}
+
+interface Lane {
+  readonly queue: Callback[];
+  /** Aborted to end a pause; replaced after the pause. */
+  wake: AbortController;
+}

@@ -1,0 +1,93 @@
+import { randomBytes } from "node:crypto";
+import { Secret } from "../../src/secrets/secret.ts";
+import { ApiError } from "../api/api-error.ts";
+import type { TextFormat } from "../api/fields.ts";
+
+/** A card as the sandbox stores it, without its security code. */
+export interface Card {
+  readonly number: Secret;
+  readonly token: string;
+  /** First six and last four digits. */
+  readonly mask: string;
+  readonly paymentSystem: string;
+  /** The last second of its last month. */
+  readonly expiresAt: Date;
+}
+
+/** The cards that the sandbox has seen, by their tokens. */
+export interface CardVault {
+  /** Stores and returns a card; the same number and expiry have the same token. */
+  keep(number: string, month: number, year: number): Card;
+  byToken(token: string): Card | undefined;
+}
+
+/** Keeps at most `maxCards` cards; the oldest are removed. */
+export function createCardVault(maxCards: number): CardVault {
+  const byToken = new Map<string, Card>();
+  const byDetails = new Map<string, Card>();
+
+  return {
+    keep(number, month, year) {
+      const details = `${number} ${month} ${year}`;
+      const known = byDetails.get(details);
+      if (known) return known;
+      const card: Card = {
+        number: new Secret(number),
+        token: `tok_${randomBytes(18).toString("hex")}`,
+        mask: `${number.slice(0, 6)}${"*".repeat(number.length - 10)}${number.slice(-4)}`,
+        paymentSystem: paymentSystemOf(number),
+        expiresAt: new Date(Date.UTC(fullYear(year), month, 1) - 1_000),
+      };
+      byDetails.set(details, card);
+      byToken.set(card.token, card);
+      forgetOldest(byDetails, maxCards);
+      forgetOldest(byToken, maxCards);
+      return card;
+    },
+    byToken: (token) => byToken.get(token),
+  };
+}
+
+/** Removes the oldest entries of a map that exceeds `max` and returns them. */
+export function forgetOldest<Key, Value>(map: Map<Key, Value>, max: number): Value[] {
+  const forgotten: Value[] = [];
+  for (const [key, value] of map) {
+    if (map.size <= max) break;
+    map.delete(key);
+    forgotten.push(value);
+  }
+  return forgotten;
+}
+
+/** @throws ApiError when it is not a card number. */
+export function checkCardNumber(number: string, param: string): string {
+  if (!/^\d{12,19}$/.test(number) || !luhn(number)) {
+    throw new ApiError("wrong_card_number", { param });
+  }
+  return number;
+}
+
+export const cvv: TextFormat = {
+  name: "3 or 4 digits",
+  test: (text) => /^\d{3,4}$/.test(text),
+};
+
+function luhn(number: string): boolean {
+  let sum = 0;
+  for (let at = 0; at < number.length; at++) {
+    const digit = Number(number.at(-1 - at));
+    sum += at % 2 === 0 ? digit : digit * 2 - (digit > 4 ? 9 : 0);
+  }
+  return sum % 10 === 0;
+}
+
+function paymentSystemOf(number: string): string {
+  const prefix = Number(number.slice(0, 4));
+  if (number.startsWith("4")) return "visa";
+  if ((prefix >= 5100 && prefix <= 5599) || (prefix >= 2221 && prefix <= 2720)) return "mastercard";
+  return "other";
+}
+
+function fullYear(year: number): number {
+  return year < 100 ? 2000 + year : year;
+}

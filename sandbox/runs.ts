@@ -1,0 +1,88 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { Secret } from "../src/secrets/secret.ts";
+import { createRateLimit, type RateLimit } from "./api/rate-limit.ts";
+import { createRouter } from "./api/router.ts";
+import { createEmulator, type Emulator, type EmulatorOptions } from "./emulator.ts";
+
+/** One emulator behind one login: its own ledger, clock, journal and rate limit. */
+export interface Run {
+  readonly emulator: Emulator;
+  readonly rateLimit: RateLimit;
+  readonly findRoute: ReturnType<typeof createRouter>;
+}
+
+/** The sandbox's runs: the main one, and one for each login `<login>+<name>` that has called. */
+export interface Runs {
+  readonly main: Run;
+  /** The run of an `Authorization` header (HTTP Basic); undefined for other credentials. */
+  of(header: string | undefined): Run | undefined;
+  /** The run of a page, whose requests have no credentials. Default: the main run. */
+  ofPage(pageToken: string): Run;
+  all(): Iterable<Run>;
+}
+
+/** Most runs besides the main one. Beyond it, the least recently used run ends with its ledger. */
+const maxRuns = 100;
+
+export function createRuns(options: EmulatorOptions, baseUrl: string): Runs {
+  const { login, password } = options;
+  const main = createRun(options, baseUrl);
+  /** In the order of their last calls, the oldest first. */
+  const further = new Map<string, Run>();
+
+  function open(name: string): Run {
+    const run =
+      further.get(name) ??
+      createRun({ ...options, password: new Secret(`${password.reveal()}+${name}`) }, baseUrl);
+    further.delete(name);
+    further.set(name, run);
+    const [oldest] = further;
+    if (oldest && further.size > maxRuns) {
+      further.delete(oldest[0]);
+      void oldest[1].emulator.close();
+    }
+    return run;
+  }
+
+  return {
+    main,
+    of(header) {
+      const encoded = /^basic +([a-z0-9+/=]+)$/i.exec(header ?? "")?.[1];
+      if (encoded === undefined) return undefined;
+      const given = Buffer.from(encoded, "base64").toString();
+      const name = /^[^:]*\+([\w.-]{1,64}):/.exec(given)?.[1];
+      // The main run's own login may contain a plus sign.
+      if (isSame(given, `${login}:${password.reveal()}`)) return main;
+      if (name === undefined) return undefined;
+      return isSame(given, `${login}+${name}:${password.reveal()}+${name}`)
+        ? open(name)
+        : undefined;
+    },
+    ofPage(pageToken) {
+      for (const run of further.values()) if (run.emulator.hasPage(pageToken)) return run;
+      return main;
+    },
+    *all() {
+      yield main;
+      yield* further.values();
+    },
+  };
+}
+
+function createRun(options: EmulatorOptions, baseUrl: string): Run {
+  const emulator = createEmulator(options, baseUrl);
+  return {
+    emulator,
+    rateLimit: createRateLimit(options.rateLimit, () => performance.now()),
+    findRoute: createRouter(emulator.routes),
+  };
+}
+
+/** Compares digests, which have equal lengths, so that the time reveals no text length. */
+function isSame(given: string, expected: string): boolean {
+  return timingSafeEqual(digest(given), digest(expected));
+}
+
+function digest(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}

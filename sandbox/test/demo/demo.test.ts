@@ -1,0 +1,232 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it, type TestContext } from "node:test";
+import type { Page } from "playwright-core";
+import type { Gateway } from "../../../src/app/gateway.ts";
+import { newPage, withoutChromium } from "../../../test/chromium.ts";
+import { type CuttingProxy, startCuttingProxy } from "../../../test/cutting-proxy.ts";
+import { startTestGateway } from "../../../test/start.ts";
+
+let gateway: Gateway;
+let proxy: CuttingProxy;
+before(async () => {
+  if (withoutChromium) return;
+  gateway = await startTestGateway();
+  proxy = await startCuttingProxy(gateway.publicUrl);
+});
+after(async () => {
+  if (withoutChromium) return;
+  await proxy.close();
+  await gateway.stop();
+});
+
+/** Opens the checkout in a new page. `complaints` collects its script errors. */
+async function shop(
+  t: TestContext,
+  url = gateway.publicUrl,
+): Promise<{ page: Page; complaints: string[] }> {
+  const page = await newPage(t);
+  const complaints: string[] = [];
+  page.on("pageerror", (error) => complaints.push(error.message));
+  await page.goto(`${url}/demo`);
+  return { page, complaints };
+}
+const payWith = async (page: Page, card: string) => {
+  await page.getByLabel(card).check();
+  await page.getByRole("button", { name: "Pay" }).click();
+};
+const authorization = `Basic ${btoa("sandbox:sandbox-password")}`;
+const ledger = async () => {
+  const answer = await fetch(`${gateway.sandboxUrl}/sandbox/ledger`, {
+    headers: { authorization },
+  });
+  return (await answer.json()) as { payments: { external_id: string; payment_id: string }[] };
+};
+/** Runs an action such as `refund` on an order's payment, as the merchant does by hand. */
+const onPayment = async (order: string, action: string, body?: object) => {
+  const { payments } = await ledger();
+  const payment = payments.find(({ external_id }) => external_id === order);
+  const url = `${gateway.sandboxUrl}/sandbox/payments/${payment?.payment_id}/${action}`;
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: { authorization },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  assert.equal(answer.status, 200, await answer.text());
+};
+const heading = (page: Page, name: string) => page.getByRole("heading", { name }).waitFor();
+
+describe("the demo checkout", { skip: withoutChromium }, () => {
+  it("goes to the 3DS page and returns to a result page that updates live", async (t) => {
+    const { page, complaints } = await shop(t);
+    await payWith(page, "Card that asks for 3DS");
+    await page.getByRole("button", { name: "Approve" }).click();
+    await heading(page, "Thank you, it is paid");
+    assert.match(page.url(), /\/demo\/result\?order=demo-/);
+    await page.getByText("Live", { exact: true }).waitFor();
+    assert.match(await page.locator("#events").innerText(), /PAYMENT SUCCESS/);
+    assert.deepEqual(complaints, []);
+  });
+
+  it("shows a payment that succeeded while the customer's network was cut", async (t) => {
+    const { page } = await shop(t, proxy.url);
+    const order = await page.locator("#order").innerText();
+    await payWith(page, "Card that asks for 3DS");
+    await page.getByRole("button", { name: "Approve" }).waitFor();
+    const challenge = page.url();
+    // The customer opens the result page before approving the payment.
+    await page.goto(`${proxy.url}/demo/result?order=${order}`);
+    await heading(page, "Your payment is on its way");
+    await page.getByText("Live", { exact: true }).waitFor();
+
+    proxy.cut();
+    await page.getByText("Connection lost").waitFor();
+    const body = new URLSearchParams({ decision: "approve" });
+    await fetch(challenge, { method: "POST", body, redirect: "manual" });
+    proxy.mend();
+    await heading(page, "Thank you, it is paid");
+    await page.getByText("Live", { exact: true }).waitFor();
+  });
+
+  it("lets a customer try another card for the same order after a decline", async (t) => {
+    const { page } = await shop(t);
+    await payWith(page, "Empty card");
+    await page.getByText("There is not enough money on the card").waitFor();
+    const order = await page.locator("#order").innerText();
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+    assert.equal(await page.locator("#order").innerText(), order);
+  });
+
+  it("shows a decline with status 200, and lets the customer try another card", async (t) => {
+    const { page } = await shop(t);
+    await payWith(page, "Blocked card");
+    await page.getByText("The payment was declined").waitFor();
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+  });
+
+  it("shows partial refunds, full refunds and cancellations", async (t) => {
+    const { page } = await shop(t);
+    const order = await page.locator("#order").innerText();
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+    await onPayment(order, "refund", { amount: 50 });
+    await heading(page, "A part was given back");
+    assert.equal(await page.locator("#amount").innerText(), "250.00 UAH");
+
+    const whole = await shop(t);
+    const wholeOrder = await whole.page.locator("#order").innerText();
+    await payWith(whole.page, "Card that just works");
+    await heading(whole.page, "Thank you, it is paid");
+    await onPayment(wholeOrder, "refund");
+    await heading(whole.page, "The payment was given back");
+
+    // The payment only holds the money (`confirm: false`), and the merchant cancels it.
+    const held = await shop(t);
+    await held.page.route("**/graphql", async (route) => {
+      const body = route.request().postDataJSON();
+      if (body?.variables?.input) body.variables.input.confirm = false;
+      await route.continue(body ? { postData: body } : {});
+    });
+    const heldOrder = await held.page.locator("#order").innerText();
+    await payWith(held.page, "Card that just works");
+    await heading(held.page, "Thank you");
+    await onPayment(heldOrder, "cancel");
+    await heading(held.page, "The payment was cancelled");
+  });
+
+  it("never shows a payment as failed because its answer was lost", async (t) => {
+    const { page } = await shop(t);
+    await payWith(page, "Broken line");
+    await heading(page, "Thank you, it is paid");
+    assert.doesNotMatch(await page.locator("#events").innerText(), /FAILURE/);
+  });
+
+  it("repeats an unanswered payment with the same idempotency key, also after a reload", async (t) => {
+    const { page, complaints } = await shop(t);
+    const keys: string[] = [];
+    let answers = false;
+    await page.route("**/graphql", async (route) => {
+      const key = route.request().headers()["idempotency-key"];
+      if (key === undefined) return route.continue();
+      keys.push(key);
+      if (answers) return route.continue();
+      // The payment is made, but its answer does not reach the customer.
+      await route.fetch();
+      return route.abort();
+    });
+    const order = await page.locator("#order").innerText();
+    await payWith(page, "Card that just works");
+    await page.getByText("Please try again").waitFor();
+    await page.reload();
+    await page.getByText("no answer yet").waitFor();
+    assert.equal(await page.locator("#order").innerText(), order);
+    assert.equal(await page.getByLabel("Card that just works").isChecked(), true);
+    assert.equal(await page.getByLabel("Empty card").isDisabled(), true);
+    assert.doesNotMatch(await page.evaluate("JSON.stringify(sessionStorage)"), /41111111/);
+    await page.getByRole("button", { name: "Pay" }).click();
+    await page.getByText("Please try again").waitFor();
+    answers = true;
+    await page.getByRole("button", { name: "Pay" }).click();
+    await heading(page, "Thank you, it is paid");
+    assert.equal(keys.length, 3);
+    assert.equal(new Set(keys).size, 1);
+    const { payments } = await ledger();
+    assert.equal(payments.filter(({ external_id }) => external_id === order).length, 1);
+    // The next order has a key of its own.
+    await page.getByRole("link", { name: "Back to the shop" }).click();
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+    assert.equal(new Set(keys).size, 2);
+    assert.deepEqual(complaints, []);
+  });
+
+  it("keeps the form disabled until its script is loaded", async (t) => {
+    const page = await newPage(t);
+    const asked = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    await page.route("**/demo/checkout.js", async (route) => {
+      asked.resolve();
+      await gate.promise;
+      await route.continue();
+    });
+    const opened = page.goto(`${gateway.publicUrl}/demo`);
+    await asked.promise;
+    const button = page.getByRole("button", { name: "Pay" });
+    await button.waitFor();
+    assert.equal(await button.isDisabled(), true);
+    assert.equal(await page.getByLabel("Card that just works").isDisabled(), true);
+    gate.resolve();
+    await opened;
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+  });
+
+  it("pays with a card on the hosted page", async (t) => {
+    const { page } = await shop(t);
+    await payWith(page, "Hosted page");
+    await page.getByRole("button", { name: /^Pay/ }).click();
+    await heading(page, "Thank you, it is paid");
+  });
+
+  it("reports an invalid token and stops reconnecting", async (t) => {
+    const { page } = await shop(t);
+    await page.evaluate("sessionStorage.setItem('demo-old', 'no token')");
+    await page.goto(`${gateway.publicUrl}/demo/result?order=demo-old`);
+    await page.getByText("The token has expired").waitFor();
+    await page.getByText("Ended", { exact: true }).waitFor();
+  });
+
+  it("answers 404 when callers need keys", async () => {
+    const guarded = await startTestGateway({
+      AUTH_MODE: "keys",
+      API_KEYS_FILE: new URL("../../../test/fixtures/no-api-keys.json", import.meta.url).pathname,
+    });
+    try {
+      assert.equal((await fetch(`${guarded.publicUrl}/demo`)).status, 404);
+      assert.equal((await fetch(`${gateway.publicUrl}/demo`)).status, 200);
+    } finally {
+      await guarded.stop();
+    }
+  });
+});

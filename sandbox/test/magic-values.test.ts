@@ -1,0 +1,322 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { type TestContext, test } from "node:test";
+import { checkCardNumber } from "../ledger/cards.ts";
+import { magicValues } from "../ledger/scenarios.ts";
+import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
+
+interface Expected {
+  readonly card: string;
+  readonly cents: string;
+  /** HTTP status, and payment status or error code; undefined for a broken connection. */
+  readonly answer: readonly [number, string] | undefined;
+  /** Statuses in the order of arrival. */
+  readonly callbacks: readonly string[];
+  /** Final status and code in the ledger; undefined when nothing was charged. */
+  readonly ledger: string | undefined;
+}
+
+const paid = "success, transaction_successful";
+
+const expectations: Readonly<Record<string, Expected>> = {
+  insufficient_funds: {
+    ...{ card: "4000000000000614", cents: "61", answer: [402, "insufficient_funds"] },
+    ...{ callbacks: ["failure"], ledger: "failure, insufficient_funds" },
+  },
+  card_expired: {
+    ...{ card: "4000000000000622", cents: "62", answer: [402, "card_expired"] },
+    ...{ callbacks: ["failure"], ledger: "failure, card_expired" },
+  },
+  wrong_cvv: {
+    ...{ card: "4000000000000630", cents: "63", answer: [402, "wrong_cvv"] },
+    ...{ callbacks: ["failure"], ledger: "failure, wrong_cvv" },
+  },
+  anti_fraud_check: {
+    ...{ card: "4000000000000648", cents: "64", answer: [402, "anti_fraud_check"] },
+    ...{ callbacks: ["failure"], ledger: "failure, anti_fraud_check" },
+  },
+  delayed: {
+    ...{ card: "4000000000000655", cents: "65", answer: [200, "pending"] },
+    ...{ callbacks: ["success"], ledger: paid },
+  },
+  delayed_decline: {
+    ...{ card: "4000000000000663", cents: "66", answer: [200, "pending"] },
+    ...{ callbacks: ["failure"], ledger: "failure, transaction_declined" },
+  },
+  duplicate_callbacks: {
+    ...{ card: "4000000000000671", cents: "67", answer: [200, "success"] },
+    ...{ callbacks: ["success", "success", "success"], ledger: paid },
+  },
+  reordered_callbacks: {
+    ...{ card: "4000000000000689", cents: "68", answer: [200, "pending"] },
+    ...{ callbacks: ["success", "pending"], ledger: paid },
+  },
+  lost_callback: {
+    ...{ card: "4000000000000697", cents: "69", answer: [200, "pending"] },
+    ...{ callbacks: [], ledger: paid },
+  },
+  answer_lost: {
+    ...{ card: "4000000000000762", cents: "76", answer: undefined },
+    ...{ callbacks: ["success"], ledger: paid },
+  },
+  answer_and_callback_lost: {
+    ...{ card: "4000000000000713", cents: "71", answer: undefined },
+    ...{ callbacks: [], ledger: paid },
+  },
+  html_500: {
+    ...{ card: "4000000000000721", cents: "72", answer: [500, "<html>"] },
+    ...{ callbacks: [], ledger: undefined },
+  },
+  too_many_requests: {
+    ...{ card: "4000000000000739", cents: "73", answer: [429, "too_many_requests"] },
+    ...{ callbacks: [], ledger: undefined },
+  },
+  slow_answer: {
+    ...{ card: "4000000000000747", cents: "74", answer: [200, "success"] },
+    ...{ callbacks: ["success"], ledger: paid },
+  },
+  internal_error: {
+    ...{ card: "4000000000000754", cents: "75", answer: [500, "internal_error"] },
+    ...{ callbacks: [], ledger: undefined },
+  },
+  declined_in_payment: {
+    ...{ card: "4000000000000770", cents: "77", answer: [200, "failure"] },
+    ...{ callbacks: ["failure"], ledger: "failure, transaction_declined" },
+  },
+  init: {
+    ...{ card: "4000000000000788", cents: "78", answer: [200, "init"] },
+    ...{ callbacks: ["pending", "success"], ledger: paid },
+  },
+  lookup: {
+    ...{ card: "4000000000000796", cents: "79", answer: [200, "success"] },
+    ...{ callbacks: ["success", "success"], ledger: paid },
+  },
+  receipt_pending: {
+    ...{ card: "4000000000000804", cents: "80", answer: [200, "success"] },
+    ...{ callbacks: ["success", "success"], ledger: paid },
+  },
+  receipt_failed: {
+    ...{ card: "4000000000000812", cents: "81", answer: [200, "success"] },
+    ...{ callbacks: ["success", "success"], ledger: paid },
+  },
+  batch: {
+    ...{ card: "4000000000000820", cents: "82", answer: [200, "success"] },
+    ...{ callbacks: ["success"], ledger: paid },
+  },
+  silence: {
+    ...{ card: "4000000000000838", cents: "83", answer: undefined },
+    ...{ callbacks: [], ledger: paid },
+  },
+};
+
+for (const [name, expected] of Object.entries(expectations)) {
+  test(`${name} is triggered by its card`, async (t) => {
+    await meet(t, expected, cardPayment(expected.card));
+  });
+
+  test(`${name} is triggered by its cents if the payment has no listed card`, async (t) => {
+    const amount = Number(`12.${expected.cents}`);
+    const payment_method = { type: "apple_pay", apple_pay: { token: "opaque" } };
+    await meet(t, expected, newPayment({ amount, payment_method }));
+  });
+}
+
+test("magicValues lists these scenarios, the 3DS and success cards, and no others", () => {
+  const listed = magicValues.map(({ scenario }) => scenario.name);
+  const others = ["success", "3ds", "3ds_failed"];
+  assert.deepEqual(listed.toSorted(), [...Object.keys(expectations), ...others].toSorted());
+  for (const { cards } of magicValues) for (const card of cards) checkCardNumber(card, "card");
+});
+
+test("a listed success card succeeds whatever the amount", async (t) => {
+  const { call } = await startRig(t);
+  const { body } = await call("POST", paths.new, newPayment({ amount: 10.61 }));
+  assert.equal(body.details.status, "success");
+});
+
+test("the cents of a recurrent payment and of a confirmation trigger scenarios too", async (t) => {
+  const { call } = await startRig(t);
+  const held = newPayment({ init_recurrent_payment: true, confirm: false, amount: 100 });
+  const { body } = await call("POST", paths.new, held);
+  const { recurrent_id } = body.details;
+  const recur = (amount: number) =>
+    call("POST", paths.recurrent, { recurrent_id, external_id: "again", amount });
+  assert.equal((await recur(1.61)).body.code, "insufficient_funds");
+  assert.equal((await recur(1.73)).status, 429);
+  assert.equal((await recur(1.65)).body.details.status, "pending");
+  const confirm = (amount: number) =>
+    call("POST", paths.confirm, { external_id: "order-1", amount });
+  const declined = await confirm(99.64);
+  assert.equal(declined.body.code, "anti_fraud_check");
+  assert.equal(declined.body.payment_id, body.details.payment_id);
+  await assert.rejects(confirm(99.76));
+  assert.equal((await confirm(99.83)).body.code, "action_already_done");
+});
+
+test("callback/resend delivers a lost callback", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const payment = cardPayment("4000000000000697", { callback_url: receiver.url });
+  await call("POST", paths.new, payment);
+  await sandbox.idle();
+  assert.equal(receiver.received.length, 0);
+  await call("POST", paths.resend, { external_id: "order-1" });
+  assert.equal((await receiver.next()).body.details.status, "success");
+});
+
+test("callback/resend delivers nothing for a silent payment", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const payment = cardPayment("4000000000000838", { callback_url: receiver.url });
+  await assert.rejects(call("POST", paths.new, payment));
+  assert.equal((await call("POST", paths.resend, { external_id: "order-1" })).status, 200);
+  await sandbox.idle();
+  assert.equal(receiver.received.length, 0);
+});
+
+test("the three duplicates have the same bytes; the late pending one has the same payment_id", async (t) => {
+  const { call } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const callback_url = receiver.url;
+  await call("POST", paths.new, cardPayment("4000000000000671", { callback_url }));
+  const [one, two, three] = [await receiver.next(), await receiver.next(), await receiver.next()];
+  assert.deepEqual(two.bytes, one.bytes);
+  assert.deepEqual(three.bytes, one.bytes);
+  const reordered = cardPayment("4000000000000689", { callback_url, external_id: "2" });
+  await call("POST", paths.new, reordered);
+  const [success, pending] = [(await receiver.next()).body, (await receiver.next()).body];
+  assert.equal(pending.details.payment_id, success.details.payment_id);
+  assert.equal(pending.details.operation_id, success.details.operation_id);
+  assert.equal(pending.details.processed_at, undefined);
+  assert.equal(pending.is_success, false);
+});
+
+test("a slow answer's callback arrives before the answer", async (t) => {
+  const { send } = await startRig(t, { delays: { callbackMs: 0, slowAnswerMs: 3_600_000 } });
+  const receiver = await startReceiver(t);
+  const abort = new AbortController();
+  const payment = cardPayment("4000000000000747", { callback_url: receiver.url });
+  const answer = send("POST", paths.new, payment, { signal: abort.signal });
+  assert.equal((await receiver.next()).body.details.status, "success");
+  abort.abort();
+  await assert.rejects(answer, { name: "AbortError" });
+});
+
+test("the magic 429 has X-RateLimit-Remaining and X-RateLimit-Reset", async (t) => {
+  const { call } = await startRig(t);
+  const { headers } = await call("POST", paths.new, cardPayment("4000000000000739"));
+  assert.equal(headers.get("x-ratelimit-remaining"), "0");
+  assert.equal(headers.get("x-ratelimit-reset"), "1");
+});
+
+test("a decline with status 200 is payment data, also for confirmations", async (t) => {
+  const { call } = await startRig(t);
+  const { status, body } = await call("POST", paths.new, cardPayment("4000000000000770"));
+  assert.equal(status, 200);
+  const { is_success, operation, details, code } = body;
+  assert.deepEqual([is_success, operation, code], [false, "payment", undefined]);
+  assert.deepEqual(
+    [details.status, details.status_code, details.status_description],
+    ["failure", "transaction_declined", "Transaction is declined"],
+  );
+  await call("POST", paths.new, newPayment({ confirm: false, amount: 100 }));
+  const confirmed = await call("POST", paths.confirm, { external_id: "order-1", amount: 99.77 });
+  assert.deepEqual(
+    [confirmed.status, confirmed.body.operation, confirmed.body.details.status],
+    [200, "confirm", "failure"],
+  );
+});
+
+test("status init has its own status_code, and operation info reports it as pending", async (t) => {
+  const { call, sandbox } = await startRig(t, { delays: { callbackMs: 3_600_000 } });
+  const { body } = await call("POST", paths.new, cardPayment("4000000000000788"));
+  assert.equal(body.details.status_code, "transaction_created");
+  const { operation_id, payment_id } = body.details;
+  const query = new URLSearchParams({ external_id: "order-1", operation_id });
+  const info = await call("GET", `${paths.operation}?${query}`);
+  assert.deepEqual([info.body.status, info.body.status_code], ["pending", "pending"]);
+  await call("POST", `/sandbox/payments/${payment_id}/settle`, { status: "success" });
+  assert.equal(sandbox.ledger().payments[0]?.operations[0]?.status, "success");
+});
+
+test("a lookup is a separate operation on the same payment", async (t) => {
+  const { call } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const callback_url = receiver.url;
+  await call("POST", paths.new, cardPayment("4000000000000796", { callback_url }));
+  const [payment, lookup] = [(await receiver.next()).body, (await receiver.next()).body];
+  assert.deepEqual([payment.operation, lookup.operation], ["payment", "lookup"]);
+  assert.equal(lookup.details.payment_id, payment.details.payment_id);
+  assert.notEqual(lookup.details.operation_id, payment.details.operation_id);
+});
+
+test("callbacks report a receipt's registration and differ in nothing else", async (t) => {
+  const { call } = await startRig(t);
+  for (const [payload, number, expected] of [
+    ["p", "4000000000000804", ["Pending 1002", "Success 1001"]],
+    ["p", "4000000000000812", ["Pending 1002", "Failed 2001"]],
+    ["fiscal-4050", "4111111111111111", ["Pending 1002", "Failed 4050"]],
+    ["fiscal-1000", "4111111111111111", ["Pending 1002", "Success 1000"]],
+    ["fiscal-1002", "4111111111111111", ["Pending 1002"]],
+    ["fiscal-1234", "4111111111111111", [undefined]],
+  ] as const) {
+    const receiver = await startReceiver(t);
+    const external_id = `${payload}-${number}`;
+    const request = { external_id, payload, callback_url: receiver.url };
+    await call("POST", paths.new, cardPayment(number, request));
+    const bodies = [];
+    for (const _ of expected) bodies.push((await receiver.next()).body);
+    const told = bodies.map(
+      ({ details: { fiscalization: f } }) => f && `${f.status} ${f.status_code}`,
+    );
+    assert.deepEqual(told, expected);
+    const others = bodies.map(({ details: { fiscalization: _, ...rest }, ...body }) => ({
+      ...body,
+      details: rest,
+    }));
+    for (const other of others) assert.deepEqual(other, others[0]);
+  }
+});
+
+test("payments of a batch share its batch_external_id", async (t) => {
+  const { call } = await startRig(t);
+  const pay = async (external_id: string, number: string) =>
+    (await call("POST", paths.new, cardPayment(number, { external_id }))).body.batch_external_id;
+  assert.equal(await pay("1", "4000000000000820"), "sandbox-batch-1");
+  assert.equal(await pay("2", "4000000000000820"), "sandbox-batch-1");
+  assert.equal(await pay("3", "4111111111111111"), undefined);
+});
+
+test("docs/sandbox.md lists every magic value", async () => {
+  const text = await readFile(new URL("../../docs/sandbox.md", import.meta.url), "utf8");
+  const rows = text.split("\n").filter((line) => line.startsWith("| "));
+  for (const { scenario, cards, cents } of magicValues) {
+    for (const card of cards) {
+      const spaced = card.replaceAll(/(.{4})(?=.)/g, "$1 ");
+      const row = rows.find((line) => line.includes(spaced)) ?? "";
+      assert.ok(row.includes(scenario.summary), `${scenario.name}: ${scenario.summary}`);
+      assert.ok(cents === undefined || row.includes(`.${cents}`), scenario.name);
+    }
+  }
+});
+
+async function meet(t: TestContext, expected: Expected, payment: object): Promise<void> {
+  const { call, sandbox } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const request = { ...payment, callback_url: receiver.url };
+  const answer = call("POST", paths.new, request);
+  if (expected.answer === undefined) {
+    await assert.rejects(answer, { name: "TypeError" });
+  } else {
+    const { status, body, text } = await answer;
+    const told = body?.details?.status ?? body?.code ?? text.slice(0, 6);
+    assert.deepEqual([status, told], expected.answer);
+  }
+  await sandbox.idle();
+  const [charged] = sandbox.ledger().payments;
+  const operation = charged?.operations[0];
+  const state = operation && `${operation.status}, ${operation.status_code}`;
+  assert.equal(state, expected.ledger);
+  const statuses = receiver.received.map(({ body }) => body.details.status);
+  assert.deepEqual(statuses, expected.callbacks);
+}

@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { timeoutMs } from "../../test/until.ts";
+import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
+
+const dayMs = 86_400_000;
+
+test("advancing the clock runs what is due by then, and later timestamps use the new time", async (t) => {
+  const { call, sandbox } = await startRig(t, {
+    delays: { settleMs: dayMs },
+    callbackRetry: { firstPauseMs: dayMs, maxPauseMs: dayMs, giveUpAfterMs: 30 * dayMs },
+  });
+  const receiver = await startReceiver(t, 503, 200);
+  const before = Date.now();
+  await call("POST", paths.new, cardPayment("4000000000000655", { callback_url: receiver.url }));
+  const pending = (await call("GET", "/sandbox/ledger")).body.payments[0].operations[0];
+  assert.equal(pending.status, "pending", "it settles in a day");
+
+  const moved = await call("POST", "/__sandbox/clock", { advance_ms: dayMs });
+  assert.equal(moved.status, 200);
+  assert(Date.parse(moved.body.now) >= before + dayMs);
+  assert.equal((await receiver.next()).body.details.status, "success");
+  // The pause before a retry begins when the callback's answer has arrived: wait for that.
+  const sent = async () => (await call("GET", "/__sandbox/journal?type=callback")).body.entries;
+  const deadlineMs = Date.now() + timeoutMs;
+  while ((await sent()).length === 0) assert(Date.now() < deadlineMs);
+  await call("POST", "/__sandbox/clock", { advance_ms: dayMs });
+  assert.equal((await receiver.next()).body.details.status, "success", "it is sent again");
+  await sandbox.idle();
+
+  await call("POST", paths.new, newPayment({ external_id: "order-2" }));
+  const [, second] = (await call("GET", "/sandbox/ledger")).body.payments;
+  assert(Date.parse(second.operations[0].created_at) >= before + 2 * dayMs);
+});
+
+test("the clock advances by a whole number of milliseconds, at most a year", async (t) => {
+  const { call } = await startRig(t);
+  for (const advance_ms of [0, -1, 1.5, "1000", 366 * dayMs + 1, undefined]) {
+    const { status, body } = await call("POST", "/__sandbox/clock", { advance_ms });
+    assert.equal(status, 400, `${advance_ms}`);
+    assert.equal(body.param, "advance_ms");
+  }
+  assert.equal((await call("GET", "/__sandbox/clock")).status, 200);
+});
+
+test("the journal lists requests and callbacks in order, without secrets", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  const receiver = await startReceiver(t, 500);
+  const callback_url = receiver.url;
+  await call("POST", paths.new, newPayment({ callback_url, external_id: "order-1" }));
+  await sandbox.idle();
+  await call("GET", `${paths.walletFind}?external_id=demo-customer`);
+  await call("POST", paths.new, "{ no JSON, cvv=987");
+
+  const { body, text } = await call("GET", "/__sandbox/journal");
+  const told = body.entries.map((entry: Record<string, unknown>) => [
+    entry.type,
+    entry.path ?? entry.attempt,
+    entry.external_id,
+    entry.outcome,
+  ]);
+  assert.deepEqual(told, [
+    ["request", paths.new, "order-1", "200"],
+    ["callback", 1, "order-1", "500"],
+    ["callback", 2, "order-1", "200"],
+    ["request", paths.walletFind, "demo-customer", "200"],
+    ["request", paths.new, "", "400"],
+  ]);
+  assert.deepEqual(
+    body.entries.map(({ number }: { number: number }) => number),
+    [1, 2, 3, 4, 5],
+  );
+  assert.equal(body.entries[0].body.amount, 10);
+  assert.equal(body.entries[1].body.details.status, "success");
+  assert.doesNotMatch(text, /4111111111111111|"123"|cvv=987/);
+
+  const callbacks = await call("GET", "/__sandbox/journal?type=callback&external_id=order-1");
+  assert.equal(callbacks.body.entries.length, 2);
+  assert.equal((await call("GET", "/__sandbox/journal?type=other")).status, 400);
+  await call("DELETE", "/__sandbox/journal");
+  assert.deepEqual((await call("GET", "/__sandbox/journal")).body, { entries: [] });
+});
+
+test("the journal keeps the newest thousand entries, and only the length of long bodies", async (t) => {
+  const { call } = await startRig(t);
+  await call("POST", paths.resend, { external_id: "order-1", more: "x".repeat(20_000) });
+  const [long] = (await call("GET", "/__sandbox/journal")).body.entries;
+  assert.match(long.body, /^\[20\d\d\d characters\]$/);
+  assert.equal(long.external_id, "order-1");
+  for (let i = 0; i < 1_000; i++) await call("GET", `${paths.payoutInfo}?external_id=p-${i}`);
+  const { entries } = (await call("GET", "/__sandbox/journal")).body;
+  assert.equal(entries.length, 1_000);
+  assert.equal(entries[0].number, 2);
+});
+
+test("each run has its own login, password, ledger, journal and clock", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  const receiver = await startReceiver(t);
+  const of = (run: string, password = `sandbox-password+${run}`) => ({
+    authorization: `Basic ${Buffer.from(`sandbox+${run}:${password}`).toString("base64")}`,
+  });
+  const payment = newPayment({ callback_url: receiver.url });
+  for (const headers of [of("a"), of("b"), {}]) {
+    assert.equal((await call("POST", paths.new, payment, headers)).status, 200, "not paid already");
+  }
+  assert.equal((await call("POST", paths.new, payment, of("a"))).status, 409);
+  await sandbox.idle();
+  for (const headers of [of("a"), of("b"), {}]) {
+    assert.equal(
+      (await call("GET", "/sandbox/ledger", undefined, headers)).body.payments.length,
+      1,
+    );
+  }
+  const { entries } = (await call("GET", "/__sandbox/journal?type=request", undefined, of("b")))
+    .body;
+  assert.equal(entries.length, 1);
+  const signatures = receiver.received.map(({ headers }) => headers["x-service-signature"]);
+  assert.equal(new Set(signatures).size, 3, "each is signed with its run's password");
+
+  await call("POST", "/__sandbox/clock", { advance_ms: dayMs }, of("a"));
+  const nowOf = async (headers: HeadersInit) =>
+    Date.parse((await call("GET", "/__sandbox/clock", undefined, headers)).body.now);
+  assert((await nowOf(of("a"))) - (await nowOf(of("b"))) > dayMs / 2);
+
+  for (const wrong of [
+    of("a", "sandbox-password"),
+    of("a", "sandbox-password+b"),
+    of("a b"),
+    of(""),
+  ]) {
+    assert.equal((await call("GET", "/sandbox/ledger", undefined, wrong)).status, 401);
+  }
+});
+
+test("a page belongs to the run of its payment", async (t) => {
+  const { call, sandbox } = await startRig(t);
+  const credentials = Buffer.from("sandbox+ui:sandbox-password+ui").toString("base64");
+  const headers = { authorization: `Basic ${credentials}` };
+  const made = await call("POST", paths.new, cardPayment("4000000000003014"), headers);
+  const page = made.body.action.value as string;
+  await fetch(page, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
+  const { payments } = (await call("GET", "/sandbox/ledger", undefined, headers)).body;
+  assert.equal(payments[0].operations[0].status, "success");
+  assert(page.startsWith(sandbox.url));
+});
+
+test("beyond a hundred runs, the run that was idle the longest is dropped", async (t) => {
+  const { call } = await startRig(t);
+  const of = (run: number) => ({
+    authorization: `Basic ${Buffer.from(`sandbox+${run}:sandbox-password+${run}`).toString("base64")}`,
+  });
+  const countOf = async (run: number) =>
+    (await call("GET", "/sandbox/ledger", undefined, of(run))).body.payments.length;
+  await call("POST", paths.new, newPayment(), of(0));
+  await call("POST", paths.new, newPayment(), of(1));
+  for (let run = 2; run < 100; run++) assert.equal(await countOf(run), 0);
+  assert.equal(await countOf(0), 1);
+  assert.equal(await countOf(100), 0);
+  assert.equal(await countOf(0), 1);
+  assert.equal(await countOf(1), 0, "it was forgotten, and begins anew");
+});
