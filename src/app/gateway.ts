@@ -9,7 +9,7 @@ import type { Config } from "../config/config.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
 import { createCauses } from "../events/cause-of.ts";
-import { createObserveAppend, observedLog } from "../events/observed-log.ts";
+import { createObserveAppend, observedLog, outcomeObserver } from "../events/observed-log.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import { observedCalls } from "../ledger/observed-calls.ts";
 import { createAdmission } from "../net/admission.ts";
@@ -113,9 +113,12 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
   const activityWindows = new Map(names.map((name) => [name, createActivityWindow()]));
-  stores.onSettled((settled) => {
-    activityWindows.get(settled.account)?.settled(settled.by);
-    telemetry.reconcile.onSettled(settled);
+  stores.listen({
+    onSettled(settled) {
+      activityWindows.get(settled.account)?.settled(settled.by);
+      telemetry.reconcile.onSettled(settled);
+    },
+    onOutcome: outcomeObserver(telemetry.events),
   });
   const timeoutMs = config.upstreamTimeoutMs;
   const running = runAccounts({

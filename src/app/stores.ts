@@ -5,8 +5,9 @@ import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/values.ts";
 import type { EventLog } from "../events/log.ts";
 import { isAway } from "../intents/away.ts";
-import type { IntentStore, SettledCall } from "../intents/store.ts";
+import type { IntentStore } from "../intents/store.ts";
 import { CallsWithFallback } from "../ledger/fallback.ts";
+import type { LedgerListener } from "../ledger/ledger.ts";
 import { createMemoryLedger } from "../ledger/memory.ts";
 import { createRedisLedger } from "../ledger/redis.ts";
 import { createSqliteLedger } from "../ledger/sqlite.ts";
@@ -29,8 +30,8 @@ import type { Telemetry } from "../telemetry/telemetry.ts";
 export interface Stores {
   readonly eventLog: EventLog;
   readonly intents: IntentStore;
-  /** Calls the listener with every call that an event or a look settles in this process. */
-  onSettled(listener: (settled: SettledCall) => void): void;
+  /** Reports what this process stores from now on. */
+  listen(listener: LedgerListener): void;
   /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
   bucketOf(account: string): TokenBucket;
@@ -84,7 +85,7 @@ function memoryStores(config: Config, log: Logger, now: () => number): Stores {
   return {
     eventLog: ledger,
     intents: ledger,
-    onSettled: (listener) => ledger.onSettled(listener),
+    listen: (listener) => ledger.listen(listener),
     notReady: () => [],
     budgetSourceOf: () => "own",
     bucketOf: () => createLocalBucket(config.rateLimit),
@@ -129,7 +130,7 @@ async function sqliteStores(
   return {
     eventLog: ledger,
     intents,
-    onSettled: (listener) => ledger.onSettled(listener),
+    listen: (listener) => ledger.listen(listener),
     notReady() {
       return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
     },
@@ -237,7 +238,7 @@ async function redisStores(
   return {
     eventLog: ledger,
     intents,
-    onSettled: (listener) => ledger.onSettled(listener),
+    listen: (listener) => ledger.listen(listener),
     // The gateway still serves while Redis is away.
     notReady: () => [],
     budgetSourceOf: (account) => sources.get(account) ?? "own",

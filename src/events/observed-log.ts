@@ -1,5 +1,5 @@
-import { EventSource } from "../gen/payments/v1/event_pb.ts";
-import { type KindName, kinds } from "../model/kinds.ts";
+import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { type KindName, kindOf, kinds } from "../model/kinds.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Appended, Entry, EventLog } from "./log.ts";
 
@@ -13,6 +13,16 @@ export interface AppendObserver {
     readonly conflict: boolean;
     readonly durationMs: number;
   }): void;
+}
+
+/** Counts the outcomes of calls, which the ledger publishes by itself, like other events. */
+export function outcomeObserver({ onAppend }: AppendObserver) {
+  return (published: { account: string; event: Event; durationMs: number }) => {
+    const { account, event, durationMs } = published;
+    const { name: kind } = kinds[kindOf(event.kind)];
+    const source = sources[event.source] ?? "reconciliation";
+    onAppend({ account, kind, source, outcome: "stored", conflict: false, durationMs });
+  };
 }
 
 /** Runs an append, traced and reported to the observer. Undefined: it is not done yet. */

@@ -65,7 +65,9 @@ export class CallsWithFallback implements IntentStore {
     this.#ledger = options.ledger;
     this.#own = new ProcessCalls(options);
     // Once the store is away, nothing else would show that its lock has fallen.
-    this.#ledger.onSettled(({ account, intent }) => this.#own.forget(account, intent));
+    this.#ledger.listen({
+      onSettled: ({ account, intent }) => this.#own.forget(account, intent),
+    });
     this.#outbox = new Outbox((state, cause) => options.onStateChange?.(state, cause));
   }
 

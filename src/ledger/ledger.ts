@@ -17,7 +17,7 @@ import type {
 } from "../events/log.ts";
 import { readOn } from "../events/tail.ts";
 import { memberOf, ofMember } from "../events/unfinished.ts";
-import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
 import {
   type Begun,
   type Ending,
@@ -70,6 +70,18 @@ export type DeadLetters = Pick<
   "addDeadLetter" | "deadLetters" | "deadLetter" | "countDeadLetters" | "removeDeadLetter"
 >;
 
+/** Hears what a process stores that is no answer and no callback. */
+export interface LedgerListener {
+  /** An event or a look settled a call. */
+  onSettled?(settled: SettledCall): void;
+  /** The outcome of a call was published, in a step that took this long. */
+  onOutcome?(published: {
+    readonly account: string;
+    readonly event: Event;
+    readonly durationMs: number;
+  }): void;
+}
+
 export interface LedgerOptions extends IntentStoreOptions {
   readonly kernel: Kernel;
   readonly letters: DeadLetters;
@@ -88,7 +100,7 @@ export class Ledger implements EventLog, IntentStore {
   readonly #calls: CallOptions;
   readonly #accounts = new Map<string, LedgerAccount>();
   readonly #tokens: () => string;
-  readonly #listeners: ((settled: SettledCall) => void)[] = [];
+  readonly #listeners: LedgerListener[] = [];
 
   constructor(options: LedgerOptions) {
     this.#options = options;
@@ -96,8 +108,8 @@ export class Ledger implements EventLog, IntentStore {
     this.#tokens = createTokens();
   }
 
-  /** Calls the listener with every call that an event or a look settles in this process. */
-  onSettled(listener: (settled: SettledCall) => void): void {
+  /** Reports what this process stores from now on. */
+  listen(listener: LedgerListener): void {
     this.#listeners.push(listener);
   }
 
@@ -448,14 +460,21 @@ export class Ledger implements EventLog, IntentStore {
     by?: SettledBy,
   ) {
     let settled: Change["settled"] = [];
+    const startedMs = performance.now();
     const done = await this.#account(account).transact(keys, (change) => {
       const result = decide(change);
       for (const draft of change.drafts) this.#keep(draft);
       settled = change.settled;
       return result;
     });
-    for (const { intent, by: own = by ?? settledBy(intent) } of settled) {
-      for (const listener of this.#listeners) listener({ account, intent, by: own });
+    for (const listener of this.#listeners) {
+      for (const { intent, by: own = by ?? settledBy(intent) } of settled) {
+        listener.onSettled?.({ account, intent, by: own });
+      }
+      for (const event of done.events) {
+        if (event.callOutcome === CallOutcome.UNSPECIFIED) continue;
+        listener.onOutcome?.({ account, event, durationMs: performance.now() - startedMs });
+      }
     }
     return done;
   }

@@ -96,7 +96,7 @@ function reconcile(
   }: Circumstances = {},
 ) {
   const given = { settled: [] as string[], givenUp: 0, probes: 0 };
-  intents.onSettled(({ by }) => void given.settled.push(by));
+  intents.listen({ onSettled: ({ by }) => void given.settled.push(by) });
   const reconciler = createReconciler({
     accounts: new Map([
       [
