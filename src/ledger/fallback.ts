@@ -21,6 +21,7 @@ import { within } from "../redis/deadline.ts";
 import type { CallOptions } from "./calls.ts";
 import type { Ledger } from "./ledger.ts";
 import { ProcessCalls } from "./process-calls.ts";
+import { recordKey } from "./record.ts";
 
 export interface FallbackOptions extends CallOptions {
   readonly ledger: Ledger;
@@ -52,6 +53,8 @@ export class CallsWithFallback implements IntentStore {
   readonly #own: ProcessCalls;
   /** Calls that are running in this process, by id. */
   readonly #running = new UnderWayByName<NewIntent>();
+  /** How many calls for an external_id are being begun, by account and record key. */
+  readonly #beginning = new Map<string, number>();
   /** Steps that the store does not have yet. */
   readonly #outbox: Outbox;
   /**
@@ -72,6 +75,18 @@ export class CallsWithFallback implements IntentStore {
   }
 
   async begin(account: string, given: NewIntent): Promise<Begun> {
+    const name = beginningOf(account, given);
+    this.#beginning.set(name, (this.#beginning.get(name) ?? 0) + 1);
+    try {
+      return await this.#begin(account, given);
+    } finally {
+      const left = (this.#beginning.get(name) ?? 1) - 1;
+      if (left > 0) this.#beginning.set(name, left);
+      else this.#beginning.delete(name);
+    }
+  }
+
+  async #begin(account: string, given: NewIntent): Promise<Begun> {
     let asked = false;
     try {
       const begun = await this.#whileBroken(async () => {
@@ -85,7 +100,9 @@ export class CallsWithFallback implements IntentStore {
       }
       return begun;
     } catch (error) {
-      if (!given.key && this.#options.isAway(error)) return this.#beginAlone(account, given, error);
+      const goesOn = !given.key && this.#options.isAway(error);
+      const begun = goesOn && (await this.#beginAlone(account, given, error));
+      if (begun) return begun;
       // The store may have taken key and lock even so.
       if (asked) {
         this.#unwritten.add(given.id);
@@ -191,14 +208,18 @@ export class CallsWithFallback implements IntentStore {
     await this.#outbox.close();
   }
 
-  async #beginAlone(account: string, given: NewIntent, cause: unknown): Promise<Begun> {
+  /** @returns undefined if the call must not go on */
+  async #beginAlone(account: string, given: NewIntent, cause: unknown): Promise<Begun | undefined> {
     if (this.#options.readsGoOn) {
       // Only this process has the store: should it end before the disk takes writes again, nothing
       // would say that the payment is a hold.
-      if (given.hold) throw cause;
-      const { intents } = await this.known(account, given.kind, given.externalId);
-      for (const intent of intents) this.#own.adopt(account, intent);
+      if (given.hold) return undefined;
+      const known = await this.known(account, given.kind, given.externalId).catch(() => undefined);
+      if (!known) return undefined;
+      for (const intent of known.intents) this.#own.adopt(account, intent);
     }
+    // The store may yet take the other one's lock.
+    if ((this.#beginning.get(beginningOf(account, given)) ?? 0) > 1) return undefined;
     const begun = this.#own.begin(account, given);
     if (begun.kind !== "started") return begun;
     const { intent } = begun;
@@ -233,6 +254,10 @@ export class CallsWithFallback implements IntentStore {
 
 /** How long replicas may take beyond `answerMs` before a write counts as not answered. */
 const replicasMs = 1_000;
+
+function beginningOf(account: string, { kind, externalId }: NewIntent): string {
+  return `${account} ${recordKey(kind, externalId)}`;
+}
 
 /**
  * A write that was not answered in time may still wait for its turn: a second try waits for that one,
