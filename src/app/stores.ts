@@ -179,15 +179,18 @@ async function redisStores(
 ): Promise<Stores> {
   const observer = telemetry.openRedis();
   const redis = connectRedis(url, observer.onError, observer);
-  for (const account of config.accounts.keys()) {
+  const layouts = [...config.accounts.keys()].map(async (account) => {
     const layout = await otherLayout(redis.client, accountKeys(prefix, account));
-    if (layout === undefined) continue;
-    await redis.close();
+    if (layout === undefined) return;
     throw new ConfigError(
       "REDIS_PREFIX",
       `${JSON.stringify(prefix)}: Redis has state of the account ${account} in layout ${layout}, and this gateway reads layout ${redisLayout} alone: set another REDIS_PREFIX, or take an empty Redis`,
     );
-  }
+  });
+  await Promise.all(layouts).catch(async (error: unknown) => {
+    await redis.close();
+    throw error;
+  });
   const outages = watchOutages({
     client: redis.client,
     keys: [...config.accounts.keys()].map((account) => accountKeys(prefix, account).log),
@@ -224,7 +227,8 @@ async function redisStores(
     sources.set(account, source === "redis" ? "shared" : "share");
     telemetry.rateLimit.onShared(account, source === "redis");
   };
-  redis.client.once("ready", () => warnIfNotDurable());
+  if (redis.client.status === "ready") warnIfNotDurable();
+  else redis.client.once("ready", () => warnIfNotDurable());
   if (minReplicas === 0 && hasFailover(url.reveal())) log.warn(failoverWarning);
   let replicas: number | undefined;
   let warning = minReplicas === 0 && hasFailover(url.reveal()) ? failoverWarning : undefined;

@@ -77,8 +77,8 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
   async function seen(log: EventLog, intents: IntentStore, cursor: string) {
     const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
     return {
-      all: cursors(await take(await log.read("shop", { kinds: [] }, "earliest", { signal }), 4)),
-      behind: cursors(await take(await log.read("shop", { kinds: [] }, cursor, { signal }), 3)),
+      all: cursors(await take(await log.read("shop", { kinds: [] }, "earliest", { signal }), 7)),
+      behind: cursors(await take(await log.read("shop", { kinds: [] }, cursor, { signal }), 6)),
       order: cursors(await log.history("shop", EventKind.PAYMENT, "order-1", 10)),
       other: cursors(
         await take(await log.read("market", { kinds: [] }, "earliest", { signal }), 1),
@@ -139,7 +139,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
 
     const { code, out, err } = await move(redis.url);
     assert.equal(code, 0, err);
-    assert.match(out, /^market: 1 events, 0 dead letters\nshop: 4 events, 1 dead letters\n/);
+    assert.match(out, /^market: 1 events, 0 dead letters\nshop: 7 events, 1 dead letters\n/);
     assert.match(out, /\d open calls, \d uses of Idempotency-Keys\n$/);
     assert.match(err, /^Redis: .*nothing/m, "it keeps nothing on a disk");
 
