@@ -65,6 +65,8 @@ export function beginCall(
     ...{ needsOperator: false, keyDigest: given.key?.digest ?? "", dueMs: nowMs + given.leaseMs },
     ...(given.hold && { hold: true }),
   };
+  // What is known already is none of its doing: its note must not show that as held.
+  if (call.hold && record.holds.length === 0) for (const fact of record.facts) fact[7] ||= "0";
   open(change, draft, record, call);
   if (keyDraft && given.key) {
     keyDraft.value = {

@@ -10,8 +10,8 @@ function plan(steps: readonly Step[], replicas = 1): Plan {
   return { seed: 1, perSecond: 50, replicas, steps };
 }
 
-function store(atMs: number, forMs: number, trouble: StoreTrouble, replica = 0): Step {
-  return { do: "store", atMs, forMs, replica, trouble, share: 1 };
+function store(atMs: number, forMs: number, trouble: StoreTrouble, replica = 0, share = 1): Step {
+  return { do: "store", atMs, forMs, replica, trouble, share };
 }
 
 /** Shrunk histories that once broke a promise, or would. The tests run them each time. */
@@ -38,7 +38,7 @@ export const kept = {
   "a key is answered again by a gateway whose store is silent": plan(
     [
       { ...pay, key: "key", deadlineMs: 400, echoes: [{ afterMs: 2_000, replica: 1 }] },
-      store(3_001, 8_000, "losesAnswers", 1),
+      store(3_006, 8_000, "losesAnswers", 1),
     ],
     2,
   ),
@@ -793,5 +793,13 @@ export const kept = {
       { do: "pause", atMs: 4_068, forMs: 8_000, replica: 0 },
     ]),
     ...{ seed: 61_000_482, perSecond: 5 },
+  },
+  "the disk refuses one write and takes the next, while two payouts begin": {
+    ...plan([
+      store(990, 20, "cuts", 0, 0.4),
+      { ...payout, id: "out-0.1", turns: ["payThenSilence"], callbacks: "never" },
+      { ...payout, id: "out-0.2", turns: ["payThenSilence"], callbacks: "never" },
+    ]),
+    seed: 4,
   },
 } satisfies Readonly<Record<string, Plan>>;
