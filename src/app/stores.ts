@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
-import { hasFailover } from "../config/values.ts";
+import { hasFailover } from "../config/kinds.ts";
 import type { EventLog } from "../events/log.ts";
 import { isAway } from "../intents/away.ts";
 import type { IntentStore } from "../intents/store.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { readSandboxConfig } from "../config/sandbox.ts";
-import { textOf } from "../config/variable.ts";
+import { readSandboxConfig } from "../config/config.ts";
+import { textOf } from "../config/environment.ts";
 import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
 

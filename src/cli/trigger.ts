@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
-import { readSandboxConfig } from "../config/sandbox.ts";
+import { readSandboxConfig } from "../config/config.ts";
 import type { Resource } from "../model/kinds.ts";
 import { isLoopback } from "../net/loopback.ts";
 import type { Secret } from "../secrets/secret.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { textOf } from "../config/variable.ts";
+import { textOf } from "../config/environment.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { verify } from "../wire/signature.ts";
 import { bytesOf } from "./body.ts";
