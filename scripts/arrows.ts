@@ -49,7 +49,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   cli: [
     ...["config/", "auth/", "net/", "redis/", "sandbox/", "sqlite/", "upstream/", "wire/"],
     ...["admin/dead-letter", "app/listening.ts", "app/move.ts", "app/serve.ts", "telemetry/log"],
-    ...["graphql/schema/schema.ts", "graphql/trusted-documents.ts", "ratelimit/local/bucket.ts"],
+    ...["graphql/schema/schema.ts", "graphql/trusted-documents.ts", "ratelimit/queued-bucket.ts"],
   ],
 };
 
