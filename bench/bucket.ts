@@ -2,7 +2,7 @@
  * How many permits a second the local bucket can grant and settle, without and with a long queue.
  * Run: `node bench/bucket.ts`.
  */
-import { createLocalBucket } from "../src/ratelimit/local/bucket.ts";
+import { createLocalBucket } from "../src/ratelimit/queued-bucket.ts";
 
 const { signal } = new AbortController();
 const answer = { limit: "1000000", remaining: "999999", reset: "1" };

@@ -6,7 +6,7 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { createRedisBucket } from "../src/ratelimit/redis/bucket.ts";
+import { createRedisBucket } from "../src/ratelimit/queued-bucket.ts";
 import { connectRedis, type RedisConnector } from "../src/redis/connect.ts";
 import { accountKeys } from "../src/redis/keys.ts";
 import { Secret } from "../src/secrets/secret.ts";

@@ -47,7 +47,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   cli: [
     ...["config/", "auth/", "net/", "redis/", "sqlite/", "upstream/", "wire/", "telemetry/log"],
     ...["admin/dead-letter", "app/emulator.ts", "app/move.ts", "app/serve.ts"],
-    ...["graphql/schema/schema.ts", "graphql/trusted-documents.ts", "ratelimit/local/bucket.ts"],
+    ...["graphql/schema/schema.ts", "graphql/trusted-documents.ts", "ratelimit/queued-bucket.ts"],
     "devtools/",
   ],
 };

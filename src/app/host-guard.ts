@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, Server } from "node:http";
 import type { Config } from "../config/config.ts";
-import type { Address } from "../config/values.ts";
+import type { Address } from "../config/kinds.ts";
 import { isLoopback } from "../net/loopback.ts";
 
 /** Why a request is refused. */

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { ConfigError } from "../config/config-error.ts";
-import type { Address } from "../config/values.ts";
+import type { Address } from "../config/kinds.ts";
 import { acceptBacklog } from "../net/connections.ts";
 
 /** Opens a listener; resolves with its URL. @throws ConfigError naming the variable */

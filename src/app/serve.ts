@@ -1,19 +1,22 @@
 import type { Logger } from "pino";
-import { readConfig } from "../config/config.ts";
+import { type Config, readConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
+import { unknownVariables } from "../config/unknown-variables.ts";
 import { createLogger } from "../telemetry/log.ts";
 import { loggable } from "../telemetry/loggable.ts";
 import { startGateway } from "./gateway.ts";
 
 /**
  * Runs the process: reads the configuration, starts the gateway, logs `ready`, and drains on
- * SIGTERM or SIGINT. A wrong configuration ends it with exit code 78 (EX_CONFIG) and one message.
+ * SIGTERM or SIGINT. A wrong configuration ends it with exit code 78 (EX_CONFIG) and a line for each
+ * mistake.
  */
 export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   try {
-    const config = readConfig(env);
+    const config = configOf(env);
     const log = createLogger(config.logLevel);
     endOnUncaught(log);
+    for (const warning of unknownVariables(env)) log.warn(warning);
     const gateway = await startGateway(config, log);
     const { publicUrl, rpcUrl, adminUrl, sandboxUrl } = gateway;
     // Before `ready` is logged: a signal may follow as soon as it is read.
@@ -24,6 +27,16 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     );
   } catch (error) {
     exitWith(error);
+  }
+}
+
+/** @throws ConfigError also for misspelt variables: one is often why another is missing */
+function configOf(env: NodeJS.ProcessEnv): Config {
+  try {
+    return readConfig(env);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new ConfigError([...error.mistakes, ...unknownVariables(env)]);
   }
 }
 

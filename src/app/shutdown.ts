@@ -1,5 +1,5 @@
 import type { Server } from "node:http";
-import type { ShutdownTimes } from "../config/shutdown.ts";
+import type { Config } from "../config/config.ts";
 import type { Account } from "../core/context.ts";
 import type { RunningCore } from "../core/create-core.ts";
 import { GatewayError } from "../errors.ts";
@@ -13,7 +13,7 @@ import { closed } from "./listening.ts";
 import type { Stores } from "./stores.ts";
 
 export interface ShutdownOptions {
-  readonly times: ShutdownTimes;
+  readonly times: Config["shutdown"];
   readonly publicServer: Server;
   readonly graphql: GraphqlServer;
   readonly closeSockets: ReturnType<GraphqlServer["attachWebSocket"]>;

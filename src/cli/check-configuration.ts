@@ -5,7 +5,7 @@ import type { Environment } from "./secrets.ts";
 
 /**
  * Reads the configuration as `serve` does, and checks the files that it names.
- * @throws ConfigError for the first thing that is wrong
+ * @throws ConfigError for all variables that are wrong, or else for the first file
  */
 export async function readWholeConfig(env: Environment): Promise<Config> {
   const config = readConfig(env);

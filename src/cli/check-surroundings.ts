@@ -5,7 +5,7 @@ import { readFileSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { parseKeys } from "../auth/api-keys.ts";
 import type { Config } from "../config/config.ts";
-import type { Address } from "../config/values.ts";
+import type { Address } from "../config/kinds.ts";
 import { isLoopback } from "../net/loopback.ts";
 import { type Finding, findings } from "./finding.ts";
 import { fetchFault, systemCode } from "./reach.ts";

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Config } from "../config/config.ts";
 import { GatewayError } from "../errors.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import { createLocalBucket } from "../ratelimit/local/bucket.ts";
+import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
 import { type Finding, findings } from "./finding.ts";

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
+import { unknownVariables } from "../config/unknown-variables.ts";
 import { readWholeConfig } from "./check-configuration.ts";
 import {
   checkApiKeys,
@@ -68,7 +69,8 @@ async function check({ offline = false, json = false }: Options, env: Environmen
 type Report = (...more: Finding[]) => void;
 
 async function configOf(env: Environment, report: Report): Promise<Config | undefined> {
-  const { ok, failed } = findings("configuration");
+  const { ok, warning, failed } = findings("configuration");
+  report(...unknownVariables(env).map((unknown) => warning(unknown)));
   try {
     const config = await readWholeConfig(env);
     const accounts = [...config.accounts.keys()].join(", ");
@@ -79,7 +81,7 @@ async function configOf(env: Environment, report: Report): Promise<Config | unde
     return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    report(failed(error.message));
+    report(...error.mistakes.map((mistake) => failed(mistake)));
     return undefined;
   }
 }

@@ -1,6 +1,5 @@
 import { Option } from "commander";
-import { reader } from "../config/reader.ts";
-import { directory } from "../config/values.ts";
+import { readVariables } from "../config/environment.ts";
 import { StoreRefused } from "../sqlite/store-refused.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import type { Environment } from "./secrets.ts";
@@ -15,7 +14,7 @@ export function dataDirOption(): Option {
 
 /** The directory of the option, else of DATA_DIR. @throws CommandError if neither is set */
 export function dataDirectoryOf(given: string | undefined, env: Environment): string {
-  const found = given ?? reader(env).optional("DATA_DIR", directory);
+  const found = given ?? readVariables(env, ["DATA_DIR"]).DATA_DIR;
   if (found !== undefined) return found;
   throw new CommandError(
     "no directory is named: set DATA_DIR, or give --data-dir",

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { reader } from "../config/reader.ts";
-import { duration, redisPrefix, redisUrls } from "../config/values.ts";
+import { readVariables } from "../config/environment.ts";
 import { Secret } from "../secrets/secret.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import { dataDirectoryOf, dataDirOption, onStore } from "./data-directory.ts";
@@ -39,10 +38,11 @@ export function configure(command: Command, env: Environment): void {
 
 async function migrate({ to, dataDir }: Options, env: Environment): Promise<void> {
   const directory = dataDirectoryOf(dataDir, env);
-  const read = reader(
+  const values = readVariables(
     to === undefined ? env : { ...env, REDIS_URL: to, REDIS_URL_FILE: undefined },
+    ["REDIS_URL", "REDIS_PREFIX", "EVENT_RETENTION"],
   );
-  const url = read.optional("REDIS_URL", redisUrls);
+  const url = values.REDIS_URL;
   if (url === undefined) {
     throw new CommandError("no Redis is named: give --to, or set REDIS_URL", exitCodes.config);
   }
@@ -51,8 +51,8 @@ async function migrate({ to, dataDir }: Options, env: Environment): Promise<void
     const { accounts, calls, keys, warning } = await onStore(() =>
       moveToRedis({
         directory,
-        redis: { url: new Secret(url), prefix: read("REDIS_PREFIX", redisPrefix, "pgw") },
-        retentionMs: read("EVENT_RETENTION", duration, "7d"),
+        redis: { url: new Secret(url), prefix: values.REDIS_PREFIX },
+        retentionMs: values.EVENT_RETENTION,
       }),
     );
     for (const { name, events, letters } of accounts) {

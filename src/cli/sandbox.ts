@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { startEmulator } from "../app/emulator.ts";
 import { announce, exitWith, stopOnSignal } from "../app/serve.ts";
-import { readSandboxConfig } from "../config/sandbox.ts";
+import { readSandboxConfig } from "../config/config.ts";
 import { createLogger } from "../telemetry/log.ts";
 import type { Environment } from "./secrets.ts";
 

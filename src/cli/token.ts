@@ -3,8 +3,8 @@ import { createClient } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
 import { createWatchTokens } from "../auth/watch-token.ts";
 import { ConfigError } from "../config/config-error.ts";
-import { duration, watchSecret } from "../config/values.ts";
-import { textOf } from "../config/variable.ts";
+import { readVariables } from "../config/environment.ts";
+import { duration } from "../config/kinds.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import { type KindName, kindNamed, kindNames } from "../model/kinds.ts";
 import { Secret } from "../secrets/secret.ts";
@@ -88,17 +88,16 @@ async function online(options: Options, env: Environment): Promise<Made> {
 }
 
 async function offline(options: Options, env: Environment): Promise<Made> {
-  const variable = "WATCH_TOKEN_SECRET";
-  const secret = watchSecret.safeParse(textOf(env, variable));
-  if (!secret.success) {
+  const { WATCH_TOKEN_SECRET: secret } = readVariables(env, ["WATCH_TOKEN_SECRET"]);
+  if (secret === undefined) {
     throw new ConfigError(
-      variable,
-      "is missing or too short, accepted is a secret of at least 32 bytes",
+      "WATCH_TOKEN_SECRET",
+      "is missing, accepted is a secret of at least 32 bytes",
     );
   }
   const { externalId, kind, account = "default" } = options;
   const expiresAtMs = (Math.floor(Date.now() / 1_000) + options.ttl) * 1_000;
-  const token = await createWatchTokens(new Secret(secret.data)).issue({
+  const token = await createWatchTokens(new Secret(secret)).issue({
     account,
     kind: kindNamed(kind),
     externalId,
@@ -109,8 +108,7 @@ async function offline(options: Options, env: Environment): Promise<Made> {
 
 /** Parses a duration into seconds. @throws CommandError unless it is 1 s to 24 h */
 function ttl(text: string): number {
-  const parsed = duration.safeParse(text);
-  const seconds = Math.floor((parsed.data ?? 0) / 1_000);
+  const seconds = Math.floor((duration().read(text) ?? 0) / 1_000);
   if (seconds >= 1 && seconds <= 86_400) return seconds;
   throw wrongUsage(`--ttl ${JSON.stringify(text)}: accepted is 1s to 24h, such as 15m`);
 }

@@ -1,120 +1,86 @@
-import { readFileSync } from "node:fs";
-import { z } from "zod";
-import type { OtlpSettings } from "../telemetry/tracing/settings.ts";
+import type { DurationsSettings } from "../telemetry/durations/settings.ts";
+import type { OtlpSettings, TracingSettings } from "../telemetry/tracing/settings.ts";
 import { version } from "../version.ts";
-import { boolean, wholeNumber } from "./values.ts";
+import type { Values } from "./variables.ts";
 
-/** Reads an environment variable by a schema; undefined when it is unset or empty. */
-export type ReadOptional = <T>(variable: string, schema: z.ZodType<T, string>) => T | undefined;
-
-/** Whether all OpenTelemetry exports are turned off. */
-export function isSdkDisabled(optional: ReadOptional): boolean {
-  return optional("OTEL_SDK_DISABLED", boolean) ?? false;
-}
-
-/** Whether a collector's endpoint is set for this signal, or for all signals. */
-export function hasEndpoint(optional: ReadOptional, signal: Signal): boolean {
-  return [`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`, "OTEL_EXPORTER_OTLP_ENDPOINT"]
-    .map((variable) => optional(variable, collectorUrl))
-    .some((url) => url !== undefined);
-}
-
-export type Signal = "TRACES" | "METRICS";
-
-/** How a signal is sent: by its own variables, else by those of all signals. */
-export function readOtlp(optional: ReadOptional, signal: Signal): OtlpSettings {
-  const own = (name: string) => `OTEL_EXPORTER_OTLP_${signal}_${name}`;
-  const common = (name: string) => `OTEL_EXPORTER_OTLP_${name}`;
-  const either = <T>(name: string, schema: z.ZodType<T, string>) => {
-    const ofAll = optional(common(name), schema);
-    return optional(own(name), schema) ?? ofAll;
-  };
-  either("PROTOCOL", protocol);
-  const baseUrl = optional(common("ENDPOINT"), collectorUrl) ?? "http://localhost:4318";
-  const path = `/v1/${signal.toLowerCase()}`;
-  const ofAll = optional(common("HEADERS"), pairs);
-  const ca = either("CERTIFICATE", pem);
-  const cert = either("CLIENT_CERTIFICATE", pem);
-  const key = either("CLIENT_KEY", pem);
+/**
+ * Tracing as the OTEL_* variables set it; undefined when they do not turn it on. Their specification
+ * wants unusable values ignored; here they are refused, so that nobody waits for traces that never
+ * come.
+ */
+export function tracingOf(values: Values): TracingSettings | undefined {
+  const hasEndpoint =
+    values.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? values.OTEL_EXPORTER_OTLP_ENDPOINT;
+  const exporters = values.OTEL_TRACES_EXPORTER ?? (hasEndpoint ? ["otlp" as const] : []);
+  if (exporters.length === 0) return undefined;
+  const sampler = values.OTEL_TRACES_SAMPLER;
+  const categories = values.OTEL_SEMCONV_STABILITY_OPT_IN ?? [];
   return {
-    url: optional(own("ENDPOINT"), collectorUrl) ?? baseUrl.replace(/(?<!\/)\/+$/, "") + path,
-    headers: { ...ofAll, ...optional(own("HEADERS"), pairs) },
-    compression: either("COMPRESSION", compression) ?? "none",
-    timeoutMs: either("TIMEOUT", milliseconds) ?? 10_000,
-    tls: {
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
+    exporters,
+    otlp: otlpOf(values, "TRACES"),
+    resource: resourceOf(values),
+    sampler: {
+      parentBased: sampler.startsWith("parentbased_"),
+      ratio: sampler.endsWith("always_off") ? 0 : (values.OTEL_TRACES_SAMPLER_ARG ?? 1),
+    },
+    oldNames: (["http", "rpc", "graphql"] as const).filter((category) =>
+      categories.includes(`${category}/dup`),
+    ),
+    propagators: values.OTEL_PROPAGATORS,
+    batch: {
+      delayMs: values.OTEL_BSP_SCHEDULE_DELAY,
+      timeoutMs: values.OTEL_BSP_EXPORT_TIMEOUT,
+      maxQueue: values.OTEL_BSP_MAX_QUEUE_SIZE,
+      maxBatch: values.OTEL_BSP_MAX_EXPORT_BATCH_SIZE,
     },
   };
 }
 
-/** The resource attributes of all telemetry. */
-export function readResource(optional: ReadOptional): Readonly<Record<string, string>> {
-  const serviceName = optional("OTEL_SERVICE_NAME", z.string());
+/**
+ * How metrics are sent to a collector; undefined when they are not. Only OTEL_METRICS_EXPORTER turns
+ * it on: an endpoint alone turns on traces, since Prometheus may read the metrics already.
+ */
+export function metricsOf(values: Values): DurationsSettings | undefined {
+  // `prometheus` needs no exporter: /metrics serves it anyway.
+  const exporters = (values.OTEL_METRICS_EXPORTER ?? []).filter((name) => name !== "prometheus");
+  if (exporters.length === 0) return undefined;
+  const intervalMs = values.OTEL_METRIC_EXPORT_INTERVAL;
   return {
-    "service.name": "payments-gateway",
-    "service.version": version,
-    ...optional("OTEL_RESOURCE_ATTRIBUTES", pairs),
-    ...(serviceName === undefined ? {} : { "service.name": serviceName }),
+    exporters,
+    otlp: otlpOf(values, "METRICS"),
+    resource: resourceOf(values),
+    temporality: values.OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE,
+    intervalMs,
+    // An export that lasts longer would overlap the next one.
+    timeoutMs: Math.min(values.OTEL_METRIC_EXPORT_TIMEOUT, intervalMs),
   };
 }
 
-/** A schema for names joined by commas; `none` stands for no names. */
-export function names<const Name extends string>(...known: readonly Name[]) {
-  return z.string().transform((text, context): readonly Name[] => {
-    const given = [...new Set(text.split(",").map((name) => name.trim()))];
-    if (given.join() === "none") return [];
-    if (given.every((name): name is Name => known.includes(name as Name))) return given;
-    context.addIssue(`none, or ${known.join(", ")} joined by commas`);
-    return z.NEVER;
-  });
+/** How a signal is sent: by its own variables, else by those of all signals. */
+function otlpOf(values: Values, signal: "TRACES" | "METRICS"): OtlpSettings {
+  const prefix = `OTEL_EXPORTER_OTLP_${signal}` as const;
+  const base = values.OTEL_EXPORTER_OTLP_ENDPOINT ?? "http://localhost:4318";
+  const path = `/v1/${signal.toLowerCase()}`;
+  const ca = values[`${prefix}_CERTIFICATE`] ?? values.OTEL_EXPORTER_OTLP_CERTIFICATE;
+  const cert =
+    values[`${prefix}_CLIENT_CERTIFICATE`] ?? values.OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE;
+  const key = values[`${prefix}_CLIENT_KEY`] ?? values.OTEL_EXPORTER_OTLP_CLIENT_KEY;
+  return {
+    url: values[`${prefix}_ENDPOINT`] ?? base.replace(/(?<!\/)\/+$/, "") + path,
+    headers: { ...values.OTEL_EXPORTER_OTLP_HEADERS, ...values[`${prefix}_HEADERS`] },
+    compression: values[`${prefix}_COMPRESSION`] ?? values.OTEL_EXPORTER_OTLP_COMPRESSION ?? "none",
+    timeoutMs: values[`${prefix}_TIMEOUT`] ?? values.OTEL_EXPORTER_OTLP_TIMEOUT ?? 10_000,
+    tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
+  };
 }
 
-export const milliseconds = wholeNumber(1, 999_999_999);
-
-const collectorUrl = z
-  .string()
-  .refine(
-    (text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ""),
-    "an http or https URL of a collector, such as http://localhost:4318",
-  );
-
-const protocol = z
-  .string()
-  .regex(/^http\/protobuf$/, "http/protobuf, the one protocol that is spoken here");
-
-const compression = z.enum(["none", "gzip"], "none or gzip") as z.ZodType<"none" | "gzip", string>;
-
-/** `key=value,key=value`, percent-encoded. */
-const pairs = z.string().transform((text, context): Record<string, string> => {
-  const found: Record<string, string> = {};
-  for (const pair of text.split(",").filter((part) => part.trim() !== "")) {
-    const match = /^\s*([^=\s]+)\s*=(.*)$/s.exec(pair);
-    const value = match && decoded(match[2]?.trim() ?? "");
-    const key = match && decoded(match[1] ?? "");
-    if (typeof key !== "string" || typeof value !== "string") {
-      context.addIssue("key=value pairs joined by commas, percent-encoded");
-      return z.NEVER;
-    }
-    found[key] = value;
-  }
-  return found;
-});
-
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
+/** The resource attributes of all telemetry. */
+function resourceOf(values: Values): Readonly<Record<string, string>> {
+  const name = values.OTEL_SERVICE_NAME;
+  return {
+    "service.name": "payments-gateway",
+    "service.version": version,
+    ...values.OTEL_RESOURCE_ATTRIBUTES,
+    ...(name && { "service.name": name }),
+  };
 }
-
-const pem = z.string().transform((path, context): string => {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    context.addIssue("the path of a PEM file that can be read");
-    return z.NEVER;
-  }
-});

@@ -1,4 +1,5 @@
 import { RedisTimeout } from "../redis/deadline.ts";
+import type { AccountKeys } from "../redis/keys.ts";
 import {
   capacityForReads,
   type Permit,
@@ -34,6 +35,25 @@ export interface QueuedBucketOptions extends TokenBucketOptions {
   readonly clock?: Clock;
 }
 
+export type LocalBucketOptions = Omit<QueuedBucketOptions, "shared" | "onStateChange">;
+
+/** A token bucket in this process's memory, for one process alone. */
+export function createLocalBucket(options: LocalBucketOptions): TokenBucket {
+  return new QueuedBucket(options);
+}
+
+export interface RedisBucketOptions
+  extends Omit<QueuedBucketOptions, "shared">,
+    Pick<SharedBudgetKey, "client" | "replicaId"> {
+  readonly keys: Pick<AccountKeys, "bucket">;
+}
+
+/** The token bucket that all replicas share through Redis. Closing it does not close the client. */
+export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
+  const { client, keys, replicaId } = options;
+  return new QueuedBucket({ ...options, shared: { client, key: keys.bucket, replicaId } });
+}
+
 /**
  * Calls queue in this process; tokens come from Redis or from a budget in this process's memory.
  *
@@ -43,7 +63,7 @@ export interface QueuedBucketOptions extends TokenBucketOptions {
  * share of the limit from its own budget and keeps asking until Redis is back. A process without
  * Redis does the same with the whole limit, and does not ask.
  */
-export class QueuedBucket implements TokenBucket {
+class QueuedBucket implements TokenBucket {
   readonly #options: QueuedBucketOptions;
   readonly #clock: Clock;
   readonly #queue: WaitQueue;

@@ -1,5 +1,5 @@
 import { type OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { constants } from "node:http2";
+import { constants, type Http2ServerResponse } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
@@ -13,7 +13,6 @@ import { capTimeout, maxTimerMs } from "../net/timeout-header.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { type AdmissionGate, isOpenService } from "./admission-gate.ts";
 import { withAnswer } from "./answer.ts";
-import { sendHeaders } from "./early-headers.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
@@ -170,4 +169,23 @@ function refuse(response: Response, status: number): void {
 function cut(response: Response): void {
   if (response instanceof ServerResponse) response.destroy();
   else response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+}
+
+/**
+ * Sends the headers of a stream's response before its first message. Connect waits for that
+ * message, so that handlers can still add headers. A watch adds none, and its caller needs the
+ * headers to see that the watch has begun. The status of a stream is 200 in every protocol, however
+ * the stream ends.
+ */
+function sendHeaders(response: ServerResponse | Http2ServerResponse, header: Headers): void {
+  if (response.headersSent || response.writableEnded) return;
+  for (const [name, value] of header) response.setHeader(name, value);
+  // Connect would write the same headers again with the first message: make that a no-op.
+  if (response instanceof ServerResponse) {
+    response.flushHeaders();
+    response.writeHead = () => response;
+  } else {
+    response.writeHead(200);
+    response.writeHead = () => response;
+  }
 }

@@ -111,6 +111,21 @@ test("a configuration that serve would refuse ends with 78 and the same message"
   assert.ok(checked.out.trim().endsWith(served.err.trim()));
 });
 
+test("all mistakes and misspelt variables are told, each as a check", async () => {
+  const env = { UPSTREAM_TIMEOUT: "soon", LOG_LEVEL: "loud", HEARTBEAT_INTERVALL: "1s" };
+  const { code, out } = await run(["check", "--json"], { env: { ...freePorts, ...env } });
+  assert.equal(code, 78);
+  const { checks } = JSON.parse(out) as Report;
+  assert.deepEqual(
+    checks.map(({ check, verdict, message }) => [check, verdict, message.split(":")[0]]),
+    [
+      ["configuration", "warning", "HEARTBEAT_INTERVALL"],
+      ["configuration", "failed", "UPSTREAM_TIMEOUT"],
+      ["configuration", "failed", "LOG_LEVEL"],
+    ],
+  );
+});
+
 test("--offline sends no request", async () => {
   let asked = 0;
   const upstream = createServer((_, response) => {

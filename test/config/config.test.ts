@@ -6,6 +6,8 @@ import { after, test } from "node:test";
 import { inspect } from "node:util";
 import { readConfig } from "../../src/config/config.ts";
 import { ConfigError } from "../../src/config/config-error.ts";
+import { unknownVariables } from "../../src/config/unknown-variables.ts";
+import { type Variable, variables } from "../../src/config/variables.ts";
 
 const dir = mkdtempSync(join(tmpdir(), "config-"));
 after(() => rmSync(dir, { recursive: true }));
@@ -163,9 +165,141 @@ test("REDIS_REQUIRED_FOR_MONEY is false by default", () => {
   refused({ ...env, REDIS_REQUIRED_FOR_MONEY: "1" }, /^REDIS_REQUIRED_FOR_MONEY.*true or false/);
 });
 
+test("all mistakes are told at once, a line for each", () => {
+  const mistakes = mistakesOf({
+    UPSTREAM_URL: "https://pay.example",
+    UPSTREAM_PASSWORD_FILE: join(dir, "absent"),
+    AUTH_MODE: "keys,jwt",
+    AUTH_JWKS_URL: "http://login.example/jwks",
+    UPSTREAM_TIMEOUT: "soon",
+    HEARTBEAT_INTERVAL: "2h",
+    SHUTDOWN_DELAY: "9s",
+    WATCH_TOKEN_SECRET: "short",
+    OTEL_TRACES_EXPORTER: "console",
+    OTEL_TRACES_SAMPLER: "sometimes",
+  });
+  assert.deepEqual(
+    mistakes
+      .map((line) => /^[A-Z_]+: (is missing|got|is http|[^ ]+ cannot)/.exec(line)?.[0])
+      .sort(),
+    [
+      "API_KEYS_FILE: is missing",
+      "AUTH_AUDIENCE: is missing",
+      "AUTH_ISSUER: is missing",
+      "AUTH_JWKS_URL: is http",
+      "DATA_DIR: is missing",
+      "HEARTBEAT_INTERVAL: got",
+      "OTEL_TRACES_SAMPLER: got",
+      "PUBLIC_URL: is missing",
+      "SHUTDOWN_DELAY: got",
+      "UPSTREAM_LOGIN: is missing",
+      `UPSTREAM_PASSWORD_FILE: ${join(dir, "absent")} cannot`,
+      "UPSTREAM_TIMEOUT: got",
+      "WATCH_TOKEN_SECRET: got",
+    ],
+  );
+  assert.equal(new ConfigError(mistakes).message, mistakes.join("\n"));
+});
+
+test("a wrong variable leads to no second mistake in variables that depend on it", () => {
+  const alone = (env: Record<string, string>) => assert.equal(mistakesOf(env).length, 1);
+  alone({ ...live, AUTH_MODE: "basic", RPC_ADDR: "0.0.0.0:4001" });
+  alone({ ...live, ALLOW_VOLATILE: "", REDIS_URL: "redis:/x" });
+  alone({ ...live, UPSTREAM_URL: "ftp://x" });
+  alone({ SHUTDOWN_TIMEOUT: "1", SHUTDOWN_DELAY: "1d" });
+});
+
+test("variables that do not matter at a start are not looked at", () => {
+  assert.ok(
+    readConfig({
+      ...{ REDIS_PREFIX: "a/b", REDIS_MIN_REPLICAS: "most", REDIS_REQUIRED_FOR_MONEY: "1" },
+      ...{ AUTH_JWKS_URL: "ldap://x", AUTH_JWKS_FILE: "x" },
+    }),
+  );
+});
+
+test("each default is accepted by the kind of its variable", () => {
+  for (const [name, { kind, default: text }] of Object.entries<Variable>(variables)) {
+    if (typeof text === "string") assert.notEqual(kind.read(text), undefined, name);
+  }
+});
+
+test("a variable that looks like the gateway's is named, with the one that is most like it", () => {
+  const nearest = {
+    UPSTREAM_PASWORD: "UPSTREAM_PASSWORD",
+    UPSTREAM_URLS: "UPSTREAM_URL",
+    UPSTREAM_LOGIN_FILE: "UPSTREAM_LOGIN",
+    RATE_LIMIT_RESEVRE: "RATE_LIMIT_RESERVE",
+    ALOW_PLAINTEXT_UPSTREM: "ALLOW_PLAINTEXT_UPSTREAM",
+    CORS_ORIGIN: "CORS_ORIGINS",
+    DATADIR: "DATA_DIR",
+    PUBLIC_ADDRESS: "PUBLIC_ADDR",
+    LOGLEVEL: "LOG_LEVEL",
+    REDIS_URI: "REDIS_URL",
+    REDIS_URL_FIEL: "REDIS_URL_FILE",
+    OTEL_TRACE_EXPORTER: "OTEL_TRACES_EXPORTER",
+    PAYMENTS_GATEWAY_KEYS: "PAYMENTS_GATEWAY_KEY",
+  };
+  for (const [name, meant] of Object.entries(nearest)) {
+    const [warning = "", ...more] = unknownVariables({ [name]: "canary" });
+    assert.equal(
+      warning,
+      `${name}: is no variable of the gateway and has no effect: did you mean ${meant}?`,
+    );
+    assert.deepEqual(more, []);
+  }
+  assert.deepEqual(unknownVariables({ UPSTREAM_RETRIES_AT_MOST: "3" }), [
+    "UPSTREAM_RETRIES_AT_MOST: is no variable of the gateway and has no effect",
+  ]);
+});
+
+test("variables of other programs are no cause for a warning", () => {
+  const others = [
+    ...[
+      "PATH",
+      "HOME",
+      "HOSTNAME",
+      "TZ",
+      "NODE_OPTIONS",
+      "NODE_EXTRA_CA_CERTS",
+      "npm_config_cache",
+    ],
+    ...["REDIS_HOST", "REDIS_PORT", "REDIS_PASSWORD", "REDIS_TLS", "REDIS_SERVICE_HOST"],
+    ...["KUBERNETES_SERVICE_PORT_HTTPS", "PAYMENTS_GATEWAY_PORT", "UPSTREAM_SERVICE_HOST"],
+    ...["PAYMENTS_GATEWAY_PORT_4001_TCP_ADDR", "PAYMENTS_GATEWAY_RPC_SERVICE_PORT_RPC"],
+    ...["OTEL_LOGS_EXPORTER", "OTEL_BLRP_SCHEDULE_DELAY", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"],
+    ...["AUTH_TOKEN", "PUBLIC_KEY", "GRAPHQL_URL", "LOG_FORMAT", "MAX_MEMORY", "DATABASE_URL"],
+  ];
+  assert.deepEqual(unknownVariables(Object.fromEntries(others.map((name) => [name, "1"]))), []);
+  // What is like a variable that is set was not meant for it.
+  assert.deepEqual(unknownVariables({ REDIS_URI: "redis://x", REDIS_URL: "redis://y" }), []);
+  assert.deepEqual(unknownVariables(Object.fromEntries(allNames().map((name) => [name, "1"]))), []);
+  assert.deepEqual(unknownVariables({ UPSTREAM_PASWORD: "" }), [], "empty is not set");
+});
+
+function allNames(): string[] {
+  return Object.entries<Variable>(variables).flatMap(([name, { inFile }]) =>
+    inFile ? [name, `${name}_FILE`] : [name],
+  );
+}
+
+function mistakesOf(env: Record<string, string | undefined>): readonly string[] {
+  try {
+    readConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.mistakes;
+    throw error;
+  }
+  return [];
+}
+
 test("no error shows a secret", () => {
   const canary = "canary-7f3a";
+  const secrets = Object.entries<Variable>(variables).filter(([, { secret }]) => secret);
+  // A line break and a scheme make the value wrong for every kind that can be wrong.
+  const wrong = Object.fromEntries(secrets.map(([name]) => [name, `ftp:/${canary},%zz\n`]));
   for (const env of [
+    { ...wrong, AUTH_MODE: "jwt", OTEL_METRICS_EXPORTER: "otlp" },
     { ...live, WATCH_TOKEN_SECRET: canary },
     { ...live, REDIS_URL: `http://user:${canary}@127.0.0.1` },
     { ...live, REDIS_URL: `redis://user:${canary}@127.0.0.1:x` },

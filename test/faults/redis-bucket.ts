@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { createRedisBucket } from "../../src/ratelimit/redis/bucket.ts";
+import { createRedisBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
 import { Secret } from "../../src/secrets/secret.ts";

@@ -43,6 +43,27 @@ test("an invalid variable ends the process with 78 and one message that names it
   assert.match(gateway.errors.join("\n"), /^UPSTREAM_TIMEOUT: got "soon", accepted is [^\n]+$/);
 });
 
+test("all invalid variables are told at once, and the misspelt one that may be the cause", async () => {
+  const gateway = spawnCli(["serve"], {
+    ...{ ...freePorts, UPSTREAM_TIMEOUT: "soon", LOG_LEVEL: "loud", UPSTREAM_TIMOUT: "canary" },
+  });
+  assert.deepEqual(await gateway.exit, [78, null]);
+  const [first = "", second = "", third = "", ...more] = gateway.errors.join("\n").split("\n");
+  assert.match(first, /^UPSTREAM_TIMEOUT: got "soon"/);
+  assert.match(second, /^LOG_LEVEL: got "loud"/);
+  assert.match(third, /^UPSTREAM_TIMOUT: is no variable .* did you mean UPSTREAM_TIMEOUT\?$/);
+  assert.deepEqual(more, []);
+});
+
+test("a misspelt variable is a warning in the log", async () => {
+  const gateway = spawnCli(["serve"], { ...freePorts, UPSTREAM_TIMOUT: "1s" });
+  await gateway.ready;
+  gateway.child.kill("SIGINT");
+  assert.deepEqual(await gateway.exit, [0, null]);
+  const warning = gateway.lines.find((line) => line.includes("UPSTREAM_TIMOUT")) ?? "";
+  assert.match(warning, /"level":"warn".*UPSTREAM_TIMOUT: is no variable of the gateway/);
+});
+
 test("an address in use ends the process with 78 and the variable's name", async () => {
   const first = spawnCli(["serve"], freePorts);
   const { admin = "" } = await first.ready;

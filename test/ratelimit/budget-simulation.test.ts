@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority } from "../../src/ratelimit/bucket.ts";
-import { createLocalBucket } from "../../src/ratelimit/local/bucket.ts";
+import { createLocalBucket } from "../../src/ratelimit/queued-bucket.ts";
 import {
   fixedWindowUpstream,
   type ModelledUpstream,

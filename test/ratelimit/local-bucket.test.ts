@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Permit, Priority, TakeOptions, TokenBucket } from "../../src/ratelimit/bucket.ts";
-import { createLocalBucket, type LocalBucketOptions } from "../../src/ratelimit/local/bucket.ts";
+import { createLocalBucket, type LocalBucketOptions } from "../../src/ratelimit/queued-bucket.ts";
 import { testTokenBucket } from "../contracts/token-bucket.ts";
 import { settled, VirtualClock } from "./virtual-clock.ts";
 

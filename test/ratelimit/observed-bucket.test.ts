@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLocalBucket } from "../../src/ratelimit/local/bucket.ts";
 import { observedBucket } from "../../src/ratelimit/observed-bucket.ts";
+import { createLocalBucket } from "../../src/ratelimit/queued-bucket.ts";
 
 test("an observed bucket reports waits, refusals and rejections", async () => {
   const told: string[] = [];

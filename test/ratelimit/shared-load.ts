@@ -4,7 +4,7 @@ import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority, TokenBucket } from "../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../src/ratelimit/clock.ts";
 import type { BudgetSource } from "../../src/ratelimit/queued-bucket.ts";
-import { createRedisBucket } from "../../src/ratelimit/redis/bucket.ts";
+import { createRedisBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
 import { Secret } from "../../src/secrets/secret.ts";

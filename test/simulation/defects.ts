@@ -480,7 +480,7 @@ export const defects: readonly Defect[] = [
     line: "const leaseMs = sendWithinMs + options.timeoutMs + graceMs;",
     instead: "const leaseMs = 50;",
     brokenChecks: ["published as unknown without a cause"],
-    shownBy: 48,
+    shownBy: 11,
   },
   {
     name: "look-ups follow each other without a pause",

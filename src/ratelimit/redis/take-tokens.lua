@@ -252,12 +252,23 @@ if rejected then reject(rejected) end
 
 -- Turns ------------------------------------------------------------------------------------------
 
--- A turn brings one token, or at high rates as many as come back in MIN_PAUSE_MS. Groups take turns
--- (each service, and all customers together), within a group its callers, and within a caller the
--- replicas where its calls wait. Each of these is a node with a tag, which grows by the tokens that
--- the node gets, and a ticket, which numbers the nodes in the order in which they joined. The next
--- turn goes to the lowest tag, and among equal tags to the lowest ticket. A new node starts at the
--- lowest tag in line, and a node that leaves is forgotten, so that turns cannot be saved up.
+-- Waiting calls are served by start-time fair queueing (Goyal, Vin and Cheng, 1996) at three levels:
+-- groups take turns (each service, and all customers together), within a group its callers, and
+-- within a caller the replicas where its calls wait. Each of these is a node. Its tag, the start tag
+-- of the paper, grows by the tokens that it gets; the next turn goes to the lowest tag, and among
+-- equal tags to the lowest ticket, which numbers the nodes in the order in which they joined. A new
+-- node starts at the lowest tag in line (the paper's virtual time), so nobody is owed the time
+-- before it came. A node that leaves is forgotten, so that turns cannot be saved up. A turn is one
+-- token, or at high rates as many as come back in MIN_PAUSE_MS.
+--
+-- An example, with turns of one token. The services A (3 calls) and B (1 call) wait, then the
+-- customers x and y (2 calls each), who form one group, C. In brackets are the tags before the turn;
+-- the callers x and y have tags of their own, in the order of the group's turns.
+--
+--   turn   1        2        3          4        5          6        7          8
+--   tags   A0 B0 C0 A1 B0 C0 A1 C0      A1 C1    A2 C1      A2 C2    C2         C3
+--          x0 y0    x0 y0    x0 y0      x1 y0    x1 y0      x1 y1    x1 y1      y1
+--   goes   A        B, last  C: x       A        C: y       A, last  C: x, last C: y, last
 
 local turn = math.max(1, math.ceil(MIN_PAUSE_MS / interval))
 
@@ -321,15 +332,18 @@ local function lineOf(name)
   return line
 end
 
--- Tokens that go to others, and to `calls` calls of this caller, before its next call here.
+-- Tokens that go to others, and to `calls` calls of this caller, before its next call here. Upwards
+-- through the levels: the node's next token is in the turn that starts at `turnStart`; each node
+-- beside it first gets what it lacks to reach that tag, and the turn itself if it joined earlier,
+-- but no more than it has calls.
 local function before(line, caller, calls)
   local group, node, leaf = unpack(line.own[caller])
   local tokens = calls
   for _, level in ipairs({ { leaf, node.nodes }, { node, group.nodes }, { group, line.groups } }) do
-    local turnsEnd = math.floor((level[1].tag + tokens) / turn) * turn
+    local turnStart = math.floor((level[1].tag + tokens) / turn) * turn
     for _, other in pairs(level[2]) do
       if other ~= level[1] then
-        local lag = turnsEnd - other.tag
+        local lag = turnStart - other.tag
         if other.ticket < level[1].ticket then lag = lag + turn end
         tokens = tokens + math.max(0, math.min(other.due, lag))
       end

@@ -1,6 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
 import { beginning, newEpoch, nextPlace, placeOf } from "../../events/cursor.ts";
-import { boundLimit } from "../../sqlite/limit.ts";
 import type { RoomOperations } from "../../sqlite/room.ts";
 import { type Commit, type Found, filledIn, type RecordChange } from "../kernel.ts";
 import type { BoundsRow, CommittedRow, EventRow, LetterRow, PageRow, ReadRow } from "./rows.ts";
@@ -337,3 +336,10 @@ function statementsOf(database: DatabaseSync) {
     removeDeadLetter: make("DELETE FROM dead_letters WHERE account = ? AND id = ?"),
   };
 }
+
+/**
+ * SQL for a row limit that is bound when the statement runs. SQLite 3.53 plans a bare `LIMIT ?`
+ * with its value, so it parses the statement anew at each binding; it does not do so for an
+ * expression.
+ */
+const boundLimit = "LIMIT (? + 0)";

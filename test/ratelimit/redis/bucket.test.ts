@@ -4,7 +4,10 @@ import { after, before, describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Priority, TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { BudgetSource } from "../../../src/ratelimit/queued-bucket.ts";
-import { createRedisBucket, type RedisBucketOptions } from "../../../src/ratelimit/redis/bucket.ts";
+import {
+  createRedisBucket,
+  type RedisBucketOptions,
+} from "../../../src/ratelimit/queued-bucket.ts";
 import { connectRedis, type RedisClient, type RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { Secret } from "../../../src/secrets/secret.ts";

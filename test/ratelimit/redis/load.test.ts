@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
+import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { fixedWindowUpstream, tokenBucketUpstream } from "../modelled-upstream.ts";
 import { randomFrom } from "../random.ts";

@@ -80,6 +80,31 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     }
   });
 
+  it("gives turns as in the worked example of its comment", async () => {
+    const account = accountOf(4);
+    await account.ask("one", { read: { "s:spent": 4 } });
+    // Callers join one after the other, which decides between equal tags.
+    const waits: Record<string, number> = {};
+    const joins = { "s:A": 3, "s:B": 1, "c:x": 2, "c:y": 2 };
+    let reply: TakeReply | undefined;
+    for (const [caller, calls] of Object.entries(joins)) {
+      waits[caller] = calls;
+      reply = await account.ask("one", { read: waits });
+      assert.deepEqual(reply.read.granted, {});
+    }
+    const served: string[] = [];
+    while (Object.keys(waits).length > 0) {
+      account.pass(reply?.againMs ?? 0);
+      reply = await account.ask("one", { read: waits });
+      const [caller, ...others] = Object.keys(reply.read.granted);
+      assert.deepEqual(others, [], "a turn is one token at so low a rate");
+      if (caller === undefined) continue;
+      served.push(caller);
+      if (--waits[caller]! === 0) delete waits[caller];
+    }
+    assert.equal(served.join(" "), "s:A s:B c:x s:A c:y s:A c:x c:y");
+  });
+
   it("ignores an answer that is older than one it has used", async () => {
     const account = accountOf(10);
     const { lowered } = await account.ask("one", { money: { "s:": 3 } });

@@ -5,7 +5,7 @@ import { dueIndex } from "../../../src/ledger/calls.ts";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
 import { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
-import { createLocalBucket } from "../../../src/ratelimit/local/bucket.ts";
+import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import type { AccountKernel, Kernel } from "../../../src/stores/kernel.ts";
 import { MemoryDeadLetters } from "../../../src/stores/memory/dead-letters.ts";
 import { createMemoryKernel } from "../../../src/stores/memory/kernel.ts";

@@ -4,7 +4,7 @@ import { isAway } from "../../../src/intents/away.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
 import { createRedisLedger } from "../../../src/ledger/redis.ts";
-import { createRedisBucket } from "../../../src/ratelimit/redis/bucket.ts";
+import { createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { storeAway } from "../../../src/redis/ask.ts";
 import type { RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";

@@ -1,0 +1,361 @@
+import { intakeLimits } from "../net/intake-limits.ts";
+import {
+  address,
+  authModes,
+  baseUrl,
+  boolean,
+  categories,
+  documentsFile,
+  duration,
+  httpUrl,
+  type Kind,
+  login,
+  merchantsFile,
+  milliseconds,
+  minReplicas,
+  names,
+  oneOf,
+  origins,
+  pairs,
+  password,
+  passwords,
+  path,
+  pemFile,
+  redisPrefix,
+  redisUrls,
+  sampler,
+  share,
+  shareOrAll,
+  statuses,
+  temporality,
+  text,
+  watchSecret,
+  watchSecrets,
+  wholeNumber,
+} from "./kinds.ts";
+
+/** A row of the table of all environment variables. `npm run generate` makes its page of the docs. */
+export interface Variable<T = unknown> {
+  readonly kind: Kind<T>;
+  /** The text that is read if the variable is not set. */
+  readonly default?: string | ((is: (fact: Fact) => boolean) => string | undefined);
+  /** What the page says in place of a default that depends on other variables. */
+  readonly defaultDoc?: string;
+  /** It is a mistake if there is no value. */
+  readonly required?: true;
+  /** When the variable matters; at other starts nothing looks at it. Default: always. */
+  readonly readIf?: Fact;
+  /** The value is a secret or may hold one: no message shows it. */
+  readonly secret?: true;
+  /** `<name>_FILE` may name a file that holds the value. */
+  readonly inFile?: true;
+  /** What it is for, in Markdown. Without it, the page has no row of its own for the variable. */
+  readonly doc?: string;
+}
+
+/** What other variables say about a start. */
+export type Fact =
+  /** There is no payments service: the emulator runs inside the process. */
+  | "sandbox"
+  /** There is one merchant account, and no MERCHANTS_FILE. */
+  | "oneAccount"
+  | "production"
+  | "redis"
+  /** A replica of Redis can become the primary. */
+  | "failover"
+  | "keys"
+  | "jwt"
+  /** OTEL_SDK_DISABLED is not set. */
+  | "telemetry"
+  | "traces"
+  /** Only a share of the traces is kept. */
+  | "tracesByShare"
+  | "metrics"
+  /** Traces or metrics are sent. */
+  | "export";
+
+const secret = { secret: true, inFile: true } as const;
+
+// biome-ignore format: a table
+const upstream = {
+  UPSTREAM_URL: { kind: baseUrl, ...secret, defaultDoc: "the sandbox",
+    doc: "base address of the payments service: https, or http on loopback" },
+  ALLOW_PLAINTEXT_UPSTREAM: { kind: boolean, default: "false",
+    doc: "allows http off loopback, where cards and credentials are sent unencrypted" },
+  UPSTREAM_LOGIN: { kind: login, required: true, default: (is) => (is("sandbox") ? "sandbox" : undefined),
+    defaultDoc: "`sandbox` with the sandbox, else required", readIf: "oneAccount",
+    doc: "the merchant's login" },
+  UPSTREAM_PASSWORD: { kind: password, ...secret, required: true, default: (is) => (is("sandbox") ? "sandbox-password" : undefined),
+    defaultDoc: "`sandbox-password` with the sandbox, else required", readIf: "oneAccount",
+    doc: "the merchant's password, which also verifies callbacks" },
+  UPSTREAM_PREVIOUS_PASSWORDS: { kind: passwords, ...secret, default: "", readIf: "oneAccount",
+    doc: "further passwords. While you rotate a password, the gateway also accepts callbacks signed with these, and decrypts with them what it has stored: keep an old password for twice `EVENT_RETENTION` ([security](../SECURITY.md#changing-secrets-without-an-outage))" },
+  UPSTREAM_TIMEOUT: { kind: duration(), default: "30s",
+    doc: "longest time that one call to the payments service may take" },
+  MERCHANTS_FILE: { kind: merchantsFile,
+    doc: '`{"<name>": {"login", "password", "previous_passwords": [], "url"?}}`: several merchant accounts; callers name the account in `x-merchant-account`' },
+  PUBLIC_URL: { kind: baseUrl, ...secret, defaultDoc: "with a payments service on loopback: the public listener's own address; else required",
+    doc: "the address by which the service reaches the public listener" },
+} as const satisfies Table;
+
+// biome-ignore format: a table
+const listeners = {
+  PUBLIC_ADDR: { kind: address, default: "127.0.0.1:4000",
+    doc: "the public listener: GraphQL, watches, callbacks" },
+  RPC_ADDR: { kind: address, default: "127.0.0.1:4001",
+    doc: "the rpc listener: Connect, gRPC and gRPC-Web" },
+  ADMIN_ADDR: { kind: address, default: "127.0.0.1:4002",
+    doc: "the admin listener: health, metrics, the operator's console" },
+  SANDBOX_ADDR: { kind: address, default: "127.0.0.1:4010", doc: "the sandbox" },
+  TLS_CERT_FILE: { kind: path,
+    doc: "certificate for TLS on the rpc listener; reloaded when it changes" },
+  TLS_KEY_FILE: { kind: path, doc: "its key; reloaded when it changes" },
+  TLS_CLIENT_CA_FILE: { kind: path,
+    doc: "file of PEM authorities: the rpc listener then requires from every client a certificate that one of them signed (mTLS); reloaded when it changes" },
+  RPC_MAX_CONNECTION_AGE: { kind: duration({ zero: true }), default: "0",
+    doc: "after this time (give or take a tenth) a connection takes no new calls, so that callers spread to replicas that were added" },
+  RPC_MAX_CONNECTION_AGE_GRACE: { kind: duration(), default: "1m",
+    doc: "how long the streams of such a connection continue; then they end with `UNAVAILABLE` and the cursor" },
+  RPC_KEEPALIVE_INTERVAL: { kind: duration({ zero: true }), default: "30s",
+    doc: "how often the gateway sends a PING to an HTTP/2 peer to check that it is still connected" },
+  RPC_KEEPALIVE_TIMEOUT: { kind: duration(), default: "20s",
+    doc: "how long the peer may take to answer before its connection is cut" },
+} as const satisfies Table;
+
+// biome-ignore format: a table
+const state = {
+  DATA_DIR: { kind: text("a directory that this process alone writes"),
+    doc: "directory of the embedded store, for a gateway of one process: on a disk of the machine, never on a network file system. The gateway creates it if its parent exists. It does not start if `REDIS_URL` is set too, if it cannot write the directory, if others can write to it ([why](storage.md#one-machine)), or while another process uses it" },
+  ALLOW_VOLATILE: { kind: boolean, default: "false",
+    doc: "`true`: allows a real payments service with state in memory only. When the process ends, callbacks that were answered 200 are then lost" },
+  REDIS_URL: { kind: redisUrls, ...secret, doc: "one Redis, a cluster's nodes, or a Sentinel set" },
+  REDIS_MIN_REPLICAS: { kind: minReplicas, default: (is) => (is("failover") ? "all" : "0"),
+    defaultDoc: "`all` with Sentinel or a cluster, else `0`", readIf: "redis",
+    doc: "how many replicas of Redis must hold an event before its callback is answered 200, and a call's intent and `Idempotency-Key` before the call is sent: a number, or `all` for every replica that could be promoted ([why](decisions/0001-all-replicas.md)). If the number is lower than the number of connected replicas, a failover to a replica that lacks the newest writes loses them: the log and `details.redis` of `/readyz` warn about this" },
+  REDIS_REQUIRED_FOR_MONEY: { kind: boolean, default: "false", readIf: "redis",
+    doc: "`true`: calls that move money are `UNAVAILABLE` while Redis is away. With `false` they go on, with a lock that only this process knows ([when to set it](money-safety.md#when-redis-is-away))" },
+  REDIS_PREFIX: { kind: redisPrefix, default: "pgw", readIf: "redis",
+    doc: "prefix of all keys" },
+  EVENT_RETENTION: { kind: duration(), default: "7d", doc: "how long events can be replayed" },
+  PAYOUT_SUCCESS_STATUSES: { kind: statuses, default: "success",
+    doc: "the service's status names for a payout that succeeded, in upper or lower case; its documentation does not list them" },
+  PAYOUT_FAILURE_STATUSES: { kind: statuses, default: "failure",
+    doc: "its status names for a payout that failed" },
+} as const satisfies Table;
+
+// biome-ignore format: a table
+const rate = {
+  RATE_LIMIT_INITIAL: { kind: wholeNumber(1, 1_000_000), default: "10",
+    doc: "requests per second until the service's first answer sets the limit" },
+  RATE_LIMIT_RESERVE: { kind: share, default: "0.2",
+    doc: "share of the budget for calls that move money" },
+  RATE_LIMIT_MAX_WAIT: { kind: duration(), default: "2s",
+    doc: "longest time that a call waits for a token" },
+  RECONCILE_AFTER: { kind: duration({ zero: true }), default: "60s",
+    doc: "how long the gateway waits before it first looks up an unknown outcome or a missing callback; `0`: it never does" },
+  RECONCILE_GIVE_UP: { kind: duration(), default: "24h",
+    doc: "after this time, a payment that could not be settled is flagged for an operator" },
+} as const satisfies Table;
+
+// biome-ignore format: a table
+const callers = {
+  AUTH_MODE: { kind: authModes, required: true, default: (is) => (is("sandbox") ? "none" : undefined), defaultDoc: "`none` with the sandbox, else required",
+    doc: "how callers authenticate: see [callers](callers.md). With `none`, listeners on loopback only answer to names of loopback and the host of `PUBLIC_URL` (else 421 or 403)" },
+  AUTH_JWKS_URL: { kind: httpUrl("an http or https URL of a JSON Web Key Set (or AUTH_JWKS_FILE)"), ...secret, readIf: "jwt",
+    doc: "the keys that sign callers' JWTs: https, or http on loopback" },
+  AUTH_JWKS_FILE: { kind: path, readIf: "jwt",
+    doc: "the same keys in a file, in place of `AUTH_JWKS_URL`; reloaded when it changes" },
+  AUTH_ISSUER: { kind: text("the `iss` of callers' tokens, such as https://login.shop.example/"), required: true, defaultDoc: "required for JWTs", readIf: "jwt",
+    doc: "the `iss` that callers' JWTs must have" },
+  AUTH_AUDIENCE: { kind: text("the `aud` that callers' tokens have for this gateway"), required: true, defaultDoc: "required for JWTs", readIf: "jwt",
+    doc: "the `aud` that callers' JWTs must have" },
+  AUTH_CUSTOMER_CLAIM: { kind: text("the name of a claim"), default: "customer_external_id",
+    doc: "the claim that binds a JWT to one customer" },
+  // RFC 9068, 2.2: an access token names the client that it was issued to.
+  AUTH_SERVICE_CLAIM: { kind: text("the name of a claim"), default: "client_id",
+    doc: "the claim that names the service a JWT was issued to: all its tokens [take turns](rate-budget.md#callers-take-turns) as one caller. A JWT without it takes turns by its `sub`" },
+  ALLOW_UNAUTHENTICATED: { kind: boolean, default: "false",
+    doc: "allows `AUTH_MODE=none` with a public or rpc listener off loopback, which then answers to every `Host`. With `AUTH_MODE=none` an admin listener off loopback serves only health and metrics" },
+  API_KEYS_FILE: { kind: path, required: true, defaultDoc: "required for keys", readIf: "keys",
+    doc: "JSON list of `{name, sha256, scopes[], merchants[]?}`; reloaded when it changes; `payments-gateway keys new` makes entries" },
+  WATCH_TOKEN_SECRET: { kind: watchSecret, ...secret, defaultDoc: "random with the sandbox, else there are no watch tokens",
+    doc: "signs watch tokens" },
+  WATCH_TOKEN_PREVIOUS_SECRETS: { kind: watchSecrets, ...secret, default: "",
+    doc: "watch tokens signed with these are still valid" },
+} as const satisfies Table;
+
+// biome-ignore format: a table
+const graphql = {
+  CORS_ORIGINS: { kind: origins, default: "",
+    doc: "origins whose pages may call `/graphql` and `/watch`" },
+  GRAPHQL_INTROSPECTION: { kind: boolean, default: (is) => `${!is("production")}`, defaultDoc: "`false` in production, else `true`",
+    doc: "whether introspection is allowed and errors suggest names" },
+  PERSISTED_DOCUMENTS_FILE: { kind: documentsFile,
+    doc: "GraphQL documents; a request may send an id instead of a document" },
+  PERSISTED_ONLY: { kind: boolean, default: "false",
+    doc: "refuses all documents but those of the file" },
+  NODE_ENV: { kind: text("any text"), doc: "`production` turns GraphiQL off" },
+} as const satisfies Table;
+
+const maxCount = wholeNumber(0, 1_000_000);
+
+// biome-ignore format: a table
+const limits = {
+  // A longer interval would keep no connection alive.
+  HEARTBEAT_INTERVAL: { kind: duration({ max: "1h" }), default: "15s",
+    doc: "longest silence on SSE: the gateway sends a comment after half of it at the earliest. Also how often it pings a WebSocket; a WebSocket that has not answered by the next ping is cut" },
+  MAX_STREAMS_PER_CALLER: { kind: wholeNumber(1, 1_000_000), defaultDoc: "1000 for services, 20 for customers and watch tokens",
+    doc: "live streams that one caller may have in a process" },
+  MAX_CONCURRENT_CALLS: { kind: maxCount, default: "5000",
+    doc: "calls in flight at once. The gateway refuses further calls at once, those that move money last. It also refuses calls that it could not start in time, however few are in flight. `0`: it refuses no call for either reason" },
+  // Room for a few bodies of the largest size.
+  MAX_BUFFERED_BYTES: { kind: wholeNumber(8 * 1_048_576, 2 ** 40), default: `${intakeLimits.heldBytes}`,
+    doc: "bytes that the bodies of all requests on their way in and all unread answers may hold in memory together. The bodies of one connection may take a quarter of it. Beyond it the gateway drops the largest and slowest bodies (503 or `RESOURCE_EXHAUSTED`, to try again) and cuts the largest unread answers" },
+  MAX_CONNECTIONS: { kind: maxCount, default: "10000",
+    doc: "connections of each listener; `0`: no limit" },
+  MAX_CONNECTIONS_PER_ADDRESS: { kind: maxCount, default: "0",
+    doc: "connections of each listener from one address; `0`: no limit, because behind a proxy all come from one address" },
+} as const satisfies Table;
+
+// biome-ignore format: a table
+const lifetime = {
+  // Node fires a timer of more than 24 days at once.
+  SHUTDOWN_TIMEOUT: { kind: duration({ max: "1d" }), default: "10s",
+    doc: "longest time that a shutdown may take, its delay included" },
+  SHUTDOWN_DELAY: { kind: duration({ zero: true }), default: "0",
+    doc: "how long the gateway still serves everything after readiness and health have turned negative, so that load balancers notice; at most half of `SHUTDOWN_TIMEOUT`" },
+  SHUTDOWN_SPREAD: { kind: duration({ zero: true, max: "1d" }), default: "3s",
+    doc: "longest time over which the gateway ends live streams and WebSockets, 10 ms for each" },
+  LOG_LEVEL: { kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"), default: "info",
+    doc: "the least severe log records that are written" },
+} as const satisfies Table;
+
+const collector = {
+  kind: httpUrl("an http or https URL of a collector, such as http://localhost:4318"),
+  secret: true,
+} as const;
+
+/** Variables that exist for both signals together and for each alone. */
+const otlp = {
+  HEADERS: { kind: pairs, secret: true },
+  COMPRESSION: { kind: oneOf("none", "gzip") },
+  TIMEOUT: { kind: milliseconds },
+  CERTIFICATE: { kind: pemFile },
+  CLIENT_CERTIFICATE: { kind: pemFile },
+  CLIENT_KEY: { kind: pemFile },
+  // The only protocol that is spoken here.
+  PROTOCOL: { kind: oneOf("http/protobuf") },
+} as const satisfies Table;
+
+type Otlp<Prefix extends string> = {
+  readonly [Name in keyof typeof otlp as `${Prefix}_${Name}`]: (typeof otlp)[Name];
+};
+
+function otlpVariables<Prefix extends string>(prefix: Prefix, more: Partial<Variable>) {
+  return Object.fromEntries(
+    Object.entries(otlp).map(([name, variable]) => [`${prefix}_${name}`, { ...variable, ...more }]),
+  ) as Otlp<Prefix>;
+}
+
+// biome-ignore format: a table
+const telemetry = {
+  OTEL_SDK_DISABLED: { kind: boolean, default: "false",
+    doc: "`true` turns off traces and the export of metrics, whatever else is set" },
+  OTEL_EXPORTER_OTLP_ENDPOINT: { ...collector, defaultDoc: "none: nothing is traced", readIf: "telemetry",
+    doc: "the OpenTelemetry collector that receives traces, and metrics if `OTEL_METRICS_EXPORTER` asks for them, by http/protobuf" },
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: { ...collector, readIf: "telemetry",
+    doc: "the whole address for traces" },
+  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: { ...collector, readIf: "metrics",
+    doc: "the whole address for metrics" },
+  OTEL_TRACES_EXPORTER: { kind: names("otlp", "console"), defaultDoc: "`otlp` with an endpoint", readIf: "telemetry",
+    doc: "`otlp` sends to the endpoint, by default `http://localhost:4318`" },
+  OTEL_METRICS_EXPORTER: { kind: names("otlp", "console", "prometheus"), default: "none", readIf: "telemetry",
+    doc: "`otlp` (by default to `http://localhost:4318/v1/metrics`) and `console` send [durations](operations.md#metrics-alerts-traces-logs) under the names of OpenTelemetry's conventions; `prometheus` adds nothing to what `/metrics` serves anyway. An endpoint alone does not turn metrics on" },
+  OTEL_METRIC_EXPORT_INTERVAL: { kind: milliseconds, default: "60000", readIf: "metrics",
+    doc: "milliseconds from one export of metrics to the next" },
+  OTEL_METRIC_EXPORT_TIMEOUT: { kind: milliseconds, default: "30000", readIf: "metrics",
+    doc: "longest time that one export may take, in milliseconds" },
+  OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: { kind: temporality, default: "cumulative", readIf: "metrics",
+    doc: "whether an export covers everything since the start, or only since the last export" },
+  OTEL_SERVICE_NAME: { kind: text("the name of the service"), defaultDoc: "`payments-gateway`", readIf: "export",
+    doc: "the name under which traces and metrics are sent" },
+  OTEL_RESOURCE_ATTRIBUTES: { kind: pairs, default: "", readIf: "export",
+    doc: "further attributes of the resource that traces and metrics name as their source, beside the gateway's `service.version` and `telemetry.sdk.*`" },
+  OTEL_TRACES_SAMPLER: { kind: sampler, default: "parentbased_always_on", readIf: "traces",
+    doc: "which traces are kept; `parentbased_`: as the caller's trace says, if there is one" },
+  OTEL_TRACES_SAMPLER_ARG: { kind: shareOrAll, default: "1", readIf: "tracesByShare",
+    doc: "the share of `traceidratio`" },
+  OTEL_SEMCONV_STABILITY_OPT_IN: { kind: categories, readIf: "traces",
+    doc: "old names of spans and their attributes, in addition to today's. `rpc/dup`: `rpc.system`, `rpc.service`, `rpc.grpc.status_code`, `rpc.connect_rpc.error_code`. `http/dup`: `http.method`, `http.status_code`, `http.scheme`, `http.target`, `net.peer.name`, `net.peer.port`, `net.protocol.*`. `graphql/dup`: spans of operations are called `mutation createPayment` and not `mutation`" },
+  // No baggage by default: it is free text of callers, and would reach the payments service.
+  OTEL_PROPAGATORS: { kind: names("tracecontext", "baggage"), default: "tracecontext", readIf: "traces",
+    doc: "which headers of a trace the gateway passes on to the payments service" },
+  ...otlpVariables("OTEL_EXPORTER_OTLP", {
+    readIf: "export",
+    doc: "as OpenTelemetry defines it; also with `_TRACES` or `_METRICS` after `OTLP`, for one of them alone",
+  }),
+  ...otlpVariables("OTEL_EXPORTER_OTLP_TRACES", { readIf: "traces" }),
+  ...otlpVariables("OTEL_EXPORTER_OTLP_METRICS", { readIf: "metrics" }),
+  OTEL_BSP_SCHEDULE_DELAY: { kind: milliseconds, default: "5000", readIf: "traces",
+    doc: "milliseconds from one batch of spans to the next" },
+  OTEL_BSP_EXPORT_TIMEOUT: { kind: milliseconds, default: "30000", readIf: "traces",
+    doc: "longest time that a batch may take to send, in milliseconds" },
+  OTEL_BSP_MAX_QUEUE_SIZE: { kind: wholeNumber(1, 1_000_000), default: "2048", readIf: "traces",
+    doc: "spans that may wait to be sent; further ones are dropped" },
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: { kind: wholeNumber(1, 100_000), default: "512", readIf: "traces",
+    doc: "spans in a batch" },
+} as const satisfies Table;
+
+type Table = Readonly<Record<string, Variable>>;
+
+/** The table, in the sections of its page. */
+export const sections: readonly {
+  readonly title: string;
+  readonly intro?: string;
+  readonly table: Table;
+}[] = [
+  { title: "The payments service", table: upstream },
+  { title: "Listeners", table: listeners },
+  {
+    title: "State and events",
+    intro:
+      "A gateway with a real payments service needs `REDIS_URL` or `DATA_DIR`; [where state is kept](storage.md) helps to choose. With the sandbox, and without these variables, the gateway keeps its state in memory.",
+    table: state,
+  },
+  { title: "The rate budget and lost outcomes", table: rate },
+  { title: "Callers", table: callers },
+  { title: "GraphQL", table: graphql },
+  { title: "Limits", table: limits },
+  { title: "The process", table: lifetime },
+  {
+    title: "Traces, and metrics by OTLP",
+    intro:
+      "These are OpenTelemetry's variables, which a platform may set for all its programs: the gateway looks at them only if they turn traces or metrics on.",
+    table: telemetry,
+  },
+];
+
+/** Read by the commands alone. */
+export const commandVariables: readonly string[] = [
+  "PAYMENTS_GATEWAY_URL",
+  "PAYMENTS_GATEWAY_ADMIN_URL",
+  "PAYMENTS_GATEWAY_SANDBOX_URL",
+  "PAYMENTS_GATEWAY_KEY",
+  "PAYMENTS_GATEWAY_KEY_FILE",
+];
+
+export const variables = {
+  ...{ ...upstream, ...listeners, ...state, ...rate, ...callers },
+  ...{ ...graphql, ...limits, ...lifetime, ...telemetry },
+};
+
+export type Name = keyof typeof variables;
+
+type ValueOf<V> = V extends { kind: Kind<infer T> }
+  ? V extends { required: true } | { default: unknown }
+    ? T
+    : T | undefined
+  : never;
+
+/** The value of each variable that matters at a start; those that do not are undefined. */
+export type Values = { readonly [N in Name]: ValueOf<(typeof variables)[N]> };
