@@ -36,7 +36,7 @@ export interface RequestHead {
    * Receives a body that is not at hand. Calls back once, as `Body.receive`; a client that takes
    * longer than `timeoutMs` is gone.
    */
-  receive(limits: Required<BodyLimits>, done: (body: Received) => void): void;
+  receive(limits: BodyLimits, done: (body: Received) => void): void;
   /**
    * Answers a request whose body was received or is not needed. Only HTTP/2 sends trailers. Has no
    * effect if the client has left.

@@ -47,7 +47,7 @@ async function rig(
 ): Promise<Rig> {
   const cuts = recordCuts();
   const admission = createAdmission({ maxCalls: undefined });
-  const intake = createIntake({ budget: createMemoryBudget({ maxBytes }), admission });
+  const intake = createIntake({ budget: createMemoryBudget(maxBytes), admission });
   const rpc = await start({ getPayment: answer }, { limits, intake, limitObserver: cuts.observer });
   t.after(() => rpc[Symbol.asyncDispose]());
   return { ...cuts, rpc };
