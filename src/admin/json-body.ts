@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import { type Body, receiveWhole } from "../net/intake.ts";
 import { Refused } from "./operator.ts";
 
 /** Far more than the console sends. */
@@ -9,17 +9,12 @@ const maxBytes = 16 * 1024;
  * browser send forms and plain text without a preflight request.
  * @throws Refused
  */
-export async function readJson(request: IncomingMessage): Promise<unknown> {
-  requireJson(request.headers["content-type"]);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw new Refused(413, "the body is too large");
-    chunks.push(chunk);
-  }
+export async function readJson(body: Body, contentType: string | undefined): Promise<unknown> {
+  requireJson(contentType);
+  const tooLarge = () => new Refused(413, "the body is too large");
+  const bytes = await receiveWhole(body, { maxBytes }, tooLarge);
   try {
-    return JSON.parse(Buffer.concat(chunks).toString());
+    return JSON.parse(bytes.toString());
   } catch {
     throw new Refused(400, "the body is not JSON");
   }

@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type ErrorCode, GatewayError } from "../errors.ts";
+import { createAdmission } from "../net/admission.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { limitHttp1 } from "../net/http1.ts";
-import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
+import { type Body, createIntake, cutHttp1, type Intake } from "../net/intake.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
@@ -28,7 +29,7 @@ export interface AdminOptions {
   /** Limits of open connections, and the observer of cut ones. Default: no limit. */
   readonly limits?: {
     readonly counts: ConnectionCounts;
-    readonly budget: MemoryBudget;
+    readonly intake: Intake;
     readonly observer: LimitObserver;
   };
 }
@@ -64,22 +65,31 @@ export function createAdminServer(options: AdminOptions): Server {
     headersTimeout: 10_000,
     connectionsCheckingInterval: 5_000,
   };
+  const { counts, observer = noopObserver } = options.limits ?? {};
+  const { intake = createIntake({ admission: createAdmission({ maxCalls: undefined }) }) } =
+    options.limits ?? {};
+  const cut = cutHttp1(observer);
+  const hold = (request: IncomingMessage) => intake.body(request, request.socket, cut);
   const server = createServer(timeouts, (request, response) => {
     if (!guard.passes(request, response)) return;
     for (const [name, value] of Object.entries(commonHeaders)) response.setHeader(name, value);
-    answer(options, request, response)
+    answer(options, request, response, hold)
       .catch((error: unknown) => failed(options, error))
       .then((found) => found && send(response, request, found));
   });
-  const { counts, budget = createMemoryBudget(), observer = noopObserver } = options.limits ?? {};
-  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, budget, observer);
+  const limits = { ...defaultUnreadLimits, ...counts };
+  const guard = limitHttp1(server, limits, intake.budget, observer);
   return server;
 }
+
+/** Begins to hold a request's body. */
+type Hold = (request: IncomingMessage) => Body;
 
 async function answer(
   options: AdminOptions,
   request: IncomingMessage,
   response: ServerResponse,
+  hold: Hold,
 ): Promise<AdminAnswer | undefined> {
   const url = plainUrl(request.url ?? "/");
   if (!url) {
@@ -91,7 +101,7 @@ async function answer(
     request.resume();
     throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
   }
-  if (operatorRooms.has(room)) return answerOperator(options, request, response, url);
+  if (operatorRooms.has(room)) return answerOperator(options, request, response, hold, url);
   request.resume();
   if (methodOf(request) !== "GET") {
     response.setHeader("allow", "GET, HEAD");
@@ -153,6 +163,7 @@ async function answerOperator(
   { console, deadLetters }: AdminOptions,
   request: IncomingMessage,
   response: ServerResponse,
+  hold: Hold,
   { pathname: path, searchParams: query }: URL,
 ): Promise<AdminAnswer | undefined> {
   if (console.isCrossOrigin(request)) {
@@ -163,20 +174,19 @@ async function answerOperator(
     console.graphql(request, response);
     return undefined;
   }
-  const operator = await console.operatorOf(request).catch((error: unknown) => {
-    request.resume();
-    throw error;
-  });
-  const method = methodOf(request);
-  if (path.startsWith("/api/")) {
-    const body = () => readJson(request);
-    if (method === "GET") request.resume();
-    return (await answerApi(console.data, operator, { method, path, query, body })) ?? notFound;
+  const held = hold(request);
+  try {
+    const operator = await console.operatorOf(request);
+    const method = methodOf(request);
+    const contentType = request.headers["content-type"];
+    const body = () => readJson(held, contentType);
+    const answered = path.startsWith("/api/")
+      ? await answerApi(console.data, operator, { method, path, query, body })
+      : await answerDeadLetters(deadLetters, operator, { method, path, query, contentType });
+    return answered ?? notFound;
+  } finally {
+    held.discard();
   }
-  request.resume();
-  const contentType = request.headers["content-type"];
-  const asked = { method, path, query, contentType };
-  return (await answerDeadLetters(deadLetters, operator, asked)) ?? notFound;
 }
 
 function failed({ console }: AdminOptions, error: unknown): AdminAnswer {
@@ -197,9 +207,11 @@ function failed({ console }: AdminOptions, error: unknown): AdminAnswer {
 
 const statuses: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
   ["INVALID_ARGUMENT", 400],
+  ["CANCELLED", 400],
   ["UNAUTHENTICATED", 401],
   ["PERMISSION_DENIED", 403],
   ["NOT_FOUND", 404],
+  ["RESOURCE_EXHAUSTED", 503],
   ["UNAVAILABLE", 503],
 ]);
 

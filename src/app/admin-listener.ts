@@ -88,7 +88,7 @@ export function createAdminListener(
     deadLetters,
     limits: {
       counts: { maxConnections, maxConnectionsPerAddress },
-      budget: intake.budget,
+      intake,
       observer: telemetry.limits.observerOf("admin"),
     },
     async refresh() {

@@ -146,7 +146,7 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
 
   // The edges.
   const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
-  const budget = createMemoryBudget({ maxBytes: config.maxBufferedBytes });
+  const budget = createMemoryBudget(config.maxBufferedBytes);
   const intake = createIntake({ budget, admission });
   const { maxConnections, maxConnectionsPerAddress } = config;
   const counts = { maxConnections, maxConnectionsPerAddress };

@@ -3,7 +3,7 @@ import type { DocumentCache, KnownDocument } from "./document-cache.ts";
 import { limits } from "./limits.ts";
 import { checkShape, tooComplex } from "./operation-shape.ts";
 
-export interface FindDocumentOptions {
+interface FindDocumentOptions {
   readonly schema: GraphQLSchema;
   readonly introspection: boolean;
   readonly formatError: (error: unknown) => GraphQLError;

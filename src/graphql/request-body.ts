@@ -1,8 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import { type Excess, excessOfJson } from "../net/bounded-json.ts";
-import type { Body, Intake, Received } from "../net/intake.ts";
-import { overloaded } from "../net/overloaded.ts";
+import { type Body, type Intake, receiveWhole } from "../net/intake.ts";
 import { limits } from "./limits.ts";
 import { RequestError } from "./request-error.ts";
 
@@ -24,14 +23,7 @@ export function createRequestBody(
   let taken: Buffer | Promise<Buffer> | undefined;
 
   async function receive(): Promise<Buffer> {
-    const received = await new Promise<Received>((resolve) => {
-      body.receive({ maxBytes: limits.messageBytes }, resolve);
-    });
-    if (received === "overloaded") throw overloaded();
-    if (received === "too-large") throw tooLarge();
-    if (typeof received === "string") {
-      throw new RequestError("the body must be JSON", "BAD_REQUEST", { status: 400 });
-    }
+    const received = await receiveWhole(body, { maxBytes: limits.messageBytes }, tooLarge);
     await intake.turn(socket);
     return checked(received);
   }

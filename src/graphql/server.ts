@@ -9,7 +9,6 @@ import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import { type Body, createIntake, cutHttp1, type Intake } from "../net/intake.ts";
-import { createMemoryBudget } from "../net/memory-budget.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { replayedHeader } from "../net/replayed-header.ts";
@@ -144,7 +143,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
   const { limitObserver = noopObserver } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
-  const { intake = createIntake({ budget: createMemoryBudget(), admission }) } = options;
+  const { intake = createIntake({ admission }) } = options;
   const cut = cutHttp1(limitObserver);
   const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
 

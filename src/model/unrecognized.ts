@@ -6,7 +6,7 @@ import {
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 
 /** Longest text of an unrecognized value, in UTF-16 code units. */
-export const maxUnrecognizedChars = 64;
+const maxUnrecognizedChars = 64;
 
 /**
  * The text of a value outside an enum, as callers, the log and logs may have it: card numbers are

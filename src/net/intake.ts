@@ -1,12 +1,19 @@
 import { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import { GatewayError } from "../errors.ts";
 import type { Admission } from "./admission.ts";
 import { createAllowance } from "./allowance.ts";
 import { GrowingBuffer } from "./growing-buffer.ts";
 import { intakeLimits } from "./intake-limits.ts";
-import type { Droppable, HeldBytes, MemoryBudget } from "./memory-budget.ts";
+import {
+  createMemoryBudget,
+  type Droppable,
+  type HeldBytes,
+  type MemoryBudget,
+} from "./memory-budget.ts";
 import type { LimitObserver } from "./observer.ts";
+import { overloaded } from "./overloaded.ts";
 
 /** A piece of a body below this size counts as small, except for the first few of each body. */
 const smallBytes = 256;
@@ -60,12 +67,13 @@ export interface Intake {
   turn(connection: object): Promise<void>;
 }
 
-export interface IntakeOptions {
-  readonly budget: MemoryBudget;
+interface IntakeOptions {
+  /** Default: one of its own. */
+  readonly budget?: MemoryBudget;
   readonly admission: Admission;
 }
 
-export function createIntake({ budget, admission }: IntakeOptions): Intake {
+export function createIntake({ budget = createMemoryBudget(), admission }: IntakeOptions): Intake {
   const allowances = new WeakMap<object, () => boolean>();
 
   const of: Process = {
@@ -93,6 +101,28 @@ export function createIntake({ budget, admission }: IntakeOptions): Intake {
         });
       }),
   };
+}
+
+/**
+ * Resolves with a whole body.
+ * @throws GatewayError RESOURCE_EXHAUSTED if it was dropped, CANCELLED if its client has left, or
+ * what `tooLarge` makes
+ */
+export async function receiveWhole(
+  from: Pick<Body, "receive">,
+  limits: BodyLimits,
+  tooLarge: () => Error,
+): Promise<Buffer> {
+  const body = await new Promise<Received>((resolve) => from.receive(limits, resolve));
+  if (typeof body === "string") throw unreadError(body, tooLarge);
+  return body;
+}
+
+/** The error for a body that was not read to its end. */
+export function unreadError(why: Unread, tooLarge: () => Error): Error {
+  if (why === "too-large") return tooLarge();
+  if (why === "overloaded") return overloaded();
+  return new GatewayError("CANCELLED", "the caller went away");
 }
 
 /** What cuts an HTTP/1.1 connection for the small pieces of its bodies. */

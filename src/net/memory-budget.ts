@@ -37,24 +37,18 @@ export interface Unread<Writer> {
   readonly cut: (writer: Writer) => void;
 }
 
-export interface MemoryLimits {
-  /** Bytes of all clients together. */
-  readonly maxBytes: number;
-}
-
 /**
  * Beyond the budget, the greatest is dropped first until an eighth is free, so that it happens
  * rarely. A body counts by its bytes times its age: those of honest clients are small and arrive at
  * once. Unread answers are looked at twice a second and count by their bytes: their clients have
  * had time to read them.
+ * @param maxBytes bytes of all clients together
  */
 export function createMemoryBudget(
-  limits: Partial<MemoryLimits> = {},
+  maxBytes: number = intakeLimits.heldBytes,
   now = () => performance.now(),
 ): MemoryBudget {
-  const { heldBytes, shareOfConnection } = intakeLimits;
-  const { maxBytes } = { maxBytes: heldBytes, ...limits };
-  const maxOfConnection = Math.max(maxBytes * shareOfConnection, 1);
+  const maxOfConnection = Math.max(maxBytes * intakeLimits.shareOfConnection, 1);
   const bodies = new UnderWay<Held>();
   /** Bytes of the bodies of each connection. */
   const connections = new WeakMap<object, { bytes: number }>();

@@ -131,6 +131,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
       maxConcurrentStreams: firstAllowance(limits),
       maxHeaderListSize: limits.maxHeaderBytes,
     },
+    maxHeaderListPairs,
     streamResetBurst: limits.resets.burst,
     streamResetRate: limits.resets.perSecond,
   });
@@ -231,6 +232,9 @@ export function createOnePort(options: OnePortOptions): OnePort {
     },
   };
 }
+
+/** Most header fields of an HTTP/2 request: compressed, a field takes one byte. */
+const maxHeaderListPairs = 128;
 
 const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
 

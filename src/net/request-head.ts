@@ -36,7 +36,7 @@ export interface RequestHead {
    * Receives a body that is not at hand. Calls back once, as `Body.receive`; a client that takes
    * longer than `timeoutMs` is gone.
    */
-  receive(limits: Required<BodyLimits>, done: (body: Received) => void): void;
+  receive(limits: BodyLimits, done: (body: Received) => void): void;
   /**
    * Answers a request whose body was received or is not needed. Only HTTP/2 sends trailers. Has no
    * effect if the client has left.
@@ -137,12 +137,15 @@ export function headOfHttp2(
     onClose: (callback) => void stream.on("close", callback),
     answer(status, answerHeaders, content) {
       body.discard();
-      if (stream.closed || stream.destroyed) return;
-      const isEmpty = content === undefined || content.length === 0;
-      // gRPC clients read headers as trailers only if these headers end the stream.
-      stream.respond({ ":status": status, ...answerHeaders }, { endStream: isEmpty });
-      if (!isEmpty) stream.end(content);
-      stream.once("finish", () => endRequest(stream));
+      // Not at once: the parser reads on in this turn, and would let in a stream for each answer.
+      setImmediate(() => {
+        if (stream.closed || stream.destroyed) return;
+        const isEmpty = content === undefined || content.length === 0;
+        // gRPC clients read headers as trailers only if these headers end the stream.
+        stream.respond({ ":status": status, ...answerHeaders }, { endStream: isEmpty });
+        if (!isEmpty) stream.end(content);
+        stream.once("finish", () => endRequest(stream));
+      });
     },
     body,
     receive(limits, done) {

@@ -5,10 +5,9 @@ import {
   compressedFlag,
   type UniversalHandler,
 } from "@connectrpc/connect/protocol";
-import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
-import type { Intake, Received, Unread } from "../net/intake.ts";
+import { type Intake, receiveWhole, unreadError } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { RequestHead } from "../net/request-head.ts";
@@ -38,27 +37,17 @@ export async function receiveBody(
   slot?: Slot,
 ): Promise<Buffer> {
   const arrived = slot && countArrival(slot);
-  const body = await new Promise<Received>((resolve) => {
-    head.receive({ maxBytes, timeoutMs: requestTimeoutMs }, resolve);
-  });
-  arrived?.();
-  if (typeof body === "string") throw unreadError(body, readMaxBytes);
+  const limits = { maxBytes, timeoutMs: requestTimeoutMs };
+  const body = await receiveWhole(head, limits, () => tooLarge(readMaxBytes)).finally(arrived);
   await intake.turn(head.connection);
   return body;
 }
 
-function unreadError(why: Unread, readMaxBytes: number): Error {
-  switch (why) {
-    case "too-large":
-      return new ConnectError(
-        `message size is larger than configured readMaxBytes ${readMaxBytes}`,
-        Code.ResourceExhausted,
-      );
-    case "overloaded":
-      return overloaded();
-    default:
-      return new GatewayError("CANCELLED", "the caller went away");
-  }
+function tooLarge(readMaxBytes: number): Error {
+  return new ConnectError(
+    `message size is larger than configured readMaxBytes ${readMaxBytes}`,
+    Code.ResourceExhausted,
+  );
 }
 
 /** @throws ConnectError INVALID_ARGUMENT for a message that would hold more than the limits */
@@ -68,7 +57,7 @@ export function checkBinary(type: DescMessage, bytes: Uint8Array): void {
 }
 
 /** The request as Connect reads it. */
-export interface ReadRequest {
+interface ReadRequest {
   readonly handler: UniversalHandler;
   readonly head: RequestHead;
   /** The headers that Connect sees: those that describe the body's compression change. */
@@ -204,7 +193,7 @@ async function* piecesOf(
     if (piece === undefined) return;
     if (typeof piece === "string") {
       throw toConnectError(
-        unreadError(piece, readMaxBytes),
+        unreadError(piece, () => tooLarge(readMaxBytes)),
         new AbortController().signal,
         () => {},
       );

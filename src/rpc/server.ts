@@ -4,7 +4,6 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
 import { createIntake, type Intake } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import { createMemoryBudget } from "../net/memory-budget.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import {
   type ConnectionLimits,
@@ -108,7 +107,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const { core, identify, log, observer, tracing = noTracing } = options;
   const { limitObserver = noopObserver } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
-  const { intake = createIntake({ budget: createMemoryBudget(), admission }) } = options;
+  const { intake = createIntake({ admission }) } = options;
   const limits = { ...defaultLimits, ...options.limits, intake };
   const shutdown = new AbortController();
   const openServices = [Health, ...reflectionServices];

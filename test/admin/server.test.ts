@@ -3,12 +3,21 @@ import { once } from "node:events";
 import { request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
+import type { ConsoleData } from "../../src/admin/api.ts";
 import { loadPage } from "../../src/admin/page.ts";
-import { type Console, createAdminServer } from "../../src/admin/server.ts";
+import { type AdminOptions, type Console, createAdminServer } from "../../src/admin/server.ts";
 import { GatewayError } from "../../src/errors.ts";
+import { createAdmission } from "../../src/net/admission.ts";
+import { createIntake } from "../../src/net/intake.ts";
+import { recordCuts } from "../hardening/cuts.ts";
 
-async function serve(t: TestContext, about: Partial<Console> = {}): Promise<string> {
+async function serve(
+  t: TestContext,
+  about: Partial<Console> = {},
+  limits?: AdminOptions["limits"],
+): Promise<string> {
   const server = createAdminServer({
+    ...(limits && { limits }),
     exposition: async () => ({ contentType: "text/plain", text: "" }),
     notReady: () => [],
     refresh: () => {},
@@ -99,4 +108,31 @@ test("a path that is read as another one than it has is refused", async (t) => {
     assert.equal(await statusOf(path), 200, path);
   }
   assert.equal(await statusOf("/dead-letters/a%2F..%2Fb/x"), 404);
+});
+
+test("a body in small chunks is cut, and a few of them make a body", async (t) => {
+  const { cuts, cut, observer } = recordCuts();
+  const intake = createIntake({ admission: createAdmission({ maxCalls: undefined }) });
+  const orders: unknown[] = [];
+  const pay = async (order: unknown) => void orders.push(order);
+  const sandboxActions = { account: "default", pay } as unknown as ConsoleData["sandboxActions"];
+  const data = { sandboxActions } as ConsoleData;
+  const url = await serve(t, { data }, { counts: {}, intake, observer });
+  const post = (chunks: number) => {
+    const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
+    const sent = request(`${url}/api/sandbox/payments`, { method: "POST", headers });
+    const order = { scenario: "a", amount: "1", currency: "UAH", externalId: "e", by: "card" };
+    sent.write(JSON.stringify(order));
+    for (let i = 0; i < chunks; i++) sent.write(" ");
+    sent.end();
+    return once(sent, "response");
+  };
+  const [answered] = await post(100);
+  assert.equal(answered.statusCode, 200);
+  answered.resume();
+  assert.equal(orders.length, 1);
+  assert.deepEqual(cuts, []);
+  await assert.rejects(post(2_000));
+  await cut("small_pieces");
+  assert.equal(orders.length, 1);
 });

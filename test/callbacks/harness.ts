@@ -73,7 +73,7 @@ export async function startReceiver({
     log,
     bodyTimeoutMs,
     intake: createIntake({
-      budget: createMemoryBudget(maxBytes === undefined ? {} : { maxBytes }),
+      budget: createMemoryBudget(maxBytes),
       admission: createAdmission({ maxCalls: undefined }),
     }),
     observer: {

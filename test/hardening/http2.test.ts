@@ -47,7 +47,7 @@ async function rig(
 ): Promise<Rig> {
   const cuts = recordCuts();
   const admission = createAdmission({ maxCalls: undefined });
-  const intake = createIntake({ budget: createMemoryBudget({ maxBytes }), admission });
+  const intake = createIntake({ budget: createMemoryBudget(maxBytes), admission });
   const rpc = await start({ getPayment: answer }, { limits, intake, limitObserver: cuts.observer });
   t.after(() => rpc[Symbol.asyncDispose]());
   return { ...cuts, rpc };
@@ -230,6 +230,61 @@ test("streams beyond the limit are refused, and a peer that keeps opening them i
   allowed.send(frame(frameType.ping, 0, 0, Buffer.from("12345678")));
   await allowed.received((got) => got.type === frameType.ping && got.flags === flag.ack);
   assert.equal(allowed.isClosed, false);
+});
+
+test("more than 128 header fields reset their call, although each takes one byte", {
+  timeout,
+}, async (t) => {
+  const attacked = await rig(t);
+  const peer = await peerOf(t, attacked);
+  // A literal that enters the table (RFC 7541, section 6.2.1), then references to it.
+  const added = Buffer.from("\x40\x01x\x01y");
+  const open = (streamId: number, fields: number) =>
+    peer.send(
+      frame(
+        frameType.headers,
+        flag.endHeaders,
+        streamId,
+        Buffer.concat([call, added, Buffer.alloc(fields, 0x80 | 62)]),
+      ),
+      frame(frameType.data, flag.endStream, streamId, Buffer.from("{}")),
+    );
+  open(1, 122);
+  await peer.received((got) => got.type === frameType.data && got.streamId === 1);
+  open(3, 123);
+  await peer.received((got) => got.type === frameType.rstStream && got.streamId === 3);
+  await answered(peer, 5);
+  assert.equal(attacked.rpc.calls.length, 2);
+});
+
+test("refusals make no room for further streams while the same bytes are read", {
+  timeout,
+}, async (t) => {
+  // Five fit in what is read at once. A turn of the event loop reads many times.
+  const unknown = callHeaders("/nobody", { "x-long": "x".repeat(13_000) });
+  const batch = 40;
+  const send = (peer: H2Peer, from: number) =>
+    peer.send(
+      times(batch, (i) =>
+        frame(frameType.headers, flag.endHeaders | flag.endStream, 2 * (from + i) + 1, unknown),
+      ),
+    );
+  const attacked = await rig(t, { initialConcurrentStreams: 10, maxConcurrentStreams: 10 });
+  const peer = await peerOf(t, attacked);
+  await answered(peer, 1);
+  for (let from = 1; from < 50 * batch && !peer.isClosed; from += batch) {
+    send(peer, from);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await attacked.cut("protocol");
+  await neighboursServed(attacked);
+
+  const control = await rig(t, { initialConcurrentStreams: 1_000 });
+  const allowed = await peerOf(t, control);
+  await answered(allowed, 1);
+  send(allowed, 1);
+  await allowed.received(({ streamId }) => streamId === 2 * batch + 1);
+  assert.deepEqual(control.cuts, []);
 });
 
 test("a connection has a limited number of open streams without credentials", {

@@ -91,6 +91,23 @@ async function oneByteFrames({ rpc, keys }: Target, connections: number): Promis
   );
 }
 
+/** Requests for nothing, with 100 header fields that each enter the table of the connection. */
+async function newHeaderFields({ rpc }: Target): Promise<void> {
+  const peer = await h2Peer(portOf(rpc));
+  const fields = Array.from({ length: 100 }, (_, n) =>
+    Buffer.from(`\x40\x03x${10 + (n % 90)}\x01v`),
+  );
+  const pseudo = { ":method": "GET", ":scheme": "http", ":path": "/", ":authority": "localhost" };
+  const block = Buffer.concat([headerBlock(pseudo), ...fields]);
+  const flags = flag.endHeaders | flag.endStream;
+  const requests = Array.from({ length: 5_000 }, (_, n) =>
+    frame(frameType.headers, flags, 2 * n + 1, block),
+  );
+  peer.send(...requests);
+  await Promise.race([peer.closed, once(peer.socket, "drain")]);
+  peer.socket.destroy();
+}
+
 /** Messages of 1 MiB on sockets that have not said who they are. */
 const beforeInit = ({ publicUrl }: Target, text: string) =>
   Promise.all(
@@ -217,6 +234,7 @@ const attacks: Readonly<Record<string, Attack>> = {
       100,
     ),
   "frames of one byte": (target) => oneByteFrames(target, 5),
+  "header fields that fill the table anew": newHeaderFields,
   "documents that come late": lateDocuments,
   "callbacks of 1 MiB that come late": ({ publicUrl }) => {
     const body = Buffer.alloc(mebibyte, "x");

@@ -4,6 +4,9 @@ import { type TestContext, test } from "node:test";
 import WebSocket from "ws";
 import { limits } from "../../src/graphql/limits.ts";
 import { socketLimits } from "../../src/graphql/transport/websocket-limits.ts";
+import { createAdmission } from "../../src/net/admission.ts";
+import { createIntake } from "../../src/net/intake.ts";
+import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { type Answer, type Served, serve } from "../graphql/serve.ts";
 import { type Cuts, recordCuts } from "./cuts.ts";
 
@@ -84,6 +87,39 @@ test("a message beyond the size limit closes its socket before it is read comple
   allowed.socket.send(subscribe("1", `${budget} #${"x".repeat(limits.documentLength / 2)}`));
   const answer = await allowed.next();
   assert.equal(answer.type, "next");
+});
+
+test("until its caller is known, a socket may send less at once", { timeout }, async (t) => {
+  const attacked = await rig(t);
+  const { socket } = await connect(t, attacked, false);
+  const token = (length: number) =>
+    JSON.stringify({ type: "connection_init", payload: { token: "x".repeat(length) } });
+  socket.send(token(socketLimits.initBytes));
+  const [code] = await once(socket, "close");
+  assert.equal(code, 1009);
+
+  const allowed = await connect(t, attacked, false);
+  allowed.socket.send(token(socketLimits.initBytes - 100));
+  assert.equal((await allowed.next()).type, "connection_ack");
+});
+
+test("what arrives of messages counts against the memory of all clients", {
+  timeout,
+}, async (t) => {
+  const admission = createAdmission({ maxCalls: undefined });
+  const intake = createIntake({ admission, budget: createMemoryBudget(1_000_000) });
+  const attacked = await rig(t, {}, { intake });
+  const size = limits.messageBytes / 2;
+  // Whole messages do not count: each is handled and freed.
+  const control = await connect(t, attacked);
+  for (let i = 0; i < 4; i++)
+    control.socket.send(`{"type":"ping","payload":{"x":"${"x".repeat(size)}"}}`);
+  for (let i = 0; i < 4; i++) await control.next();
+  assert.deepEqual(attacked.cuts, []);
+  const peers = await Promise.all([connect(t, attacked), connect(t, attacked)]);
+  for (const { socket } of peers) socket.send("x".repeat(size), { fin: false });
+  await attacked.cut("unread_memory");
+  await neighboursServed(t, attacked);
 });
 
 /** Each waits for the effect of its message: ws itself cuts pings with unread pongs (see below). */

@@ -5,7 +5,7 @@ import type { Cut } from "../../src/net/observer.ts";
 
 test("beyond the budget the largest and oldest bodies are dropped, and no more than needed", () => {
   let nowMs = 0;
-  const budget = createMemoryBudget({ maxBytes: 800 }, () => nowMs);
+  const budget = createMemoryBudget(800, () => nowMs);
   const cut: string[] = [];
   // Each body has a connection of its own, which may take a quarter.
   const open = (name: string) => budget.open({}, { drop: () => cut.push(name) });
@@ -33,7 +33,7 @@ test("beyond the budget the largest and oldest bodies are dropped, and no more t
 });
 
 test("one connection may take a quarter of the budget", () => {
-  const budget = createMemoryBudget({ maxBytes: 800 });
+  const budget = createMemoryBudget(800);
   const greedy = {};
   let cuts = 0;
   const open = (connection: object) => budget.open(connection, { drop: () => cuts++ });
@@ -45,7 +45,7 @@ test("one connection may take a quarter of the budget", () => {
 });
 
 test("unread answers count against the same budget, and the largest side is cut", (t) => {
-  const budget = createMemoryBudget({ maxBytes: 800 });
+  const budget = createMemoryBudget(800);
   const cuts: Cut[] = [];
   const answers = new Set([{ bytes: 500 }, { bytes: 250 }]);
   const stop = budget.watch(
@@ -56,7 +56,7 @@ test("unread answers count against the same budget, and the largest side is cut"
   t.mock.timers.enable({ apis: ["setInterval"] });
   let drops = 0;
   const body = budget.open({}, { drop: () => drops++ });
-  const counted = createMemoryBudget({ maxBytes: 800 });
+  const counted = createMemoryBudget(800);
   const stopCounting = counted.watch(
     { writers: answers, bytesOf: ({ bytes }) => bytes, cut: (answer) => answers.delete(answer) },
     { onCut: (cut) => cuts.push(cut), onRefused() {} },

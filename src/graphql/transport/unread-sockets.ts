@@ -1,11 +1,11 @@
 import type { WebSocket } from "ws";
 import type { MemoryBudget } from "../../net/memory-budget.ts";
 import type { LimitObserver } from "../../net/observer.ts";
-import { arrivingBytes } from "./websocket-limits.ts";
+import type { Arriving } from "./websocket-limits.ts";
 
 /** Limits what all sockets hold together: unread answers, and messages that arrive. */
 export interface UnreadSockets {
-  watch(socket: WebSocket): void;
+  watch(socket: WebSocket, arriving: Arriving): void;
   close(): void;
 }
 
@@ -15,20 +15,21 @@ export interface UnreadSockets {
  * operations that a socket may have.
  */
 export function createUnreadSockets(budget: MemoryBudget, observer: LimitObserver): UnreadSockets {
-  const watched = new Set<WebSocket>();
+  const watched = new Set<{ readonly socket: WebSocket; readonly arriving: Arriving }>();
   const close = budget.watch(
     {
       writers: watched,
-      bytesOf: (socket) => socket.bufferedAmount + arrivingBytes(socket),
-      cut: (socket) => socket.terminate(),
+      bytesOf: ({ socket, arriving }) => socket.bufferedAmount + arriving.bytes,
+      cut: ({ socket }) => socket.terminate(),
     },
     observer,
   );
 
   return {
-    watch(socket) {
-      watched.add(socket);
-      socket.on("close", () => watched.delete(socket));
+    watch(socket, arriving) {
+      const member = { socket, arriving };
+      watched.add(member);
+      socket.on("close", () => watched.delete(member));
     },
     close,
   };

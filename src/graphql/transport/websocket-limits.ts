@@ -5,7 +5,6 @@ import { createAllowance } from "../../net/allowance.ts";
 import { type Excess, excessOfJson } from "../../net/bounded-json.ts";
 import type { Intake } from "../../net/intake.ts";
 import type { LimitObserver } from "../../net/observer.ts";
-import { limits } from "../limits.ts";
 import { tooMuch } from "../request-body.ts";
 import { resumeWhenRead } from "./socket-flow.ts";
 
@@ -36,26 +35,48 @@ export function limitSocket(socket: WebSocket, observer: LimitObserver): void {
   socket.on("message", check).on("ping", check).on("pong", check);
 }
 
-/** What `ws` keeps of a socket's receiver; it has no public name for these. */
-interface Receiving {
-  readonly _receiver?: {
-    _maxPayload: number;
-    readonly _bufferedBytes: number;
-    readonly _messageLength: number;
+/** A message that has not arrived completely: `ws` does not say how much of it is there. */
+export interface Arriving {
+  readonly bytes: number;
+  /** Lets the socket, whose caller is known, send messages of the full size. */
+  takeLarge(): void;
+}
+
+/** Counts what arrives on a socket, and closes it for a message that is too large before `init`. */
+export function countArriving(socket: WebSocket, connection: Duplex): Arriving {
+  let bytes = 0;
+  let pieceBytes = 0;
+  let isLimited = true;
+  // Before `ws` reads the piece, and emits the messages that end in it.
+  connection.prependListener("data", (piece: Buffer) => {
+    pieceBytes = piece.length;
+    bytes += pieceBytes;
+    if (!isLimited || bytes <= socketLimits.initBytes) return;
+    // What `ws` does for a message beyond `maxPayload`.
+    connection.removeAllListeners("data").resume();
+    socket.close(messageTooBig);
+    connection.end();
+  });
+  const ended = (data: { readonly length: number }) => {
+    // What is left is a part of this piece.
+    bytes = Math.min(Math.max(0, bytes - data.length - frameHeadBytes), pieceBytes);
+  };
+  socket.on("ping", ended).on("pong", ended);
+  socket.on("message", (data) => ended(data as Buffer));
+  return {
+    get bytes() {
+      return bytes;
+    },
+    takeLarge() {
+      isLimited = false;
+    },
   };
 }
 
-/** Lets a socket whose caller is known send messages of the full size. */
-export function takeMessages(socket: WebSocket): void {
-  const { _receiver: receiver } = socket as unknown as Receiving;
-  if (receiver) receiver._maxPayload = limits.messageBytes;
-}
-
-/** Bytes of messages that have not arrived completely. */
-export function arrivingBytes(socket: WebSocket): number {
-  const { _receiver: receiver } = socket as unknown as Receiving;
-  return receiver ? receiver._bufferedBytes + receiver._messageLength : 0;
-}
+/** Close code of RFC 6455, section 7.4.1. */
+const messageTooBig = 1009;
+/** Largest head of a frame with a mask (RFC 6455, section 5.2). */
+const frameHeadBytes = 14;
 
 /**
  * Handles messages in their order. A large one waits for a turn among the calls, while nothing more

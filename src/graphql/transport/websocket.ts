@@ -11,11 +11,12 @@ import { type WebSocket, WebSocketServer } from "ws";
 import type { Intake } from "../../net/intake.ts";
 import type { LimitObserver } from "../../net/observer.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
+import { limits } from "../limits.ts";
 import { isCrossOrigin } from "./browser-origin.ts";
 import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
 import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
 import { createUnreadSockets } from "./unread-sockets.ts";
-import { inTurn, limitSocket, socketLimits, takeMessages } from "./websocket-limits.ts";
+import { countArriving, inTurn, limitSocket, socketLimits } from "./websocket-limits.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
 export interface WebSocketOptions extends ProtocolOptions {
@@ -50,7 +51,7 @@ export function serveWebSockets(
   const unread = createUnreadSockets(intake.budget, limitObserver);
   const sockets = new WebSocketServer({
     noServer: true,
-    maxPayload: socketLimits.initBytes,
+    maxPayload: limits.messageBytes,
     maxFragments: socketLimits.fragments,
     maxBufferedChunks: socketLimits.chunks,
     handleProtocols,
@@ -74,7 +75,8 @@ export function serveWebSockets(
 
   function serve(socket: WebSocket, stream: Duplex, request: IncomingMessage): void {
     drain.add(socket);
-    unread.watch(socket);
+    const arriving = countArriving(socket, stream);
+    unread.watch(socket, arriving);
     limitSocket(socket, limitObserver);
     const closed = protocol.opened(
       {
@@ -99,7 +101,7 @@ export function serveWebSockets(
       },
       {
         ...{ socket, stream, request, lifetimes: new Map(), waiting: 0 },
-        onCaller: () => takeMessages(socket),
+        onCaller: arriving.takeLarge,
       },
     );
     socket.on("error", (error) => log.debug({ err: error }, "WebSocket error"));

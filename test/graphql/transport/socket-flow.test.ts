@@ -143,7 +143,7 @@ test("the client with the most unread bytes is cut when all together exceed the 
   timeout: 20_000,
 }, async (t) => {
   const { observer, cut, cuts } = recordCuts();
-  const budget = createMemoryBudget({ maxBytes: 30 * 1024 * 1024 });
+  const budget = createMemoryBudget(30 * 1024 * 1024);
   const intake = createIntake({ budget, admission: createAdmission({ maxCalls: undefined }) });
   const gateway = await serve(t, { getPayment }, { limitObserver: observer, intake });
   const reader = await connect(t, gateway);
