@@ -1,8 +1,7 @@
 import type { Logger } from "pino";
 import type { MagicValue } from "../admin/sandbox-actions.ts";
-import type { Config } from "../config/config.ts";
+import type { Config, SandboxConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
-import type { SandboxConfig } from "../config/sandbox.ts";
 import { listening } from "./listening.ts";
 import type { Demo } from "./public-server.ts";
 

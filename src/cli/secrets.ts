@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { readSandboxConfig } from "../config/config.ts";
+import { readSandboxConfig, type SandboxConfig } from "../config/config.ts";
 import { textOf } from "../config/environment.ts";
 import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
@@ -34,9 +34,7 @@ export function passwordOrSandbox(file: string | undefined, env: Environment): S
 }
 
 /** What a sandbox takes that was started with this environment. @throws ConfigError */
-export function sandboxCredentials(
-  env: Environment,
-): Pick<ReturnType<typeof readSandboxConfig>, "login" | "password"> {
+export function sandboxCredentials(env: Environment): Pick<SandboxConfig, "login" | "password"> {
   return readSandboxConfig(env);
 }
 

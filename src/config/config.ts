@@ -8,6 +8,7 @@ import { type Name, type Values, variables } from "./variables.ts";
 
 /** The gateway's configuration, checked. The gateway reads no environment variable elsewhere. */
 export type Config = ReturnType<typeof readConfig>;
+export type SandboxConfig = ReturnType<typeof readSandboxConfig>;
 
 /**
  * Reads the configuration.
