@@ -188,7 +188,7 @@ for (const [store, known] of [
       await using edge = await start(core, { identify: async () => call.caller });
       const payouts = createClient(PayoutService, edge.transport("connect", "1.1"));
       const request = { ...payoutRequest(externalId), waitUntil };
-      const answer = await payouts.requestPayout(request, { timeoutMs: 1_000 });
+      const answer = await payouts.requestPayout(request, { timeoutMs: 3_000 });
       assert.equal(answer.payout?.status, "pending");
       assert.deepEqual([answer.state, answer.cursor], [PayoutState.UNSPECIFIED, ""]);
     });
