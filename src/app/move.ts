@@ -76,10 +76,10 @@ async function move(
   for (const account of accounts) {
     const keys = accountKeys(prefix, account.name);
     const found = await importAccount(account, { client, keys, retentionMs, nowMs });
-    const { events, letters, records, openCalls } = found;
+    const { events, letters, keyUses, openCalls } = found;
     moved.push({ name: account.name, events, letters });
     calls += openCalls;
-    idempotencyKeys += records.get("key") ?? 0;
+    idempotencyKeys += keyUses;
   }
   const warning = await describeDurability(client).catch(() => undefined);
   noteFact(database, "moved");

@@ -107,7 +107,7 @@ function isOfCall([key]: StoredFact): boolean {
 }
 
 /** Most calls noted for one external_id: more than can be open. */
-export const maxHolds = 100;
+const maxHolds = 100;
 
 /** The noted calls, with `call` added (`isHolding`) or removed. */
 export function withHold(holds: readonly string[], call: string, isHolding: boolean): string[] {

@@ -1,5 +1,4 @@
-import type { Event } from "../gen/payments/v1/event_pb.ts";
-import type { Cursor, Entry, OperationState } from "./log.ts";
+import type { Entry, OperationState } from "./log.ts";
 
 /** How an entry affects the state of its operation. */
 export interface Merge {
@@ -35,12 +34,6 @@ export function merge(held: Step | undefined, entry: Step): Merge {
 
 /** What `merge` compares of a state and an entry. */
 type Step = Pick<OperationState, "operationId" | "rank" | "status">;
-
-/** The state that an event sets; `since` stays that of the operation's first event. */
-export function stateOf(entry: Entry, event: Event, since: Cursor): OperationState {
-  const { operation, subjectId, operationId, rank, status } = entry;
-  return { operation, subjectId, operationId, rank, status, since, event };
-}
 
 /**
  * Key of the state that an entry belongs to, within its external id. Each refund of a payment has a

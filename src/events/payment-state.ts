@@ -73,13 +73,12 @@ function stateOfPayout(state: PayoutState): PaymentState {
   return statesOfPayouts[state] ?? PaymentState.UNSPECIFIED;
 }
 
-/** Sets an event's state to that of its external id, computed from `facts`. */
+/**
+ * Sets an event's state to that of its external id, computed from `facts`: of a payout, in both
+ * forms that the event has.
+ */
 export function setStateAfter(event: Event, facts: Facts, callIsOpen = false): void {
-  setState(event, stateAfter(kindOf(event.kind), facts, callIsOpen));
-}
-
-/** Sets an event's state: of a payout, in both forms that the event has. */
-export function setState(event: Event, state: PaymentState): void {
+  const state = stateAfter(kindOf(event.kind), facts, callIsOpen);
   event.state = state;
   event.payoutState = payoutStates[kindOf(event.kind)].get(state) ?? PayoutState.UNSPECIFIED;
 }

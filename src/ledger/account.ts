@@ -90,7 +90,7 @@ export class LedgerAccount implements StoredLog {
       const committed = await this.#commit(change, commit, keys);
       if (committed.kind === "conflict") {
         for (const found of committed.records) this.#cache.found(found);
-      } else if (committed.kind === "committed") {
+      } else {
         const { texts, events } = this.#done(change, commit, committed);
         const values = new Map(
           keys.map((key) => {
@@ -99,7 +99,7 @@ export class LedgerAccount implements StoredLog {
           }),
         );
         return { result, events, values };
-      } else throw outOfTime();
+      }
     }
     throw outOfTime();
   }
@@ -137,14 +137,13 @@ export class LedgerAccount implements StoredLog {
       };
     });
     const events = [...bytesOf].map(([{ topic }, bytes]) => ({ topic, bytes }));
-    const { token, indexes, notBeforeMs, isRead } = change;
+    const { token, indexes, isRead } = change;
     return {
       token,
       records,
       events,
       indexes,
       ...(isRead && { isRead }),
-      ...(notBeforeMs !== undefined && { notBeforeMs }),
     };
   }
 

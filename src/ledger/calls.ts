@@ -346,7 +346,7 @@ export const dueIndex = "due";
 export const givenUpIndex = "given-up";
 
 /** Names a call in an index. */
-export function memberOfCall(id: string, key: string): string {
+function memberOfCall(id: string, key: string): string {
   return `${id} ${key}`;
 }
 

@@ -15,7 +15,6 @@ export class Change {
   /** The calls that events ended, as they were before. */
   readonly settled: { readonly intent: Intent; readonly by?: SettledBy }[] = [];
   readonly #drafts: ReadonlyMap<string, Draft>;
-  notBeforeMs: number | undefined;
   /** The step turned out to change nothing: it refuses a call, or tells what became of it. */
   isRead = false;
 

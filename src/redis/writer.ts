@@ -83,10 +83,10 @@ export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
   };
 }
 
-/** A writer that does not wait for replicas. The server has `ms` to answer, 1 s by default. */
-export function createClientWriter(client: RedisClient, ms?: number): Writer {
+/** A writer that does not wait for replicas. */
+function createClientWriter(client: RedisClient): Writer {
   const run: Writer["run"] = (script, keys, args) =>
-    ask(client, () => script.run(client, keys, args), ms);
+    ask(client, () => script.run(client, keys, args));
   return {
     run,
     attempt: async (...write) => ({ answer: await run(...write), missing: undefined }),

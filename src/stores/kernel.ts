@@ -89,9 +89,6 @@ export interface Commit {
   readonly indexes: readonly IndexChange[];
   /** It changes nothing, and its answer stands even if too few replicas hold what it rests on. */
   readonly isRead?: boolean;
-  /** Only if the store's clock has reached, or not passed, these milliseconds since the epoch. */
-  readonly notBeforeMs?: number;
-  readonly notAfterMs?: number;
 }
 
 export interface RecordChange {
@@ -133,9 +130,7 @@ export interface IndexChange {
 export type Committed =
   | { readonly kind: "committed"; readonly nowMs: number; readonly cursors: readonly Cursor[] }
   /** A record or a flag is not as supposed: here are all of the commit's records as they are. */
-  | { readonly kind: "conflict"; readonly nowMs: number; readonly records: readonly Found[] }
-  /** The store's clock has not reached `notBeforeMs`, or has passed `notAfterMs`. */
-  | { readonly kind: "early" | "late"; readonly nowMs: number };
+  | { readonly kind: "conflict"; readonly nowMs: number; readonly records: readonly Found[] };
 
 export interface Found {
   readonly key: string;

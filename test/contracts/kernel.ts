@@ -198,19 +198,6 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.equal((await stored(one)).text, `${last} ${second} ${nowMs} ${second}`);
     });
 
-    it("commits only between notBefore and notAfter on its own clock", async () => {
-      const { one } = fresh();
-      const { nowMs } = await done(one.commit(commitOf()));
-      const far = 3_600_000;
-      const records = [put()];
-      const early = await one.commit(commitOf({ records, notBeforeMs: nowMs + far }));
-      const late = await one.commit(commitOf({ records, notAfterMs: nowMs - far }));
-      assert.deepEqual([early.kind, late.kind], ["early", "late"]);
-      assert.equal((await stored(one)).version, "");
-      const guards = { notBeforeMs: nowMs - far, notAfterMs: nowMs + far };
-      await done(one.commit(commitOf({ records, ...guards })));
-    });
-
     it("keeps a record for its time after the last change, and no longer", async () => {
       const { one } = fresh();
       // More than a few records that stay, changed before the one that goes.

@@ -1,5 +1,4 @@
 import { Deque } from "../../collections/deque.ts";
-import { GatewayError } from "../../errors.ts";
 import {
   assertOf,
   type Bounds,
@@ -40,11 +39,11 @@ export interface MemoryKernelOptions {
 /** A store in this process's memory: what it holds is lost when the process ends. */
 export function createMemoryKernel(options: MemoryKernelOptions): Kernel {
   const accounts = new Map<string, MemoryAccount>();
-  let closed = false;
+  let closed: Error | undefined;
   return {
     durable: false,
     account(name) {
-      if (closed) throw closedError();
+      if (closed) throw closed;
       let account = accounts.get(name);
       if (!account) {
         account = new MemoryAccount(options);
@@ -53,14 +52,10 @@ export function createMemoryKernel(options: MemoryKernelOptions): Kernel {
       return account;
     },
     async close(error) {
-      closed = true;
+      closed = error;
       for (const account of accounts.values()) account.end(error);
     },
   };
-}
-
-function closedError(): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the event log is closed", { reason: "LOG_CLOSED" });
 }
 
 /** A record in the fewest objects: most of the memory is its text and bytes. */
@@ -110,10 +105,6 @@ class MemoryAccount implements AccountKernel {
   async commit(commit: Commit): Promise<Committed> {
     const nowMs = this.nowMs();
     this.#sweep(nowMs);
-    if (commit.notBeforeMs !== undefined && nowMs < commit.notBeforeMs)
-      return { kind: "early", nowMs };
-    if (commit.notAfterMs !== undefined && nowMs > commit.notAfterMs)
-      return { kind: "late", nowMs };
     if (!commit.records.every((change) => this.#isAsSupposed(change, nowMs))) {
       const records = commit.records.map(({ key, expected }) => {
         const kept = this.#kept(key, nowMs);

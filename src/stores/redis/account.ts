@@ -89,9 +89,9 @@ export class RedisAccount implements AccountKernel {
   async #readRecords(names: readonly string[]): Promise<{ read: Read; isShown: boolean }> {
     const { client, keys } = this.#options;
     const on = [keys.log, keys.events, ...names.map((name) => keys.record(name))];
-    const [now, epoch, floor, mark, , ...records] = (await ask(client, () =>
+    const [now, epoch, floor, mark, ...records] = (await ask(client, () =>
       scripts.readRecords.runBuffer(client, on, [newEpoch()]),
-    )) as [Buffer, Buffer, Buffer, Buffer, Buffer, ...Buffer[][]];
+    )) as [Buffer, Buffer, Buffer, Buffer, ...Buffer[][]];
     this.#hearClock(Number(`${now}`));
     const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
     const bounds: Bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(mark) };
@@ -121,8 +121,8 @@ export class RedisAccount implements AccountKernel {
       ...indexes.map(({ index }) => keys.index(index)),
     ];
     const args: (string | Buffer)[] = [
-      ...[token, `${commit.notBeforeMs ?? ""}`, `${commit.notAfterMs ?? ""}`, newEpoch()],
-      ...[`${Math.floor(Math.random() * firstSeqs)}`, keys.wakeUp, awaitsReplicas ? "1" : "0"],
+      ...[token, newEpoch(), `${Math.floor(Math.random() * firstSeqs)}`],
+      ...[keys.wakeUp, awaitsReplicas ? "1" : "0"],
       ...[`${retentionMs}`, `${records.length}`, `${events.length}`, `${indexes.length}`],
       ...records.flatMap(argumentsOf),
       ...events.map(({ bytes }) => bufferOf(bytes)),
@@ -135,7 +135,6 @@ export class RedisAccount implements AccountKernel {
     const [kind, now, ...rest] = answer as [Committed["kind"], string, ...unknown[]];
     this.#hearClock(Number(now));
     const nowMs = Number(now);
-    if (kind === "early" || kind === "late") return { kind, nowMs };
     if (kind === "conflict") return { kind, nowMs, records: foundIn(records, rest) };
     // Nothing rests on it while too few replicas hold it: a replaced primary would answer the same.
     if (missing && !commit.isRead) throw storeAway(missing);

@@ -1,28 +1,27 @@
 -- One commit (kernel.ts): records, events and indexes change together, or nothing does.
 --
 -- KEYS[1] log   KEYS[2] events   then the records, the topics of the events, and the indexes
--- ARGV[1] token   ARGV[2] not before, ARGV[3] not after these milliseconds since the epoch, or empty
--- ARGV[4] epoch for the log, if it does not exist yet
--- ARGV[5] seq of the first event, if it is the first of its millisecond: random, so that it hardly
+-- ARGV[1] token   ARGV[2] epoch for the log, if it does not exist yet
+-- ARGV[3] seq of the first event, if it is the first of its millisecond: random, so that it hardly
 --         ever gets the id of an event that was lost with a failed server
--- ARGV[6] channel to publish the last id on
--- ARGV[7] '1' if replicas have to hold an event before it is shown (mark-log.lua): then a commit
+-- ARGV[4] channel to publish the last id on
+-- ARGV[5] '1' if replicas have to hold an event before it is shown (mark-log.lua): then a commit
 --         without events writes the tail of the log again, so that a WAIT after it covers all
 --         earlier writes
--- ARGV[8] retention of events in milliseconds   ARGV[9] how many records, ARGV[10] events,
--- ARGV[11] indexes; then of each record: its version as supposed, how long it is kept in
+-- ARGV[6] retention of events in milliseconds   ARGV[7] how many records, ARGV[8] events,
+-- ARGV[9] indexes; then of each record: its version as supposed, how long it is kept in
 --         milliseconds, '1' if it changes, its text (empty to remove it), and three lists, each led
 --         by its length: expected flags and flags to set (names and values in turn), attachments to
 --         set (likewise), attachments to remove (names); of each event: its bytes; of each index:
 --         member, score (empty to remove it), '1' to leave a member as it is, most members or 0
 --
--- Returns { 'committed', now, epoch, id, ... }, { 'early', now }, { 'late', now }, or { 'conflict',
--- now, version, text, values of the expected flags as a list, ... }; now in milliseconds
+-- Returns { 'committed', now, epoch, id, ... } or { 'conflict', now, version, text, values of the
+-- expected flags as a list, ... }; now in milliseconds
 
 local log, events = KEYS[1], KEYS[2]
-local token, retention_ms, awaits = ARGV[1], tonumber(ARGV[8]), ARGV[7] == '1'
-local record_count, event_count, index_count = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local at = 11
+local token, retention_ms, awaits = ARGV[1], tonumber(ARGV[6]), ARGV[5] == '1'
+local record_count, event_count, index_count = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+local at = 9
 
 local function take()
   at = at + 1
@@ -38,8 +37,6 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = string.format('%.0f', now)
-if ARGV[2] ~= '' and now < tonumber(ARGV[2]) then return { 'early', now_text } end
-if ARGV[3] ~= '' and now > tonumber(ARGV[3]) then return { 'late', now_text } end
 
 local records, conflict = {}, false
 for i = 1, record_count do
@@ -66,11 +63,11 @@ if conflict then
   return answer
 end
 
-local head = open(log, events, ARGV[4])
+local head = open(log, events, ARGV[2])
 local answer, places, lasts, tail = { 'committed', now_text, head.epoch }, {}, {}, head.tail
 for i = 1, event_count do
   local topic, before = KEYS[2 + record_count + i], tail
-  tail = next_id(before, now, tonumber(ARGV[5]))
+  tail = next_id(before, now, tonumber(ARGV[3]))
   redis.call('XADD', events, tail, 'p', before, 'e', take())
   redis.call('ZADD', topic, 0, member_of(tail))
   redis.call('PEXPIRE', topic, retention_ms)
@@ -120,5 +117,5 @@ for i = 1, index_count do
 end
 
 -- Only a hint: readers also poll.
-if event_count > 0 and not awaits then redis.pcall('PUBLISH', ARGV[6], tail) end
+if event_count > 0 and not awaits then redis.pcall('PUBLISH', ARGV[4], tail) end
 return answer

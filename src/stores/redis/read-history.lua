@@ -3,7 +3,7 @@
 -- KEYS[1] log   KEYS[2] events   KEYS[3] topic
 -- ARGV[1] most events   ARGV[2] id before which they come; empty for the newest
 --
--- Returns { epoch, id, bytes, facts, id, bytes, ... }; nil if there is no log
+-- Returns { epoch, id, bytes, id, bytes, ... }; nil if there is no log
 
 local log, events, topic = KEYS[1], KEYS[2], KEYS[3]
 

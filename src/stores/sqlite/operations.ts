@@ -152,9 +152,7 @@ export function open(database: DatabaseSync): RoomOperations {
       },
 
       commit(name: string, commit: Commit, nowMs: number): CommittedRow {
-        const { token, records, events, indexes, notBeforeMs, notAfterMs } = commit;
-        if (notBeforeMs !== undefined && nowMs < notBeforeMs) return { kind: "early", nowMs };
-        if (notAfterMs !== undefined && nowMs > notAfterMs) return { kind: "late", nowMs };
+        const { token, records, events, indexes } = commit;
         const { id: account, tail } = accountOf(name);
         const now = records.map((one) => found(account, one, nowMs));
         if (!records.every((one, at) => isAsSupposed(one, now[at] as Found))) {

@@ -8,7 +8,7 @@ import type { Begun, IntentStore, NewIntent } from "../../../src/intents/store.t
 import { StoreUnavailable } from "../../../src/redis/ask.ts";
 import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { linkOf } from "../../../src/redis/link.ts";
-import { createClientWriter, createWriter, type Writer } from "../../../src/redis/writer.ts";
+import { createWriter, type Writer } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { startCuttingProxy } from "../../cutting-proxy.ts";
@@ -181,7 +181,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
 
   it("repeats the ending of an unsent call until the replicas hold it, and then key and lock are free", async () => {
     const prefix = randomUUID();
-    const plain = createClientWriter(redis.client);
+    const plain = createWriter({ redis, minReplicas: 0 });
     let held = true;
     let attempts = 0;
     const writer: Writer = {
