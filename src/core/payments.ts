@@ -32,7 +32,7 @@ import {
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import { openCallsOf, outcomeFlags } from "../intents/open-calls.ts";
 import type { Intent, MoneyMethod } from "../intents/store.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";

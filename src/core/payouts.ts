@@ -15,7 +15,7 @@ import {
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
-import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import { openCallsOf, outcomeFlags } from "../intents/open-calls.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { history } from "./list-events.ts";

@@ -4,7 +4,7 @@ import { noFacts } from "../events/facts.ts";
 import { stateAfter } from "../events/payment-state.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
-import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/open-calls.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { After, Context } from "./context.ts";
 import type { Call } from "./core.ts";

@@ -12,7 +12,7 @@ import {
   EventSchema,
 } from "../gen/payments/v1/event_pb.ts";
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
-import { openCallsOf, outcomeFlags } from "../intents/settle.ts";
+import { openCallsOf, outcomeFlags } from "../intents/open-calls.ts";
 import type { IntentStore } from "../intents/store.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Call } from "./core.ts";

@@ -1,4 +1,4 @@
-import type { Facts, OperationState } from "../events/log.ts";
+import type { OperationState, Snapshot } from "../events/log.ts";
 import { paymentState } from "../events/payment-state.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { boundedId } from "../redis/bounded-id.ts";
@@ -21,7 +21,9 @@ export type Evidence =
  *   settle it, or one of unknown outcome that began earlier;
  * - not for a running call if it may be that of any other open call, given up or not: the call may
  *   still move money;
- * - a failure is not if it may be that of an attempt that was refused without naming its payment.
+ * - a failure is not if it may be that of an attempt that was refused without naming its payment, nor
+ *   for a running call: it may be that of a call which the store does not know yet, while this one
+ *   may still charge.
  *
  * A success of a payment settles every CreatePayment, whichever call made it: at most one payment
  * per external_id succeeds (spec, Payments). This ends once the payment is cancelled or refunded
@@ -33,7 +35,7 @@ export function evidenceOf(
   open: readonly Intent[],
   known: Known,
 ): Evidence | undefined {
-  const states = known.attempts.filter((state) => isOperationOf(intent.method, state));
+  const states = known.states.filter((state) => isOperationOf(intent.method, state));
   if (intent.method === "CreatePayment" && states.some(succeeded) && isStanding(known)) {
     return { kind: "settled" };
   }
@@ -43,26 +45,20 @@ export function evidenceOf(
   }
   const own = claimed(intent, open, known);
   if (!own) return undefined;
+  if (intent.state === "running" && failed(own)) return undefined;
   const { subjectId } = own;
   const mark = markOf(intent.method, own);
   return own.rank === 2 ? { kind: "settled", mark } : { kind: "arrived", subjectId, mark };
 }
 
-/** What is known of an external_id. */
-export interface Known {
-  /** Its operations, in the order of their first events. */
-  readonly attempts: readonly Attempt[];
-  readonly facts: Facts;
+/** What is known of an external_id: a snapshot, or what a record has of one. */
+export interface Known extends Pick<Snapshot, "facts"> {
+  readonly states: readonly Attempt[];
 }
 
-export interface Attempt
-  extends Pick<OperationState, "operation" | "subjectId" | "operationId" | "rank" | "status"> {
-  /**
-   * When the log received its first and its newest event, in milliseconds on the clock that also
-   * times calls.
-   */
-  readonly firstMs: number;
-  readonly lastMs: number;
+export interface Attempt extends Omit<OperationState, "event"> {
+  /** Its newest event. Of this and of `since`, a place is enough. */
+  readonly event: { readonly cursor: string };
 }
 
 /** The service's names for the operation that a method asks for, likeliest first. */
@@ -127,26 +123,22 @@ function succeeded({ status }: Attempt): boolean {
 }
 
 /** The state that is left for a call when the calls with an earlier claim have taken theirs. */
-function claimed(
-  intent: Intent,
-  open: readonly Intent[],
-  { attempts }: Known,
-): Attempt | undefined {
+function claimed(intent: Intent, open: readonly Intent[], { states }: Known): Attempt | undefined {
   const taken = new Set<Attempt>();
   const take = ({ method, answered, startedAtMs }: Intent, isSure = false) => {
     const isAnothers = (state: Attempt) =>
       answered.includes(markOf(method, state)) ||
       // The answer to another confirmation may not have named its operation.
       (isSure && answered.includes(markOf(method, { subjectId: state.subjectId })));
-    const all = attempts
+    const all = states
       .filter((state) => isOperationOf(method, state) && !isAnothers(state))
       // Failures last: to take one for a call's end while another attempt goes on could get the
       // call made a second time.
-      .sort((a, b) => failed(a) - failed(b) || beganAtMs(method, a) - beganAtMs(method, b));
+      .sort((a, b) => failed(a) - failed(b) || byPlace(beganAt(method, a), beganAt(method, b)));
     let namelessLeft = answered.filter((mark) => mark === nameless).length;
     const found = all.find((state) => {
       if (failed(state) && namelessLeft-- > 0) return false;
-      return !taken.has(state) && beganAtMs(method, state) >= startedAtMs;
+      return !taken.has(state) && msOf(beganAt(method, state)) >= startedAtMs;
     });
     if (found) taken.add(found);
     return found;
@@ -174,7 +166,19 @@ function byClaim(a: Intent, b: Intent): number {
   return a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1);
 }
 
-/** Confirmations of one payment share a state: there the last event counts. */
-function beganAtMs(method: MoneyMethod, { firstMs, lastMs }: Attempt): number {
-  return method === "ConfirmPayment" ? lastMs : firstMs;
+/**
+ * Where the log has the attempt's first event. Confirmations of one payment share a state: there the
+ * last event counts.
+ */
+function beganAt(method: MoneyMethod, { since, event }: Attempt): string {
+  return method === "ConfirmPayment" ? event.cursor : since;
+}
+
+/** On the clock that also times calls. An event of the step under way has no place: it is the last. */
+function msOf(place: string): number {
+  return place.includes(":") ? Number.POSITIVE_INFINITY : Number.parseInt(place.slice(0, 12), 16);
+}
+
+function byPlace(a: string, b: string): number {
+  return msOf(a) - msOf(b) || (a < b ? -1 : 1);
 }

@@ -87,24 +87,31 @@ export type Begun =
  * What became of a call. An unknown outcome is stored under the call's key, too. `mark` is added to
  * `answered` of the open calls for the external_id.
  */
-export type Ending =
+export type Ending = Traced &
   /** The call was never sent, or is over. */
-  | {
-      readonly state: "closed";
-      readonly mark?: string;
-      readonly key: KeyEnding;
-      /** The service refused it, since the external_id is paid. */
-      readonly paid?: AlreadyPaid | undefined;
-    }
-  | {
-      readonly state: "pending";
-      /** Empty when the answer did not name its payment or payout. */
-      readonly subjectId: string;
-      /** Default: `subjectId`, unless that is empty. */
-      readonly mark?: string;
-      readonly key: KeyEnding;
-    }
-  | { readonly state: "unknown" };
+  (
+    | {
+        readonly state: "closed";
+        readonly mark?: string;
+        readonly key: KeyEnding;
+        /** The service refused it, since the external_id is paid. */
+        readonly paid?: AlreadyPaid | undefined;
+      }
+    | {
+        readonly state: "pending";
+        /** Empty when the answer did not name its payment or payout. */
+        readonly subjectId: string;
+        /** Default: `subjectId`, unless that is empty. */
+        readonly mark?: string;
+        readonly key: KeyEnding;
+      }
+    | { readonly state: "unknown" }
+  );
+
+/** `traceparent` of the span that ended or looked up the call. */
+export interface Traced {
+  readonly trace?: string | undefined;
+}
 
 /** The Error object that says so; it may name the payment. */
 export type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
@@ -129,7 +136,7 @@ export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId
  * What a look at a call found out, when the call is looked at next, and the counts of the looks so
  * far.
  */
-export interface Look extends Pick<Intent, "checks" | "notFound"> {
+export interface Look extends Traced, Pick<Intent, "checks" | "notFound"> {
   readonly inMs: number;
   readonly told?: Entry | undefined;
   /** The service says that the external_id is paid. */

@@ -43,6 +43,7 @@ export function beginCall(
   const { nowMs } = change;
   const record = recordOf(draft, nowMs, options);
   if (record.calls.some(({ id }) => id === given.id)) return { kind: "started" };
+  change.isRead = true;
   if (isOver(record, given.id)) return { kind: "over" };
   const key = keyDraft?.value as KeyRecord | undefined;
   if (key && given.key) {
@@ -56,9 +57,10 @@ export function beginCall(
   }
   const isBarred = () => isLocked(record, given.method, nowMs, options.giveUpMs);
   // The lock of a call whose process died falls with its callback.
-  if (isBarred()) settleCalls(change, draft, options, true);
+  if (isBarred() && settleCalls(change, draft, options, true)) change.isRead = false;
   if (isBarred()) return { kind: "inFlight" };
 
+  change.isRead = false;
   const call: OpenCall = {
     ...{ id: given.id, method: given.method, state: "running", startedAt: change.now },
     ...{ leaseMs: given.leaseMs, locks: true, subjectId: "", checks: 0, notFound: 0 },
@@ -98,6 +100,7 @@ export function addNews(
   entry: Entry,
   options: CallOptions,
 ): Appended {
+  change.trace = entry.trace;
   const appended = addEntry(change, draft, entry, options);
   settleCalls(change, draft, options);
   return appended;
@@ -133,8 +136,8 @@ export function endCall(
   // Within its lease only this process ends a call: the store has lost it with a server that failed.
   const isLost = given !== undefined && ending.state !== "closed" && nowMs < intent.leaseUntilMs;
   if (isLost) adoptCall(change, draft, callOf(intent), options);
-  const call = callIn(draft, id);
-  const was = call?.state;
+  const was = callIn(draft, id)?.state;
+  change.trace = told?.trace ?? ending.trace;
   if (ending.state === "closed" && ending.paid) settleAsPaid(change, draft, ending.paid, options);
   const appended = told && addEntry(change, draft, told, options);
   // By its own word it made nothing, so no later payment is taken for its hold.
@@ -263,7 +266,8 @@ export function settleAsPaid(
   // The Error object may be about a payment that was taken back since, which is no evidence.
   if (!unknown || isOfKnown(said, record)) return;
   const { externalId } = ofRecordKey(draft.key);
-  addNews(change, draft, successEntry({ id: unknown.id, externalId }, said), options);
+  addEntry(change, draft, successEntry({ id: unknown.id, externalId }, said), options);
+  settleCalls(change, draft, options);
 }
 
 /** Stores what a look found out, what follows for the calls, and when this one is looked at next. */
@@ -271,7 +275,7 @@ export function lookedAt(
   change: Change,
   draft: Draft,
   id: string,
-  { checks, notFound, inMs, told, paid, neverArrived }: Look,
+  { checks, notFound, inMs, told, paid, neverArrived, trace }: Look,
   options: CallOptions,
 ): Appended | undefined {
   const looked = callIn(draft, id);
@@ -279,6 +283,7 @@ export function lookedAt(
     Object.assign(looked, { checks, notFound, dueMs: change.nowMs + inMs });
     indexCall(change, draft, looked, looked.dueMs);
   }
+  change.trace = trace;
   if (paid) settleAsPaid(change, draft, paid, options);
   const appended = told && addNews(change, draft, told, options);
   const call = callIn(draft, id);

@@ -15,6 +15,8 @@ export class Change {
   /** The calls that events ended, as they were before. */
   readonly settled: { readonly intent: Intent; readonly by?: SettledBy }[] = [];
   readonly #drafts: ReadonlyMap<string, Draft>;
+  /** `traceparent` of what the step is about, for the events that tell the outcome of calls. */
+  trace: string | undefined;
   /** The step turned out to change nothing: it refuses a call, or tells what became of it. */
   isRead = false;
 
@@ -38,7 +40,7 @@ export class Change {
   append(
     topic: string,
     event: Event,
-    trace: string | undefined,
+    trace: string | undefined = this.trace,
   ): { place: string; event: EventChange } {
     const change: EventChange = { topic, event, trace };
     const place = `${this.token}:${this.events.length}`;

@@ -11,22 +11,16 @@ import type { PaymentRecord } from "./record.ts";
 
 /** What a record knows, as evidence of its calls. */
 export function knownOf(record: PaymentRecord): Known {
-  const attempts = record.states.map(({ key, operationId, rank, status, since, place }) => {
+  const states = record.states.map(({ key, place, ...state }) => {
     const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
-    const times = { firstMs: msOf(since), lastMs: msOf(place) };
-    return { subjectId, operation, operationId, rank, status, ...times };
+    return { ...state, subjectId, operation, event: { cursor: place } };
   });
-  return { attempts, facts: factsOf(record) };
-}
-
-/** An event of the step that is under way has no place yet: it comes after all others. */
-function msOf(place: string): number {
-  return place.includes(":") ? Number.POSITIVE_INFINITY : Number.parseInt(place.slice(0, 12), 16);
+  return { states, facts: factsOf(record) };
 }
 
 /** Whether the Error object may be about a payment whose success is on record. */
 export function isOfKnown({ paymentId }: AlreadyPaid, record: PaymentRecord): boolean {
-  return knownOf(record).attempts.some(
+  return knownOf(record).states.some(
     ({ operation, status, subjectId }) =>
       operation === "payment" &&
       status === "success" &&

@@ -119,10 +119,10 @@ export class Ledger implements EventLog, IntentStore {
 
   async append(account: string, entry: Entry): Promise<Appended> {
     const key = recordKey(entry.kind, entry.externalId);
-    const done = await this.#step(account, [key], (change) => {
-      return addNews(change, change.draft(key), entry, this.#calls);
-    });
-    return done.result;
+    const { result } = await this.#step(account, [key], (change) =>
+      addNews(change, change.draft(key), entry, this.#calls),
+    );
+    return result;
   }
 
   async snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined> {
@@ -232,17 +232,14 @@ export class Ledger implements EventLog, IntentStore {
     const { result, values } = await this.#step(
       account,
       [key, ...(keyOf ? [keyOf] : [])],
-      (change) => {
-        const decision = beginCall(
+      (change) =>
+        beginCall(
           change,
           change.draft(key),
           keyOf ? change.draft(keyOf) : undefined,
           given,
           this.#calls,
-        );
-        change.isRead = decision.kind !== "started" && change.settled.length === 0;
-        return decision;
-      },
+        ),
     );
     if (result.kind === "keyAnswered" && keyOf) {
       const { records } = await this.#account(account).read([keyOf]);
@@ -288,9 +285,10 @@ export class Ledger implements EventLog, IntentStore {
   async track(account: string, pending: Pending): Promise<boolean> {
     const { kernel } = this.#account(account);
     const { id, method, subjectId } = intentOf(pending, 0);
-    const { intents } = await this.known(account, pending.kind, pending.externalId);
-    if (intents.some((intent) => intent.id === id)) return true;
-    if ((await kernel.count(dueIndex)) >= maxTracked) return false;
+    if ((await kernel.count(dueIndex)) >= maxTracked) {
+      const { intents } = await this.known(account, pending.kind, pending.externalId);
+      return intents.some((intent) => intent.id === id);
+    }
     const key = recordKey(pending.kind, pending.externalId);
     await this.#step(account, [key], (change) => {
       const call: OpenCall = {

@@ -1,6 +1,9 @@
 import type { Entry } from "../events/log.ts";
 import type { ObserveAppend } from "../events/observed-log.ts";
 import type { IntentStore, Recorded } from "../intents/store.ts";
+import { activeSpan } from "../telemetry/tracing/active-span.ts";
+
+const traceparent = () => activeSpan.getStore()?.traceparent;
 
 /** Wraps the calls of a ledger so that the events that come with their endings are observed. */
 export function observedCalls(calls: IntentStore, observe: ObserveAppend): IntentStore {
@@ -16,9 +19,13 @@ export function observedCalls(calls: IntentStore, observe: ObserveAppend): Inten
     lease: calls.lease.bind(calls),
     close: calls.close.bind(calls),
     end: (account, intent, ending, told) =>
-      observed(account, told, (entry) => calls.end(account, intent, ending, entry)),
+      observed(account, told, (entry) =>
+        calls.end(account, intent, { ...ending, trace: traceparent() }, entry),
+      ),
     looked: (account, intent, look) =>
-      observed(account, look.told, (told) => calls.looked(account, intent, { ...look, told })),
+      observed(account, look.told, (told) =>
+        calls.looked(account, intent, { ...look, told, trace: traceparent() }),
+      ),
   };
 
   async function observed(

@@ -1,6 +1,6 @@
-import type { Unfinished } from "../events/log.ts";
+import type { EventLog, Unfinished } from "../events/log.ts";
 import { methodOf, operations } from "../intents/evidence.ts";
-import type { CallStores } from "../intents/settle.ts";
+import type { IntentStore } from "../intents/store.ts";
 
 /**
  * Makes intents for operations that have been pending for `afterMs` and have none: of payments and
@@ -9,7 +9,11 @@ import type { CallStores } from "../intents/settle.ts";
  * @returns false if there may be more
  */
 export async function trackPending(
-  { log, intents, afterMs }: CallStores & { readonly afterMs: number },
+  {
+    log,
+    intents,
+    afterMs,
+  }: { readonly log: EventLog; readonly intents: IntentStore; readonly afterMs: number },
   account: string,
   limit: number,
 ): Promise<boolean> {

@@ -436,6 +436,54 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         assert.equal(stateOn(await stored(payout({ status: "success" }))), "PAID");
       });
 
+      describe("what is stored settles the calls whose outcome it shows", () => {
+        const { UNKNOWN, UNSPECIFIED, SETTLED } = CallOutcome;
+        const begin = async (id: string) => {
+          const about = { id, method: "CreatePayment", kind: EventKind.PAYMENT } as const;
+          const call = { ...about, externalId: "order-1", leaseMs: 60_000 };
+          return (log as Ledger).begin(account, call);
+        };
+        const begun = async (id: string) => {
+          const started = await begin(id);
+          assert.ok(started.kind === "started");
+          return started.intent;
+        };
+        const outcomes = async () =>
+          (await log.history(account, EventKind.PAYMENT, "order-1", 10)).map(
+            ({ callOutcome }) => callOutcome,
+          );
+        const open = async () =>
+          (await (peer as Ledger).known(account, EventKind.PAYMENT, "order-1")).intents;
+
+        it("a callback settles a lost call", async () => {
+          await (log as Ledger).end(account, await begun("call-1"), { state: "unknown" });
+          await peer.append(account, payment({ status: "failure" }));
+          assert.deepEqual(await open(), []);
+          assert.deepEqual(await outcomes(), [UNKNOWN, UNSPECIFIED, SETTLED]);
+        });
+
+        it("a call whose outcome is known by then is not published as UNKNOWN", async () => {
+          const intent = await begun("call-1");
+          await peer.append(account, payment({ status: "failure" }));
+          assert.equal((await open()).length, 1, "its own answer is to come");
+          await (log as Ledger).end(account, intent, { state: "unknown" });
+          assert.deepEqual(await open(), []);
+          assert.deepEqual(await outcomes(), [UNSPECIFIED, SETTLED]);
+        });
+
+        for (const [status, kind] of [
+          ["success", "started"],
+          ["failure", "inFlight"],
+        ] as const) {
+          it(`the next call finds ${kind} after a ${status} of a running one`, async () => {
+            await begun("call-1");
+            await peer.append(account, payment({ status }));
+            assert.equal((await begin("call-2")).kind, kind);
+            assert.equal((await open()).length, 1);
+          });
+        }
+      });
+
       describe("the note of a hold", () => {
         const paid = { status: "success", amount: "10.00" } as const;
         const answer = { ...paid, source: "response", call: "call-1" } as const;

@@ -13,7 +13,9 @@ import { readEvent, traceField, writeEvent } from "../../src/events/stored-event
 import { rememberTrace, traceOf } from "../../src/events/trace-of.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { observedCalls } from "../../src/ledger/observed-calls.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
+import { activeSpan } from "../../src/telemetry/tracing/active-span.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { overridden } from "../overridden.ts";
 import { payment, payout } from "./entries.ts";
@@ -46,6 +48,21 @@ test("the observer receives every append with its kind, source and outcome", asy
     "shop payment reconciliation stored",
     "shop payout callback failed",
   ]);
+});
+
+test("the event of a lost call carries the trace of the call", async () => {
+  const ledger = memory();
+  const observer: AppendObserver = { onAppend() {} };
+  const calls = observedCalls(ledger, createObserveAppend(noTracing, observer));
+  const about = { id: "lost", method: "CreatePayment", kind: EventKind.PAYMENT } as const;
+  const begun = await calls.begin("shop", { ...about, externalId: "lost", leaseMs: 60_000 });
+  assert.ok(begun.kind === "started");
+  const { intent } = begun;
+  const span = { ...noTracing.start("call", { kind: "server" }), traceparent: trace("a") };
+  await activeSpan.run(span, () => calls.end("shop", intent, { state: "unknown" }));
+  const events = await ledger.history("shop", EventKind.PAYMENT, "lost", 10);
+  assert.deepEqual(events.map(traceOf), [trace("a")]);
+  await ledger.close();
 });
 
 /** Must not be used: the event has no secrets to encrypt. */

@@ -5,14 +5,14 @@ import { create } from "@bufbuild/protobuf";
 import { paymentEntry } from "../../src/events/entry.ts";
 import type { Snapshot } from "../../src/events/log.ts";
 import { paymentState } from "../../src/events/payment-state.ts";
-import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   PaymentOperation,
   PaymentSchema,
   PaymentState,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
-import { openCallsOf, outcomeFlags } from "../../src/intents/settle.ts";
+import { openCallsOf, outcomeFlags } from "../../src/intents/open-calls.ts";
 import type { AlreadyPaid, Ending, Intent, MoneyMethod } from "../../src/intents/store.ts";
 import {
   callOf,
@@ -24,6 +24,7 @@ import {
 } from "../../src/ledger/calls.ts";
 import { Change, Draft } from "../../src/ledger/change.ts";
 import { addEntry, factsOf } from "../../src/ledger/entries.ts";
+import { knownOf } from "../../src/ledger/evidence.ts";
 import { newRecord, type PaymentRecord, recordKey } from "../../src/ledger/record.ts";
 import { filledIn } from "../../src/stores/kernel.ts";
 
@@ -59,12 +60,7 @@ function books() {
   };
   const intents = () => value.calls.map((call) => intentOfCall(key, call, value.marks));
   const known = () => {
-    const states = value.states.map(({ key, since, place, ...state }) => {
-      const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
-      const event = { cursor: `${place}-00000000` } as Event;
-      return { ...state, subjectId, operation, since: `${since}-00000000`, event };
-    });
-    const snapshot: Snapshot = { states, facts: factsOf(value), cursor: "" };
+    const snapshot = { ...knownOf(value), cursor: "" } as Snapshot;
     const store = { known: async () => ({ intents: intents(), snapshot }) };
     return openCallsOf({ intents: store }, "default", PAYMENT, externalId);
   };
@@ -263,15 +259,17 @@ for (const order of ["earlier", "later"] as const) {
   });
 }
 
-test("a running call ends with the success or failure that it made", async () => {
+test("a running call ends with the success that it made, and not with a failure", async () => {
   for (const status of [SUCCESS, FAILURE]) {
     const b = books();
-    const running = b.begin();
-    b.tell("p1", PENDING);
+    const running = b.begin("CreateRecurrentPayment");
+    b.tell("p1", PENDING, { operation: RECURRENT });
     assert.deepEqual(b.settle(), [`${running.id} running`], "its answer is still to come");
-    b.tell("p1", status);
+    b.tell("p1", status, { operation: RECURRENT });
+    const left = status === SUCCESS ? [] : [`${running.id} running`];
+    assert.deepEqual(b.settle(), left, "a call that is not known yet may have failed");
+    b.end(running, { state: "unknown" });
     assert.deepEqual(b.settle(), []);
-    b.begin();
   }
 });
 
@@ -280,16 +278,20 @@ test("a running call does not end with what another call may have made", async (
     b.settle().includes(`${running.id} running`);
 
   const vague = books();
-  vague.end(vague.begin(), { state: "pending", subjectId: "", key: "keep" });
+  vague.end(vague.begin("CreateRecurrentPayment"), {
+    state: "pending",
+    subjectId: "",
+    key: "keep",
+  });
   const givenUp = books();
-  givenUp.giveUp(givenUp.lose());
+  givenUp.giveUp(givenUp.lose("CreateRecurrentPayment"));
   const adopted = books();
-  adopted.begin();
+  adopted.begin("CreateRecurrentPayment");
   for (const b of [vague, givenUp, adopted]) {
-    const running = b.begin();
-    b.tell("p1", FAILURE);
+    const running = b.begin("CreateRecurrentPayment");
+    b.tell("p1", SUCCESS, { operation: RECURRENT });
     assert.equal(await isLeft(b, running), true, "it may be the other's");
-    b.tell("p2", FAILURE);
+    b.tell("p2", SUCCESS, { operation: RECURRENT });
     assert.equal(await isLeft(b, running), false, "one of two is its own");
   }
 
@@ -297,7 +299,7 @@ test("a running call does not end with what another call may have made", async (
   const answer = { state: "closed", mark: "confirm p1", key: "keep" } as const;
   confirmed.end(confirmed.begin("ConfirmPayment"), answer);
   const second = confirmed.begin("ConfirmPayment");
-  confirmed.tell("p1", FAILURE, { operation: CONFIRM, operationId: "o1" });
+  confirmed.tell("p1", SUCCESS, { operation: CONFIRM, operationId: "o1" });
   assert.equal(await isLeft(confirmed, second), true, "the first one's answer named no operation");
 });
 

@@ -465,8 +465,8 @@ export const defects: readonly Defect[] = [
   {
     name: "what was known before a call is evidence for it",
     file: "intents/evidence.ts",
-    line: "return !taken.has(state) && beganAtMs(method, state) >= startedAtMs;",
-    instead: "return !taken.has(state) && beganAtMs(method, state) >= 0 * startedAtMs;",
+    line: "return !taken.has(state) && msOf(beganAt(method, state)) >= startedAtMs;",
+    instead: "return !taken.has(state) && msOf(beganAt(method, state)) >= 0 * startedAtMs;",
     brokenChecks: [
       "sent while another is open",
       "published as unknown, and nothing since",

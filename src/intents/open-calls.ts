@@ -1,14 +1,8 @@
-import { decodeCursor } from "../events/cursor.ts";
 import { noFacts } from "../events/facts.ts";
-import type { EventLog, Snapshot } from "../events/log.ts";
+import type { Snapshot } from "../events/log.ts";
 import type { Kind } from "../model/kinds.ts";
-import { type Evidence, evidenceOf, isNamed, isOperationOf, type Known } from "./evidence.ts";
+import { type Evidence, evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
 import type { Intent, IntentStore } from "./store.ts";
-
-export interface CallStores {
-  readonly log: EventLog;
-  readonly intents: IntentStore;
-}
 
 /** A call that is open, with what the log says about it. */
 export interface OpenCall {
@@ -33,7 +27,7 @@ export async function openCallsOf(
   externalId: string,
 ): Promise<OpenCalls> {
   const { intents: open, snapshot } = await intents.known(account, kind, externalId);
-  const known = knownOf(snapshot);
+  const known = snapshot ?? { states: [], facts: noFacts };
   const openCalls = open.map((intent) => ({
     intent,
     evidence: evidenceOf(intent, open, known),
@@ -71,13 +65,4 @@ export function outcomeFlags(openCalls: readonly OpenCall[]): {
     outcomeUnknown: unexplained.some(({ isRecorded }) => !isRecorded),
     needsOperator: unexplained.some(({ intent }) => intent.needsOperator),
   };
-}
-
-function knownOf(snapshot: Snapshot | undefined): Known {
-  const attempts = (snapshot?.states ?? []).map(({ since, event, ...state }) => ({
-    ...state,
-    firstMs: decodeCursor(since).ms,
-    lastMs: decodeCursor(event.cursor).ms,
-  }));
-  return { attempts, facts: snapshot?.facts ?? noFacts };
 }
