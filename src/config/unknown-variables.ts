@@ -12,6 +12,9 @@ const known: ReadonlySet<string> = new Set([
 const ours =
   /^(PAYMENTS_GATEWAY|UPSTREAM|RATE_LIMIT|RECONCILE|WATCH_TOKEN|SHUTDOWN|PAYOUT|PERSISTED|MERCHANTS|RPC_(MAX|KEEPALIVE)|REDIS_(MIN|REQUIRED)|MAX_CONNECTIONS)_/;
 
+/** OpenSSL and Node read it. */
+const ofOpenssl = "SSL_CERT_FILE";
+
 /** Kubernetes sets them in each container for each Service, which may be called `upstream`. */
 const ofServices = /_(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP))(_|$)|_PORT$/;
 
@@ -21,7 +24,8 @@ const ofServices = /_(SERVICE_(HOST|PORT)|PORT_\d+_(TCP|UDP))(_|$)|_PORT$/;
  */
 export function unknownVariables(env: Environment): readonly string[] {
   return Object.keys(env)
-    .filter((name) => env[name] && !known.has(name) && !ofServices.test(name))
+    .filter((name) => env[name] && !known.has(name))
+    .filter((name) => name !== ofOpenssl && !ofServices.test(name))
     .flatMap((name) => {
       const nearest = nearestTo(name);
       if (!ours.test(name) && (nearest === undefined || env[nearest])) return [];

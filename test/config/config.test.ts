@@ -261,6 +261,7 @@ test("variables of other programs are no cause for a warning", () => {
       "HOSTNAME",
       "TZ",
       "NODE_OPTIONS",
+      "SSL_CERT_FILE",
       "NODE_EXTRA_CA_CERTS",
       "npm_config_cache",
     ],
