@@ -8,7 +8,6 @@ import type { Topology } from "./rig/topologies.ts";
 
 /** The short form; all kinds and five seeds each by `npm run faults`. */
 const short: readonly [kind: Topology["kind"], fault: string][] = [
-  ["sentinel", "failover asked for"],
   ["cluster", "failover asked for"],
   ["sentinel", "primary killed, a Sentinel frozen"],
 ];

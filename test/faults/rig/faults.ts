@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { until } from "../../until.ts";
 import type { LinkMode, Party } from "./link.ts";
 import { replicasOf, type Topology } from "./topologies.ts";
 
@@ -26,17 +27,20 @@ const freeze =
     await delay(ms);
     server.resume();
   };
+/** Asks again while it is refused: on a busy machine no replica is known or fit for a moment. */
 const failOver: Fault = async (topology) => {
-  if (topology.kind === "sentinel") {
-    const asked = topology.sentinels[0]?.command("SENTINEL", "FAILOVER", "payments");
-    // On a busy machine the sentinels may have begun one by themselves.
-    await asked?.catch((error: Error) => {
-      if (!error.message.startsWith("INPROG")) throw error;
-    });
-    return;
-  }
-  const [replica] = await replicasOf(topology);
-  await replica?.server.command("CLUSTER", "FAILOVER");
+  await until(async () => {
+    if (topology.kind === "sentinel") {
+      const asked = topology.sentinels[0]?.command("SENTINEL", "FAILOVER", "payments");
+      // The Sentinels may have begun one by themselves.
+      return asked?.catch((error: Error) => {
+        if (!error.message.startsWith("INPROG")) throw error;
+        return true;
+      });
+    }
+    const [replica] = await replicasOf(topology);
+    return replica?.server.command("CLUSTER", "FAILOVER");
+  });
 };
 const killReplica: Fault = async (topology) => (await replicasOf(topology))[0]?.server.kill();
 const freezeReplica: Fault = async (topology) => {
@@ -137,8 +141,10 @@ const cluster: Readonly<Record<string, Fault>> = {
     bus?.set("open");
   },
   "failover forced": async (topology) => {
-    const [replica] = await replicasOf(topology);
-    await replica?.server.command("CLUSTER", "FAILOVER", "FORCE");
+    await until(async () => {
+      const [replica] = await replicasOf(topology);
+      return replica?.server.command("CLUSTER", "FAILOVER", "FORCE");
+    });
   },
   "old primary cut off from all but gateways": async (topology) => {
     const { link: own, bus } = await topology.primary();
