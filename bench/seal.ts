@@ -1,7 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { readEvent, writeEvent } from "../src/events/stored-event.ts";
 import { EventSchema } from "../src/gen/payments/v1/event_pb.ts";
 import { PaymentMethodType, PaymentStatus } from "../src/gen/payments/v1/payment_pb.ts";
+import { readEvent, writeEvent } from "../src/ledger/stored-event.ts";
 import { deriveKeyring } from "../src/secrets/keyring.ts";
 import { Secret } from "../src/secrets/secret.ts";
 

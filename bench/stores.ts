@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { EventLog } from "../src/events/log.ts";
+import type { EventLog } from "../src/ledger/log.ts";
 import { createMemoryLedger } from "../src/ledger/memory.ts";
-import { payment } from "../test/events/entries.ts";
-import { replica } from "../test/events/redis/rig.ts";
-import { openLog } from "../test/events/sqlite/rig.ts";
+import { payment } from "../test/ledger/entries.ts";
+import { replica } from "../test/ledger/redis/rig.ts";
+import { openLog } from "../test/ledger/sqlite/rig.ts";
 import { addReplica, startCluster } from "../test/redis/cluster.ts";
 import { startSentinelSet } from "../test/redis/sentinel.ts";
 import { startRedis } from "../test/redis/server.ts";

@@ -1,4 +1,4 @@
-import type { Intent, IntentStore } from "../src/intents/store.ts";
+import type { Intent, IntentStore } from "../src/ledger/intents.ts";
 
 /** The calls of an external_id that are open. */
 export async function openCalls(

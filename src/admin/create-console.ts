@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { hostname } from "node:os";
-import type { EventLog } from "../events/log.ts";
 import type { GraphqlServer } from "../graphql/server.ts";
 import { isCrossOrigin } from "../graphql/transport/browser-origin.ts";
-import type { IntentStore } from "../intents/store.ts";
+import type { IntentStore } from "../ledger/intents.ts";
+import type { EventLog } from "../ledger/log.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { SandboxActions } from "./api.ts";
 import type { BudgetStatus, ReconcilerSettings, Replica } from "./console-api.ts";

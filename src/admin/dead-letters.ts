@@ -1,9 +1,10 @@
 import { isUtf8 } from "node:buffer";
 import { type Replayed, replay } from "../callbacks/replay.ts";
-import type { EventLog, StoredDeadLetter } from "../events/log.ts";
+import type { EventLog } from "../ledger/log.ts";
 import { kinds } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { redact } from "../secrets/redact.ts";
+import type { StoredDeadLetter } from "../stores/dead-letter.ts";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
 import { type Order, placesOf, writeCursor } from "./dead-letter-cursor.ts";
 

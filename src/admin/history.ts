@@ -1,6 +1,5 @@
 import type { DescEnum } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type { EventLog } from "../events/log.ts";
 import { CallOutcomeSchema, type Event, EventSourceSchema } from "../gen/payments/v1/event_pb.ts";
 import {
   PaymentOperationSchema,
@@ -9,6 +8,7 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import type { EventLog } from "../ledger/log.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
 import type { HistoryEvent } from "./console-api.ts";

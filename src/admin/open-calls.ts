@@ -1,4 +1,4 @@
-import type { IntentStore, UnsettledIntent } from "../intents/store.ts";
+import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
 import { kinds } from "../model/kinds.ts";
 import type { Calls, OpenCall } from "./console-api.ts";
 

@@ -1,6 +1,6 @@
 import { type ActivityWindows, observeBucket, observeUpstream } from "../admin/observe.ts";
 import type { Account } from "../core/context.ts";
-import type { Causes } from "../events/cause-of.ts";
+import type { Causes } from "../ledger/cause-of.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { observedBucket } from "../ratelimit/observed-bucket.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";

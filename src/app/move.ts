@@ -4,11 +4,11 @@ import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { readyWithin } from "../redis/ready.ts";
 import type { Secret } from "../secrets/secret.ts";
-import { openDirectory } from "../sqlite/directory.ts";
-import { noteFact } from "../sqlite/facts.ts";
-import { StoreRefused } from "../sqlite/store-refused.ts";
 import { hasAccount, importAccount } from "../stores/redis/import.ts";
+import { openDirectory } from "../stores/sqlite/directory.ts";
 import { storedAccounts } from "../stores/sqlite/export.ts";
+import { noteFact } from "../stores/sqlite/facts.ts";
+import { StoreRefused } from "../stores/sqlite/store-refused.ts";
 
 export interface MoveOptions {
   readonly directory: string;

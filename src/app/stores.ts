@@ -3,11 +3,11 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/kinds.ts";
-import type { EventLog } from "../events/log.ts";
-import { isAway } from "../intents/away.ts";
-import type { IntentStore } from "../intents/store.ts";
+import { isAway } from "../ledger/away.ts";
 import { CallsWithFallback } from "../ledger/fallback.ts";
+import type { IntentStore } from "../ledger/intents.ts";
 import type { LedgerListener } from "../ledger/ledger.ts";
+import type { EventLog } from "../ledger/log.ts";
 import { createMemoryLedger } from "../ledger/memory.ts";
 import { createRedisLedger } from "../ledger/redis.ts";
 import { createSqliteLedger } from "../ledger/sqlite.ts";
@@ -20,9 +20,9 @@ import { accountKeys } from "../redis/keys.ts";
 import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
 import type { Keyring } from "../secrets/keyring.ts";
-import { openStoreThread } from "../sqlite/store-thread.ts";
 import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
 import { kernelRoom } from "../stores/sqlite/kernel.ts";
+import { openStoreThread } from "../stores/sqlite/store-thread.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 
 /** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */

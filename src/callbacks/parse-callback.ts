@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer";
-import { type EntryOptions, paymentEntry, payoutEntry } from "../events/entry.ts";
-import type { Entry } from "../events/log.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
+import { type EntryOptions, paymentEntry, payoutEntry } from "../ledger/entry.ts";
+import type { Entry } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { decodePayout } from "../wire/payout.ts";

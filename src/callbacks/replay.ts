@@ -1,4 +1,4 @@
-import type { Appended, EventLog } from "../events/log.ts";
+import type { Appended, EventLog } from "../ledger/log.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { parseCallback } from "./parse-callback.ts";
 

@@ -22,7 +22,7 @@ export function configure(command: Command, env: Environment): void {
     .addHelpText("after", help)
     .action(async (file: string, { dataDir }: { readonly dataDir?: string }) => {
       const directory = dataDirectoryOf(dataDir, env);
-      const { backUp } = await import("../sqlite/backup.ts");
+      const { backUp } = await import("../stores/sqlite/backup.ts");
       const bytes = await onStore(() => backUp(directory, file));
       print(`${file}: ${(bytes / 1024 / 1024).toFixed(1)} MiB`);
     });

@@ -1,10 +1,11 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
-import type { Appended, Cursor, Entry, EventLog, Facts } from "../events/log.ts";
-import type { IntentStore } from "../intents/store.ts";
+import type { IntentStore } from "../ledger/intents.ts";
+import type { Appended, Entry, EventLog, Facts } from "../ledger/log.ts";
 import type { Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Keyring } from "../secrets/keyring.ts";
+import type { Cursor } from "../stores/cursor.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";

@@ -1,5 +1,4 @@
 import type { Caller } from "../auth/caller.ts";
-import type { Push } from "../events/log.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type {
   CreateWatchTokenRequest,
@@ -39,9 +38,10 @@ import type {
   FindWalletItemsRequest,
   GetConfirmationStatusRequest,
 } from "../gen/payments/v1/wallet_service_pb.ts";
+import type { Push } from "../ledger/log.ts";
 import type { RateLimitStatus } from "../ratelimit/bucket.ts";
 
-export type { Push } from "../events/log.ts";
+export type { Push } from "../ledger/log.ts";
 
 /** The context of one call, the same from both edges. */
 export interface Call {

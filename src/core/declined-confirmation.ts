@@ -1,11 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { paymentEntry } from "../events/entry.ts";
-import type { Entry } from "../events/log.ts";
-import { payingOperations } from "../events/payment-state.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
-import type { Intent } from "../intents/store.ts";
+import { paymentEntry } from "../ledger/entry.ts";
+import type { Intent } from "../ledger/intents.ts";
+import type { Entry } from "../ledger/log.ts";
+import { payingOperations } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 
 /**

@@ -1,14 +1,15 @@
 import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { errorOfAbort } from "../errors.ts";
-import type { Cursor, EventLog } from "../events/log.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import {
   type ListEventsRequest,
   type ListEventsResponse,
   ListEventsResponseSchema,
 } from "../gen/payments/v1/event_service_pb.ts";
+import type { EventLog } from "../ledger/log.ts";
 import { kindOf } from "../model/kinds.ts";
+import type { Cursor } from "../stores/cursor.ts";
 import type { Call, History, HistoryPage } from "./core.ts";
 import { invalidFields } from "./validate.ts";
 

@@ -3,9 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { UnderWay } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
-import type { Entry } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
-import { markOf, markOfRefusal } from "../intents/evidence.ts";
+import { markOf, markOfRefusal } from "../ledger/evidence.ts";
 import type {
   Begun,
   Ending,
@@ -13,7 +12,8 @@ import type {
   IntentStore,
   MoneyMethod,
   NewIntent,
-} from "../intents/store.ts";
+} from "../ledger/intents.ts";
+import type { Entry } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";

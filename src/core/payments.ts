@@ -1,12 +1,6 @@
 import { create, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
-import { currentState } from "../events/current.ts";
-import { paymentEntry } from "../events/entry.ts";
-import { noFacts } from "../events/facts.ts";
-import type { Entry, Fact, Facts, OperationState } from "../events/log.ts";
-import { stateKey } from "../events/merge.ts";
-import { paymentState } from "../events/payment-state.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import {
@@ -32,8 +26,14 @@ import {
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
-import { openCallsOf, outcomeFlags } from "../intents/open-calls.ts";
-import type { Intent, MoneyMethod } from "../intents/store.ts";
+import { currentState } from "../ledger/current.ts";
+import { paymentEntry } from "../ledger/entry.ts";
+import { noFacts } from "../ledger/facts.ts";
+import type { Intent, MoneyMethod } from "../ledger/intents.ts";
+import type { Entry, Fact, Facts, OperationState } from "../ledger/log.ts";
+import { stateKey } from "../ledger/merge.ts";
+import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import { paymentState } from "../ledger/payment-state.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";

@@ -1,10 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
-import { currentEvent } from "../events/current.ts";
-import { payoutEntry } from "../events/entry.ts";
-import { noFacts, readFacts, storedFact } from "../events/facts.ts";
-import type { Entry } from "../events/log.ts";
-import { payoutState } from "../events/payment-state.ts";
 import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import {
@@ -15,7 +10,12 @@ import {
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
-import { openCallsOf, outcomeFlags } from "../intents/open-calls.ts";
+import { currentEvent } from "../ledger/current.ts";
+import { payoutEntry } from "../ledger/entry.ts";
+import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
+import type { Entry } from "../ledger/log.ts";
+import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import { payoutState } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { history } from "./list-events.ts";

@@ -1,4 +1,4 @@
-import type { Appended, Entry } from "../events/log.ts";
+import type { Appended, Entry } from "../ledger/log.ts";
 import type { CoreOptions } from "./context.ts";
 
 /**

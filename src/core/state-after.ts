@@ -1,5 +1,5 @@
-import { noFacts, readFacts, storedFact } from "../events/facts.ts";
-import { openCallsOf, outcomeFlags } from "../intents/open-calls.ts";
+import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
+import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { After, Context } from "./context.ts";
 import type { Call } from "./core.ts";

@@ -1,10 +1,10 @@
 import { errorOfAbort, GatewayError } from "../errors.ts";
-import { currentEvent } from "../events/current.ts";
-import { noFacts } from "../events/facts.ts";
-import { stateAfter } from "../events/payment-state.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
-import { type OpenCalls, openCallsOf, outcomeFlags } from "../intents/open-calls.ts";
+import { currentEvent } from "../ledger/current.ts";
+import { noFacts } from "../ledger/facts.ts";
+import { type OpenCalls, openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import { stateAfter } from "../ledger/payment-state.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { After, Context } from "./context.ts";
 import type { Call } from "./core.ts";

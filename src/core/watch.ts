@@ -1,10 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
-import { currentEvent, firstEvent } from "../events/current.ts";
-import type { Cursor, EventLog, Snapshot, Topic } from "../events/log.ts";
-import { isPayingOperation, setStateAfter } from "../events/payment-state.ts";
-import { rememberTrace, traceOf } from "../events/trace-of.ts";
 import {
   CallOutcome,
   type Event,
@@ -12,9 +8,14 @@ import {
   EventSchema,
 } from "../gen/payments/v1/event_pb.ts";
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
-import { openCallsOf, outcomeFlags } from "../intents/open-calls.ts";
-import type { IntentStore } from "../intents/store.ts";
+import { currentEvent, firstEvent } from "../ledger/current.ts";
+import type { IntentStore } from "../ledger/intents.ts";
+import type { EventLog, Snapshot, Topic } from "../ledger/log.ts";
+import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import { isPayingOperation, setStateAfter } from "../ledger/payment-state.ts";
+import { rememberTrace, traceOf } from "../ledger/trace-of.ts";
 import type { Kind } from "../model/kinds.ts";
+import type { Cursor } from "../stores/cursor.ts";
 import type { Call } from "./core.ts";
 import type { StreamDrain } from "./stream-drain.ts";
 import { invalidFields } from "./validate.ts";

@@ -1,12 +1,8 @@
 import { GatewayError } from "../errors.ts";
-import { assertReadable, type Bounds } from "../events/cursor.ts";
-import { type Follower, Hub } from "../events/hub.ts";
-import type { Cursor, Topic } from "../events/log.ts";
-import type { Page, StoredLog } from "../events/tail.ts";
-import { isAbout } from "../events/topics.ts";
-import { rememberTrace } from "../events/trace-of.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isKind } from "../model/kinds.ts";
+import type { Cursor } from "../stores/cursor.ts";
+import { assertReadable, type Bounds } from "../stores/cursor.ts";
 import {
   type AccountKernel,
   type Commit,
@@ -19,9 +15,14 @@ import {
 } from "../stores/kernel.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import { Change, Draft, type EventChange } from "./change.ts";
+import { type Follower, Hub } from "./hub.ts";
+import type { Topic } from "./log.ts";
 import { RecentEvents } from "./recent-events.ts";
 import { isBlank, recordKey } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
+import type { Page, StoredLog } from "./tail.ts";
+import { isAbout } from "./topics.ts";
+import { rememberTrace } from "./trace-of.ts";
 
 /** Encodes events for a store, and decodes them. */
 export interface EventCodec {

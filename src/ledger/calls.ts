@@ -1,8 +1,9 @@
-import { callOutcomeEntry } from "../events/call-outcome.ts";
-import { withHold } from "../events/facts.ts";
-import type { Appended, Entry } from "../events/log.ts";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
-import { evidenceOf } from "../intents/evidence.ts";
+import { callOutcomeEntry } from "./call-outcome.ts";
+import type { Change, Draft } from "./change.ts";
+import { type Ages, addEntry, recordOf } from "./entries.ts";
+import { evidenceOf } from "./evidence.ts";
+import { withHold } from "./facts.ts";
 import {
   type AlreadyPaid,
   type Ending,
@@ -17,10 +18,9 @@ import {
   markOfEnding,
   maxAnswered,
   type NewIntent,
-} from "../intents/store.ts";
-import type { Change, Draft } from "./change.ts";
-import { type Ages, addEntry, recordOf } from "./entries.ts";
-import { isOfKnown, knownOf, successEntry } from "./evidence.ts";
+} from "./intents.ts";
+import { isOfKnown, knownOf, successEntry } from "./known.ts";
+import type { Appended, Entry } from "./log.ts";
 import { type KeyRecord, type OpenCall, ofRecordKey, type PaymentRecord } from "./record.ts";
 
 export type CallOptions = Ages & IntentStoreOptions;

@@ -1,6 +1,6 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import type { Intent, SettledBy } from "../intents/store.ts";
 import type { IndexChange } from "../stores/kernel.ts";
+import type { Intent, SettledBy } from "./intents.ts";
 
 /**
  * A step on its way: the records that it decides on, and what it changes. Decisions change the

@@ -1,12 +1,12 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { foldIn, type Kept, noteWords, readFacts, storedFact, takeHold } from "../events/facts.ts";
-import type { Appended, Entry, Facts } from "../events/log.ts";
-import { merge } from "../events/merge.ts";
-import { setStateAfter } from "../events/payment-state.ts";
-import { maxUnfinished, memberOf } from "../events/unfinished.ts";
 import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Change, Draft } from "./change.ts";
+import { foldIn, type Kept, noteWords, readFacts, storedFact, takeHold } from "./facts.ts";
+import type { Appended, Entry, Facts } from "./log.ts";
+import { merge } from "./merge.ts";
+import { setStateAfter } from "./payment-state.ts";
 import { newRecord, type PaymentRecord } from "./record.ts";
+import { maxUnfinished, memberOf } from "./unfinished.ts";
 
 export interface Ages {
   /** How long events are kept and repeats are recognised, in milliseconds. */

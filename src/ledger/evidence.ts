@@ -1,54 +1,184 @@
-import { create } from "@bufbuild/protobuf";
-import { paymentEntry } from "../events/entry.ts";
-import type { Entry } from "../events/log.ts";
-import { EventSource } from "../gen/payments/v1/event_pb.ts";
-import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
-import type { Known } from "../intents/evidence.ts";
-import type { AlreadyPaid } from "../intents/store.ts";
+import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { boundedId } from "../redis/bounded-id.ts";
-import { factsOf } from "./entries.ts";
-import type { PaymentRecord } from "./record.ts";
+import type { Intent, MoneyMethod } from "./intents.ts";
+import type { OperationState, Snapshot } from "./log.ts";
+import { paymentState } from "./payment-state.ts";
 
-/** What a record knows, as evidence of its calls. */
-export function knownOf(record: PaymentRecord): Known {
-  const states = record.states.map(({ key, place, ...state }) => {
-    const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
-    return { ...state, subjectId, operation, event: { cursor: place } };
-  });
-  return { states, facts: factsOf(record) };
+/** What the event log says about a call that has no understood answer, or a pending one. */
+export type Evidence =
+  /** The call is over, or can move no money any more. `mark` is that of what it made, if known. */
+  | { readonly kind: "settled"; readonly mark?: string }
+  /** The service has the call, which continues as this payment or payout. */
+  | { readonly kind: "arrived"; readonly subjectId: string; readonly mark: string };
+
+/**
+ * Reads what became of a call from the events of its external_id; undefined while they do not show
+ * it. What one call made says nothing about another call, so each state is evidence for one call at
+ * most:
+ * - not for this call if the state is marked as accounted for (`Intent.answered`), or began before
+ *   the call;
+ * - not if another open call has the first claim to it: a running one, since its own answer will
+ *   settle it, or one of unknown outcome that began earlier;
+ * - not for a running call if it may be that of any other open call, given up or not: the call may
+ *   still move money;
+ * - a failure is not if it may be that of an attempt that was refused without naming its payment, nor
+ *   for a running call: it may be that of a call which the store does not know yet, while this one
+ *   may still charge.
+ *
+ * A success of a payment settles every CreatePayment, whichever call made it: at most one payment
+ * per external_id succeeds (spec, Payments). This ends once the payment is cancelled or refunded
+ * whole: the spec does not say whether the service then takes another payment.
+ * @param open all open calls for the external_id, this one too
+ */
+export function evidenceOf(
+  intent: Intent,
+  open: readonly Intent[],
+  known: Known,
+): Evidence | undefined {
+  const states = known.states.filter((state) => isOperationOf(intent.method, state));
+  if (intent.method === "CreatePayment" && states.some(succeeded) && isStanding(known)) {
+    return { kind: "settled" };
+  }
+  if (isNamed(intent)) {
+    const own = states.find(({ subjectId }) => subjectId === intent.subjectId);
+    return own?.rank === 2 ? { kind: "settled" } : undefined;
+  }
+  const own = claimed(intent, open, known);
+  if (!own) return undefined;
+  if (intent.state === "running" && failed(own)) return undefined;
+  const { subjectId } = own;
+  const mark = markOf(intent.method, own);
+  return own.rank === 2 ? { kind: "settled", mark } : { kind: "arrived", subjectId, mark };
 }
 
-/** Whether the Error object may be about a payment whose success is on record. */
-export function isOfKnown({ paymentId }: AlreadyPaid, record: PaymentRecord): boolean {
-  return knownOf(record).states.some(
-    ({ operation, status, subjectId }) =>
-      operation === "payment" &&
-      status === "success" &&
-      (!paymentId || subjectId === boundedId(paymentId)),
+/** What is known of an external_id: a snapshot, or what a record has of one. */
+export interface Known extends Pick<Snapshot, "facts"> {
+  readonly states: readonly Attempt[];
+}
+
+export interface Attempt extends Omit<OperationState, "event"> {
+  /** Its newest event. Of this and of `since`, a place is enough. */
+  readonly event: { readonly cursor: string };
+}
+
+/** The service's names for the operation that a method asks for, likeliest first. */
+export const operations: Readonly<Record<MoneyMethod, readonly string[]>> = {
+  CreatePayment: ["payment"],
+  CreateRecurrentPayment: ["recurrent", "payment"],
+  ConfirmPayment: ["confirm"],
+  RequestPayout: ["payout"],
+};
+
+/** The method that asks for an operation; undefined if no call of this gateway asks for it. */
+export function methodOf(operation: string): MoneyMethod | undefined {
+  const methods = Object.keys(operations) as MoneyMethod[];
+  return methods.find((method) => operations[method][0] === operation);
+}
+
+/** The mark of a call: it identifies what the call made among all calls for its external_id. */
+export function markOf(
+  method: MoneyMethod,
+  { subjectId, operationId = "" }: { readonly subjectId: string; readonly operationId?: string },
+): string {
+  // A confirmation has the id of the payment that it confirms.
+  return method === "ConfirmPayment" ? `confirm ${operationId || subjectId}` : subjectId;
+}
+
+/**
+ * The mark of a call that was refused. The service may still report its failure; if the refusal
+ * names no payment (or only the one that was to be confirmed), it is unknown which failure that is.
+ */
+export function markOfRefusal(method: MoneyMethod, paymentId: string | undefined): string {
+  return method === "ConfirmPayment" ? nameless : boundedId(paymentId ?? nameless);
+}
+
+const nameless = "";
+
+/** Whether it is known which payment or payout the call made. */
+export function isNamed({ state, subjectId }: Intent): boolean {
+  return state === "pending" && subjectId !== "";
+}
+
+export function isOperationOf(
+  method: MoneyMethod,
+  { operation }: Pick<OperationState, "operation">,
+): boolean {
+  return operations[method].includes(operation);
+}
+
+/** Whether the payment stands: what was paid or held was not taken back, or not all of it. */
+function isStanding({ facts }: Known): boolean {
+  const operations = facts.operations.filter(({ operation }) => operation !== "call");
+  return standing.has(paymentState({ ...facts, operations }));
+}
+
+const standing: ReadonlySet<PaymentState> = new Set([
+  PaymentState.PAID,
+  PaymentState.AUTHORIZED,
+  PaymentState.PARTIALLY_REFUNDED,
+]);
+
+function succeeded({ status }: Attempt): boolean {
+  return status === "success";
+}
+
+/** The state that is left for a call when the calls with an earlier claim have taken theirs. */
+function claimed(intent: Intent, open: readonly Intent[], { states }: Known): Attempt | undefined {
+  const taken = new Set<Attempt>();
+  const take = ({ method, answered, startedAtMs }: Intent, isSure = false) => {
+    const isAnothers = (state: Attempt) =>
+      answered.includes(markOf(method, state)) ||
+      // The answer to another confirmation may not have named its operation.
+      (isSure && answered.includes(markOf(method, { subjectId: state.subjectId })));
+    const all = states
+      .filter((state) => isOperationOf(method, state) && !isAnothers(state))
+      // Failures last: to take one for a call's end while another attempt goes on could get the
+      // call made a second time.
+      .sort((a, b) => failed(a) - failed(b) || byPlace(beganAt(method, a), beganAt(method, b)));
+    let namelessLeft = answered.filter((mark) => mark === nameless).length;
+    const found = all.find((state) => {
+      if (failed(state) && namelessLeft-- > 0) return false;
+      return !taken.has(state) && msOf(beganAt(method, state)) >= startedAtMs;
+    });
+    if (found) taken.add(found);
+    return found;
+  };
+  for (const rival of open.filter((other) => isRival(other, intent)).sort(byClaim)) take(rival);
+  return take(intent, intent.state === "running");
+}
+
+function failed({ status }: Attempt): 0 | 1 {
+  return status === "failure" ? 1 : 0;
+}
+
+function isRival(other: Intent, intent: Intent): boolean {
+  return (
+    other.id !== intent.id &&
+    (!isNamed(other) || (intent.state === "running" && other.method === "ConfirmPayment")) &&
+    (intent.state === "running" || (!other.needsOperator && byClaim(other, intent) < 0)) &&
+    operations[other.method].some((operation) => operations[intent.method].includes(operation))
   );
 }
 
-/** A success of a payment about which nothing else is known. */
-export function successEntry(
-  { id, externalId }: { readonly id: string; readonly externalId: string },
-  { paymentId, code }: AlreadyPaid,
-): Entry {
-  const payment = create(PaymentSchema, {
-    externalId,
-    ...(paymentId && { id: paymentId }),
-    isSuccess: true,
-    operation: PaymentOperation.PAYMENT,
-    details: {
-      status: PaymentStatus.SUCCESS,
-      ...(code && { statusCode: code }),
-      ...(paymentId && { paymentId }),
-    },
-  });
-  const subject = paymentId || id;
-  const source = EventSource.RECONCILIATION;
-  const entry = paymentEntry({ ...payment, id: subject }, { source });
-  if (!entry) throw new Error("an entry needs an external_id");
-  entry.event.resource = { case: "payment", value: payment };
-  if (!paymentId) delete entry.event.paymentId;
-  return entry;
+function byClaim(a: Intent, b: Intent): number {
+  const running = ({ state }: Intent) => (state === "running" ? 0 : 1);
+  if (running(a) !== running(b)) return running(a) - running(b);
+  return a.startedAtMs - b.startedAtMs || (a.id < b.id ? -1 : 1);
+}
+
+/**
+ * Where the log has the attempt's first event. Confirmations of one payment share a state: there the
+ * last event counts.
+ */
+function beganAt(method: MoneyMethod, { since, event }: Attempt): string {
+  return method === "ConfirmPayment" ? event.cursor : since;
+}
+
+/** On the clock that also times calls. An event of the step under way has no place: it is the last. */
+function msOf(place: string): number {
+  return place.includes(":") ? Number.POSITIVE_INFINITY : Number.parseInt(place.slice(0, 12), 16);
+}
+
+function byPlace(a: string, b: string): number {
+  return msOf(a) - msOf(b) || (a < b ? -1 : 1);
 }

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { UnderWayByName } from "../collections/under-way.ts";
-import type { Entry } from "../events/log.ts";
-import { Outbox } from "../intents/outbox.ts";
+import type { Kind } from "../model/kinds.ts";
+import { StoreUnavailable, storeAway } from "../redis/ask.ts";
+import { within } from "../redis/deadline.ts";
+import type { CallOptions } from "./calls.ts";
 import type {
   Begun,
   Ending,
@@ -14,12 +16,10 @@ import type {
   Pending,
   Recorded,
   Unsettled,
-} from "../intents/store.ts";
-import type { Kind } from "../model/kinds.ts";
-import { StoreUnavailable, storeAway } from "../redis/ask.ts";
-import { within } from "../redis/deadline.ts";
-import type { CallOptions } from "./calls.ts";
+} from "./intents.ts";
 import type { Ledger } from "./ledger.ts";
+import type { Entry } from "./log.ts";
+import { Outbox } from "./outbox.ts";
 import { ProcessCalls } from "./process-calls.ts";
 import { recordKey } from "./record.ts";
 

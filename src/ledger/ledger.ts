@@ -1,47 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { errorOfAbort, GatewayError } from "../errors.ts";
-import type { Bounds } from "../events/cursor.ts";
-import type {
-  Appended,
-  Cursor,
-  DeadLetter,
-  DeadLettersOptions,
-  Entry,
-  EventLog,
-  OperationState,
-  ReadOptions,
-  Snapshot,
-  StoredDeadLetter,
-  Topic,
-  Unfinished,
-} from "../events/log.ts";
-import { readOn } from "../events/tail.ts";
-import { memberOf, ofMember } from "../events/unfinished.ts";
 import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
-import {
-  type Begun,
-  type Ending,
-  type Intent,
-  type IntentStats,
-  type IntentStore,
-  type IntentStoreOptions,
-  intentOf,
-  isUnknown,
-  type Known,
-  keyRetentionMs,
-  type Look,
-  maxTracked,
-  type NewIntent,
-  type Pending,
-  type Recorded,
-  type SettledBy,
-  type SettledCall,
-  type Unsettled,
-  type UnsettledIntent,
-} from "../intents/store.ts";
-import { maxInspected, unsettledOf } from "../intents/unsettled.ts";
 import { type Kind, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
+import type { Bounds, Cursor } from "../stores/cursor.ts";
+import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../stores/dead-letter.ts";
 import type { Kernel, StoredRecord } from "../stores/kernel.ts";
 import { type EventCodec, LedgerAccount } from "./account.ts";
 import {
@@ -62,7 +25,41 @@ import {
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import { factsOf, isForgotten, unfinishedIndex } from "./entries.ts";
+import {
+  type Begun,
+  type Ending,
+  type Intent,
+  type IntentStats,
+  type IntentStore,
+  type IntentStoreOptions,
+  intentOf,
+  isUnknown,
+  type Known,
+  keyRetentionMs,
+  type Look,
+  maxTracked,
+  type NewIntent,
+  type Pending,
+  type Recorded,
+  type SettledBy,
+  type SettledCall,
+  type Unsettled,
+  type UnsettledIntent,
+} from "./intents.ts";
+import type {
+  Appended,
+  Entry,
+  EventLog,
+  OperationState,
+  ReadOptions,
+  Snapshot,
+  Topic,
+  Unfinished,
+} from "./log.ts";
 import { keyRecordKey, type OpenCall, type PaymentRecord, recordKey } from "./record.ts";
+import { readOn } from "./tail.ts";
+import { memberOf, ofMember } from "./unfinished.ts";
+import { maxInspected, unsettledOf } from "./unsettled.ts";
 
 /** Dead letters of all accounts; see `EventLog`. */
 export type DeadLetters = Pick<

@@ -1,7 +1,7 @@
-import type { Entry } from "../events/log.ts";
-import type { ObserveAppend } from "../events/observed-log.ts";
-import type { IntentStore, Recorded } from "../intents/store.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
+import type { IntentStore, Recorded } from "./intents.ts";
+import type { Entry } from "./log.ts";
+import type { ObserveAppend } from "./observed-log.ts";
 
 const traceparent = () => activeSpan.getStore()?.traceparent;
 

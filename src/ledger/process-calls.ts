@@ -1,15 +1,9 @@
-import type { Entry } from "../events/log.ts";
-import {
-  type Begun,
-  type Ending,
-  type Intent,
-  markOfEnding,
-  type NewIntent,
-} from "../intents/store.ts";
 import type { Kind } from "../model/kinds.ts";
 import { filledIn } from "../stores/kernel.ts";
 import { adoptCall, beginCall, type CallOptions, callOf, endCall, intentOfCall } from "./calls.ts";
 import { Change, Draft } from "./change.ts";
+import { type Begun, type Ending, type Intent, markOfEnding, type NewIntent } from "./intents.ts";
+import type { Entry } from "./log.ts";
 import { type PaymentRecord, recordKey } from "./record.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { UnderWayByName } from "../collections/under-way.ts";
-import type { Cursor } from "../events/log.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type { Cursor } from "../stores/cursor.ts";
 
 /** An event as this process stored it. */
 export interface RecentEvent {

@@ -1,8 +1,8 @@
 import { GatewayError } from "../errors.ts";
-import type { StoredFact } from "../events/facts.ts";
-import type { Rank } from "../events/log.ts";
-import type { IntentState, MoneyMethod } from "../intents/store.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
+import type { StoredFact } from "./facts.ts";
+import type { IntentState, MoneyMethod } from "./intents.ts";
+import type { Rank } from "./log.ts";
 
 /**
  * All that is known of one payment or payout of an account: its operations, its open calls, and what

@@ -1,4 +1,3 @@
-import { readEvent, writeEvent } from "../events/stored-event.ts";
 import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import type { Seal } from "../secrets/seal.ts";
@@ -6,6 +5,7 @@ import { RedisDeadLetters } from "../stores/redis/dead-letters.ts";
 import { createRedisKernel, type RedisKernelOptions } from "../stores/redis/kernel.ts";
 import type { EventCodec } from "./account.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
+import { readEvent, writeEvent } from "./stored-event.ts";
 
 export interface RedisLedgerOptions
   extends RedisKernelOptions,

@@ -1,7 +1,5 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
-import { paymentEntry, payoutEntry } from "../events/entry.ts";
-import type { Entry, OperationState, Snapshot } from "../events/log.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -14,8 +12,10 @@ import {
 } from "../gen/payments/v1/payment_pb.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import { operations } from "../intents/evidence.ts";
-import type { Intent, MoneyMethod } from "../intents/store.ts";
+import { paymentEntry, payoutEntry } from "../ledger/entry.ts";
+import { operations } from "../ledger/evidence.ts";
+import type { Intent, MoneyMethod } from "../ledger/intents.ts";
+import type { Entry, OperationState, Snapshot } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { unrecognizedIn, unrecognizedValue } from "../model/unrecognized.ts";

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../errors.ts";
-import type { EventLog } from "../events/log.ts";
-import type { Intent, IntentStats, IntentStore } from "../intents/store.ts";
+import type { Intent, IntentStats, IntentStore } from "../ledger/intents.ts";
+import type { EventLog } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";

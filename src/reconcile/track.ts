@@ -1,6 +1,6 @@
-import type { EventLog, Unfinished } from "../events/log.ts";
-import { methodOf, operations } from "../intents/evidence.ts";
-import type { IntentStore } from "../intents/store.ts";
+import { methodOf, operations } from "../ledger/evidence.ts";
+import type { IntentStore } from "../ledger/intents.ts";
+import type { EventLog, Unfinished } from "../ledger/log.ts";
 
 /**
  * Makes intents for operations that have been pending for `afterMs` and have none: of payments and

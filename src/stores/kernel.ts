@@ -1,5 +1,4 @@
-import type { Bounds } from "../events/cursor.ts";
-import type { Cursor } from "../events/log.ts";
+import type { Bounds, Cursor } from "./cursor.ts";
 
 /**
  * What a store does for the ledger. A store knows nothing of payments: it holds records, a log of

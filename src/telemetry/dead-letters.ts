@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import type { DeadLettersObserver } from "../admin/dead-letters.ts";
-import type { EventLog } from "../events/log.ts";
+import type { EventLog } from "../ledger/log.ts";
 
 /** Counts dead letters that wait for an operator, and logs those that operators discard. */
 export function deadLettersTelemetry(registry: Registry, log: Logger, accounts: readonly string[]) {

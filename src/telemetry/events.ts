@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { CoreObserver } from "../core/context.ts";
-import type { AppendObserver } from "../events/observed-log.ts";
+import type { AppendObserver } from "../ledger/observed-log.ts";
 import type { OnLocked } from "../ledger/redis.ts";
 import { latencyBuckets } from "./registry.ts";
 

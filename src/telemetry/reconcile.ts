@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
-import type { SettledCall } from "../intents/store.ts";
+import type { SettledCall } from "../ledger/intents.ts";
 import type { ReconcileObserver } from "../reconcile/reconciler.ts";
 
 export interface ReconcileTelemetry extends ReconcileObserver {

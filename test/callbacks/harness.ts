@@ -6,7 +6,7 @@ import {
   type CallbackObserver,
   createCallbackHandler,
 } from "../../src/callbacks/receiver.ts";
-import type { EventLog } from "../../src/events/log.ts";
+import type { EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { createIntake } from "../../src/net/intake.ts";

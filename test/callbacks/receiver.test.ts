@@ -5,13 +5,13 @@ import { connect } from "node:net";
 import { describe, it } from "node:test";
 import { maxBodyBytes } from "../../src/callbacks/receiver.ts";
 import { GatewayError } from "../../src/errors.ts";
-import type { EventLog } from "../../src/events/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import type { EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { steps } from "../events/entries.ts";
-import { lettersOf } from "../events/letters.ts";
+import { steps } from "../ledger/entries.ts";
+import { lettersOf } from "../ledger/letters.ts";
 import { overridden } from "../overridden.ts";
 import { account, startReceiver } from "./harness.ts";
 

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { replay } from "../../src/callbacks/replay.ts";
 import { GatewayError } from "../../src/errors.ts";
-import type { EventLog } from "../../src/events/log.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import type { EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import type { Kind } from "../../src/model/kinds.ts";
-import { steps } from "../events/entries.ts";
-import { lettersOf } from "../events/letters.ts";
+import { steps } from "../ledger/entries.ts";
+import { lettersOf } from "../ledger/letters.ts";
 import { overridden } from "../overridden.ts";
 
 const understood =

@@ -3,9 +3,9 @@ import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSy
 import { join } from "node:path";
 import { describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { payment, take } from "../events/entries.ts";
-import { openLog } from "../events/sqlite/rig.ts";
-import { freshDirectory } from "../sqlite/directories.ts";
+import { payment, take } from "../ledger/entries.ts";
+import { openLog } from "../ledger/sqlite/rig.ts";
+import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { run } from "./run.ts";
 
 describe("payments-gateway backup", { timeout: 120_000 }, () => {

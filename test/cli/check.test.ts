@@ -12,10 +12,10 @@ import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import { checkTls } from "../../src/cli/check-surroundings.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { openDirectory } from "../../src/sqlite/directory.ts";
+import { openDirectory } from "../../src/stores/sqlite/directory.ts";
 import { freePorts } from "../gateway/spawn.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { freshDirectory } from "../sqlite/directories.ts";
+import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 import { run as runAlone, start } from "./run.ts";
 

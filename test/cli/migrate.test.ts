@@ -1,22 +1,22 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext } from "node:test";
-import type { EventLog } from "../../src/events/log.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import type { Ending, IntentStore, NewIntent } from "../../src/intents/store.ts";
+import type { Ending, IntentStore, NewIntent } from "../../src/ledger/intents.ts";
+import type { EventLog } from "../../src/ledger/log.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { cursors, payment, payout, take } from "../events/entries.ts";
-import { lettersOf } from "../events/letters.ts";
-import { replica } from "../events/redis/rig.ts";
-import { openLog } from "../events/sqlite/rig.ts";
-import { createRedisCalls } from "../intents/redis/rig.ts";
-import { openIntents } from "../intents/sqlite/rig.ts";
+import { cursors, payment, payout, take } from "../ledger/entries.ts";
+import { lettersOf } from "../ledger/letters.ts";
+import { createRedisCalls } from "../ledger/redis/calls-rig.ts";
+import { replica } from "../ledger/redis/rig.ts";
+import { openIntents } from "../ledger/sqlite/calls-rig.ts";
+import { openLog } from "../ledger/sqlite/rig.ts";
 import { openCalls } from "../open-calls.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
-import { freshDirectory } from "../sqlite/directories.ts";
+import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { run } from "./run.ts";
 
 describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, () => {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import fc from "fast-check";
-import type { Entry, EventLog, OperationState } from "../../src/events/log.ts";
 import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
-import { cursors, payment, take } from "../events/entries.ts";
+import type { Entry, EventLog, OperationState } from "../../src/ledger/log.ts";
+import { cursors, payment, take } from "../ledger/entries.ts";
 import type { EventLogHarness } from "./event-log.ts";
 
 /** Compares a log with a plain list over random histories, each in its own account. */

@@ -3,13 +3,6 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { toBinary } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
-import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
-import { currentEvent } from "../../src/events/current.ts";
-import { newEpoch } from "../../src/events/cursor.ts";
-import { maxFailures } from "../../src/events/facts.ts";
-import type { Appended, Entry, EventLog, Topic } from "../../src/events/log.ts";
-import { paymentState } from "../../src/events/payment-state.ts";
-import { traceOf } from "../../src/events/trace-of.ts";
 import {
   CallOutcome,
   type Event,
@@ -18,9 +11,16 @@ import {
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import type { Intent, MoneyMethod } from "../../src/intents/store.ts";
+import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
+import { currentEvent } from "../../src/ledger/current.ts";
+import { maxFailures } from "../../src/ledger/facts.ts";
+import type { Intent, MoneyMethod } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
+import type { Appended, Entry, EventLog, Topic } from "../../src/ledger/log.ts";
+import { paymentState } from "../../src/ledger/payment-state.ts";
+import { traceOf } from "../../src/ledger/trace-of.ts";
 import type { Kind } from "../../src/model/kinds.ts";
+import { newEpoch } from "../../src/stores/cursor.ts";
 import {
   cursors,
   payment,
@@ -31,8 +31,8 @@ import {
   type Told,
   take,
   takeUntil,
-} from "../events/entries.ts";
-import { keptLettersOf, lettersOf } from "../events/letters.ts";
+} from "../ledger/entries.ts";
+import { keptLettersOf, lettersOf } from "../ledger/letters.ts";
 
 /** A new, empty log, and what the suite does to it from outside. */
 export interface EventLogHarness {

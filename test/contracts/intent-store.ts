@@ -11,7 +11,7 @@ import type {
   MoneyMethod,
   NewIntent,
   Pending,
-} from "../../src/intents/store.ts";
+} from "../../src/ledger/intents.ts";
 import { openCalls } from "../open-calls.ts";
 
 /** Makes the stores of two replicas with the same intents, which no earlier store shares. */

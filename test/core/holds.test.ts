@@ -5,7 +5,6 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -26,13 +25,14 @@ import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { outcomeUnknown } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
-import { payment, stateOn } from "../events/entries.ts";
+import { payment, stateOn } from "../ledger/entries.ts";
 import { openCalls } from "../open-calls.ts";
 
 const account = "default";

@@ -6,7 +6,7 @@ import { listEvents } from "../../src/core/list-events.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { ListEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
-import { payment } from "../events/entries.ts";
+import { payment } from "../ledger/entries.ts";
 
 const account = "default";
 const call: Call = {

@@ -4,8 +4,6 @@ import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
 import { createMoneyCalls } from "../../src/core/money-calls.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { paymentEntry } from "../../src/events/entry.ts";
-import type { Entry } from "../../src/events/log.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -14,13 +12,15 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { paymentEntry } from "../../src/ledger/entry.ts";
 import {
   type Ending,
   type IntentStore,
   keyRetentionMs,
   type MoneyMethod,
   type NewIntent,
-} from "../../src/intents/store.ts";
+} from "../../src/ledger/intents.ts";
+import type { Entry } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";

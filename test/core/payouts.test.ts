@@ -6,7 +6,6 @@ import { createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { payoutEntry } from "../../src/events/entry.ts";
 import { EventKind, EventSource, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { type Payout, PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
@@ -14,7 +13,8 @@ import {
   GetPayoutRequestSchema,
   PayoutService,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import type { Intent } from "../../src/intents/store.ts";
+import { payoutEntry } from "../../src/ledger/entry.ts";
+import type { Intent } from "../../src/ledger/intents.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";

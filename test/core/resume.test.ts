@@ -3,11 +3,11 @@ import { test } from "node:test";
 import type { Call } from "../../src/core/core.ts";
 import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { stream, watch } from "../../src/core/watch.ts";
-import type { EventLog } from "../../src/events/log.ts";
 import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
+import type { EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
-import { payment } from "../events/entries.ts";
+import { payment } from "../ledger/entries.ts";
 
 const account = "default";
 const externalId = "order-1";

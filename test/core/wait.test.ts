@@ -8,7 +8,7 @@ import { createWaits } from "../../src/core/waits.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
-import { payment } from "../events/entries.ts";
+import { payment } from "../ledger/entries.ts";
 import { overridden } from "../overridden.ts";
 
 const about = { account: "default", kind: EventKind.PAYMENT, externalId: "order-1" };

@@ -7,9 +7,6 @@ import type { Call } from "../../src/core/core.ts";
 import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { callOutcomeEntry } from "../../src/events/call-outcome.ts";
-import { paymentEntry } from "../../src/events/entry.ts";
-import type { Entry, EventLog } from "../../src/events/log.ts";
 import {
   CallOutcome,
   type Event,
@@ -17,11 +14,14 @@ import {
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import type { IntentStore } from "../../src/intents/store.ts";
+import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
+import { paymentEntry } from "../../src/ledger/entry.ts";
+import type { IntentStore } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
+import type { Entry, EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { decode } from "../../src/wire/wire.ts";
-import { stateOn, step } from "../events/entries.ts";
+import { stateOn, step } from "../ledger/entries.ts";
 import { overridden } from "../overridden.ts";
 
 const account = "default";

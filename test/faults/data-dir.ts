@@ -1,4 +1,4 @@
-/** The long forms of test/sqlite/kills.test.ts and test/gateway/data-dir.test.ts. */
+/** The long forms of test/stores/sqlite/kills.test.ts and test/gateway/data-dir.test.ts. */
 process.env.FAULTS = "long";
-await import("../sqlite/kills.test.ts");
+await import("../stores/sqlite/kills.test.ts");
 await import("../gateway/data-dir.test.ts");

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { assertKept, maxPause, sendCallbacks, watch } from "../events/event-load.ts";
-import { replica } from "../events/redis/rig.ts";
+import { assertKept, maxPause, sendCallbacks, watch } from "../ledger/event-load.ts";
+import { replica } from "../ledger/redis/rig.ts";
 import { startSentinelSet } from "../redis/sentinel.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { until } from "../until.ts";
@@ -15,7 +15,7 @@ const durable: [string, string][] = [
   ["appendfsync", "always"],
 ];
 
-/** The long forms of test/events/redis/away.test.ts and failover.test.ts, one at a time. */
+/** The long forms of test/ledger/redis/away.test.ts and failover.test.ts, one at a time. */
 describe("event log under 100 callbacks a second", { skip: withoutRedis }, () => {
   /** Starts three replicas with a watcher each, and sends callbacks to all of them. */
   async function load(t: TestContext, url: string, minReplicas = 0) {

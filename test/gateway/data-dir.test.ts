@@ -8,7 +8,7 @@ import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { freshDirectory } from "../sqlite/directories.ts";
+import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";

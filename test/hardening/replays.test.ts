@@ -3,10 +3,10 @@ import { once } from "node:events";
 import http from "node:http";
 import { after, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { payment } from "../events/entries.ts";
-import { replica } from "../events/redis/rig.ts";
 import { sendEvent } from "../gateway/live-rig.ts";
 import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
+import { payment } from "../ledger/entries.ts";
+import { replica } from "../ledger/redis/rig.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { keepsAnswering } from "./health.ts";
 

@@ -66,8 +66,8 @@ const tables = [
   "model/kinds",
   "callbacks/parse-callback",
   "core/authorize",
-  "events/entry",
-  "events/payment-state",
+  "ledger/entry",
+  "ledger/payment-state",
   "graphql/schema/event",
   "reconcile/probe",
 ];

@@ -4,8 +4,6 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
-import { firstEvent } from "../../src/events/current.ts";
-import { paymentEntry } from "../../src/events/entry.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { CallOutcome, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -14,7 +12,9 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import type { Intent, NewIntent } from "../../src/intents/store.ts";
+import { firstEvent } from "../../src/ledger/current.ts";
+import { paymentEntry } from "../../src/ledger/entry.ts";
+import type { Intent, NewIntent } from "../../src/ledger/intents.ts";
 import { createMemoryLedger, type MemoryLedgerOptions } from "../../src/ledger/memory.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";

@@ -14,9 +14,9 @@ import {
 import type { PipelineAnswers } from "../../src/redis/holders.ts";
 import type { SentinelReplica, SentinelView } from "../../src/redis/sentinels.ts";
 import type { MinReplicas } from "../../src/redis/writer.ts";
-import { payment } from "../events/entries.ts";
-import { assertKept, sendCallbacks, watch } from "../events/event-load.ts";
-import { type Replica, replica } from "../events/redis/rig.ts";
+import { payment } from "../ledger/entries.ts";
+import { assertKept, sendCallbacks, watch } from "../ledger/event-load.ts";
+import { type Replica, replica } from "../ledger/redis/rig.ts";
 import { until } from "../until.ts";
 import { addReplica, startCluster } from "./cluster.ts";
 import { type SentinelSet, startSentinelSet } from "./sentinel.ts";

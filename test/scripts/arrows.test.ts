@@ -10,8 +10,8 @@ const script = join(import.meta.dirname, "../../scripts/arrows.ts");
 test("accepts imports along the arrows", async (t) => {
   const files = {
     "rpc/a.ts": 'import { b } from "../core/b.ts";\nimport type { E } from "../errors.ts";',
-    "core/b.ts": 'import {\n  type C,\n  c,\n} from "../events/redis/c.ts";',
-    "events/redis/c.ts": 'export * from "../log.ts";',
+    "core/b.ts": 'import {\n  type C,\n  c,\n} from "../ledger/redis/c.ts";',
+    "ledger/redis/c.ts": 'export * from "../log.ts";',
     "cli/program.ts": 'const load = () => import("@payments-gateway/devtools/d");',
     "../devtools/d.ts":
       'import { e } from "@payments-gateway/sandbox";\nimport "../src/cli/body.ts";',

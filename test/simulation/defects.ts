@@ -50,7 +50,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "callbacks are deduplicated by payment_id alone",
-    file: "events/entry.ts",
+    file: "ledger/entry.ts",
     line: "const identity = [kind, subjectId, operation, operationId, status, statusCode];",
     instead: "const identity: unknown[] = [kind, subjectId];",
     brokenChecks: ["acknowledged, not in the log once", "not what the ledger says"],
@@ -106,7 +106,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "live events are yielded though the page has told them",
-    file: "events/tail.ts",
+    file: "ledger/tail.ts",
     line: "if (event.cursor <= this.#position) continue;",
     instead: "",
     brokenChecks: ["shown twice or out of order"],
@@ -114,7 +114,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "the live part is attached behind the first page",
-    file: "events/tail.ts",
+    file: "ledger/tail.ts",
     line: "this.#position = (await this.#log.bounds()).tail;",
     instead:
       "this.#queue.clear(); this.#position = (await this.#log.bounds()).tail; this.#queue.clear();",
@@ -139,7 +139,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a late callback takes its operation back",
-    file: "events/merge.ts",
+    file: "ledger/merge.ts",
     line: "return { replaces: !lower, late, conflict: false };",
     instead: "return { replaces: true, late, conflict: false };",
     brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
@@ -147,7 +147,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a later failed attempt hides the success",
-    file: "events/payment-state.ts",
+    file: "ledger/payment-state.ts",
     line: "if (moved.length > 0) return PaymentState.PAID;",
     instead:
       'if (paying.at(-1)?.status === "failure") return PaymentState.FAILED;\n  if (moved.length > 0) return PaymentState.PAID;',
@@ -156,7 +156,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "an open call does not show in the state",
-    file: "events/payment-state.ts",
+    file: "ledger/payment-state.ts",
     line: "if (isOpen) return PaymentState.UNKNOWN;",
     instead: "",
     brokenChecks: ["charged, shown as failed"],
@@ -228,7 +228,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "an ending that could not be written is forgotten",
-    file: "intents/outbox.ts",
+    file: "ledger/outbox.ts",
     line: "this.#writes.add(write);",
     instead: "this.#writes.size; write;",
     brokenChecks: ["a key's answer is forgotten"],
@@ -276,7 +276,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "what was taken back is evidence for another payment",
-    file: "intents/evidence.ts",
+    file: "ledger/evidence.ts",
     line: "states.some(succeeded) && isStanding(known)) {",
     instead: "states.some(succeeded) && isStanding.name) {",
     brokenChecks: [
@@ -384,7 +384,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "cursors of any length are read",
-    file: "events/cursor.ts",
+    file: "stores/cursor.ts",
     line: "const match = /^([0-9a-f]{12})([0-9a-f]{6})-([0-9a-f]{8})$/.exec(text);",
     instead: "const match = /^([0-9a-f]+)([0-9a-f]{6})-([0-9a-f]+)$/.exec(text);",
     brokenChecks: ["no cursor, and not refused"],
@@ -392,7 +392,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a cursor of another account is read",
-    file: "events/cursor.ts",
+    file: "stores/cursor.ts",
     line: 'if (decodeCursor(cursor).epoch !== epoch) throw cursorExpired("it belongs to another log");',
     instead: "decodeCursor(cursor);",
     brokenChecks: ["no cursor, and not refused"],
@@ -464,7 +464,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "what was known before a call is evidence for it",
-    file: "intents/evidence.ts",
+    file: "ledger/evidence.ts",
     line: "return !taken.has(state) && msOf(beganAt(method, state)) >= startedAtMs;",
     instead: "return !taken.has(state) && msOf(beganAt(method, state)) >= 0 * startedAtMs;",
     brokenChecks: [
@@ -492,7 +492,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "live events wait for the next one",
-    file: "events/tail.ts",
+    file: "ledger/tail.ts",
     line: "      this.#queue.push(event);\n      this.#wake?.();",
     instead: "      this.#queue.push(event);\n      if (this.#queue.length > 1) this.#wake?.();",
     brokenChecks: ["shown late"],

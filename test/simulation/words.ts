@@ -1,5 +1,4 @@
 import type { DescEnum } from "@bufbuild/protobuf";
-import { decodeCursor } from "../../src/events/cursor.ts";
 import {
   CallOutcome,
   CallOutcomeSchema,
@@ -12,6 +11,7 @@ import {
   PaymentStateSchema,
   PaymentStatusSchema,
 } from "../../src/gen/payments/v1/payment_pb.ts";
+import { decodeCursor } from "../../src/stores/cursor.ts";
 import type { LoggedEvent } from "./history.ts";
 import { type Account, accounts, nameIn } from "./merchant.ts";
 

@@ -3,13 +3,13 @@ import { after, before, describe } from "node:test";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { openStoreThread } from "../../src/sqlite/store-thread.ts";
 import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
 import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
 import { createSqliteKernel, kernelRoom } from "../../src/stores/sqlite/kernel.ts";
+import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { testKernel } from "../contracts/kernel.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
-import { freshDirectory } from "../sqlite/directories.ts";
+import { freshDirectory } from "./sqlite/directories.ts";
 
 const retentionMs = 7 * 86_400_000;
 const closed = new Error("the test is over");

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../errors.ts";
-import { numberOf } from "../../events/letter-place.ts";
-import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../../events/log.ts";
+import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../dead-letter.ts";
+import { numberOf } from "../dead-letter.ts";
 
 /** Most dead letters of one account, and most characters of their bodies together. */
 const maxLetters = 10_000;

@@ -1,4 +1,5 @@
 import { Deque } from "../../collections/deque.ts";
+import type { Cursor } from "../cursor.ts";
 import {
   assertOf,
   type Bounds,
@@ -8,8 +9,7 @@ import {
   nextPosition,
   type Position,
   placeOf,
-} from "../../events/cursor.ts";
-import type { Cursor } from "../../events/log.ts";
+} from "../cursor.ts";
 import {
   type AccountKernel,
   type Commit,

@@ -1,4 +1,10 @@
 import { GatewayError } from "../../errors.ts";
+import { ask, storeAway } from "../../redis/ask.ts";
+import type { RedisClient } from "../../redis/connect.ts";
+import type { AccountKeys } from "../../redis/keys.ts";
+import { loadScript } from "../../redis/script.ts";
+import type { Writer } from "../../redis/writer.ts";
+import type { Cursor } from "../cursor.ts";
 import {
   assertOf,
   assertReadable,
@@ -6,13 +12,7 @@ import {
   cursorExpired,
   decodeCursor,
   newEpoch,
-} from "../../events/cursor.ts";
-import type { Cursor } from "../../events/log.ts";
-import { ask, storeAway } from "../../redis/ask.ts";
-import type { RedisClient } from "../../redis/connect.ts";
-import type { AccountKeys } from "../../redis/keys.ts";
-import { loadScript } from "../../redis/script.ts";
-import type { Writer } from "../../redis/writer.ts";
+} from "../cursor.ts";
 import type {
   AccountKernel,
   Commit,

@@ -1,12 +1,12 @@
 import { GatewayError } from "../../errors.ts";
-import { numberOf } from "../../events/letter-place.ts";
-import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../../events/log.ts";
 import { ask } from "../../redis/ask.ts";
 import type { RedisClient } from "../../redis/connect.ts";
 import { type AccountKeys, accountKeys } from "../../redis/keys.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Writer } from "../../redis/writer.ts";
 import type { Seal } from "../../secrets/seal.ts";
+import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../dead-letter.ts";
+import { numberOf } from "../dead-letter.ts";
 
 export interface RedisDeadLettersOptions {
   readonly client: RedisClient;

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../errors.ts";
-import type { Cursor } from "../../events/log.ts";
+import type { Cursor } from "../cursor.ts";
 import type { Listener, RowPage } from "../kernel.ts";
 import type { WakeUps } from "./wake-ups.ts";
 

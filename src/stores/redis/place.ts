@@ -1,5 +1,5 @@
-import { decodeCursor, encodeCursor } from "../../events/cursor.ts";
-import type { Cursor } from "../../events/log.ts";
+import type { Cursor } from "../cursor.ts";
+import { decodeCursor, encodeCursor } from "../cursor.ts";
 
 /** The cursor of an event by its id in the stream: `<ms>-<seq>`. */
 export function cursorOf(id: string, epoch: string): Cursor {

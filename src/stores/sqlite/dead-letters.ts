@@ -1,10 +1,10 @@
 import { GatewayError } from "../../errors.ts";
-import { numberOf } from "../../events/letter-place.ts";
-import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../../events/log.ts";
 import type { Seal } from "../../secrets/seal.ts";
-import type { StoreThread } from "../../sqlite/store-thread.ts";
+import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../dead-letter.ts";
+import { numberOf } from "../dead-letter.ts";
 import type { LettersBound } from "./operations.ts";
 import type { LetterRow } from "./rows.ts";
+import type { StoreThread } from "./store-thread.ts";
 
 export interface SqliteDeadLettersOptions {
   /** Has the module `kernelRoom` as its room `kernel`. */

@@ -1,7 +1,5 @@
-import { assertOf, type Bounds, newEpoch, placeOf } from "../../events/cursor.ts";
-import type { Cursor } from "../../events/log.ts";
-import { moduleBeside } from "../../sqlite/module-beside.ts";
-import type { StoreThread } from "../../sqlite/store-thread.ts";
+import type { Cursor } from "../cursor.ts";
+import { assertOf, type Bounds, newEpoch, placeOf } from "../cursor.ts";
 import type {
   AccountKernel,
   Commit,
@@ -14,7 +12,9 @@ import type {
   RowPage,
   Scored,
 } from "../kernel.ts";
+import { moduleBeside } from "./module-beside.ts";
 import type { BoundsRow, CommittedRow, PageRow, ReadRow } from "./rows.ts";
+import type { StoreThread } from "./store-thread.ts";
 
 export interface SqliteKernelOptions {
   /** Has the module `kernelRoom` as its room `kernel`. Stays open when the store is closed. */

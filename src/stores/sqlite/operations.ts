@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
-import { beginning, newEpoch, nextPlace, placeOf } from "../../events/cursor.ts";
-import type { RoomOperations } from "../../sqlite/room.ts";
+import { beginning, newEpoch, nextPlace, placeOf } from "../cursor.ts";
 import { type Commit, type Found, filledIn, type RecordChange } from "../kernel.ts";
+import type { RoomOperations } from "./room.ts";
 import type { BoundsRow, CommittedRow, EventRow, LetterRow, PageRow, ReadRow } from "./rows.ts";
 
 /** Sorts after every place, since places are hex digits. */

@@ -1,9 +1,9 @@
 import { GatewayError } from "../../../src/errors.ts";
-import { readEvent, writeEvent } from "../../../src/events/stored-event.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
 import { Ledger } from "../../../src/ledger/ledger.ts";
+import { readEvent, writeEvent } from "../../../src/ledger/stored-event.ts";
 import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import type { AccountKernel, Kernel } from "../../../src/stores/kernel.ts";

@@ -1,9 +1,9 @@
-import { readEvent } from "../../../src/events/stored-event.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
-import { isAway } from "../../../src/intents/away.ts";
+import { isAway } from "../../../src/ledger/away.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
 import { createRedisLedger } from "../../../src/ledger/redis.ts";
+import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { storeAway } from "../../../src/redis/ask.ts";
 import type { RedisClient } from "../../../src/redis/connect.ts";

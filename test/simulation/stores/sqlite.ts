@@ -1,14 +1,14 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { GatewayError } from "../../../src/errors.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { IntentStore } from "../../../src/intents/store.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
+import type { IntentStore } from "../../../src/ledger/intents.ts";
 import { createSqliteLedger } from "../../../src/ledger/sqlite.ts";
-import type { RoomOperations } from "../../../src/sqlite/room.ts";
-import { migrate } from "../../../src/sqlite/schema.ts";
-import type { StoreThread } from "../../../src/sqlite/store-thread.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
+import type { RoomOperations } from "../../../src/stores/sqlite/room.ts";
+import { migrate } from "../../../src/stores/sqlite/schema.ts";
+import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
 import { localBuckets } from "./memory.ts";

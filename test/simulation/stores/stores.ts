@@ -1,6 +1,6 @@
-import type { EventLog } from "../../../src/events/log.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { IntentStore } from "../../../src/intents/store.ts";
+import type { IntentStore } from "../../../src/ledger/intents.ts";
+import type { EventLog } from "../../../src/ledger/log.ts";
 import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { Account } from "../merchant.ts";
 import type { StoreNetwork } from "../network.ts";

@@ -1,0 +1,287 @@
+import { createHash } from "node:crypto";
+import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
+import type { Kind } from "../model/kinds.ts";
+import type { Appended, Entry, Snapshot } from "./log.ts";
+
+/** The calls that move money, by their names in the contract. */
+export type MoneyMethod =
+  | "CreatePayment"
+  | "CreateRecurrentPayment"
+  | "ConfirmPayment"
+  | "RequestPayout";
+
+/**
+ * The intent of a call: the record that is stored before the call is sent. It holds no card data,
+ * and nothing of the request except its external_id.
+ */
+export interface NewIntent {
+  /** Unique; writes for another id do not change this intent. */
+  readonly id: string;
+  readonly method: MoneyMethod;
+  readonly kind: Kind;
+  readonly externalId: string;
+  /** The lease: longest time until this process ends the call. After that its replica is gone. */
+  readonly leaseMs: number;
+  /** The call is about to make a payment with `confirm: false`. */
+  readonly hold?: boolean;
+  readonly key?: KeyUse;
+}
+
+/** One use of an `Idempotency-Key`. */
+export interface KeyUse {
+  /** Digest of account and key: a key that was used with one method is used for all. */
+  readonly digest: string;
+  /**
+   * Keyed hashes of the request, one per accepted password, the current one first: they tell
+   * another request apart, and reveal nothing of its content.
+   */
+  readonly fingerprints: readonly string[];
+}
+
+/**
+ * How far a call has come:
+ * - `running`: begun and not ended; once its lease is over, its outcome is unknown;
+ * - `unknown`: sent, and no answer was understood;
+ * - `pending`: answered, but what it made is not at its end, or the answer is not in the log yet.
+ */
+export type IntentState = "running" | "unknown" | "pending";
+
+/** A call that moves money and is not settled. */
+export interface Intent extends Pick<NewIntent, "id" | "method" | "kind" | "externalId"> {
+  readonly state: IntentState;
+  /** In milliseconds since the epoch, on the store's clock. */
+  readonly startedAtMs: number;
+  readonly leaseUntilMs: number;
+  /** The payment_id or transaction_id of a pending call; empty if not known. */
+  readonly subjectId: string;
+  /**
+   * Marks (see evidence.ts) of attempts for the external_id that other calls account for: their
+   * states are no evidence for this call. From `open`: as of now; else as of the call's start.
+   */
+  readonly answered: readonly string[];
+  /** How often the call was looked up, and how often in a row the service did not know it. */
+  readonly checks: number;
+  readonly notFound: number;
+  /** Given up: an operator has to look. */
+  readonly needsOperator: boolean;
+  readonly keyDigest: string;
+  /** It makes a payment with `confirm: false`. Absent: no. */
+  readonly hold?: boolean;
+}
+
+export type Begun =
+  /** The call may be sent, but not once its lease is over. */
+  | { readonly kind: "started"; readonly intent: Intent }
+  /** Another call of the method has no understood answer yet for the external_id. */
+  | { readonly kind: "inFlight" }
+  /** The key was used for another request. */
+  | { readonly kind: "keyReused" }
+  /** The key's first call has no answer yet. */
+  | { readonly kind: "keyRunning" }
+  /** The outcome of the key's first call is unknown. */
+  | { readonly kind: "keyUnknown" }
+  /** The key's first call has this answer. */
+  | { readonly kind: "keyAnswered"; readonly answer: Buffer };
+
+/**
+ * What became of a call. An unknown outcome is stored under the call's key, too. `mark` is added to
+ * `answered` of the open calls for the external_id.
+ */
+export type Ending = Traced &
+  /** The call was never sent, or is over. */
+  (
+    | {
+        readonly state: "closed";
+        readonly mark?: string;
+        readonly key: KeyEnding;
+        /** The service refused it, since the external_id is paid. */
+        readonly paid?: AlreadyPaid | undefined;
+      }
+    | {
+        readonly state: "pending";
+        /** Empty when the answer did not name its payment or payout. */
+        readonly subjectId: string;
+        /** Default: `subjectId`, unless that is empty. */
+        readonly mark?: string;
+        readonly key: KeyEnding;
+      }
+    | { readonly state: "unknown" }
+  );
+
+/** `traceparent` of the span that ended or looked up the call. */
+export interface Traced {
+  readonly trace?: string | undefined;
+}
+
+/** The Error object that says so; it may name the payment. */
+export type AlreadyPaid = Pick<UpstreamError, "code" | "paymentId">;
+
+/** What an ending adds to `answered`. */
+export function markOfEnding(ending: Ending): string | undefined {
+  if (ending.state === "unknown") return undefined;
+  return ending.mark ?? ((ending.state === "pending" && ending.subjectId) || undefined);
+}
+
+/** What becomes of the call's key: free again, left as it is, or stored with this sealed answer. */
+export type KeyEnding = "free" | "keep" | Buffer;
+
+/** A pending payment or payout whose call this gateway did not make, or no longer stores. */
+export interface Pending extends Pick<NewIntent, "method" | "kind" | "externalId"> {
+  readonly subjectId: string;
+  /** How long ago it was first reported. */
+  readonly ageMs: number;
+}
+
+/**
+ * What a look at a call found out, when the call is looked at next, and the counts of the looks so
+ * far.
+ */
+export interface Look extends Traced, Pick<Intent, "checks" | "notFound"> {
+  readonly inMs: number;
+  readonly told?: Entry | undefined;
+  /** The service says that the external_id is paid. */
+  readonly paid?: AlreadyPaid | undefined;
+  /** The service does not have the call, and will not get it any more. */
+  readonly neverArrived?: boolean;
+  /** What found it out. Default: what a look before asked for, or an event. */
+  readonly by?: SettledBy | undefined;
+}
+
+/**
+ * What settled a call: an event that no look asked for (`event`), a look, or repeated NOT_FOUND
+ * answers (`notFound`).
+ */
+export type SettledBy = "event" | "operation" | "payout" | "resend" | "notFound";
+
+export interface SettledCall {
+  readonly account: string;
+  /** The call as it was. */
+  readonly intent: Intent;
+  readonly by: SettledBy;
+}
+
+/** All that is known of an external_id, as it is at one instant. */
+export interface Known {
+  /** Unsettled calls of all replicas, the oldest first. */
+  readonly intents: readonly Intent[];
+  readonly snapshot: Snapshot | undefined;
+}
+
+/** For metrics: counts over at most 1,000 intents of an account. */
+export interface IntentStats {
+  readonly unknown: number;
+  readonly pending: number;
+  /** When the oldest of unknown outcome began, in milliseconds since the epoch. */
+  readonly oldestUnknownMs?: number;
+}
+
+/** See `IntentStore.unsettled`. */
+export interface Unsettled {
+  readonly intents: readonly UnsettledIntent[];
+  /** How many there are, including those that are not listed. */
+  readonly total: number;
+}
+
+export interface UnsettledIntent extends Intent {
+  /** When it is looked at next, in milliseconds since the epoch; absent once it was given up. */
+  readonly nextLookMs?: number;
+}
+
+/**
+ * What all replicas know of calls that move money: intents, recorded before anything is sent; the
+ * locks on external_ids; and the uses of `Idempotency-Key`.
+ *
+ * What every implementation promises (and `test/contracts/intent-store.ts` holds it to):
+ * - begin is one step: key, lock and intent are taken together or not at all;
+ * - a lock is on a method, kind and external_id. Each open call holds its own until it has an
+ *   answer, so that ending a call, or giving it up, does not release the lock of another one;
+ * - a call that is not ended within its lease counts as one of unknown outcome: key and lock stay;
+ * - a call that events have ended still gets its own answer: the key's, and its mark;
+ * - a key is kept for 24 hours, a lock until its call is settled or RECONCILE_GIVE_UP has passed;
+ * - an ending is never lost while this process lives: it is written once the store is back;
+ * - what is stored settles the calls whose outcome it shows (evidence.ts), in the same step. A call
+ *   within its lease waits for its own answer, unless another call asks for its lock.
+ */
+export interface IntentStore {
+  /** @throws GatewayError UNAVAILABLE for a call with a key when the store is out of reach. */
+  begin(account: string, intent: NewIntent): Promise<Begun>;
+  /**
+   * Ends a call, together with what its answer tells of the payment or payout. Never throws: what
+   * cannot be written now is written later. Ending it again does no harm.
+   */
+  end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded>;
+  /** @throws GatewayError UNAVAILABLE when the store is out of reach */
+  known(account: string, kind: Kind, externalId: string): Promise<Known>;
+
+  /**
+   * Stores an intent for a pending payment or payout, which is then looked up like an answered
+   * call; a repeat changes nothing.
+   * @returns false if there are too many, so that this one has to wait
+   */
+  track(account: string, pending: Pending): Promise<boolean>;
+  /** Intents that are due for a look, the longest due first, also those whose lease ran out. */
+  due(account: string, limit: number): Promise<Intent[]>;
+  /** Stores what a look found out, what follows for the calls, and when this one is due next. */
+  looked(account: string, intent: Intent, look: Look): Promise<Recorded>;
+  /** Stops looking it up, releases the lock, tells watchers, and keeps it for an operator. */
+  giveUp(account: string, intent: Intent): Promise<void>;
+  stats(account: string): Promise<IntentStats>;
+  /**
+   * Calls of unknown or pending outcome, for operators: those that were given up come first, then
+   * the unknown ones, then the pending ones; each oldest first. Only the 1,000 that are due soonest
+   * and the 1,000 that were given up last are sure to be considered.
+   */
+  unsettled(account: string, limit: number): Promise<Unsettled>;
+  /** The store's clock as last received, in milliseconds since the epoch. It times the intents. */
+  nowMs(account: string): number;
+  /** Takes or renews the reconciler's lease for `ttlMs`. False while another holder has it. */
+  lease(account: string, holder: string, ttlMs: number): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** What became of the entry that came with a call's ending. */
+export interface Recorded {
+  /** Undefined if there was no entry, or it is written later. */
+  readonly appended?: Appended;
+  /** Why it is written later. */
+  readonly error?: unknown;
+}
+
+export interface IntentStoreOptions {
+  /** RECONCILE_AFTER: when an intent of unknown or pending outcome is first looked at. */
+  readonly firstLookMs: number;
+  /** RECONCILE_GIVE_UP. */
+  readonly giveUpMs: number;
+}
+
+/** How long an `Idempotency-Key` is remembered. */
+export const keyRetentionMs = 24 * 3_600_000;
+
+/** How long intents are kept after `giveUpMs`: calls that were given up stay visible that long. */
+export const keptBeyondMs = 7 * 24 * 3_600_000;
+
+/** How many marks of answered attempts are kept per external_id. */
+export const maxAnswered = 50;
+
+/** How long a store notes that a call is over, so that a delayed write does not begin it again. */
+export const endedForMs = 10 * 60_000;
+
+/** Whether it is unknown what became of a call: no answer came, or its replica is gone. */
+export function isUnknown({ state, leaseUntilMs }: Intent, nowMs: number): boolean {
+  return state === "unknown" || (state === "running" && leaseUntilMs <= nowMs);
+}
+
+/** `track` takes another intent only while an account has fewer open intents than this. */
+export const maxTracked = 10_000;
+
+/** The intent of a pending payment or payout; a repeat has the same id. */
+export function intentOf(pending: Pending, nowMs: number): Intent {
+  const { method, kind, externalId, subjectId, ageMs } = pending;
+  const name = JSON.stringify([method, kind, externalId, subjectId]);
+  return {
+    id: `pending-${createHash("sha256").update(name).digest("base64url")}`,
+    ...{ method, kind, externalId, subjectId, state: "pending", answered: [] },
+    ...{ startedAtMs: nowMs - ageMs, leaseUntilMs: nowMs },
+    ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: "" },
+  };
+}

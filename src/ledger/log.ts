@@ -1,0 +1,259 @@
+import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../model/kinds.ts";
+import type { Cursor } from "../stores/cursor.ts";
+import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../stores/dead-letter.ts";
+
+/** What to read: one payment or payout, or all events of an account of some kinds (empty: all). */
+export type Topic =
+  | { readonly kind: Kind; readonly externalId: string }
+  | { readonly kinds: readonly EventKind[] };
+
+/**
+ * How far an operation has come: 0 init, 1 pending, 2 success or failure. It never goes back. -1 is
+ * a status that the gateway does not know: it replaces no other.
+ */
+export type Rank = -1 | 0 | 1 | 2;
+
+/** What the service said of an operation in words that the gateway does not know. */
+export type Words = readonly (readonly [field: string, value: string])[];
+
+/** What became known of a payment or payout, before the log gives it a cursor. */
+export interface Entry {
+  /** The event without `cursor`, `received_at` and `state`, which the log sets. */
+  readonly event: Event;
+  readonly kind: Kind;
+  readonly source: EventSource;
+  readonly externalId: string;
+  /**
+   * payment_id, transaction_id, or the id of a lost call: state is kept per subject and operation.
+   * This text and those below are replaced by a digest if longer than an id in a request may be.
+   */
+  readonly subjectId: string;
+  /**
+   * payment, confirm, refund, …; `payout`; `call` for a lost call. One that the contract does not
+   * have is `other:` and its word, or `unknown` if that could not be read.
+   */
+  readonly operation: string;
+  /** operation_id if the service gave one, else what distinguishes attempts, if anything does. */
+  readonly operationId: string;
+  /** `operationId` is not the service's: no client sees it. */
+  readonly isAttempt?: boolean;
+  readonly rank: Rank;
+  /** Status text in lower case, to distinguish final states; empty if the service sent none. */
+  readonly status: string;
+  readonly statusCode?: string;
+  /** Default: none. */
+  readonly words?: Words;
+  /** Decimal text; empty if the service's text is too long to be an amount. */
+  readonly amount?: string;
+  readonly currency?: string;
+  /**
+   * Whether the payment was made with `confirm: false`; absent if this gateway cannot know. On the
+   * entry of a settled call, true marks what the call made as held, if the call is noted as a hold.
+   */
+  readonly held?: boolean;
+  /**
+   * The call that this entry answers, settles or reports as not done: it is no longer noted as a
+   * hold.
+   */
+  readonly call?: string;
+  /** Digest of a callback's raw bytes; absent for other sources. */
+  readonly digest?: string;
+  /**
+   * Digest of what makes two events the same: kind, subject, operation, operation_id, status,
+   * status_code and receipt.
+   */
+  readonly identity: string;
+  /** `traceparent` of the span that appends it; see trace-of.ts. */
+  readonly trace?: string;
+}
+
+export interface Appended {
+  /**
+   * - `stored`: a new event, published to readers;
+   * - `duplicate`: nothing was stored or published.
+   */
+  readonly outcome: "stored" | "duplicate";
+  /** The stored event; absent for a duplicate. */
+  readonly event?: Event;
+  /** The operation already had a different final state: both events are kept. */
+  readonly conflict: boolean;
+}
+
+/** State of one operation of one subject, from its highest-ranking event. */
+export interface OperationState {
+  readonly operation: string;
+  readonly subjectId: string;
+  readonly operationId: string;
+  readonly rank: Rank;
+  readonly status: string;
+  /** Cursor of the operation's first event: it shows which attempt is the latest. */
+  readonly since: Cursor;
+  /** The event that set the state. */
+  readonly event: Event;
+}
+
+/**
+ * What is known of one operation, without its event; the external_id's state follows from these.
+ */
+export interface Fact {
+  /** payment_id, transaction_id, or the id of a call. */
+  readonly subjectId: string;
+  /** As in `Entry`. */
+  readonly operation: string;
+  /** operation_id where given, else empty. */
+  readonly operationId: string;
+  readonly rank: Rank;
+  /** In lower case; empty if the service sent none. */
+  readonly status: string;
+  readonly statusCode: string;
+  /** Decimal text; empty if the service sent none. */
+  readonly amount: string;
+  readonly currency: string;
+  /** When the log stored this state, in milliseconds since the epoch. */
+  readonly atMs: number;
+  /** The newest, since the state was stored or with it. */
+  readonly words: Words;
+  /** Whether it was made with `confirm: false`; undefined if this gateway did not make it. */
+  readonly held?: boolean;
+}
+
+/** All that is known of the operations of an external_id. */
+export interface Facts {
+  /** In the order in which they became known; failures beyond the newest 100 are left out. */
+  readonly operations: readonly Fact[];
+  /**
+   * A call with `confirm: false` is noted as a hold: operations without a `held` of
+   * their own count as held.
+   */
+  readonly held: boolean;
+  /** How many failures were left out. */
+  readonly folded: number;
+}
+
+/** All that is known of one external id at one instant. */
+export interface Snapshot {
+  /** One per subject and operation, in the order of the events that set them. */
+  readonly states: readonly OperationState[];
+  /** The same operations without events; the state of the external id follows from them. */
+  readonly facts: Facts;
+  /** Position of the snapshot: reading after it yields exactly the later events. */
+  readonly cursor: Cursor;
+}
+
+/** A paying operation without a final state, as far as the log knows. */
+export interface Unfinished {
+  readonly kind: Kind;
+  readonly externalId: string;
+  readonly subjectId: string;
+  readonly operation: string;
+  /** Time since the log first recorded it as unfinished. */
+  readonly ageMs: number;
+}
+
+export interface ReadOptions {
+  /** Ends the iteration, which throws `errorOfAbort(signal)` with `resumeCursor`. */
+  readonly signal: AbortSignal;
+  /** Called with the cursor that reading starts from, before `read` resolves. */
+  readonly onStart?: ((place: Cursor) => void) | undefined;
+  /** Called at once with the error that ends the iteration, even while no `next` is pending. */
+  readonly onFail?: ((error: Error) => void) | undefined;
+  /** Offered each live event while a `next` is pending; what it declines goes to the `next`. */
+  readonly push?: Push | undefined;
+}
+
+/**
+ * Delivers an event to its reader within the call that stores it, without a copy for each reader.
+ * Returns false if it cannot take the event now: then the iteration yields it. Must not throw or
+ * block.
+ */
+export type Push = (event: Event) => boolean;
+
+/**
+ * The log of events about payments and payouts: append, look up, and read on from any cursor. One
+ * log serves all merchant accounts and keeps them separate: no account can reach another's data.
+ *
+ * What every implementation promises (and `test/contracts/event-log.ts` checks):
+ * - append is atomic: stored, deduplicated, merged into the state and published in one step;
+ * - an account's cursors grow with each event, and their order as text is the order of the events;
+ * - `read` yields each event of the topic after its start exactly once, in order: stored events,
+ *   then live ones, without a gap between the two;
+ * - state never goes back in rank; of two different final states success wins (see merge.ts);
+ * - a status that is not known changes no state: its word is kept with the operation;
+ * - each event carries the state of its external id after it (see payment-state.ts), and an
+ *   external id keeps the newest 100 of its failures.
+ *
+ * All readers share one object per event: nobody may change it.
+ *
+ * Deduplication: a callback is a duplicate of an earlier callback with the same digest or the same
+ * identity. A response or a reconciliation is a duplicate of any earlier entry with the same
+ * identity, and also if it would lower the rank of its operation, since it adds nothing. The
+ * exception is the first entry that says whether the payment is held, if that differs from what was
+ * noted.
+ */
+export interface EventLog {
+  /** Whether what was appended survives this process. */
+  readonly durable: boolean;
+  /** @throws GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged. */
+  append(account: string, entry: Entry): Promise<Appended>;
+  /** The state of one external id; undefined when nothing is known. */
+  snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined>;
+  /**
+   * Events of a topic after a cursor; `latest` is from now on, `earliest` from the oldest kept. The
+   * start is fixed when the promise resolves: everything appended later is yielded.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor; OUT_OF_RANGE for a cursor
+   * of another log, older than what is kept, or ahead of the log. The iteration throws
+   * RESOURCE_EXHAUSTED when its live buffer (1,000 events) is full and UNAVAILABLE when the log is
+   * closed, both with `resumeCursor`, and OUT_OF_RANGE when the retention overtakes it.
+   */
+  read(
+    account: string,
+    topic: Topic,
+    after: Cursor | "latest" | "earliest",
+    options: ReadOptions,
+  ): Promise<AsyncIterable<Event>>;
+  /**
+   * The newest `limit` kept events of one payment or payout, oldest first; with `before`, the
+   * newest of those before that cursor.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor; OUT_OF_RANGE for a cursor
+   * of another log
+   */
+  history(
+    account: string,
+    kind: Kind,
+    externalId: string,
+    limit: number,
+    before?: Cursor,
+  ): Promise<Event[]>;
+  /**
+   * The cursor after which exactly the newest `count` kept events come, or all if there are fewer.
+   */
+  cursorBefore(account: string, count: number): Promise<Cursor>;
+  /**
+   * Stores a dead letter, once per id, until it is removed.
+   * @throws GatewayError UNAVAILABLE when it cannot be stored: nothing was acknowledged.
+   */
+  addDeadLetter(account: string, letter: DeadLetter): Promise<void>;
+  /**
+   * The dead letters of an account, in the order of their arrival. The iteration reads a few at a
+   * time: letters that are removed meanwhile may be missing, all others come exactly once.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a place
+   */
+  deadLetters(account: string, options?: DeadLettersOptions): AsyncIterable<StoredDeadLetter>;
+  deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined>;
+  countDeadLetters(account: string): Promise<number>;
+  /** Removes a dead letter after it was replayed or discarded. Returns whether it existed. */
+  removeDeadLetter(account: string, id: string): Promise<boolean>;
+  /**
+   * Paying operations without a final state that the log has known for at least `forMs`
+   * milliseconds, oldest first. The newest 100,000 of an account are kept.
+   */
+  unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]>;
+  /**
+   * Drops operations that the caller takes care of from `unfinished`. The next event that is not
+   * final adds its operation again.
+   */
+  dismiss(account: string, unfinished: readonly Unfinished[]): Promise<void>;
+  /** Ends all reads. A closed log accepts nothing more. */
+  close(): Promise<void>;
+}

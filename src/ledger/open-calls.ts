@@ -1,0 +1,68 @@
+import type { Kind } from "../model/kinds.ts";
+import { type Evidence, evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
+import { noFacts } from "./facts.ts";
+import type { Intent, IntentStore } from "./intents.ts";
+import type { Snapshot } from "./log.ts";
+
+/** A call that is open, with what the log says about it. */
+export interface OpenCall {
+  readonly intent: Intent;
+  readonly evidence: Evidence | undefined;
+  /** The log has the operation that the call made: its answer was written there. */
+  readonly isRecorded: boolean;
+}
+
+/** All calls for an external_id that are open, and what the log says about it. */
+export interface OpenCalls {
+  readonly openCalls: readonly OpenCall[];
+  /** Without the calls whose outcome the events show: nothing more is expected of these. */
+  readonly snapshot: Snapshot | undefined;
+}
+
+/** All calls for an external_id that are open, and the state of their payment or payout. */
+export async function openCallsOf(
+  { intents }: { readonly intents: Pick<IntentStore, "known"> },
+  account: string,
+  kind: Kind,
+  externalId: string,
+): Promise<OpenCalls> {
+  const { intents: open, snapshot } = await intents.known(account, kind, externalId);
+  const known = snapshot ?? { states: [], facts: noFacts };
+  const openCalls = open.map((intent) => ({
+    intent,
+    evidence: evidenceOf(intent, open, known),
+    isRecorded:
+      isNamed(intent) &&
+      snapshot?.states.some(
+        // A confirmation has the id of the payment that it confirms.
+        (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
+      ) === true,
+  }));
+  return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
+}
+
+function withoutExplained(snapshot: Snapshot, openCalls: readonly OpenCall[]): Snapshot {
+  const explained = new Set(
+    openCalls.filter(({ evidence }) => evidence).map(({ intent }) => intent.id),
+  );
+  const isLeft = ({ subjectId }: { readonly subjectId: string }) => !explained.has(subjectId);
+  const { states, facts } = snapshot;
+  return {
+    ...snapshot,
+    states: states.filter(isLeft),
+    facts: { ...facts, operations: facts.operations.filter(isLeft) },
+  };
+}
+
+/** The flags that callers see about the open calls for an external_id. */
+export function outcomeFlags(openCalls: readonly OpenCall[]): {
+  outcomeUnknown: boolean;
+  needsOperator: boolean;
+} {
+  const unexplained = openCalls.filter(({ evidence }) => !evidence);
+  return {
+    // An answer that could not be written to the log counts like one that never came.
+    outcomeUnknown: unexplained.some(({ isRecorded }) => !isRecorded),
+    needsOperator: unexplained.some(({ intent }) => intent.needsOperator),
+  };
+}

@@ -1,0 +1,262 @@
+import { Deque } from "../collections/deque.ts";
+import { errorOfAbort, GatewayError } from "../errors.ts";
+import type { Event } from "../gen/payments/v1/event_pb.ts";
+import type { Cursor } from "../stores/cursor.ts";
+import { assertReadable, type Bounds, decodeCursor } from "../stores/cursor.ts";
+import type { Follower } from "./hub.ts";
+import type { ReadOptions, Topic } from "./log.ts";
+import { createTurns } from "./turns.ts";
+
+/** Some stored events of a topic, in order. */
+export interface Page {
+  readonly events: readonly Event[];
+  /** Every event of the topic up to here is on this page or an earlier one. */
+  readonly upTo: Cursor;
+  /**
+   * Bounds of the log when the page was read. At `upTo === bounds.tail` nothing more was stored.
+   */
+  readonly bounds: Bounds;
+}
+
+/** What a reader needs of one account's log; each implementation of the log provides it. */
+export interface StoredLog {
+  /**
+   * Attaches a follower. Once the promise resolves, it receives every newly stored event; it may
+   * also receive earlier ones. Returns a function that detaches it.
+   */
+  follow(topic: Topic, follower: Follower): Promise<() => void>;
+  bounds(): Promise<Bounds>;
+  /** At most `limit` events after a cursor, or from the oldest kept. */
+  page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page>;
+}
+
+/** Most events that may wait for one live reader. */
+export const liveBuffer = 1_000;
+const pageSize = 256;
+/** One for all readers of this process, which share its event loop. */
+const turns = createTurns({ eventsPerTurn: 32, pagesAtOnce: 4 });
+
+/**
+ * Reads a topic of one account's log: stored events, then live ones, without a gap or a repeat
+ * between the two. It attaches to live events first. Those that arrive while stored events are
+ * still being read wait in the live buffer, and their cursors show which of them are repeats. If
+ * the buffer overflows in that time, it is dropped, and reading continues from the store.
+ * @see EventLog.read for what it throws
+ */
+export async function readOn(
+  log: StoredLog,
+  topic: Topic,
+  after: Cursor | "latest" | "earliest",
+  options: ReadOptions,
+): Promise<AsyncIterableIterator<Event>> {
+  if (after !== "latest" && after !== "earliest") decodeCursor(after);
+  const tail = new Tail(log, topic, options);
+  await tail.start(after);
+  return tail;
+}
+
+class Tail implements AsyncIterableIterator<Event>, Follower {
+  readonly #log: StoredLog;
+  readonly #topic: Topic;
+  readonly #signal: AbortSignal;
+  readonly #options: ReadOptions;
+  readonly #events = this.#read();
+  readonly #queue = new Deque<Event>();
+  readonly #onAbort = () => this.fail(errorOfAbort(this.#signal));
+  /** Every event of the topic up to here was yielded. */
+  #position: Cursor = "";
+  #page: Page | undefined;
+  #live = false;
+  /** The reader has taken all earlier events, and a `next` waits for another. */
+  #waits = false;
+  #overflowed = false;
+  #ended = false;
+  #failure: Error | undefined;
+  #detach: (() => void) | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(log: StoredLog, topic: Topic, options: ReadOptions) {
+    this.#log = log;
+    this.#topic = topic;
+    this.#signal = options.signal;
+    this.#options = options;
+  }
+
+  /** Attaches to live events and fixes the cursor to read from. */
+  async start(after: Cursor | "latest" | "earliest"): Promise<void> {
+    if (this.#signal.aborted) throw errorOfAbort(this.#signal);
+    this.#signal.addEventListener("abort", this.#onAbort, { once: true });
+    try {
+      this.#detach = await this.#log.follow(this.#topic, this);
+      if (after === "latest") {
+        this.#position = (await this.#log.bounds()).tail;
+      } else if (after === "earliest") {
+        // Read the first page now, or the retention could delete what `earliest` stands for.
+        this.#page = await this.#nextPage(undefined);
+        this.#position = this.#page.bounds.floor;
+      } else {
+        this.#position = after;
+        this.#page = await this.#nextPage(after);
+      }
+      if (this.#failure) throw this.#failure;
+      this.#options.onStart?.(this.#position);
+    } catch (error) {
+      this.#end();
+      throw error;
+    }
+  }
+
+  event(event: Event): void {
+    if (this.#ended || this.#overflowed) return;
+    if (this.#live && event.cursor <= this.#position) return;
+    if (this.#waits && this.#options.push?.(event)) {
+      this.#position = event.cursor;
+      return;
+    }
+    this.#waits = false;
+    if (this.#queue.length < liveBuffer) {
+      this.#queue.push(event);
+      this.#wake?.();
+      return;
+    }
+    this.#queue.clear();
+    if (this.#live) this.fail(tooSlow(this.#position));
+    else this.#overflowed = true;
+  }
+
+  fail(error: Error): void {
+    if (this.#ended) return;
+    // The live delivery has lost its own place in the log. This reader may have another one.
+    if (isOutOfRange(error)) void this.#failByPosition();
+    else this.#fail(error);
+  }
+
+  /** Ends the reader: OUT_OF_RANGE if its position is lost too, else so that it can resume there. */
+  async #failByPosition(): Promise<void> {
+    const position = this.#position;
+    try {
+      if (position !== "") {
+        const { bounds } = await this.#log.page(this.#topic, position, 1);
+        assertReadable(position, bounds);
+      }
+      this.#fail(interrupted());
+    } catch (error) {
+      this.#fail(error as Error);
+    }
+  }
+
+  #fail(error: Error): void {
+    if (this.#ended) return;
+    this.#failure = error;
+    this.#end();
+    this.#options.onFail?.(error);
+  }
+
+  next(): Promise<IteratorResult<Event>> {
+    return this.#events.next();
+  }
+
+  /** Also ends a `next` that waits for an event. */
+  return(): Promise<IteratorResult<Event>> {
+    this.#end();
+    return this.#events.return(undefined);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async *#read(): AsyncGenerator<Event, undefined> {
+    try {
+      yield* this.#stored();
+      this.#live = true;
+      for (;;) {
+        const event = this.#queue.shift();
+        if (!this.#goesOn()) return;
+        if (event) {
+          if (event.cursor <= this.#position) continue;
+          this.#position = event.cursor;
+          yield event;
+          continue;
+        }
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+          this.#waits = true;
+        });
+        this.#waits = false;
+      }
+    } finally {
+      this.#end();
+    }
+  }
+
+  async *#stored(): AsyncGenerator<Event, undefined> {
+    for (;;) {
+      const page = this.#page;
+      this.#page = undefined;
+      for (const event of page?.events ?? []) {
+        await turns.take();
+        if (!this.#goesOn()) return;
+        this.#position = event.cursor;
+        yield event;
+      }
+      if (page) this.#position = page.upTo;
+      if (!this.#goesOn()) return;
+      const caughtUp = page === undefined || page.upTo === page.bounds.tail;
+      if (caughtUp && !this.#overflowed) return;
+      // Queue live events again before the page is read: what the page misses is in the queue.
+      this.#overflowed = false;
+      this.#page = await this.#nextPage(this.#position);
+    }
+  }
+
+  async #nextPage(after: Cursor | undefined): Promise<Page> {
+    const page = await turns.page(() => this.#log.page(this.#topic, after, pageSize));
+    if (after !== undefined) assertReadable(after, page.bounds);
+    return page;
+  }
+
+  #goesOn(): boolean {
+    if (this.#failure) throw resumableFrom(this.#position, this.#failure);
+    return !this.#ended;
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#detach?.();
+    this.#queue.clear();
+    this.#page = undefined;
+    this.#wake?.();
+  }
+}
+
+/** Adds `resumeCursor` to an error: a reader that has received no event has no other cursor. */
+function resumableFrom(resumeCursor: Cursor, error: Error): Error {
+  if (!(error instanceof GatewayError) || isOutOfRange(error)) return error;
+  const { code, message, details, cause } = error;
+  return new GatewayError(code, message, { resumeCursor, ...details, cause });
+}
+
+function isOutOfRange(error: Error): boolean {
+  return error instanceof GatewayError && error.code === "OUT_OF_RANGE";
+}
+
+function interrupted(): GatewayError {
+  return new GatewayError(
+    "UNAVAILABLE",
+    "live events were interrupted: resume from the last cursor",
+    {
+      reason: "STORE_UNAVAILABLE",
+      retryAfterMs: 1_000,
+    },
+  );
+}
+
+function tooSlow(resumeCursor: Cursor): GatewayError {
+  return new GatewayError(
+    "RESOURCE_EXHAUSTED",
+    "events were read too slowly: resume from the last cursor",
+    { reason: "SLOW_CONSUMER", resumeCursor },
+  );
+}

@@ -1,0 +1,109 @@
+import { randomUUID } from "node:crypto";
+import { GatewayError } from "../errors.ts";
+
+/** Position of an event in an account's log: the text of `Event.cursor`. */
+export type Cursor = string;
+
+/** A position in the log: milliseconds since the epoch, and a count within the millisecond. */
+export interface Position {
+  readonly ms: number;
+  readonly seq: number;
+}
+
+/** What can be read of an account's log at one instant. */
+export interface Bounds {
+  /** Which incarnation of the account's log this is. */
+  readonly epoch: string;
+  /** All events after it are kept: the last deleted event, or the beginning of the log. */
+  readonly floor: Cursor;
+  /** The last event ever appended, or the beginning of the log. */
+  readonly tail: Cursor;
+}
+
+/** Before every event. */
+export const beginning: Position = { ms: 0, seq: 0 };
+
+/** Highest `seq` that a cursor can hold. */
+export const maxSeq = 0xff_ffff;
+
+/**
+ * Formats a position as a cursor: `<ms, 12 hex digits><seq, 6 hex digits>-<epoch>`. Within one
+ * epoch, cursors compared as text are in the order of their positions.
+ */
+export function encodeCursor(position: Position, epoch: string): Cursor {
+  return `${placeOf(position)}-${epoch}`;
+}
+
+/** Formats a position as a place: a cursor without its epoch. */
+export function placeOf({ ms, seq }: Position): string {
+  if (ms !== lastMs) {
+    lastMs = ms;
+    lastMsText = ms.toString(16).padStart(12, "0");
+  }
+  return lastMsText + seq.toString(16).padStart(6, "0");
+}
+
+/** Consecutive places mostly share a millisecond, so its text is cached. */
+let lastMs = 0;
+let lastMsText = "000000000000";
+
+/** The position after a given one. It grows even if the clock stands still or is set back. */
+export function nextPosition({ ms, seq }: Position, nowMs: number): Position {
+  if (nowMs > ms) return { ms: nowMs, seq: 0 };
+  return seq < maxSeq ? { ms, seq: seq + 1 } : { ms: ms + 1, seq: 0 };
+}
+
+/** Like `nextPosition`, for a place. */
+export function nextPlace(place: string, nowMs: number): string {
+  const ms = Number.parseInt(place.slice(0, 12), 16);
+  return placeOf(nextPosition({ ms, seq: Number.parseInt(place.slice(12), 16) }, nowMs));
+}
+
+/** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor */
+export function decodeCursor(text: string): Position & { readonly epoch: string } {
+  const match = /^([0-9a-f]{12})([0-9a-f]{6})-([0-9a-f]{8})$/.exec(text);
+  if (!match) {
+    const message = "is not a cursor";
+    throw new GatewayError("INVALID_ARGUMENT", `after_cursor: ${message}`, {
+      reason: "INVALID_FIELDS",
+      fields: [{ path: "after_cursor", message }],
+    });
+  }
+  const [, ms = "", seq = "", epoch = ""] = match;
+  return { ms: Number.parseInt(ms, 16), seq: Number.parseInt(seq, 16), epoch };
+}
+
+/**
+ * Returns a random name for one incarnation of an account's log. It reveals a cursor of another
+ * account, or of a log that was lost.
+ */
+export function newEpoch(): string {
+  return randomUUID().slice(0, 8);
+}
+
+/**
+ * Checks that all events after a cursor can be read.
+ * @throws GatewayError OUT_OF_RANGE for a cursor of another log, older than what is kept, or ahead
+ * of the log; INVALID_ARGUMENT for text that is not a cursor
+ */
+export function assertReadable(after: Cursor, { epoch, floor, tail }: Bounds): void {
+  assertOf(after, epoch);
+  if (after < floor) throw cursorExpired("events behind it are no longer kept");
+  if (after > tail) throw cursorExpired("it is ahead of the log");
+}
+
+/**
+ * Checks that a cursor belongs to this log.
+ * @throws GatewayError OUT_OF_RANGE for a cursor of another log; INVALID_ARGUMENT for text that is
+ * not a cursor
+ */
+export function assertOf(cursor: Cursor, epoch: string): void {
+  if (decodeCursor(cursor).epoch !== epoch) throw cursorExpired("it belongs to another log");
+}
+
+/** The error for a client that has to start again without its cursor. */
+export function cursorExpired(why: string): GatewayError {
+  return new GatewayError("OUT_OF_RANGE", `the cursor cannot be resumed from: ${why}`, {
+    reason: "CURSOR_EXPIRED",
+  });
+}

@@ -1,0 +1,38 @@
+import { GatewayError } from "../errors.ts";
+import type { Kind } from "../model/kinds.ts";
+
+/** A callback with a valid signature whose body could not be turned into an event. */
+export interface DeadLetter {
+  /** Digest of kind and body: the same body is kept once. */
+  readonly id: string;
+  readonly kind: Kind;
+  /** The raw body, in base64. */
+  readonly body: string;
+  readonly reason: string;
+  readonly receivedAtMs: number;
+}
+
+/** A dead letter as the log returns it. */
+export interface StoredDeadLetter extends Omit<DeadLetter, "body"> {
+  /** Absent if it was encrypted with a password that is no longer accepted. */
+  readonly body?: string;
+  /** Its position among those of its account; lists can continue from it even after its removal. */
+  readonly place: string;
+}
+
+export interface DeadLettersOptions {
+  /** Default: the oldest first. */
+  readonly newestFirst?: boolean;
+  /** The place of a letter: the list continues after it. */
+  readonly behind?: string | undefined;
+}
+
+/**
+ * Parses the place of a dead letter (`StoredDeadLetter.place`); undefined if there is none.
+ * @throws GatewayError INVALID_ARGUMENT for text that is not a place
+ */
+export function numberOf(place: string | undefined): number | undefined {
+  if (place === undefined) return undefined;
+  if (/^\d{1,16}$/.test(place)) return Number(place);
+  throw new GatewayError("INVALID_ARGUMENT", "the cursor is not one of a list of dead letters");
+}

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
+import { currentEvent, firstEvent } from "../../src/ledger/current.ts";
+import { noFacts } from "../../src/ledger/facts.ts";
+import type { Entry, OperationState } from "../../src/ledger/log.ts";
+import { payment, step } from "./entries.ts";
+
+/**
+ * The current event of these states, as step and payment_id. The states are in the order of the
+ * events that set them; `since` defaults to that order.
+ */
+function current(...told: (Parameters<typeof payment>[0] & { since?: number })[]) {
+  const states = told.map(({ since, ...rest }, index): OperationState => {
+    const { event, subjectId, operation, operationId, rank, status } = payment(rest);
+    const cursor = String(since ?? index);
+    return { event, subjectId, operation, operationId, rank, status, since: cursor };
+  });
+  const event = currentEvent({ states, facts: noFacts, cursor: "9" });
+  return event && `${step(event)} ${event.paymentId}`;
+}
+
+describe("the current state", () => {
+  it("is unknown without a state", () => {
+    assert.equal(current(), undefined);
+  });
+
+  it("is the successful attempt", () => {
+    assert.equal(
+      current({ paymentId: "a", status: "success" }, { paymentId: "b", status: "failure" }),
+      "payment:success a",
+    );
+  });
+
+  it("is the latest of several successful operations that pay", () => {
+    assert.equal(
+      current({ status: "success" }, { operation: "confirm", status: "success" }),
+      "confirm:success pay-1",
+    );
+  });
+
+  it("is the attempt that began last while none succeeded", () => {
+    assert.equal(
+      current(
+        { paymentId: "b", status: "pending", since: 2 },
+        { paymentId: "a", status: "failure", since: 1 },
+      ),
+      "payment:pending b",
+    );
+  });
+
+  for (const operation of ["refund", "cancel", "lookup"] as const) {
+    it(`is a ${operation} only while no operation that pays is known`, () => {
+      assert.equal(
+        current({ status: "failure" }, { operation, status: "success" }),
+        "payment:failure pay-1",
+      );
+      assert.equal(current({ operation, status: "pending" }), `${operation}:pending pay-1`);
+    });
+  }
+
+  it("is a recurrent payment rather than its refund", () => {
+    assert.equal(
+      current({ operation: "recurrent", status: "pending" }, { operation: "refund" }),
+      "recurrent:pending pay-1",
+    );
+  });
+});
+
+describe("the first event of a watch", () => {
+  const first = (...entries: Entry[]) => {
+    const states = entries.map((entry, index): OperationState => {
+      const { event, subjectId, operation, operationId, rank, status } = entry;
+      return { event, subjectId, operation, operationId, rank, status, since: String(index) };
+    });
+    return firstEvent({ states, facts: noFacts, cursor: "9" });
+  };
+  const call = (outcome: CallOutcome) =>
+    callOutcomeEntry({ id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" }, outcome);
+  const failed = payment({ paymentId: "a", status: "failure" });
+  const paid = payment({ paymentId: "b", status: "success" });
+  const refunded = payment({ paymentId: "b", operation: "refund", status: "success" });
+
+  for (const outcome of [CallOutcome.UNKNOWN, CallOutcome.NEEDS_OPERATOR]) {
+    const open = call(outcome);
+    it(`is call outcome ${outcome} rather than an attempt without success, in either order`, () => {
+      assert.equal(first(failed, open), open.event);
+      assert.equal(first(open, failed), open.event);
+      assert.equal(first(payment(), open), open.event);
+      assert.equal(first(refunded, open), open.event, "a refund's success pays nothing");
+    });
+
+    it(`is the successful payment despite call outcome ${outcome}`, () => {
+      assert.equal(first(paid, open), paid.event);
+    });
+  }
+
+  it("is the attempt once the call's outcome is known", () => {
+    assert.equal(first(failed, call(CallOutcome.NOT_DONE)), failed.event);
+  });
+});

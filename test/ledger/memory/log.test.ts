@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { GatewayError } from "../../../src/errors.ts";
+import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { currentEvent } from "../../../src/ledger/current.ts";
+import type { EventLog, Topic } from "../../../src/ledger/log.ts";
+import { createMemoryLedger } from "../../../src/ledger/memory.ts";
+import { eventLogContract } from "../../contracts/event-log.ts";
+import { eventLogModel } from "../../contracts/event-log-model.ts";
+import { cursors, payment, step, steps, take } from "../entries.ts";
+import { lettersOf } from "../letters.ts";
+
+const day = 86_400_000;
+
+async function harness() {
+  let ahead = 0;
+  const log = createMemoryLedger({ retentionMs: 7 * day, now: () => Date.now() + ahead });
+  return {
+    log,
+    peer: log,
+    async expire() {
+      ahead += 7 * day + 1_000;
+    },
+    async stop() {},
+  };
+}
+
+eventLogContract("memory", harness);
+eventLogModel("memory", harness);
+
+describe("memory log", () => {
+  const everything: Topic = { kinds: [] };
+  const signal = new AbortController().signal;
+
+  function fixture({ maxEvents = 1_000 } = {}) {
+    let now = Date.parse("2026-11-20T10:00:00Z");
+    const log = createMemoryLedger({ retentionMs: 7 * day, maxEvents, now: () => now });
+    return {
+      log,
+      pass(ms: number) {
+        now += ms;
+      },
+    };
+  }
+  const kept = async (log: EventLog): Promise<string[]> =>
+    steps(await log.history("shop", EventKind.PAYMENT, "order-1", 1_000));
+  const current = async (log: EventLog): Promise<string | undefined> => {
+    const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+    const event = snapshot && currentEvent(snapshot);
+    return event && step(event);
+  };
+
+  it("is not durable", () => {
+    assert.equal(fixture().log.durable, false);
+  });
+
+  it("keeps an event for the whole retention and not longer", async () => {
+    const { log, pass } = fixture();
+    await log.append("shop", payment());
+    pass(7 * day);
+    assert.deepEqual(await kept(log), ["payment:pending"]);
+    pass(1);
+    assert.deepEqual(await kept(log), []);
+  });
+
+  it("recognizes a repeat for the whole retention, and a later replay does not lower the state", async () => {
+    const { log, pass } = fixture();
+    await log.append("shop", payment({ status: "pending" }));
+    await log.append("shop", payment({ status: "success" }));
+    pass(7 * day);
+    const repeat = await log.append("shop", payment({ status: "pending" }));
+    assert.equal(repeat.outcome, "duplicate");
+    pass(1);
+    const replayed = await log.append("shop", payment({ status: "pending" }));
+    assert.equal(replayed.outcome, "stored");
+    assert.equal(await current(log), "payment:success");
+  });
+
+  it("forgets a state two retentions after its last event", async () => {
+    const { log, pass } = fixture();
+    await log.append("shop", payment({ status: "pending" }));
+    pass(day);
+    await log.append("shop", payment({ status: "success" }));
+    pass(14 * day);
+    assert.equal(await current(log), "payment:success");
+    pass(1);
+    assert.equal(await current(log), undefined);
+    await log.append("shop", payment({ status: "success" }));
+    pass(14 * day + 1);
+    await log.append("shop", payment({ status: "pending" }));
+    assert.equal(await current(log), "payment:pending", "also if nobody asked in between");
+  });
+
+  it("keeps the newest events of an account up to its bound", async () => {
+    const { log } = fixture({ maxEvents: 10 });
+    const made: Event[] = [];
+    for (let i = 0; i < 25; i++) {
+      const { event } = await log.append("shop", payment({ paymentId: `p-${i}` }));
+      assert(event);
+      made.push(event);
+    }
+    await log.append("other", payment());
+    const events = await log.read("shop", everything, "earliest", { signal });
+    assert.deepEqual(cursors(await take(events, 10)), cursors(made.slice(-10)));
+    assert.equal((await kept(log)).length, 10);
+
+    const isExpired = (error: unknown) =>
+      error instanceof GatewayError && error.code === "OUT_OF_RANGE";
+    const readFrom = (at: number) =>
+      log.read("shop", everything, made[at]?.cursor ?? "", { signal });
+    await assert.rejects(readFrom(13), isExpired);
+    // All events after the newest dropped one are still there.
+    const behind = await take(await readFrom(14), 10);
+    assert.deepEqual(cursors(behind), cursors(made.slice(-10)));
+  });
+
+  it("keeps the states that were changed last, up to its bound", async () => {
+    const { log } = fixture({ maxEvents: 3 });
+    const touch = (n: number, status: "pending" | "success") =>
+      log.append("shop", payment({ externalId: `order-${n}`, paymentId: `p-${n}`, status }));
+    for (const n of [1, 2, 3]) await touch(n, "pending");
+    await touch(1, "success");
+    await touch(4, "pending");
+    const known = [];
+    for (const n of [1, 2, 3, 4]) {
+      known.push((await log.snapshot("shop", EventKind.PAYMENT, `order-${n}`)) !== undefined);
+    }
+    assert.deepEqual(known, [true, false, true, true]);
+  });
+
+  it("keeps its cursors in order when the clock is set back", async () => {
+    const { log, pass } = fixture();
+    const made = [];
+    for (let i = 0; i < 10; i++) {
+      pass(i === 5 ? -3_600_000 : 1);
+      const { event } = await log.append("shop", payment({ paymentId: `p-${i}` }));
+      made.push(event?.cursor);
+    }
+    assert.deepEqual([...made].sort(), made);
+    assert.equal(new Set(made).size, 10);
+  });
+
+  it("gives cursors that another process refuses", async () => {
+    const [before, after] = [fixture().log, fixture().log];
+    const { event } = await before.append("shop", payment());
+    await after.append("shop", payment());
+    await assert.rejects(
+      after.read("shop", everything, event?.cursor ?? "", { signal }),
+      (error: unknown) => error instanceof GatewayError && error.code === "OUT_OF_RANGE",
+    );
+  });
+
+  it("refuses a dead letter that does not fit, rather than drop another", async () => {
+    const { log } = fixture();
+    const letter = (id: string, length: number) =>
+      log.addDeadLetter("shop", {
+        id,
+        kind: EventKind.PAYMENT,
+        body: "x".repeat(length),
+        reason: "the body is not JSON",
+        receivedAtMs: 1,
+      });
+    await letter("large", 60 * 1024 * 1024);
+    await assert.rejects(
+      letter("too much", 5 * 1024 * 1024),
+      (error: unknown) => error instanceof GatewayError && error.code === "UNAVAILABLE",
+    );
+    await letter("small", 10);
+    assert.deepEqual(
+      (await lettersOf(log, "shop")).map(({ id }) => id),
+      ["large", "small"],
+    );
+    await log.removeDeadLetter("shop", "large");
+    await letter("fits now", 5 * 1024 * 1024);
+  });
+});

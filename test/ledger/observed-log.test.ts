@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { GatewayError } from "../../src/errors.ts";
+import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { createCauses } from "../../src/ledger/cause-of.ts";
+import type { EventLog } from "../../src/ledger/log.ts";
+import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { observedCalls } from "../../src/ledger/observed-calls.ts";
+import {
+  type AppendObserver,
+  createObserveAppend,
+  observedLog,
+} from "../../src/ledger/observed-log.ts";
+import { readEvent, traceField, writeEvent } from "../../src/ledger/stored-event.ts";
+import { rememberTrace, traceOf } from "../../src/ledger/trace-of.ts";
+import type { Seal } from "../../src/secrets/seal.ts";
+import { activeSpan } from "../../src/telemetry/tracing/active-span.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { overridden } from "../overridden.ts";
+import { payment, payout } from "./entries.ts";
+
+const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;
+const dayMs = 86_400_000;
+const memory = () => createMemoryLedger({ retentionMs: dayMs });
+
+test("the observer receives every append with its kind, source and outcome", async () => {
+  const told: string[] = [];
+  const observer: AppendObserver = {
+    onAppend({ account, kind, source, outcome, conflict, durationMs }) {
+      assert.ok(durationMs >= 0);
+      told.push([account, kind, source, outcome, ...(conflict ? ["conflict"] : [])].join(" "));
+    },
+  };
+  const log = observedLog(memory(), createObserveAppend(noTracing, observer));
+  await log.append("shop", payment({ status: "failure" }));
+  await log.append("shop", payment({ status: "failure" }));
+  await log.append("shop", payment({ status: "success", source: "response" }));
+  await log.append("shop", payout());
+  await log.append("shop", payment({ externalId: "o-2", source: "reconciliation" }));
+  await log.close();
+  await assert.rejects(log.append("shop", payout()), GatewayError);
+  assert.deepEqual(told, [
+    "shop payment callback stored",
+    "shop payment callback duplicate",
+    "shop payment response stored conflict",
+    "shop payout callback stored",
+    "shop payment reconciliation stored",
+    "shop payout callback failed",
+  ]);
+});
+
+test("the event of a lost call carries the trace of the call", async () => {
+  const ledger = memory();
+  const observer: AppendObserver = { onAppend() {} };
+  const calls = observedCalls(ledger, createObserveAppend(noTracing, observer));
+  const about = { id: "lost", method: "CreatePayment", kind: EventKind.PAYMENT } as const;
+  const begun = await calls.begin("shop", { ...about, externalId: "lost", leaseMs: 60_000 });
+  assert.ok(begun.kind === "started");
+  const { intent } = begun;
+  const span = { ...noTracing.start("call", { kind: "server" }), traceparent: trace("a") };
+  await activeSpan.run(span, () => calls.end("shop", intent, { state: "unknown" }));
+  const events = await ledger.history("shop", EventKind.PAYMENT, "lost", 10);
+  assert.deepEqual(events.map(traceOf), [trace("a")]);
+  await ledger.close();
+});
+
+/** Must not be used: the event has no secrets to encrypt. */
+const seal: Seal = { close: () => assert.fail(), open: () => assert.fail() };
+
+test("a stored event carries its trace in a field that the Event message does not define", () => {
+  assert.ok(EventSchema.fields.every(({ number }) => number < traceField));
+  const { event } = payment();
+  const bytes = writeEvent(seal, event, trace("a"));
+  const { event: read } = readEvent(seal, bytes);
+  assert.equal(traceOf(read), trace("a"));
+  assert.deepEqual(toBinary(EventSchema, read), toBinary(EventSchema, event));
+  // A replica of an older version reads the event, and keeps the field as an unknown one.
+  const old = fromBinary(EventSchema, bytes);
+  assert.equal(old.externalId, event.externalId);
+  // Fields of a newer version are kept as unknown fields.
+  const newer = Buffer.concat([bytes, Buffer.from([0xfa, 0x3f, 1, 0x78])]);
+  assert.deepEqual(readEvent(seal, newer).event.$unknown?.length, 1);
+  assert.equal(traceOf(readEvent(seal, writeEvent(seal, event)).event), undefined);
+  rememberTrace(event, undefined);
+  assert.equal(traceOf(event), undefined);
+});
+
+test("the cause is the last call of this process, else the last answer in the log", async () => {
+  const log = memory();
+  const causes = createCauses(log);
+  const of = (externalId = "order-1") => causes.of("shop", EventKind.PAYMENT, externalId);
+  assert.equal(await of(), undefined);
+  const answers = [
+    { ...payment({ source: "response" }), trace: trace("a") },
+    { ...payment({ status: "success" }), trace: trace("b") },
+  ];
+  for (const entry of answers) await log.append("shop", entry);
+  assert.equal(await of(), trace("a"), "a callback is no call");
+  causes.sent("shop", EventKind.PAYMENT, "order-1", trace("c"));
+  assert.equal(await of(), trace("c"));
+  assert.equal(await of("order-2"), undefined);
+  assert.equal(await causes.of("other", EventKind.PAYMENT, "order-1"), undefined);
+  assert.equal(await causes.of("shop", EventKind.PAYOUT, "order-1"), undefined);
+  // A later call without a trace replaces the earlier one, whose trace must not be returned.
+  causes.sent("shop", EventKind.PAYMENT, "order-1", undefined);
+  assert.equal(await of(), trace("a"));
+
+  for (let nth = 0; nth < 10_000; nth++) {
+    causes.sent("shop", EventKind.PAYMENT, `many-${nth}`, trace("d"));
+  }
+  causes.sent("shop", EventKind.PAYMENT, "one-more", trace("e"));
+  assert.equal(await of("many-0"), undefined, "the oldest is forgotten");
+  assert.equal(await of("one-more"), trace("e"));
+  await log.close();
+  assert.equal(
+    await createCauses(
+      overridden<EventLog>(log, { history: () => Promise.reject(new Error()) }),
+    ).of("shop", EventKind.PAYMENT, "order-1"),
+    undefined,
+  );
+});

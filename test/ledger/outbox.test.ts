@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Outbox } from "../../src/ledger/outbox.ts";
+
+/** A store that is away at first. */
+function rig() {
+  const states: string[] = [];
+  const outbox = new Outbox((state) => void states.push(state));
+  const made: number[] = [];
+  const store = { away: true, refused: new Set<number>() };
+  return {
+    ...{ outbox, states, made, store },
+    add: (n: number) =>
+      outbox.write(async () => {
+        if (store.away || store.refused.has(n)) throw new Error(`${n} cannot be made`);
+        made.push(n);
+      }),
+  };
+}
+
+const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+test("failed writes are made in their order once the store is back", async () => {
+  const { outbox, states, made, store, add } = rig();
+  for (const n of numbers(1_000)) await add(n);
+  assert.deepEqual([made, states], [[], ["alone"]]);
+  store.away = false;
+  await outbox.flush();
+  assert.deepEqual(made, numbers(1_000));
+  assert.deepEqual([outbox.isEmpty, states], [true, ["alone", "shared"]]);
+  await add(1_000);
+  assert.equal(made.at(-1), 1_000, "and then at once");
+});
+
+test("failed writes are retried without a call of flush", async () => {
+  const { outbox, made, store, add } = rig();
+  await add(0);
+  store.away = false;
+  // The outbox's own timer does not keep the process alive.
+  const alive = setInterval(() => {}, 1_000);
+  while (!outbox.isEmpty) await new Promise((resolve) => setTimeout(resolve, 5));
+  clearInterval(alive);
+  assert.deepEqual(made, [0]);
+});
+
+test("a write that fails stays until it succeeds, and does not hold up the others", async () => {
+  const { outbox, states, made, store, add } = rig();
+  for (const n of numbers(3)) await add(n);
+  store.away = false;
+  store.refused.add(1);
+  await assert.rejects(outbox.flush(), /1 cannot be made/);
+  assert.deepEqual([made, states], [[0, 2], ["alone"]]);
+  store.refused.clear();
+  await outbox.flush();
+  assert.deepEqual([made, outbox.isEmpty], [[0, 2, 1], true]);
+});
+
+test("up to a hundred writes are under way at a time", async () => {
+  const { outbox, store } = rig();
+  let [underWay, most] = [0, 0];
+  const write = async () => {
+    if (store.away) throw new Error("away");
+    most = Math.max(most, ++underWay);
+    await new Promise((resolve) => setImmediate(resolve));
+    underWay--;
+  };
+  for (const _ of numbers(500)) outbox.add(() => write());
+  store.away = false;
+  await outbox.flush();
+  assert.equal(most, 100);
+});

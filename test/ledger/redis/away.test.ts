@@ -1,0 +1,324 @@
+import assert from "node:assert/strict";
+import { afterEach, describe, it } from "node:test";
+import { inspect } from "node:util";
+import { GatewayError } from "../../../src/errors.ts";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { currentEvent } from "../../../src/ledger/current.ts";
+import type { Entry, EventLog } from "../../../src/ledger/log.ts";
+import type { FeedState } from "../../../src/stores/redis/feed.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
+import { cursors, payment, step } from "../entries.ts";
+import { lettersOf } from "../letters.ts";
+import { type Replica, reader, replica } from "./rig.ts";
+
+const durable: [string, string][] = [
+  ["appendonly", "yes"],
+  ["appendfsync", "always"],
+];
+const everything = { kinds: [] };
+const { signal } = new AbortController();
+
+const isAway = (error: unknown) =>
+  error instanceof GatewayError &&
+  error.code === "UNAVAILABLE" &&
+  error.details.reason === "STORE_UNAVAILABLE" &&
+  (error.details.retryAfterMs ?? 0) > 0;
+const isExpired = (error: unknown) =>
+  error instanceof GatewayError &&
+  error.code === "OUT_OF_RANGE" &&
+  error.details.reason === "CURSOR_EXPIRED";
+
+const numbered = (i: number): Entry => payment({ externalId: `order-${i}`, paymentId: `p-${i}` });
+
+describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, () => {
+  const open: { close(): Promise<void> }[] = [];
+  afterEach(async () => {
+    while (open.length > 0) await open.pop()?.close();
+  });
+
+  async function start(settings: [string, string][] = []) {
+    const server = await startRedis(settings);
+    open.push(server);
+    return server;
+  }
+  async function join(server: RedisServer, states: FeedState[] = []): Promise<Replica> {
+    const onFeed = ({ state }: { state: FeedState }) => void states.push(state);
+    const joined = await replica(server.url, { onFeed });
+    open.push(joined);
+    return joined;
+  }
+  /** Repeats the append until it succeeds, as the service repeats a callback. */
+  async function insist(log: EventLog, entry: Entry): Promise<void> {
+    await until(async () => {
+      await log.append("shop", entry);
+      return true;
+    });
+  }
+  async function storeMany(log: EventLog, from: number, to: number): Promise<string[]> {
+    const made: string[] = [];
+    for (let i = from; i < to; i++) {
+      made.push((await log.append("shop", numbered(i))).event?.cursor ?? "");
+    }
+    return made;
+  }
+
+  it("loses no acknowledged event when Redis is killed while callbacks arrive", async () => {
+    const server = await start(durable);
+    const states: FeedState[] = [];
+    const [a, b] = [await join(server), await join(server, states)];
+    const live = await reader(b.log);
+    const acknowledged = new Set<string>();
+    let next = 0;
+    let enough = false;
+    const writers = Array.from({ length: 8 }, async () => {
+      while (!enough) {
+        const i = next++;
+        await until(async () => {
+          const { event } = await a.log.append("shop", numbered(i));
+          // No event means a duplicate: the first answer was lost, but its event is stored.
+          acknowledged.add(event?.externalId ?? `order-${i}`);
+          return true;
+        });
+      }
+    });
+    for (let round = 1; round <= 2; round++) {
+      await live.sees(round * 200);
+      await server.kill();
+      await until(async () => states.at(-1) === "away");
+      await server.start();
+      await until(async () => states.at(-1) === "back");
+    }
+    enough = true;
+    await Promise.all(writers);
+    // A slow answer may make the feed report `away` once more.
+    assert(states.length >= 4);
+    assert.deepEqual(
+      states,
+      states.map((_, i) => (i % 2 === 0 ? "away" : "back")),
+    );
+    await live.sees(acknowledged.size);
+    const kept = await reader(b.log, "earliest");
+    await kept.sees(acknowledged.size);
+    assert.deepEqual(cursors(live.seen), cursors(kept.seen), "each once, in order, none left out");
+    assert.deepEqual(
+      kept.seen.map(({ externalId }) => externalId).toSorted(),
+      [...acknowledged].toSorted(),
+    );
+    await live.stop();
+    await kept.stop();
+  });
+
+  it("refuses calls in time while Redis is paused, and recovers when it resumes", async () => {
+    const server = await start();
+    const states: FeedState[] = [];
+    const [a, b] = [await join(server), await join(server, states)];
+    const live = await reader(b.log);
+    const [first] = await storeMany(a.log, 0, 1);
+    server.pause();
+    await Promise.all([
+      assert.rejects(a.log.append("shop", numbered(1)), isAway),
+      assert.rejects(a.log.snapshot("shop", EventKind.PAYMENT, "order-0"), isAway),
+      assert.rejects(a.log.history("shop", EventKind.PAYMENT, "order-0", 1), isAway),
+      assert.rejects(a.log.read("shop", everything, "latest", { signal }), isAway),
+      assert.rejects(b.log.read("shop", everything, first ?? "", { signal }), isAway),
+      assert.rejects(a.log.addDeadLetter("shop", letter("1")), isAway),
+      assert.rejects(lettersOf(a.log, "shop"), isAway),
+    ]);
+    await until(async () => states.includes("away"));
+    server.resume();
+    await insist(a.log, numbered(1));
+    await insist(a.log, numbered(2));
+    await live.sees(3);
+    const ids = live.seen.map(({ externalId }) => externalId);
+    assert.deepEqual(ids, ["order-0", "order-1", "order-2"]);
+    await live.stop();
+  });
+
+  it("delivers every event once, in order, while its connections are cut", async () => {
+    const server = await start();
+    const [a, b] = [await join(server), await join(server)];
+    const live = await reader(b.log);
+    for (let i = 0; i < 300; i++) {
+      if (i % 30 === 0) {
+        void server.command("CLIENT", "KILL", "TYPE", "normal").catch(() => {});
+        void server.command("CLIENT", "KILL", "TYPE", "pubsub").catch(() => {});
+      }
+      await insist(a.log, numbered(i));
+    }
+    await live.sees(300);
+    assert.deepEqual(
+      live.seen.map(({ externalId }) => externalId),
+      Array.from({ length: 300 }, (_, i) => `order-${i}`),
+    );
+    await live.stop();
+  });
+
+  it("ends readers with CURSOR_EXPIRED, and refuses their cursors, after a flush of Redis", async () => {
+    const server = await start();
+    const states: FeedState[] = [];
+    const [a, b] = [await join(server), await join(server, states)];
+    const quiet = await reader(b.log);
+    const [before] = await storeMany(a.log, 0, 1);
+    await quiet.sees(1);
+    await server.command("FLUSHALL");
+    assert(isExpired(await quiet.ended), "also when nothing is appended any more");
+    // A slow answer may have made the feed report `away` before.
+    const last = states.filter((state) => state !== "away" && state !== "back");
+    assert.deepEqual([last, states.at(-1)], [["lost"], "lost"]);
+    await assert.rejects(b.log.read("shop", everything, before ?? "", { signal }), isExpired);
+
+    const empty = await reader(b.log);
+    await server.command("FLUSHALL");
+    const made = await storeMany(a.log, 1, 3);
+    assert(isExpired(await empty.ended), "an event of another log is no event of this one");
+    await assert.rejects(b.log.read("shop", everything, before ?? "", { signal }), isExpired);
+    const fresh = await reader(b.log, "earliest");
+    await fresh.sees(2);
+    assert.deepEqual(cursors(fresh.seen), made);
+    await fresh.stop();
+  });
+
+  it("ends readers with CURSOR_EXPIRED when the newest events of the log were lost", async () => {
+    // Redis restarts from a snapshot without the newest events, like a replica that lags behind.
+    const server = await start();
+    const [a, b] = [await join(server), await join(server)];
+    const kept = await storeMany(a.log, 0, 2);
+    const live = await reader(b.log);
+    await server.command("SAVE");
+    const lost = await storeMany(a.log, 2, 4);
+    await live.sees(2);
+    await server.kill();
+    await server.start();
+    assert(isExpired(await live.ended), "without any new event");
+    await until(
+      async () => (await a.log.history("shop", EventKind.PAYMENT, "order-0", 1)) !== null,
+    );
+    const resume = (cursor = "") => b.log.read("shop", everything, cursor, { signal });
+    await assert.rejects(resume(lost[1]), isExpired);
+
+    const resumed = await reader(b.log, kept[0]);
+    const after = await storeMany(a.log, 2, 6);
+    for (const cursor of lost) await assert.rejects(resume(cursor), isExpired);
+    await resumed.sees(5);
+    assert.deepEqual(cursors(resumed.seen), [kept[1], ...after]);
+    await resumed.stop();
+  });
+
+  it("stores an event completely or not at all while Redis is out of memory", async () => {
+    const server = await start([["maxmemory-policy", "noeviction"]]);
+    const { log } = await join(server);
+    await server.command("CONFIG", "SET", "maxmemory", "4mb");
+    const stored: string[] = [];
+    let refused = 0;
+    const bulky = (i: number) =>
+      payment({ externalId: `order-${i}`, paymentId: `p-${i}`, statusCode: "x".repeat(20_000) });
+    for (let i = 0; i < 300; i++) {
+      // A time-out is no refusal: the event may be stored, so the append is repeated.
+      await until(async () => {
+        try {
+          await log.append("shop", bulky(i));
+          stored.push(`order-${i}`);
+        } catch (error) {
+          assert(isAway(error));
+          if (!/OOM/.test(inspect(error, { depth: 10 }))) return false;
+          refused++;
+        }
+        return true;
+      });
+    }
+    assert(stored.length > 0 && refused > 0, `${stored.length} stored, ${refused} refused`);
+    await server.command("CONFIG", "SET", "maxmemory", "0");
+    for (let i = 0; i < 300; i++) {
+      const isStored = stored.includes(`order-${i}`);
+      const snapshot = await log.snapshot("shop", EventKind.PAYMENT, `order-${i}`);
+      assert.equal(snapshot !== undefined, isStored);
+      const { outcome } = await log.append("shop", bulky(i));
+      assert.equal(outcome, isStored ? "duplicate" : "stored");
+    }
+    const all = await reader(log, "earliest");
+    await all.sees(300);
+    await all.stop();
+  });
+
+  it("refuses events while Redis is read-only, keeps its readers, and recovers", async () => {
+    const server = await start();
+    const [a, b] = [await join(server), await join(server)];
+    const live = await reader(b.log);
+    await storeMany(a.log, 0, 1);
+    await server.command("REPLICAOF", "127.0.0.1", "1");
+    await assert.rejects(a.log.append("shop", numbered(1)), isAway);
+    await server.command("REPLICAOF", "NO", "ONE");
+    await insist(a.log, numbered(1));
+    await live.sees(2);
+    await live.stop();
+  });
+
+  it("reveals nothing of an event or dead letter in the error when it cannot store it", async () => {
+    const server = await start();
+    const { log } = await join(server);
+    await server.command("REPLICAOF", "127.0.0.1", "1");
+    const entry = payment({ externalId: "canary-in-the-event", statusCode: "canary" });
+    for (const attempt of [
+      () => log.append("shop", entry),
+      () => log.addDeadLetter("shop", letter("canary")),
+    ]) {
+      const errors: unknown[] = [];
+      // The refusal closes the connection to look for another master; attempts until then fail.
+      await until(async () => {
+        errors.push(
+          await attempt().then(
+            () => "stored",
+            (error: unknown) => error,
+          ),
+        );
+        return /READONLY/.test(inspect(errors.at(-1), { depth: 10 }));
+      });
+      assert.doesNotMatch(inspect(errors, { depth: 10, showHidden: true }), /canary|stored/);
+    }
+  });
+
+  it("drops events after the retention and states after twice that, and no replay lowers a state", async () => {
+    const server = await start();
+    // On a busy machine the steps may take longer than a short retention: then try a longer one.
+    for (let retentionMs = 1_500; !(await forgets(server, retentionMs)); retentionMs *= 4) {
+      assert(retentionMs < 20_000, "the machine is too slow to tell");
+      await server.command("FLUSHALL");
+    }
+  });
+
+  /** @returns false if the steps took too long for this retention */
+  async function forgets(server: RedisServer, retentionMs: number): Promise<boolean> {
+    const joined = await replica(server.url, { retentionMs });
+    open.push(joined);
+    const { log } = joined;
+    const append = (status: "pending" | "success") => log.append("shop", payment({ status }));
+    const beganMs = performance.now();
+    const isWithin = (ms: number) => performance.now() - beganMs < ms;
+    const first = (await append("pending")).event?.cursor ?? "";
+    await append("success");
+    const again = await append("pending");
+    if (!isWithin(retentionMs)) return false;
+    assert.equal(again.outcome, "duplicate");
+    const history = () => log.history("shop", EventKind.PAYMENT, "order-1", 10);
+    const current = async () => {
+      const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+      const event = snapshot && currentEvent(snapshot);
+      return event && step(event);
+    };
+    await until(async () => (await history()).length === 0);
+    await assert.rejects(log.read("shop", everything, first, { signal }), isExpired);
+    const told = [await current(), (await append("pending")).outcome, await current()];
+    if (!isWithin(2 * retentionMs)) return false;
+    assert.deepEqual(told, ["payment:success", "stored", "payment:success"]);
+    await until(async () => (await current()) === undefined);
+    // Nothing is left but the log's place.
+    const keys = async () => (await server.command("KEYS", "*")) as string[];
+    await until(async () => (await keys()).join() === "test:{shop}:log");
+    return true;
+  }
+});
+
+function letter(id: string) {
+  return { id, kind: EventKind.PAYMENT, body: id, reason: "not JSON", receivedAtMs: 1 };
+}

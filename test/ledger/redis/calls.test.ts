@@ -1,0 +1,399 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { after, before, describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import type { Begun, IntentStore, NewIntent } from "../../../src/ledger/intents.ts";
+import { StoreUnavailable } from "../../../src/redis/ask.ts";
+import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
+import { linkOf } from "../../../src/redis/link.ts";
+import { createWriter, type Writer } from "../../../src/redis/writer.ts";
+import { Secret } from "../../../src/secrets/secret.ts";
+import { testIntentStore } from "../../contracts/intent-store.ts";
+import { startCuttingProxy } from "../../cutting-proxy.ts";
+import { openCalls } from "../../open-calls.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { until } from "../../until.ts";
+import { createRedisCalls, type RedisCallsOptions } from "./calls-rig.ts";
+
+const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
+
+const intent = (about: Partial<NewIntent> = {}): NewIntent => ({
+  id: randomUUID(),
+  method: "CreatePayment",
+  kind: EventKind.PAYMENT,
+  externalId: "order",
+  leaseMs: 60_000,
+  ...about,
+});
+
+/** Begins a call while Redis is away: it is refused until the client has seen a connection fail. */
+async function beginsAlone(store: IntentStore, about: Partial<NewIntent> = {}): Promise<Begun> {
+  let begun: Begun | undefined;
+  await until(async () => {
+    begun = await store.begin("default", intent(about));
+    return true;
+  });
+  assert.ok(begun);
+  return begun;
+}
+
+describe("on Redis", { skip: withoutRedis }, () => {
+  let server: RedisServer;
+  let redis: RedisConnector;
+  before(async () => {
+    server = await startRedis();
+    redis = connectRedis(new Secret(server.url), () => {});
+    await until(async () => redis.client.status === "ready");
+  });
+  after(async () => {
+    await redis.close();
+    await server.close();
+  });
+
+  testIntentStore("Redis", async (given) => {
+    const prefix = randomUUID();
+    // A long time-out: a busy machine must not fail the contract tests.
+    const about = { redis, prefix, answerMs: 20_000 };
+    const make = () => createRedisCalls({ ...given, ...about });
+    return [make(), make()];
+  });
+
+  const make = (about: Partial<RedisCallsOptions> = {}) =>
+    createRedisCalls({ ...options, redis, prefix: "", ...about });
+  const key = { digest: "d", fingerprints: ["f"] };
+
+  it("does not begin a call that is over when its begin request arrives once more", async () => {
+    const prefix = randomUUID();
+    const [store, late, other] = [make({ prefix }), make({ prefix }), make({ prefix })];
+    const given = intent({ key });
+    const begun = await store.begin("default", given);
+    assert.ok(begun.kind === "started");
+    const again = await late.begin("default", given);
+    assert.deepEqual(again, begun, "while it is open, it is the same one");
+    await store.end("default", begun.intent, { state: "closed", key: "free" });
+    // A gateway that was suspended may repeat the request over another connection.
+    await assert.rejects(late.begin("default", given), StoreUnavailable);
+    assert.deepEqual(await openCalls(other, "default", EventKind.PAYMENT, "order"), []);
+    assert.equal((await other.begin("default", intent({ key }))).kind, "started");
+  });
+
+  it("writes a call that a failed server has lost again, with its lock and key", async () => {
+    const prefix = randomUUID();
+    const [store, other] = [make({ prefix }), make({ prefix })];
+    const askedMs = performance.now();
+    const lost = await store.begin("default", intent({ key }));
+    assert.ok(lost.kind === "started");
+    const begunMs = performance.now();
+    await server.command("FLUSHALL");
+    const [running] = await openCalls(store, "default", EventKind.PAYMENT, "order");
+    assert.equal(running?.id, lost.intent.id, "it is under way here");
+    await delay(250);
+    const lostMs = performance.now();
+    await store.end("default", lost.intent, { state: "unknown" });
+    const [open] = await openCalls(other, "default", EventKind.PAYMENT, "order");
+    assert.deepEqual([open?.id, open?.state], [lost.intent.id, "unknown"]);
+    // Only the round trips of begin and end may shift the start, not the time between them.
+    const late = (open?.startedAtMs ?? 0) - lost.intent.startedAtMs;
+    const underWayMs = begunMs - askedMs + performance.now() - lostMs + 10;
+    assert.ok(Math.abs(late) <= underWayMs, `it began when it began: ${late} of ${underWayMs} ms`);
+    assert.equal((await other.begin("default", intent())).kind, "inFlight");
+    assert.equal((await other.begin("default", intent({ key }))).kind, "keyUnknown");
+  });
+
+  const locked = async (store: IntentStore) =>
+    (await store.begin("default", intent())).kind === "inFlight";
+
+  /** A call that began while Redis was away; `adopted` reconnects and waits until Redis has it. */
+  async function beganAlone(prefix: string) {
+    const proxy = await startCuttingProxy(server.url);
+    const apart = connectRedis(new Secret(proxy.url.replace("http:", "redis:")), () => {});
+    await until(async () => apart.client.status === "ready");
+    const store = make({ prefix, redis: apart });
+    proxy.cut();
+    const begun = await beginsAlone(store);
+    assert.ok(begun.kind === "started");
+    return {
+      intent: begun.intent,
+      async adopted(other: IntentStore) {
+        proxy.mend();
+        const open = async () => await openCalls(other, "default", EventKind.PAYMENT, "order");
+        await until(async () => (await open()).some(({ id }) => id === begun.intent.id));
+      },
+      async close() {
+        await store.close();
+        await apart.close();
+        await proxy.close();
+      },
+    };
+  }
+
+  it("begins no other call while an adopted call is open, though an older lock has expired", async (t) => {
+    const prefix = randomUUID();
+    const [brief, other] = [make({ prefix, giveUpMs: 1 }), make({ prefix })];
+    assert.equal((await brief.begin("default", intent())).kind, "started");
+    const alone = await beganAlone(prefix);
+    t.after(() => alone.close());
+    await alone.adopted(other);
+    assert.equal(await locked(other), true);
+  });
+
+  it("keeps the lock of a call while another one is adopted and ended", async (t) => {
+    const prefix = randomUUID();
+    const other = make({ prefix });
+    const alone = await beganAlone(prefix);
+    t.after(() => alone.close());
+    const held = await other.begin("default", intent());
+    assert.ok(held.kind === "started");
+    await alone.adopted(other);
+    await other.end("default", alone.intent, { state: "closed", key: "keep" });
+    assert.equal(await locked(other), true, "its own call has no answer yet");
+    await other.end("default", held.intent, { state: "closed", key: "keep" });
+    assert.equal(await locked(other), false);
+  });
+
+  it("keeps the lock of an adopted call when the other open call ends", async (t) => {
+    const prefix = randomUUID();
+    const other = make({ prefix });
+    const alone = await beganAlone(prefix);
+    t.after(() => alone.close());
+    const held = await other.begin("default", intent());
+    assert.ok(held.kind === "started");
+    await alone.adopted(other);
+    await other.end("default", held.intent, { state: "closed", key: "keep" });
+    assert.equal(await locked(other), true);
+  });
+
+  it("stores the answer of a key that a failed server has lost", async () => {
+    const prefix = randomUUID();
+    const [store, other] = [make({ prefix }), make({ prefix })];
+    const begun = await store.begin("default", intent({ key }));
+    assert.ok(begun.kind === "started");
+    await server.command("FLUSHALL");
+    const answer = Buffer.from([0, 255, 10]);
+    await store.end("default", begun.intent, { state: "closed", mark: "p1", key: answer });
+    assert.deepEqual(await other.begin("default", intent({ key })), {
+      kind: "keyAnswered",
+      answer,
+    });
+  });
+
+  it("repeats the ending of an unsent call until the replicas hold it, and then key and lock are free", async () => {
+    const prefix = randomUUID();
+    const plain = createWriter({ redis, minReplicas: 0 });
+    let held = true;
+    let attempts = 0;
+    const writer: Writer = {
+      ...plain,
+      async attempt(...write) {
+        attempts++;
+        const written = await plain.attempt(...write);
+        // A failover would lose a write that too few servers hold.
+        return held ? written : { ...written, missing: new Error("0 of 1 replicas acknowledged") };
+      },
+    };
+    const [store, other] = [make({ prefix, writer }), make({ prefix })];
+    const begun = await store.begin("default", intent({ key }));
+    assert.ok(begun.kind === "started");
+    held = false;
+    const before = attempts;
+    await store.end("default", begun.intent, { state: "closed", key: "free" });
+    // What Redis alone has of the ending is not counted: it is written again.
+    await until(async () => attempts > before + 2);
+    held = true;
+    const again = () => other.begin("default", intent({ key }));
+    assert.equal((await again()).kind, "started");
+    await store.close();
+  });
+
+  it("does not write a call again that another replica has settled", async () => {
+    const prefix = randomUUID();
+    const [store, other] = [make({ prefix }), make({ prefix })];
+    const begun = await store.begin("default", intent());
+    assert.ok(begun.kind === "started");
+    await other.end("default", begun.intent, { state: "closed", key: "keep" });
+    await store.end("default", begun.intent, { state: "unknown" });
+    assert.deepEqual(await openCalls(other, "default", EventKind.PAYMENT, "order"), []);
+  });
+
+  it("begins no call that too few replicas hold, and leaves nothing behind", async () => {
+    const prefix = randomUUID();
+    const writer = createWriter({ redis, minReplicas: 1 });
+    const [store, other] = [make({ prefix, writer }), make({ prefix })];
+    await assert.rejects(store.begin("default", intent({ key })), { code: "UNAVAILABLE" });
+    await assert.rejects(store.begin("default", intent()), { code: "UNAVAILABLE" });
+    await until(
+      async () => (await openCalls(other, "default", EventKind.PAYMENT, "order")).length === 0,
+    );
+    const begun = await other.begin("default", intent({ key }));
+    assert.equal(begun.kind, "started", "key and lock are free");
+    await store.close();
+  });
+});
+
+describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
+  for (const away of ["kill", "cut"] as const) {
+    it(`begins calls without a key, and writes them when Redis is back (${away})`, async (t) => {
+      const server = await startRedis([["appendonly", "yes"]]);
+      t.after(() => server.close());
+      const proxy = await startCuttingProxy(server.url);
+      t.after(() => proxy.close());
+      const redis = connectRedis(new Secret(proxy.url.replace("http:", "redis:")), () => {});
+      t.after(() => redis.close());
+      await until(async () => redis.client.status === "ready");
+      const states: string[] = [];
+      const make = (): IntentStore =>
+        createRedisCalls({
+          ...options,
+          redis,
+          prefix: "p",
+          answerMs: 200,
+          onStateChange: (state) => void states.push(state),
+        });
+      const [store, other] = [make(), make()];
+      t.after(() => Promise.all([store.close(), other.close()]));
+
+      const before = await store.begin("default", intent({ externalId: "before" }));
+      assert.ok(before.kind === "started");
+      if (away === "kill") await server.kill();
+      else proxy.cut();
+
+      const key = { digest: "d", fingerprints: ["f"] };
+      await assert.rejects(store.begin("default", intent({ key })), { code: "UNAVAILABLE" });
+      const lost = await beginsAlone(store);
+      assert.ok(lost.kind === "started");
+      assert.equal((await beginsAlone(store)).kind, "inFlight");
+      const answered = await beginsAlone(store, { externalId: "answered" });
+      assert.ok(answered.kind === "started");
+      await store.end("default", lost.intent, { state: "unknown" });
+      await store.end("default", answered.intent, { state: "closed", key: "free" });
+      await store.end("default", before.intent, { state: "closed", key: "free" });
+      // Its own calls alone are no answer: other gateways may have open ones.
+      const open = openCalls(store, "default", EventKind.PAYMENT, "order");
+      await assert.rejects(open, { code: "UNAVAILABLE" });
+
+      if (away === "kill") await server.start();
+      else proxy.mend();
+      await until(async () => states.at(-1) === "shared");
+      assert.deepEqual(
+        (await openCalls(other, "default", EventKind.PAYMENT, "order")).map(({ id, state }) => [
+          id,
+          state,
+        ]),
+        [[lost.intent.id, "unknown"]],
+      );
+      assert.equal((await other.begin("default", intent())).kind, "inFlight");
+      for (const externalId of ["answered", "before"]) {
+        assert.equal((await other.begin("default", intent({ externalId }))).kind, "started");
+      }
+      const begun = await other.begin("default", intent({ key, externalId: "free" }));
+      assert.equal(begun.kind, "started", "a key that could not be promised is free");
+    });
+  }
+
+  /** A store, and an open call that another replica's store has begun. */
+  async function rig(t: TestContext, about: Partial<RedisCallsOptions> = {}) {
+    const server = await startRedis();
+    t.after(() => server.close());
+    const redis = connectRedis(new Secret(server.url), () => {});
+    t.after(() => redis.close());
+    await until(async () => redis.client.status === "ready");
+    const make = (): IntentStore =>
+      createRedisCalls({
+        ...options,
+        redis,
+        prefix: "p",
+        answerMs: 200,
+        ...about,
+      });
+    const [store, other] = [make(), make()];
+    t.after(() => Promise.all([store.close(), other.close()]));
+    const held = await other.begin("default", intent());
+    assert.equal(held.kind, "started");
+    return {
+      server,
+      redis,
+      store,
+      /** How begin answers for the held external_id, for a free one, and for one with a key. */
+      async begins() {
+        const key = { digest: randomUUID(), fingerprints: ["f"] };
+        const calls = [
+          intent(),
+          intent({ externalId: "free" }),
+          intent({ externalId: "keyed", key }),
+        ];
+        const begun = await Promise.allSettled(calls.map((call) => store.begin("default", call)));
+        return begun.map((result) =>
+          result.status === "fulfilled" ? result.value.kind : result.reason.code,
+        );
+      },
+    };
+  }
+
+  const stopped = ["UNAVAILABLE", "UNAVAILABLE", "UNAVAILABLE"];
+
+  it("begins no call while Redis is connected but silent, however long", async (t) => {
+    const { server, redis, store, begins } = await rig(t);
+    server.pause();
+    // Beyond the client's own time-out: its next connections are accepted, but silent too.
+    let reconnected = false;
+    redis.client.once("connect", () => {
+      reconnected = true;
+    });
+    while (!reconnected) assert.deepEqual(await begins(), stopped);
+    assert.deepEqual(await begins(), stopped);
+    server.resume();
+    await until(async () => (await store.begin("default", intent())).kind === "inFlight");
+    await until(async () => (await begins())[1] === "started");
+  });
+
+  it("begins no call while connections are accepted but silent from the start", async (t) => {
+    const sockets = new Set<Socket>();
+    const server = createServer((socket) => void sockets.add(socket.on("error", () => {})));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const redis = connectRedis(new Secret(`redis://127.0.0.1:${port}`), () => {});
+    t.after(async () => {
+      await redis.close();
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    const store = createRedisCalls({ ...options, redis, prefix: "p" });
+    t.after(() => store.close());
+    while (sockets.size < 2) {
+      await assert.rejects(store.begin("default", intent()), { code: "UNAVAILABLE" });
+    }
+  });
+
+  const refusing: [string, [string, ...string[]]][] = [
+    ["is out of memory", ["CONFIG", "SET", "maxmemory", "1"]],
+    ["is read-only", ["REPLICAOF", "127.0.0.1", "1"]],
+    ["lacks replicas", ["CONFIG", "SET", "min-replicas-to-write", "1"]],
+  ];
+  for (const [what, command] of refusing) {
+    it(`begins no call while Redis ${what}`, async (t) => {
+      const { server, begins } = await rig(t);
+      await server.command(...command);
+      for (let n = 0; n < 3; n++) {
+        const [held = "", ...others] = await begins();
+        assert.deepEqual(others, stopped.slice(1));
+        assert.match(held, /^(inFlight|UNAVAILABLE)$/, "a lock that is held may still be told");
+      }
+    });
+  }
+
+  it("begins no call while Redis is away and required", async (t) => {
+    const { server, redis, begins } = await rig(t, { required: true });
+    await server.kill();
+    await until(async () => linkOf(redis.client).isAway());
+    assert.deepEqual(await begins(), stopped);
+  });
+
+  it("control: begins calls without a key while Redis is away and not required", async (t) => {
+    const { server, redis, begins } = await rig(t);
+    await server.kill();
+    await until(async () => linkOf(redis.client).isAway());
+    assert.deepEqual(await begins(), ["started", "started", "UNAVAILABLE"]);
+  });
+});

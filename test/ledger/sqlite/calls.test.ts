@@ -1,0 +1,242 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { CallOutcome, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import type { Begun, Intent, NewIntent } from "../../../src/ledger/intents.ts";
+import { databaseFile } from "../../../src/stores/sqlite/directory.ts";
+import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
+import { testIntentStore } from "../../contracts/intent-store.ts";
+import { openCalls } from "../../open-calls.ts";
+import { freshDirectory } from "../../stores/sqlite/directories.ts";
+import { createSqliteCalls, openIntents } from "./calls-rig.ts";
+
+testIntentStore("sqlite", async (options) => {
+  const directory = freshDirectory();
+  const { store, thread } = await openIntents(directory.path, options);
+  const close = once(async () => {
+    await store.close();
+    await thread.close();
+    directory.remove();
+  });
+  // Only one process may use the directory, so both replicas are the same store.
+  const handle = new Proxy(store, {
+    get(target, name) {
+      if (name === "close") return close;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return [handle, handle];
+});
+
+function once<T>(run: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined;
+  return () => {
+    running ??= run();
+    return running;
+  };
+}
+
+describe("intents in SQLite", { timeout: 60_000 }, () => {
+  const account = "default";
+  const given = (about: Partial<NewIntent> = {}): NewIntent => ({
+    id: randomUUID(),
+    method: "CreatePayment",
+    kind: EventKind.PAYMENT,
+    externalId: "order",
+    leaseMs: 60_000,
+    ...about,
+  });
+  const keyed = (digest: string, externalId = digest) =>
+    given({ externalId, key: { digest, fingerprints: ["f"] } });
+
+  function started(begun: Begun): Intent {
+    assert.ok(begun.kind === "started", `began as ${begun.kind}`);
+    return begun.intent;
+  }
+
+  function directory(t: TestContext): string {
+    const { path, remove } = freshDirectory();
+    t.after(remove);
+    return path;
+  }
+
+  it("keeps calls, locks, marks, keys and given-up calls over a restart", async (t) => {
+    const path = directory(t);
+    const before = await openIntents(path);
+    const unknown = started(await before.store.begin(account, keyed("key-1")));
+    await before.store.end(account, unknown, { state: "unknown" });
+    const answered = started(await before.store.begin(account, keyed("key-2")));
+    const answer = Buffer.from([0, 255, 13, 10]);
+    await before.store.end(account, answered, { state: "closed", mark: "p-2", key: answer });
+    const pending = started(await before.store.begin(account, keyed("key-3")));
+    await before.store.end(account, pending, { state: "pending", subjectId: "p-3", key: "keep" });
+    const given4 = started(await before.store.begin(account, keyed("key-4")));
+    await before.store.end(account, given4, { state: "unknown" });
+    await before.store.giveUp(account, given4);
+    const freed = started(await before.store.begin(account, keyed("key-5")));
+    await before.store.end(account, freed, { state: "closed", key: "free" });
+    const running = started(await before.store.begin(account, keyed("key-6")));
+    const names = ["key-1", "key-2", "key-3", "key-4", "key-5", "key-6"];
+    const openOf = (store: typeof before.store) =>
+      Promise.all(names.map((name) => openCalls(store, account, EventKind.PAYMENT, name)));
+    const open = await openOf(before.store);
+    const unsettled = await before.store.unsettled(account, 10);
+    await before.close();
+
+    const { store, close } = await openIntents(path);
+    t.after(close);
+    const [lost, ...others] = (await openOf(store)).toReversed();
+    assert.deepEqual(others.toReversed(), open.slice(0, -1));
+    // Its process is gone, so its outcome is unknown.
+    const { leaseUntilMs } = lost?.[0] ?? running;
+    assert.deepEqual(lost, [{ ...running, leaseUntilMs }]);
+    assert.ok(leaseUntilMs <= store.nowMs(account) && leaseUntilMs < running.leaseUntilMs);
+    assert.deepEqual(
+      (await store.due(account, 10)).map(({ id }) => id),
+      [running.id],
+    );
+    const { intents } = await store.unsettled(account, 10);
+    assert.deepEqual(
+      intents.filter(({ id }) => id !== running.id),
+      unsettled.intents,
+    );
+    assert.equal(intents.length, unsettled.intents.length + 1);
+    const begun = await Promise.all(
+      names.slice(0, 4).map((key) => store.begin(account, keyed(key))),
+    );
+    assert.deepEqual(begun, [
+      { kind: "keyUnknown" },
+      { kind: "keyAnswered", answer },
+      { kind: "keyUnknown" },
+      { kind: "keyUnknown" },
+    ]);
+    const locked = given({ externalId: "key-1" });
+    assert.equal((await store.begin(account, locked)).kind, "inFlight");
+    assert.equal((await store.begin(account, keyed("key-6"))).kind, "keyUnknown");
+    assert.equal((await store.begin(account, given({ externalId: "key-6" }))).kind, "inFlight");
+    const again = started(await store.begin(account, given({ externalId: "key-2" })));
+    assert.deepEqual(again.answered, ["p-2"]);
+    started(await store.begin(account, keyed("key-5")));
+    await store.end(account, running, { state: "closed", key: "keep" });
+    assert.deepEqual(await openCalls(store, account, EventKind.PAYMENT, "key-6"), []);
+  });
+
+  it("deletes expired calls, locks and keys", async (t) => {
+    const path = directory(t);
+    let ahead = 0;
+    const now = () => Date.now() + ahead;
+    const before = await openIntents(path, { now });
+    const intent = started(await before.store.begin(account, keyed("key-1")));
+    await before.store.end(account, intent, { state: "unknown" });
+    await before.store.giveUp(account, intent);
+    await before.close();
+    // Past the time at which it is given up: it stays for the operator.
+    ahead = 2 * 86_400_000;
+    const operators = await openIntents(path, { now });
+    const [shown] = (await operators.store.unsettled(account, 10)).intents;
+    assert.deepEqual([shown?.id, shown?.needsOperator], [intent.id, true]);
+    await operators.close();
+    ahead = 30 * 86_400_000;
+    const { store, thread, close } = await openIntents(path, { now });
+    t.after(close);
+    while (await thread.run("kernel", "sweep", [now(), 7 * 86_400_000]));
+    for (const table of ["records", "attachments", "flags"]) {
+      const database = new DatabaseSync(join(path, databaseFile), { readOnly: true });
+      assert.deepEqual(database.prepare(`SELECT * FROM ${table}`).all(), [], table);
+      database.close();
+    }
+    started(await store.begin(account, keyed("key-1")));
+  });
+
+  /** A store whose writes fail while `full` is set. */
+  async function onFullDisk(t: TestContext, path: string) {
+    const { thread, close } = await openIntents(path);
+    t.after(close);
+    const disk = { full: false, refused: 0 };
+    const failing: StoreThread = {
+      trouble: undefined,
+      close: () => thread.close(),
+      run(room, operation, args, map) {
+        const isRefused = disk.full && operation === "commit";
+        if (isRefused) disk.refused++;
+        return thread.run(room, isRefused ? "none" : operation, args, map);
+      },
+    };
+    const { store: intents, ledger } = createSqliteCalls(failing);
+    t.after(() => intents.close());
+    return { disk, intents, ledger, thread };
+  }
+
+  it("refuses calls with a key while the disk is full, permits others, and writes these later", async (t) => {
+    const path = directory(t);
+    const { disk, intents, ledger } = await onFullDisk(t, path);
+    const first = started(await intents.begin(account, keyed("key-1")));
+    disk.full = true;
+    await assert.rejects(intents.begin(account, keyed("key-2")), { code: "UNAVAILABLE" });
+    const keyless = started(await intents.begin(account, given({ externalId: "keyless" })));
+    assert.equal((await intents.begin(account, given({ externalId: "keyless" }))).kind, "inFlight");
+    await intents.end(account, first, { state: "closed", key: Buffer.from("answer") });
+    await intents.end(account, keyless, { state: "unknown" });
+    // What is tried again in vain is kept too.
+    const { refused } = disk;
+    while (disk.refused < refused + 2) await delay(20);
+    disk.full = false;
+    const states = async (externalId: string) =>
+      (await openCalls(ledger, account, EventKind.PAYMENT, externalId)).map(({ state }) => state);
+    while ((await states("keyless"))[0] !== "unknown") await delay(20);
+    while ((await states("key-1")).length > 0) await delay(20);
+    const answer = Buffer.from("answer");
+    assert.deepEqual(await ledger.begin(account, keyed("key-1")), { kind: "keyAnswered", answer });
+    started(await intents.begin(account, keyed("key-2")));
+  });
+
+  it("writes what waits for the disk when it is closed", async (t) => {
+    const path = directory(t);
+    const { disk, intents, ledger } = await onFullDisk(t, path);
+    disk.full = true;
+    const keyless = started(await intents.begin(account, given()));
+    disk.full = false;
+    await intents.close();
+    const calls = await openCalls(ledger, account, EventKind.PAYMENT, "order");
+    assert.deepEqual(
+      calls.map(({ id }) => id),
+      [keyless.id],
+    );
+  });
+
+  it("bars a call by one that an earlier process left open, while the disk is full", async (t) => {
+    const path = directory(t);
+    const { store, close } = await openIntents(path);
+    const left = started(await store.begin(account, given()));
+    await store.end(account, left, { state: "unknown" });
+    await close();
+    const { disk, intents } = await onFullDisk(t, path);
+    disk.full = true;
+    assert.equal((await intents.begin(account, given())).kind, "inFlight");
+    started(await intents.begin(account, given({ externalId: "another" })));
+    const hold = given({ externalId: "hold", hold: true });
+    await assert.rejects(intents.begin(account, hold), { code: "UNAVAILABLE" });
+  });
+
+  it("publishes the late ending of a call that was stored as unknown, with the ending", async (t) => {
+    const { disk, intents, ledger } = await onFullDisk(t, directory(t));
+    const stored = () => openCalls(ledger, account, EventKind.PAYMENT, "late");
+    const told = async () =>
+      (await ledger.history(account, EventKind.PAYMENT, "late", 10)).map(
+        (event) => event.callOutcome,
+      );
+    const late = started(await intents.begin(account, given({ externalId: "late" })));
+    await intents.end(account, late, { state: "unknown" });
+    disk.full = true;
+    await intents.end(account, late, { state: "closed", key: "free" });
+    assert.deepEqual(await openCalls(intents, account, EventKind.PAYMENT, "late"), []);
+    assert.deepEqual([(await stored()).length, await told()], [1, [CallOutcome.UNKNOWN]]);
+    disk.full = false;
+    while ((await stored()).length > 0) await delay(20);
+    assert.deepEqual(await told(), [CallOutcome.UNKNOWN, CallOutcome.NOT_DONE]);
+  });
+});

@@ -1,0 +1,149 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { it, type TestContext } from "node:test";
+import { GatewayError } from "../../../src/errors.ts";
+import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { maxUnfinished } from "../../../src/ledger/unfinished.ts";
+import { freshDirectory } from "../../stores/sqlite/directories.ts";
+import { cursors, payment, take } from "../entries.ts";
+import { lettersOf } from "../letters.ts";
+import { day, openLog } from "./rig.ts";
+
+const timeout = 60_000;
+const { signal } = new AbortController();
+const everything = { kinds: [] };
+
+function directory(t: TestContext): string {
+  const { path, remove } = freshDirectory();
+  t.after(remove);
+  return path;
+}
+
+const letter = (id: string, body = "x") => ({
+  ...{ id, kind: EventKind.PAYMENT, reason: "the body is not JSON", receivedAtMs: 1 },
+  body: Buffer.from(body).toString("base64"),
+});
+
+it("events, cursors, states, deduplication and dead letters survive a restart", {
+  timeout,
+}, async (t) => {
+  const path = directory(t);
+  const before = await openLog(path);
+  assert.equal(before.log.durable, true);
+  const first = await before.log.append("shop", payment());
+  const second = await before.log.append("shop", payment({ status: "success" }));
+  await before.log.addDeadLetter("shop", letter("l-1"));
+  await before.close();
+
+  const after = await openLog(path);
+  t.after(() => after.close());
+  assert.equal((await after.log.append("shop", payment())).outcome, "duplicate");
+  const rest = await after.log.read("shop", everything, first.event?.cursor ?? "", { signal });
+  assert.equal((await take(rest, 1))[0]?.cursor, second.event?.cursor);
+  const third = await after.log.append("shop", payment({ operation: "refund" }));
+  assert.deepEqual(cursors(await take(rest, 1)), [third.event?.cursor]);
+  const snapshot = await after.log.snapshot("shop", EventKind.PAYMENT, "order-1");
+  assert.deepEqual(
+    snapshot?.states.map(({ operation, status }) => [operation, status]),
+    [
+      ["payment", "success"],
+      ["refund", "pending"],
+    ],
+  );
+  assert.deepEqual(await lettersOf(after.log, "shop"), [letter("l-1")]);
+});
+
+it("deletes old events, and states later, but keeps dead letters", { timeout }, async (t) => {
+  let ahead = 0;
+  const { log, thread, close } = await openLog(directory(t), { now: () => Date.now() + ahead });
+  t.after(close);
+  const old = await log.append("shop", payment({ status: "init" }));
+  await log.append("shop", payment({ operation: "confirm" }));
+  await log.addDeadLetter("shop", letter("l-1"));
+  ahead = 7 * day + 1_000;
+  const sweep = () => thread.run("kernel", "sweep", [Date.now() + ahead, 7 * day]);
+  assert.equal(await sweep(), false);
+  assert.deepEqual(await log.history("shop", EventKind.PAYMENT, "order-1", 10), []);
+  await assert.rejects(log.read("shop", everything, old.event?.cursor ?? "", { signal }), {
+    code: "OUT_OF_RANGE",
+  });
+  assert.ok(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), "the state outlives it");
+  assert.equal((await log.append("shop", payment({ status: "init" }))).outcome, "stored");
+  await log.append("shop", payment({ status: "failure", amount: "1.00" }));
+  ahead = 30 * day;
+  assert.equal(await log.snapshot("shop", EventKind.PAYMENT, "order-1"), undefined);
+  assert.deepEqual(await log.unfinished("shop", 0, 10), []);
+  // What is past its time counts no more, even while it is still on the disk.
+  const anew = await log.append("shop", payment({ operation: "confirm" }));
+  const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+  assert.deepEqual(
+    snapshot?.states.map(({ operation, status, since }) => [operation, status, since]),
+    [["confirm", "pending", anew.event?.cursor]],
+  );
+  assert.equal(snapshot?.facts.operations.length, 1);
+  assert.equal((await log.unfinished("shop", 0, 10)).length, 1);
+  await sweep();
+  assert.equal((await log.unfinished("shop", 0, 10)).length, 1);
+  assert.equal((await lettersOf(log, "shop")).length, 1, "letters are kept until they are removed");
+  assert.equal((await log.append("shop", payment({ status: "pending" }))).outcome, "stored");
+});
+
+it("keeps the newest unfinished operations, up to its bound", { timeout }, async (t) => {
+  const path = directory(t);
+  const first = await openLog(path);
+  await first.log.append("shop", payment({ externalId: "oldest" }));
+  await first.close();
+  const database = new DatabaseSync(join(path, "gateway.sqlite"));
+  database.exec(`
+    WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ${maxUnfinished})
+    INSERT INTO members (account, name, member, score)
+    SELECT (SELECT id FROM accounts), 'unfinished', json_array(1, 'order-' || i, 'p', 'payment'),
+      ${Date.now() - 2 * maxUnfinished} + i
+    FROM n;
+    UPDATE members SET score = ${Date.now() - 3 * maxUnfinished} WHERE member LIKE '%oldest%'`);
+  database.close();
+  const { log, close } = await openLog(path);
+  t.after(close);
+  const oldest = async () => (await log.unfinished("shop", 0, 1))[0]?.externalId;
+  assert.equal(await oldest(), "oldest");
+  await log.append("shop", payment({ externalId: "newest", paymentId: "newest" }));
+  assert.equal(await oldest(), "order-2");
+});
+
+it("refuses a dead letter that does not fit, rather than drop another", {
+  timeout,
+}, async (t) => {
+  const { log, close } = await openLog(directory(t), { letters: { letters: 2, bytes: 2_000 } });
+  t.after(close);
+  const isFull = (error: unknown) =>
+    error instanceof GatewayError &&
+    error.code === "UNAVAILABLE" &&
+    error.details.reason === "DEAD_LETTERS_FULL";
+  await log.addDeadLetter("shop", letter("l-1", "x".repeat(1_500)));
+  await assert.rejects(log.addDeadLetter("shop", letter("large", "x".repeat(1_500))), isFull);
+  await log.addDeadLetter("shop", letter("l-2"));
+  await assert.rejects(log.addDeadLetter("shop", letter("l-3")), isFull);
+  await log.addDeadLetter("shop", letter("l-1"));
+  await log.removeDeadLetter("shop", "l-1");
+  await log.addDeadLetter("shop", letter("l-3"));
+});
+
+it("a write that fails does not fail the concurrent writes of its batch", {
+  timeout,
+}, async (t) => {
+  const { log, thread, close } = await openLog(directory(t));
+  t.after(close);
+  await log.append("shop", payment({ paymentId: "first" }));
+  const broken = thread.run("events", "append", [{}]);
+  const appends = Array.from({ length: 50 }, (_, i) =>
+    log.append("shop", payment({ paymentId: `p-${i}` })),
+  );
+  await assert.rejects(broken, { code: "UNAVAILABLE" });
+  assert.equal(
+    (await Promise.all(appends)).filter(({ outcome }) => outcome === "stored").length,
+    50,
+  );
+  const rest = await log.read("shop", everything, "earliest", { signal });
+  assert.equal((await take(rest, 51)).length, 51);
+});

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import fc from "fast-check";
+import { GatewayError } from "../../src/errors.ts";
+import {
+  assertReadable,
+  decodeCursor,
+  encodeCursor,
+  maxSeq,
+  newEpoch,
+} from "../../src/stores/cursor.ts";
+
+describe("cursors", () => {
+  const epoch = "0123abcd";
+  const positions = fc.record({
+    ms: fc.integer({ min: 0, max: 2 ** 48 - 1 }),
+    seq: fc.integer({ min: 0, max: maxSeq }),
+  });
+
+  it("consist of twelve hex digits of time, six of sequence number, and the epoch", () => {
+    assert.equal(
+      encodeCursor({ ms: 1_795_212_000_000, seq: 31 }, epoch),
+      "01a1faf93b0000001f-0123abcd",
+    );
+  });
+
+  it("decode to the position and epoch that they were encoded from", () => {
+    fc.assert(
+      fc.property(positions, (position) => {
+        assert.deepEqual(decodeCursor(encodeCursor(position, epoch)), { ...position, epoch });
+      }),
+    );
+  });
+
+  it("sort as text in the order of their positions", () => {
+    fc.assert(
+      fc.property(positions, positions, (a, b) => {
+        const byPlace = a.ms - b.ms || a.seq - b.seq;
+        const [one, other] = [encodeCursor(a, epoch), encodeCursor(b, epoch)];
+        assert.equal(Math.sign(byPlace), one < other ? -1 : Number(one > other));
+      }),
+    );
+  });
+
+  it("reject malformed text with INVALID_ARGUMENT", () => {
+    const isRefused = (text: string) =>
+      assert.throws(
+        () => decodeCursor(text),
+        (error: unknown) => error instanceof GatewayError && error.code === "INVALID_ARGUMENT",
+      );
+    fc.assert(fc.property(fc.string(), isRefused));
+    const cursor = encodeCursor({ ms: 1, seq: 1 }, epoch);
+    for (const near of [
+      ` ${cursor}`,
+      `${cursor}\n`,
+      cursor.toUpperCase(),
+      cursor.slice(1),
+      `${cursor}0`,
+      cursor.replace("-", "_"),
+    ]) {
+      isRefused(near);
+    }
+  });
+
+  it("are readable from the floor to the tail of their own log", () => {
+    const at = (ms: number) => encodeCursor({ ms, seq: 0 }, epoch);
+    const bounds = { epoch, floor: at(10), tail: at(20) };
+    for (const ms of [10, 15, 20]) assertReadable(at(ms), bounds);
+    for (const cursor of [at(9), at(21), at(15).replace(epoch, "ffffffff")]) {
+      assert.throws(
+        () => assertReadable(cursor, bounds),
+        (error: unknown) => error instanceof GatewayError && error.code === "OUT_OF_RANGE",
+      );
+    }
+  });
+
+  it("carry a different epoch for each log", () => {
+    assert.match(newEpoch(), /^[0-9a-f]{8}$/);
+    assert.notEqual(newEpoch(), newEpoch());
+  });
+});

@@ -1,0 +1,140 @@
+import assert from "node:assert/strict";
+import { describe, it, type TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { GatewayError } from "../../../src/errors.ts";
+import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
+import { freshDirectory } from "./directories.ts";
+
+const room = new URL("./test-room.ts", import.meta.url);
+
+describe("the store's thread", { timeout: 60_000 }, () => {
+  async function open(t: TestContext) {
+    const { path, remove } = freshDirectory();
+    const states: (string | undefined)[] = [];
+    const thread = await openStoreThread({
+      directory: path,
+      rooms: { test: room },
+      onStateChange: (trouble) => states.push(trouble),
+    });
+    t.after(async () => {
+      await thread.close();
+      remove();
+    });
+    const run = <T>(operation: string, ...args: unknown[]) =>
+      thread.run<T>("test", operation, args);
+    return { thread, run, states };
+  }
+
+  const isAway = (reason: RegExp) => (error: unknown) => {
+    assert(error instanceof GatewayError);
+    assert.equal(error.code, "UNAVAILABLE");
+    assert.equal(error.details.reason, "STORE_UNAVAILABLE");
+    assert.match(String((error.cause as Error).message), reason);
+    return true;
+  };
+
+  it("runs the writes that wait in one transaction, and answers in order", async (t) => {
+    const { thread, run } = await open(t);
+    const gate = new Int32Array(new SharedArrayBuffer(4));
+    const held = run("hold", gate);
+    const results: string[] = [];
+    const all = ["a", "b", "c"].map((text) =>
+      thread.run("test", "add", [text], () => results.push(text)),
+    );
+    const inTransaction = run<boolean>("inTransaction");
+    Atomics.store(gate, 0, 1);
+    Atomics.notify(gate, 0);
+    await Promise.all([held, ...all]);
+    assert.deepEqual(results, ["a", "b", "c"]);
+    assert.equal(await inTransaction, true, "a read behind them sees what they wrote");
+    assert.deepEqual(await run("all"), ["a", "b", "c"]);
+    assert.equal(await run("inTransaction"), false, "reads alone need none");
+  });
+
+  it("syncs each commit to the disk", async (t) => {
+    const { run } = await open(t);
+    const full = 2;
+    assert.equal(await run("synchronous"), full);
+  });
+
+  it("rolls back an operation that fails, and no other", async (t) => {
+    const { run } = await open(t);
+    await run("add", "b");
+    const broken = run("addBoth", "a", "b");
+    const whole = run("addBoth", "c", "d");
+    await assert.rejects(broken, isAway(/UNIQUE constraint failed/));
+    await whole;
+    assert.deepEqual(await run("all"), ["b", "c", "d"]);
+  });
+
+  it("rejects all writes of a transaction that a failure has ended, and stores none of them", async (t) => {
+    const { run } = await open(t);
+    const gate = new Int32Array(new SharedArrayBuffer(4));
+    const held = run("hold", gate);
+    // A full disk ends the whole transaction.
+    const writes = [run("add", "a"), run("endTransaction"), run("add", "b")];
+    const settled = Promise.allSettled([held, ...writes]);
+    Atomics.store(gate, 0, 1);
+    Atomics.notify(gate, 0);
+    for (const write of writes) await assert.rejects(write, isAway(/disk is full/));
+    await settled;
+    assert.deepEqual(await run("all"), []);
+    await run("add", "c");
+    assert.deepEqual(await run("all"), ["c"]);
+  });
+
+  it("is not taken to work because it can still be read", async (t) => {
+    const { thread, run, states } = await open(t);
+    await run("refuseWrites", true);
+    await assert.rejects(run("add", "a"), isAway(/readonly/));
+    const { trouble } = thread;
+    assert.deepEqual(await run("all"), []);
+    assert.ok(trouble);
+    assert.deepEqual([thread.trouble, states], [trouble, [trouble]]);
+    await run("refuseWrites", false);
+    while (thread.trouble !== undefined) await delay(20);
+    assert.deepEqual(states, [trouble, undefined]);
+  });
+
+  it("reports a failure, and recovers by itself", async (t) => {
+    const { thread, run, states } = await open(t);
+    await run("add", "before");
+    const lost = run("exit");
+    const behind = run("add", "behind");
+    await Promise.all([
+      assert.rejects(lost, isAway(/its thread ended/)),
+      assert.rejects(behind, isAway(/its thread ended/)),
+    ]);
+    assert.equal(thread.trouble, "its thread ended");
+    await assert.rejects(run("all"), isAway(/its thread ended/));
+    while (thread.trouble !== undefined) await delay(20);
+    assert.deepEqual(states, ["its thread ended", undefined]);
+    assert.deepEqual(await run("all"), ["before"]);
+  });
+
+  it("rejects operations while the disk hangs, and still maps a late result", async (t) => {
+    const { thread, run } = await open(t);
+    // Each operation has its own time, whenever the one before it began.
+    await run("all");
+    await delay(100);
+    const silence = run("wait", 7_000);
+    const late = Promise.withResolvers<void>();
+    const slow = thread.run("test", "add", ["late"], () => late.resolve());
+    await assert.rejects(silence, isAway(/has not answered for 5000 ms/));
+    await assert.rejects(slow, isAway(/has not answered/));
+    assert.match(thread.trouble ?? "", /has not answered/);
+    await late.promise;
+    assert.deepEqual(await run("all"), ["late"]);
+    while (thread.trouble !== undefined) await delay(20);
+  });
+
+  it("completes pending operations when it is closed, and rejects later ones", async (t) => {
+    const { thread, run } = await open(t);
+    const added = run("add", "last");
+    const closed = thread.close();
+    await assert.rejects(run("add", "too late"), isAway(/it is closed/));
+    await added;
+    await closed;
+    await thread.close();
+  });
+});

@@ -1,0 +1,39 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { RoomOperations } from "../../../src/stores/sqlite/room.ts";
+import { numberOf } from "../../../src/stores/sqlite/schema.ts";
+
+/** Operations for the tests of the store's thread. */
+export function open(database: DatabaseSync): RoomOperations {
+  database.exec("CREATE TABLE IF NOT EXISTS notes (text TEXT UNIQUE)");
+  const add = database.prepare("INSERT INTO notes VALUES (?)");
+  const all = database.prepare("SELECT text FROM notes ORDER BY rowid");
+  return {
+    reads: {
+      all: () => all.all().map(({ text }) => text),
+      inTransaction: () => database.isTransaction,
+      /** Blocks the thread like a disk that does not answer. */
+      wait: (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
+      /**
+       * Blocks the thread until the test opens the gate, so that later operations wait together.
+       */
+      hold: (gate: Int32Array) => void Atomics.wait(gate, 0, 0),
+      synchronous: () => numberOf(database, "synchronous"),
+      /** Makes all writes fail, and no read. */
+      refuseWrites: (refuse: boolean) => database.exec(`PRAGMA query_only = ${refuse}`),
+      /** Ends the thread. */
+      exit: () => process.exit(1),
+    },
+    writes: {
+      add: (text: string) => void add.run(text),
+      addBoth(first: string, second: string) {
+        add.run(first);
+        add.run(second);
+      },
+      /** Fails like a write that fills the disk. */
+      endTransaction() {
+        database.exec("ROLLBACK");
+        throw new Error("disk is full");
+      },
+    },
+  };
+}
