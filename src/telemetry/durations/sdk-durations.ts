@@ -1,13 +1,5 @@
 import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
-import { OTLPExporterBase } from "@opentelemetry/otlp-exporter-base";
-import {
-  createOtlpHttpExportDelegate,
-  httpAgentFactoryFromOptions,
-} from "@opentelemetry/otlp-exporter-base/node-http";
-import {
-  MetricsExporterMetricsHelper,
-  ProtobufMetricsSerializer,
-} from "@opentelemetry/otlp-transformer";
+import { ProtobufMetricsSerializer } from "@opentelemetry/otlp-transformer";
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   AggregationTemporality,
@@ -17,8 +9,8 @@ import {
   type PushMetricExporter,
 } from "@opentelemetry/sdk-metrics";
 import { version } from "../../version.ts";
+import { createOtlpExporter } from "../otlp-exporter.ts";
 import type { Attributes } from "../tracing/attributes.ts";
-import type { OtlpSettings } from "../tracing/settings.ts";
 import type { DurationsObserver, RunningDurations } from "./durations.ts";
 import type { DurationsSettings } from "./settings.ts";
 
@@ -82,7 +74,10 @@ function createExporter(
   { otlp, temporality }: DurationsSettings,
   { onExport }: DurationsObserver,
 ): PushMetricExporter {
-  const exporter = kind === "console" ? new ConsoleMetricExporter() : createOtlpExporter(otlp);
+  const exporter =
+    kind === "console"
+      ? new ConsoleMetricExporter()
+      : createOtlpExporter(otlp, ProtobufMetricsSerializer, 1);
   return {
     export(metrics, done) {
       exporter.export(metrics, ({ code, error }: ExportResult) => {
@@ -96,27 +91,4 @@ function createExporter(
     forceFlush: () => exporter.forceFlush(),
     shutdown: () => exporter.shutdown(),
   };
-}
-
-/**
- * Does what `@opentelemetry/exporter-metrics-otlp-proto` does. That package would bring a second
- * copy of the SDK, in another version than tracing uses. Nothing is read from the environment.
- */
-function createOtlpExporter({ url, headers, compression, timeoutMs, tls }: OtlpSettings) {
-  return new OTLPExporterBase(
-    createOtlpHttpExportDelegate(
-      {
-        url,
-        headers: async () => ({ ...headers, "Content-Type": "application/x-protobuf" }),
-        compression,
-        timeoutMillis: timeoutMs,
-        concurrencyLimit: 1,
-        agentFactory: httpAgentFactoryFromOptions({ keepAlive: true, ...tls }),
-      },
-      ProtobufMetricsSerializer,
-      "otlp_http_metric_exporter",
-      MetricsExporterMetricsHelper,
-      undefined,
-    ),
-  );
 }

@@ -1,5 +1,5 @@
 import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
-import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { ProtobufTraceSerializer } from "@opentelemetry/otlp-transformer";
 import {
   BatchSpanProcessor,
   ConsoleSpanExporter,
@@ -7,6 +7,7 @@ import {
   type SpanExporter,
   type SpanProcessor,
 } from "@opentelemetry/sdk-trace";
+import { createOtlpExporter } from "../otlp-exporter.ts";
 import type { TracingObserver } from "./observer.ts";
 import type { TracingSettings } from "./settings.ts";
 
@@ -19,7 +20,10 @@ export function createProcessor(
   { otlp, batch }: TracingSettings,
   { onSpans }: TracingObserver,
 ): SpanProcessor {
-  const exporter = kind === "console" ? new ConsoleSpanExporter() : createOtlpExporter(otlp);
+  const exporter =
+    kind === "console"
+      ? new ConsoleSpanExporter()
+      : createOtlpExporter(otlp, ProtobufTraceSerializer, maxExports);
   let waiting = 0;
 
   class Batches extends BatchSpanProcessor {
@@ -59,21 +63,5 @@ export function createProcessor(
   });
 }
 
-/** Most batches under way at once, so that a collector's answers cannot fill the memory. */
+/** Most batches under way at once. */
 const maxExports = 4;
-
-type OtlpOptions = ConstructorParameters<typeof OTLPTraceExporter>[0];
-
-/** Every option is set, so that the exporter reads none from the environment. */
-function createOtlpExporter(otlp: TracingSettings["otlp"]): SpanExporter {
-  const { url, headers, timeoutMs, compression, tls } = otlp;
-  return new OTLPTraceExporter({
-    url,
-    headers: { ...headers },
-    timeoutMillis: timeoutMs,
-    // The exporter reads up to 4 MiB of each answer.
-    concurrencyLimit: maxExports,
-    compression,
-    httpAgentOptions: { keepAlive: true, ...tls },
-  } as OtlpOptions);
-}

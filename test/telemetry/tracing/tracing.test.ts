@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { createServer as createHttpServer, type ServerResponse } from "node:http";
 import { registerHooks } from "node:module";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { readConfig } from "../../../src/config/config.ts";
@@ -225,6 +226,58 @@ test("a collector that does not answer fills a bounded queue, and further spans 
   // Without a limit, shutdown would wait for ever.
   await tracing.shutdown(200);
 });
+
+/** Answers of a collector that lies, and how it ends: the gateway closes the connection. */
+const lies: Readonly<Record<string, (response: ServerResponse) => void>> = {
+  "an answer that never ends": (response) => {
+    const more = () => {
+      while (response.write("x".repeat(65_536)));
+    };
+    response.writeHead(200).on("drain", more);
+    more();
+  },
+  "an answer that drips": (response) => {
+    response.writeHead(200);
+    const drip = setInterval(() => response.write("x"), 5);
+    response.on("close", () => clearInterval(drip));
+  },
+  "headers without an end": (response) => {
+    const { socket } = response;
+    socket?.write("HTTP/1.1 200 OK\r\n");
+    const drip = setInterval(() => socket?.write(`x: ${"y".repeat(1_000)}\r\n`), 1);
+    response.on("close", () => clearInterval(drip));
+  },
+  "a time to try again that is far away": (response) => {
+    response.writeHead(503, { "retry-after": "1000000" }).end();
+  },
+};
+
+for (const [name, lie] of Object.entries(lies)) {
+  test(`an export ends in its time-out, whatever the collector answers: ${name}`, async (t) => {
+    let isHonest = false;
+    const server = createHttpServer((sent, response) => {
+      sent.resume();
+      if (isHonest) response.writeHead(200).end("ok");
+      else lie(response);
+    }).listen(0, "127.0.0.1");
+    t.after(() => server.close());
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const tracing = await traced({
+      ...tracedBy({ url: `http://127.0.0.1:${port}` }),
+      OTEL_EXPORTER_OTLP_TIMEOUT: "500",
+    });
+    const outcomes = () => tracing.told.map(({ outcome }) => outcome);
+    tracing.start("lost", { kind: "internal" }).end();
+    while (!outcomes().includes("failed")) await turn();
+    // Control: nothing of it is left under way.
+    isHonest = true;
+    tracing.start("kept", { kind: "internal" }).end();
+    await tracing.shutdown(5_000);
+    assert.deepEqual(outcomes(), ["failed", "exported"]);
+    server.closeAllConnections();
+  });
+}
 
 test("failed exports are reported, and a collector that recovers is used again", async (t) => {
   let status = 500;
