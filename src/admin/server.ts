@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import { createAdmission } from "../net/admission.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
-import { limitHttp1 } from "../net/http1.ts";
-import { type Body, createIntake, cutHttp1, type Intake } from "../net/intake.ts";
+import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
+import { type Body, createIntake, type Intake } from "../net/intake.ts";
 import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
@@ -60,7 +60,8 @@ export interface Console {
  * data and the dead letters only to operators.
  */
 export function createAdminServer(options: AdminOptions): Server {
-  const timeouts = {
+  const serverOptions = {
+    ...http1Options,
     requestTimeout: 10_000,
     headersTimeout: 10_000,
     connectionsCheckingInterval: 5_000,
@@ -70,7 +71,7 @@ export function createAdminServer(options: AdminOptions): Server {
     options.limits ?? {};
   const cut = cutHttp1(observer);
   const hold = (request: IncomingMessage) => intake.body(request, request.socket, cut);
-  const server = createServer(timeouts, (request, response) => {
+  const server = createServer(serverOptions, (request, response) => {
     if (!guard.passes(request, response)) return;
     for (const [name, value] of Object.entries(commonHeaders)) response.setHeader(name, value);
     answer(options, request, response, hold)

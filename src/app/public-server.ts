@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { kindOfResource } from "../model/kinds.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
-import { limitHttp1 } from "../net/http1.ts";
+import { http1Options, limitHttp1 } from "../net/http1.ts";
 import type { MemoryBudget } from "../net/memory-budget.ts";
 import type { HttpObserver, LimitObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
@@ -64,6 +64,7 @@ export function createPublicServer(
 ): Server {
   const server = createServer(
     {
+      ...http1Options,
       headersTimeout: 10_000,
       requestTimeout: 30_000,
       keepAliveTimeout: 65_000,

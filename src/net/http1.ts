@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { UnderWay } from "../collections/under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
@@ -51,8 +51,8 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
 
   // Does what Node does without a listener for this event, and counts the cut.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    const { cut, status } = refusalOf(error.code);
-    if (cut) observer.onCut(cut);
+    const { reason, status } = refusalOf(error.code);
+    if (reason) observer.onCut(reason);
     const begun = [...(waiting.get(socket) ?? [])].some(({ headersSent }) => headersSent);
     if (socket.writable && !begun) {
       socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
@@ -85,6 +85,32 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
   };
 }
 
+/** What cuts an HTTP/1.1 connection for the small pieces of its bodies. */
+export function cutHttp1(observer: LimitObserver): (socket: Socket) => void {
+  return (socket) => {
+    observer.onCut("small_pieces");
+    socket.destroy();
+  };
+}
+
+/**
+ * The requests of all HTTP/1.1 servers. Behind an upgrade Node parses nothing, so that the next
+ * request of a cut connection passes for one: there may be thousands in what was read already.
+ */
+class Http1Request extends IncomingMessage {
+  private isUpgrade = false;
+
+  get upgrade(): boolean {
+    return this.isUpgrade || this.socket.destroyed;
+  }
+
+  set upgrade(isUpgrade: boolean) {
+    this.isUpgrade = isUpgrade;
+  }
+}
+
+export const http1Options = { IncomingMessage: Http1Request as typeof IncomingMessage };
+
 /**
  * A target may be an absolute URL: its host then replaces the `Host` header (RFC 9112, 3.2.2). The
  * path stays as it was sent, like that of any other request.
@@ -109,17 +135,17 @@ function namesOneHost({ rawHeaders }: IncomingMessage): boolean {
 }
 
 /** The cut to count, and the status line. A connection that broke by itself is not counted. */
-function refusalOf(code = ""): { readonly cut?: Cut; readonly status: string } {
+function refusalOf(code = ""): { readonly reason?: Cut; readonly status: string } {
   switch (code) {
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return { cut: "slow_request", status: "408 Request Timeout" };
+      return { reason: "slow_request", status: "408 Request Timeout" };
     case "HPE_HEADER_OVERFLOW":
-      return { cut: "oversized_headers", status: "431 Request Header Fields Too Large" };
+      return { reason: "oversized_headers", status: "431 Request Header Fields Too Large" };
     case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return { cut: "protocol", status: "413 Payload Too Large" };
+      return { reason: "protocol", status: "413 Payload Too Large" };
     case "HPE_INVALID_EOF_STATE":
       return { status: "400 Bad Request" };
     default:
-      return { ...(code.startsWith("HPE_") && { cut: "protocol" }), status: "400 Bad Request" };
+      return { ...(code.startsWith("HPE_") && { reason: "protocol" }), status: "400 Bad Request" };
   }
 }

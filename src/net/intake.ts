@@ -1,6 +1,5 @@
 import { IncomingMessage } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
-import type { Socket } from "node:net";
 import { GatewayError } from "../errors.ts";
 import type { Admission } from "./admission.ts";
 import { createAllowance } from "./allowance.ts";
@@ -12,7 +11,6 @@ import {
   type HeldBytes,
   type MemoryBudget,
 } from "./memory-budget.ts";
-import type { LimitObserver } from "./observer.ts";
 import { overloaded } from "./overloaded.ts";
 
 /** A piece of a body below this size counts as small, except for the first few of each body. */
@@ -123,14 +121,6 @@ export function unreadError(why: Unread, tooLarge: () => Error): Error {
   if (why === "too-large") return tooLarge();
   if (why === "overloaded") return overloaded();
   return new GatewayError("CANCELLED", "the caller went away");
-}
-
-/** What cuts an HTTP/1.1 connection for the small pieces of its bodies. */
-export function cutHttp1(observer: LimitObserver): (socket: Socket) => void {
-  return (socket) => {
-    observer.onCut("small_pieces");
-    socket.destroy();
-  };
 }
 
 /** What the bodies of all connections share. */

@@ -5,9 +5,9 @@ import tls from "node:tls";
 import { UnderWay } from "../collections/under-way.ts";
 import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
 import { acceptBacklog, type ConnectionCounts, limitConnections } from "./connections.ts";
-import { guardHttp1 } from "./http1.ts";
+import { cutHttp1, guardHttp1, http1Options } from "./http1.ts";
 import { closeWhenIdle } from "./idle-sessions.ts";
-import { cutHttp1, type Intake } from "./intake.ts";
+import type { Intake } from "./intake.ts";
 import { type KeepAlive, keepAlive } from "./keep-alive.ts";
 import { type LimitObserver, noopObserver } from "./observer.ts";
 import { onePerTurn } from "./one-per-turn.ts";
@@ -96,6 +96,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
 
   const h1 = http.createServer(
     {
+      ...http1Options,
       headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
       requestTimeout: limits.requestTimeoutMs,
       keepAliveTimeout: limits.idleTimeoutMs,

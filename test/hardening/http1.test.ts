@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import http from "node:http";
 import net from "node:net";
 import { text } from "node:stream/consumers";
 import { after, before, describe, it, type TestContext, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { maxPipelined } from "../../src/net/http1.ts";
+import { guardHttp1, http1Options, maxPipelined } from "../../src/net/http1.ts";
 import { start } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { recordCuts } from "./cuts.ts";
@@ -153,6 +154,28 @@ test("pipelined requests are cut beyond the limit and served within it", {
   release.resolve();
   const answers = (await text(usual)).match(/HTTP\/1\.1 200 OK/g);
   assert.equal(answers?.length, maxPipelined);
+});
+
+test("Node parses no further requests of a connection that was cut", { timeout }, async (t) => {
+  /** How many of 2,000 requests, which are read at once, become objects. */
+  const parsed = async (options: http.ServerOptions) => {
+    const { observer } = recordCuts();
+    let requests = 0;
+    const server = http.createServer(options, (request, response) => {
+      requests += 1;
+      guard.passes(request, response);
+    });
+    const guard = guardHttp1(server, observer);
+    t.after(() => server.close());
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const attacker = await connect(t, (server.address() as net.AddressInfo).port);
+    attacker.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2_000));
+    await text(attacker).catch(() => {});
+    return requests;
+  };
+  assert.equal(await parsed(http1Options), maxPipelined + 1);
+  assert.ok((await parsed({})) > 1_000, "control");
 });
 
 test("an answer that is not read is cut, and one that is read slowly is not", {

@@ -234,6 +234,13 @@ const attacks: Readonly<Record<string, Attack>> = {
       100,
     ),
   "frames of one byte": (target) => oneByteFrames(target, 5),
+  "requests behind each other": ({ rpc }) =>
+    together(
+      rpc,
+      100,
+      Buffer.from("G"),
+      Buffer.from("ET / HTTP/1.1\r\nhost: x\r\n\r\nG".repeat(10_000)),
+    ),
   "header fields that fill the table anew": newHeaderFields,
   "documents that come late": lateDocuments,
   "callbacks of 1 MiB that come late": ({ publicUrl }) => {
