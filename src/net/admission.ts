@@ -103,150 +103,132 @@ const watchEvery = 4;
  * were refused.
  */
 export function createAdmission({ maxCalls, clock = processClock }: AdmissionOptions): Admission {
-  const calls = createLine();
-  const watches = createLine();
-  const maxOtherCalls = maxCalls === undefined ? undefined : maxCalls * shareOfOthers;
-  let inFlight = 0;
-  let begun = 0;
-  let lastLateMs = Number.NEGATIVE_INFINITY;
-  let lastOnTimeMs = clock.now();
-  let standing = false;
-  /** Steps planned for the next turn, those left of this one, and this turn's start and limit. */
-  let planned = 0;
-  let left = 0;
-  let sinceMs = 0;
-  let untilMs = 0;
-  /** Calls of the last turn, 0 after an idle one; recent calls, and how long they took. */
-  let taken = 0;
-  const lately = { calls: 100, ms: 50 };
+  return new Queues(maxCalls, clock);
+}
+
+class Queues implements Admission {
+  readonly #calls = new Line();
+  readonly #watches = new Line();
+  readonly #maxCalls: number | undefined;
+  readonly #clock: Clock;
+  readonly #turns: Turns;
+  readonly #standing: StandingQueue;
+  #inFlight = 0;
+
+  constructor(maxCalls: number | undefined, clock: Clock) {
+    this.#maxCalls = maxCalls;
+    this.#clock = clock;
+    this.#standing = new StandingQueue(clock.now());
+    this.#turns = new Turns(clock, this);
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get waiting(): number {
+    return this.#calls.size + this.#watches.size;
+  }
+
+  enter(arrival: Arrival): void {
+    const isWatch = arrival.kind === "watch";
+    const line = isWatch ? this.#watches : this.#calls;
+    const ahead = line.of(arrival.owner);
+    // Connections take turns: the call and each one ahead of it wait for a round over all of them.
+    const waitMs = this.#turns.costMs(Math.min(line.size, (ahead + 1) * line.owners));
+    const isRefused = isWatch
+      ? !this.#admitsWatch(waitMs, arrival.timeoutMs)
+      : refuses(this.#admitted(waitMs, ahead, arrival.timeoutMs), arrival.kind);
+    if (isRefused) {
+      arrival.refuse();
+      return;
+    }
+    const atMs = this.#clock.now();
+    if (!isWatch && line.size === 0) this.#standing.observe(false, atMs);
+    line.push({ arrival, atMs });
+    this.#turns.plan();
+  }
 
   /**
    * Which calls are admitted that have waited, or are expected to wait, for `waitMs`. `ahead`
    * counts the other waiting calls of their connection.
    */
-  function admitted(waitMs: number, ahead: number, timeoutMs = Number.POSITIVE_INFINITY): Admitted {
-    if (maxCalls === undefined || maxOtherCalls === undefined) return "all";
-    const inTimeMs = Math.max(timeoutMs * shareOfWaiting, maxQueueMs.other);
-    if (inFlight >= maxCalls || waitMs > inTimeMs || waitMs > maxQueueMs.burst) return "none";
+  #admitted(waitMs: number, ahead: number, timeoutMs?: number): Admitted {
+    const maxCalls = this.#maxCalls;
+    if (maxCalls === undefined) return "all";
+    if (this.#inFlight >= maxCalls || isTooLate(waitMs, maxQueueMs.burst, timeoutMs)) return "none";
     // However late the calls are, each turn must have some to start: the last few are not shed.
-    const sheds = standing && calls.size >= perTurn;
+    const sheds = this.#standing.exists && this.#calls.size >= perTurn;
     const countedMs = sheds ? waitMs / (ahead > 0 ? 1 : lonelyFactor) : 0;
     if (countedMs > maxQueueMs.money) return "none";
-    if (inFlight >= maxOtherCalls || countedMs > maxQueueMs.other) return "money";
-    return "all";
+    const isFull = this.#inFlight >= maxCalls * shareOfOthers;
+    return isFull || countedMs > maxQueueMs.other ? "money" : "all";
   }
 
   /** Whether a watch is admitted after such a wait. */
-  function admitsWatch(waitMs: number, timeoutMs = Number.POSITIVE_INFINITY): boolean {
-    if (maxCalls === undefined || maxOtherCalls === undefined) return true;
-    const inTimeMs = Math.max(timeoutMs * shareOfWaiting, maxQueueMs.other);
-    const isLate = waitMs > maxQueueMs.watch || waitMs > inTimeMs;
-    return !isLate && inFlight < maxOtherCalls;
+  #admitsWatch(waitMs: number, timeoutMs?: number): boolean {
+    if (this.#maxCalls === undefined) return true;
+    const isFull = this.#inFlight >= this.#maxCalls * shareOfOthers;
+    return !isFull && !isTooLate(waitMs, maxQueueMs.watch, timeoutMs);
   }
 
-  /** Expected wait of a call behind `ahead` others of its connection. */
-  function expectedMs(line: Line, ahead: number): number {
-    // Connections take turns: the call and each one ahead of it wait for a round over all of them.
-    const before = Math.min(line.size, (ahead + 1) * line.owners);
-    return (before * lately.ms) / lately.calls;
-  }
-
-  /** Updates whether a standing queue exists. */
-  function observe(isLate: boolean): void {
-    const nowMs = clock.now();
-    if (isLate) lastLateMs = nowMs;
-    else lastOnTimeMs = nowMs;
-    standing = standing ? nowMs - lastLateMs < overMs : nowMs - lastOnTimeMs >= standingMs;
-  }
-
-  const refuses = (which: Admitted, kind: CallKind) =>
-    kind !== "exempt" && (which === "none" || (which === "money" && kind === "other"));
-
-  /** Each call starts in its own callback: its work is done before the next checks the time. */
-  function plan(): void {
-    for (; planned < Math.min(calls.size + watches.size, perTurn); planned++) clock.nextTurn(step);
-  }
-
-  function step(): void {
-    const first = left === 0;
-    if (first) {
-      const nowMs = clock.now();
-      if (taken > 0) {
-        lately.calls = lately.calls * memory ** taken + taken;
-        lately.ms = lately.ms * memory ** taken + (nowMs - sinceMs);
-      }
-      taken = 0;
-      left = planned;
-      planned = 0;
-      sinceMs = nowMs;
-      untilMs = nowMs + turnMs;
-    }
-    left -= 1;
-    if (first || clock.now() < untilMs) beginNext();
-    if (left > 0) return;
-    plan();
-    // No turn follows at once: the idle time until the next one is no cost of these calls.
-    if (planned === 0) taken = 0;
-  }
-
-  /** Begins one call or watch, and refuses those before it that have waited too long. */
-  function beginNext(): void {
-    begun += 1;
-    const isWatchesTurn = begun % watchEvery === 0;
+  /** Begins the nth call or watch, and refuses those before it that have waited too long. */
+  beginNext(nth: number): void {
+    const isWatchesTurn = nth % watchEvery === 0;
     do {
-      const isWatch = watches.size > 0 && (isWatchesTurn || calls.size === 0);
-      if (isWatch ? beginWatch() : beginCall()) return;
-    } while (clock.now() < untilMs);
+      const isWatch = this.#watches.size > 0 && (isWatchesTurn || this.#calls.size === 0);
+      if (isWatch ? this.#beginWatch() : this.#beginCall()) return;
+    } while (this.#turns.hasTime());
   }
 
   /** @returns false when the next one was not begun: it was refused, or is gone */
-  function beginCall(): boolean {
-    const next = calls.shift();
+  #beginCall(): boolean {
+    const next = this.#calls.shift();
     if (!next) return true;
     const { arrival, atMs } = next;
-    const behind = calls.of(arrival.owner);
-    const waitedMs = clock.now() - atMs;
+    const behind = this.#calls.of(arrival.owner);
+    const nowMs = this.#clock.now();
+    const waitedMs = nowMs - atMs;
     const isLate = waitedMs > maxQueueMs.other;
-    taken += 1;
+    this.#turns.took();
     // A connection's only call being on time does not show that connections with many calls are.
-    if (isLate || behind > 0 || calls.size === 0) observe(isLate);
-    const which = admitted(waitedMs / lateFactor, behind, arrival.timeoutMs);
+    if (isLate || behind > 0 || this.#calls.size === 0) this.#standing.observe(isLate, nowMs);
+    const which = this.#admitted(waitedMs / lateFactor, behind, arrival.timeoutMs);
+    return this.#begin(arrival, refuses(which, arrival.kind), which === "money");
+  }
+
+  #beginWatch(): boolean {
+    const { arrival, atMs } = this.#watches.shift() as Waiting;
+    this.#turns.took();
+    const admits = this.#admitsWatch(this.#clock.now() - atMs, arrival.timeoutMs);
+    return this.#begin(arrival, !admits, false);
+  }
+
+  #begin(arrival: Arrival, isRefused: boolean, moneyOnly: boolean): boolean {
     if (arrival.isGone()) return false;
-    if (refuses(which, arrival.kind)) {
+    if (isRefused) {
       arrival.refuse();
       return false;
     }
-    arrival.start(arrival.kind === "exempt" ? freeSlot : slotOf(which === "money"));
+    arrival.start(arrival.kind === "exempt" ? freeSlot : this.#slot(moneyOnly));
     return true;
   }
 
-  function beginWatch(): boolean {
-    const { arrival, atMs } = watches.shift() as Waiting;
-    taken += 1;
-    if (arrival.isGone()) return false;
-    if (!admitsWatch(clock.now() - atMs, arrival.timeoutMs)) {
-      arrival.refuse();
-      return false;
-    }
-    arrival.start(slotOf(false));
-    return true;
-  }
-
-  function slotOf(moneyOnly: boolean): Slot {
-    inFlight += 1;
+  #slot(moneyOnly: boolean): Slot {
+    this.#inFlight += 1;
     let counted = true;
     let isOver = false;
     const suspend = () => {
-      if (counted) inFlight -= 1;
+      if (counted) this.#inFlight -= 1;
       counted = false;
     };
     return {
       moneyOnly,
       suspend,
-      resume() {
+      resume: () => {
         if (counted || isOver) return;
         counted = true;
-        inFlight += 1;
+        this.#inFlight += 1;
       },
       leave() {
         isOver = true;
@@ -254,29 +236,103 @@ export function createAdmission({ maxCalls, clock = processClock }: AdmissionOpt
       },
     };
   }
+}
 
-  return {
-    enter(arrival) {
-      const { kind, owner, timeoutMs } = arrival;
-      const line = kind === "watch" ? watches : calls;
-      const ahead = line.of(owner);
-      const waitMs = expectedMs(line, ahead);
-      const isRefused =
-        kind === "watch"
-          ? !admitsWatch(waitMs, timeoutMs)
-          : refuses(admitted(waitMs, ahead, timeoutMs), kind);
-      if (isRefused) {
-        arrival.refuse();
-        return;
-      }
-      if (line === calls && calls.size === 0) observe(false);
-      line.push({ arrival, atMs: clock.now() });
-      if (left === 0) plan();
-    },
-    get inFlight() {
-      return inFlight;
-    },
+function refuses(which: Admitted, kind: CallKind): boolean {
+  return kind !== "exempt" && (which === "none" || (which === "money" && kind === "other"));
+}
+
+/** Whether a wait is too long for any burst, or for the client. */
+function isTooLate(waitMs: number, maxMs: number, timeoutMs = Number.POSITIVE_INFINITY): boolean {
+  return waitMs > maxMs || waitMs > Math.max(timeoutMs * shareOfWaiting, maxQueueMs.other);
+}
+
+/** Tells a standing queue, in which calls have been late for a while, from a burst. */
+class StandingQueue {
+  #lastLateMs = Number.NEGATIVE_INFINITY;
+  #lastOnTimeMs: number;
+  exists = false;
+
+  constructor(nowMs: number) {
+    this.#lastOnTimeMs = nowMs;
+  }
+
+  observe(isLate: boolean, nowMs: number): void {
+    if (isLate) this.#lastLateMs = nowMs;
+    else this.#lastOnTimeMs = nowMs;
+    this.exists = this.exists
+      ? nowMs - this.#lastLateMs < overMs
+      : nowMs - this.#lastOnTimeMs >= standingMs;
+  }
+}
+
+/** Takes the steps of each turn of the event loop, and measures what calls cost. */
+class Turns {
+  readonly #clock: Clock;
+  readonly #queues: Queues;
+  #begun = 0;
+  /** Steps planned for the next turn, and those left of this one. */
+  #planned = 0;
+  #left = 0;
+  #startedMs = 0;
+  #untilMs = 0;
+  /** Calls of the last turn; 0 after an idle one. */
+  #taken = 0;
+  /** Recent calls, and how long they took. */
+  readonly #lately = { calls: 100, ms: 50 };
+
+  constructor(clock: Clock, queues: Queues) {
+    this.#clock = clock;
+    this.#queues = queues;
+  }
+
+  /** Plans steps for what waits. Each begins in its own callback: its work is then done. */
+  plan(): void {
+    if (this.#left > 0) return;
+    const steps = Math.min(this.#queues.waiting, perTurn);
+    for (; this.#planned < steps; this.#planned++) this.#clock.nextTurn(this.#step);
+  }
+
+  took(): void {
+    this.#taken += 1;
+  }
+
+  hasTime(): boolean {
+    return this.#clock.now() < this.#untilMs;
+  }
+
+  /** How long so many calls take. */
+  costMs(calls: number): number {
+    return (calls * this.#lately.ms) / this.#lately.calls;
+  }
+
+  readonly #step = (): void => {
+    const isFirst = this.#left === 0;
+    if (isFirst) this.#start();
+    this.#left -= 1;
+    if (isFirst || this.hasTime()) {
+      this.#begun += 1;
+      this.#queues.beginNext(this.#begun);
+    }
+    if (this.#left > 0) return;
+    this.plan();
+    // No turn follows at once: the idle time until the next one is no cost of these calls.
+    if (this.#planned === 0) this.#taken = 0;
   };
+
+  #start(): void {
+    const nowMs = this.#clock.now();
+    if (this.#taken > 0) {
+      const kept = memory ** this.#taken;
+      this.#lately.calls = this.#lately.calls * kept + this.#taken;
+      this.#lately.ms = this.#lately.ms * kept + (nowMs - this.#startedMs);
+    }
+    this.#taken = 0;
+    this.#left = this.#planned;
+    this.#planned = 0;
+    this.#startedMs = nowMs;
+    this.#untilMs = nowMs + turnMs;
+  }
 }
 
 type Admitted = "none" | "money" | "all";
@@ -287,45 +343,38 @@ interface Waiting {
 }
 
 /** A queue of waiting calls or watches, in which connections take turns. */
-interface Line {
-  readonly size: number;
-  /** Number of connections in the queue. */
-  readonly owners: number;
-  /** Number of one connection's entries. */
-  of(owner: object): number;
-  push(waiting: Waiting): void;
-  shift(): Waiting | undefined;
-}
+class Line {
+  readonly #queues = new Map<object, Waiting[]>();
+  size = 0;
 
-function createLine(): Line {
-  const queues = new Map<object, Waiting[]>();
-  let size = 0;
-  return {
-    get size() {
-      return size;
-    },
-    get owners() {
-      return queues.size;
-    },
-    of: (owner) => queues.get(owner)?.length ?? 0,
-    push(waiting) {
-      size += 1;
-      const queue = queues.get(waiting.arrival.owner);
-      if (queue) queue.push(waiting);
-      else queues.set(waiting.arrival.owner, [waiting]);
-    },
-    shift() {
-      const next = queues.entries().next().value;
-      if (!next) return undefined;
-      const [owner, queue] = next;
-      const waiting = queue.shift() as Waiting;
-      size -= 1;
-      // The owner goes to the end of the queue.
-      queues.delete(owner);
-      if (queue.length > 0) queues.set(owner, queue);
-      return waiting;
-    },
-  };
+  /** Number of connections in the queue. */
+  get owners(): number {
+    return this.#queues.size;
+  }
+
+  /** Number of one connection's entries. */
+  of(owner: object): number {
+    return this.#queues.get(owner)?.length ?? 0;
+  }
+
+  push(waiting: Waiting): void {
+    this.size += 1;
+    const queue = this.#queues.get(waiting.arrival.owner);
+    if (queue) queue.push(waiting);
+    else this.#queues.set(waiting.arrival.owner, [waiting]);
+  }
+
+  shift(): Waiting | undefined {
+    const next = this.#queues.entries().next().value;
+    if (!next) return undefined;
+    const [owner, queue] = next;
+    this.size -= 1;
+    const waiting = queue.shift();
+    // The owner goes to the end of the queue.
+    this.#queues.delete(owner);
+    if (queue.length > 0) this.#queues.set(owner, queue);
+    return waiting;
+  }
 }
 
 /** A slot that counts against no limit. */
