@@ -15,7 +15,6 @@ import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { replayedHeader } from "../net/replayed-header.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
-import { turnEnd } from "../net/turn-end.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
   type Context,
@@ -60,9 +59,9 @@ import {
   streamHeaders,
   takesParts,
 } from "./transport/event-stream.ts";
-import { answerHeaders, cors, exposeHeaders, setHeaders } from "./transport/headers.ts";
+import { answerHeaders, cors, exposeHeaders } from "./transport/headers.ts";
 import { Heartbeats } from "./transport/heartbeats.ts";
-import { sendEventStream, sendResponse } from "./transport/send.ts";
+import { type Answer, sendAnswer } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
 import { createWatchEndpoint } from "./transport/watch.ts";
 import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
@@ -263,54 +262,46 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const live = createLive(request.headers["last-event-id"]?.toString());
     const surroundings = { lifetime, authenticate, live };
     const answerType = straight ? straightPath.answerTypeOf(request) : undefined;
-    if (answerType !== undefined) {
-      const ready = await straightPath.answer(body, answerType, surroundings);
-      if (ready) {
-        whole = ready.whole;
-        slot.leave();
-        addLateHeaders(headers);
-        exposeHeaders(headers, request.headers.origin, corsOrigins);
-        await turnEnd();
-        // With the length set, Node writes the head and a text body to the socket in one piece.
-        const { length } = ready.body;
-        const bytes = Buffer.byteLength(ready.body);
-        headers["content-length"] = bytes;
-        response.writeHead(ready.status, Object.assign(headers, ready.headers));
-        response.end(ready.body, bytes === length ? "latin1" : "utf8");
-        return;
+    const isStream = straight && answerType === undefined;
+    const format = isStream ? straightPath.streamFormatOf(request) : undefined;
+
+    const answerStraight = async (): Promise<Answer | undefined> => {
+      if (answerType !== undefined) {
+        const answered = await straightPath.answer(body, answerType, surroundings);
+        if (answered) return answered;
       }
-    }
-    const format = straight ? straightPath.streamFormatOf(request) : undefined;
-    const results = format && (await straightPath.subscribe(request, body, surroundings));
-    if (results) {
+      const results = format && (await straightPath.subscribe(request, body, surroundings));
+      if (!results) return undefined;
       const { status, stream } = await beginSubscription(results, live, format, request.method);
-      slot.leave();
-      exposeHeaders(headers, request.headers.origin, corsOrigins);
-      if (!stream) {
-        addLateHeaders(headers);
-        return void response.writeHead(status, headers).end();
-      }
-      setHeaders(response, headers);
-      const head = { status, headers: Object.entries(streamHeaders(format)) };
-      return await sendEventStream(head, stream, response, heartbeats);
+      return { status, headers: stream ? streamHeaders(format) : {}, body: stream };
+    };
+    const answerByYoga = async (): Promise<Answer> => {
+      if (request.method === "POST") handOver(request, body);
+      const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
+      held.discard();
+      // The rest of an abandoned body is never read, so no request may follow on this connection.
+      if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
+      const { status } = answered;
+      const stream = streams.get(lifetime);
+      const added = Object.fromEntries(answered.headers);
+      return { status, headers: added, body: stream ?? (await answered.text()) };
+    };
+
+    let answered = await answerStraight();
+    if (!answered) {
+      // The client left before its whole body had arrived.
+      const isStraight = answerType !== undefined || format !== undefined;
+      if (isStraight && request.destroyed && !request.complete) return void response.destroy();
+      answered = await answerByYoga();
     }
-    // The client left before its whole body had arrived.
-    const isStraight = answerType !== undefined || format !== undefined;
-    if (isStraight && request.destroyed && !request.complete) return void response.destroy();
-    setHeaders(response, headers);
-    if (request.method === "POST") handOver(request, body);
-    const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
+    whole = answered.whole === true;
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
-    held.discard();
-    const stream = streams.get(lifetime);
-    if (stream) return await sendEventStream(answered, stream, response, heartbeats);
-    const late: OutgoingHttpHeaders = {};
-    addLateHeaders(late);
-    setHeaders(response, late);
-    // The rest of an abandoned body is never read, so no request may follow on this connection.
-    if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
-    await sendResponse(answered, response);
+    if (typeof answered.body !== "object") addLateHeaders(headers);
+    exposeHeaders(headers, request.headers.origin, corsOrigins);
+    const vary = [headers.vary, answered.headers.vary] as string[];
+    Object.assign(headers, answered.headers, vary.every(Boolean) && { vary });
+    await sendAnswer({ ...answered, headers }, response, heartbeats);
   }
 
   return {

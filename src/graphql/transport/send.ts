@@ -1,15 +1,36 @@
-import type { ServerResponse } from "node:http";
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Push } from "../../core/core.ts";
+import { turnEnd } from "../../net/turn-end.ts";
 import { failedStreamMs } from "../../net/unread-answers.ts";
 import type { Live } from "../live.ts";
 import type { EventStream } from "./event-stream.ts";
 import type { Heartbeats } from "./heartbeats.ts";
 
-/** Writes a fetch `Response` to the client. */
-export async function sendResponse(answer: Response, response: ServerResponse): Promise<void> {
+/** What answers a request: a whole text, an event stream, or a head alone. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: OutgoingHttpHeaders;
+  readonly body: string | EventStream | undefined;
+  /** Whether nothing of the operation still runs. */
+  readonly whole?: boolean;
+}
+
+/** Writes an answer: a text together with those of other requests, an event stream as it comes. */
+export async function sendAnswer(
+  { status, headers, body }: Answer,
+  response: ServerResponse,
+  heartbeats: Heartbeats,
+): Promise<void> {
+  if (typeof body === "object") {
+    return sendEventStream({ status, headers }, body, response, heartbeats);
+  }
+  await turnEnd();
   if (response.destroyed) return;
-  writeHead(answer, response);
-  response.end(await answer.text());
+  if (!body) return void response.writeHead(status, headers).end();
+  // With the length set, Node writes the head and a text body to the socket in one piece.
+  const bytes = Buffer.byteLength(body);
+  response.writeHead(status, { ...headers, "content-length": bytes });
+  response.end(body, bytes === body.length ? "latin1" : "utf8");
 }
 
 /**
@@ -19,13 +40,13 @@ export async function sendResponse(answer: Response, response: ServerResponse): 
  * stream must end by itself when the client leaves.
  */
 export async function sendEventStream(
-  answer: Head,
+  { status, headers }: Omit<Answer, "body">,
   { blocks, heartbeat, live, pushed }: EventStream,
   response: ServerResponse,
   heartbeats: Heartbeats,
 ): Promise<void> {
   if (response.destroyed) return void (await blocks.return());
-  writeHead(answer, response);
+  response.writeHead(status, headers);
   const beats = heartbeats.add(() => {
     if (!response.destroyed && !response.writableNeedDrain) response.write(heartbeat);
   });
@@ -65,20 +86,6 @@ async function drained(response: ServerResponse): Promise<void> {
     };
     response.once("drain", done).once("close", done);
   });
-}
-
-/** Status and headers of a response, such as a fetch `Response`. */
-interface Head {
-  readonly status: number;
-  readonly headers: Iterable<readonly [name: string, value: string]>;
-}
-
-function writeHead(answer: Head, response: ServerResponse): void {
-  response.statusCode = answer.status;
-  for (const [name, value] of answer.headers) {
-    if (name === "vary") response.appendHeader(name, value);
-    else response.setHeader(name, value);
-  }
 }
 
 function cutIfUnread(response: ServerResponse, live: Live): () => void {

@@ -168,7 +168,7 @@ export function createWatchEndpoint(
       if (!stream) {
         response.writeHead(status).end();
       } else if (status === 200) {
-        const head = { status, headers: Object.entries(streamHeaders(format)) };
+        const head = { status, headers: streamHeaders(format) };
         await sendEventStream(head, stream, response, heartbeats);
       } else {
         await stream.blocks.return();
