@@ -110,7 +110,7 @@ test("a path that is read as another one than it has is refused", async (t) => {
   assert.equal(await statusOf("/dead-letters/a%2F..%2Fb/x"), 404);
 });
 
-test("a body in small chunks is cut, and a few of them make a body", async (t) => {
+test("a body of too many small chunks is cut, one of too many bytes refused", async (t) => {
   const { cuts, cut, observer } = recordCuts();
   const intake = createIntake({ admission: createAdmission({ maxCalls: undefined }) });
   const orders: unknown[] = [];
@@ -118,21 +118,26 @@ test("a body in small chunks is cut, and a few of them make a body", async (t) =
   const sandboxActions = { account: "default", pay } as unknown as ConsoleData["sandboxActions"];
   const data = { sandboxActions } as ConsoleData;
   const url = await serve(t, { data }, { counts: {}, intake, observer });
-  const post = (chunks: number) => {
+  const post = (chunks: number, chunkBytes = 1) => {
     const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
     const sent = request(`${url}/api/sandbox/payments`, { method: "POST", headers });
     const order = { scenario: "a", amount: "1", currency: "UAH", externalId: "e", by: "card" };
     sent.write(JSON.stringify(order));
-    for (let i = 0; i < chunks; i++) sent.write(" ");
+    for (let i = 0; i < chunks; i++) sent.write(" ".repeat(chunkBytes));
     sent.end();
     return once(sent, "response");
   };
-  const [answered] = await post(100);
-  assert.equal(answered.statusCode, 200);
-  answered.resume();
-  assert.equal(orders.length, 1);
+  const statusOf = async (chunks: number, chunkBytes?: number) => {
+    const [answered] = await post(chunks, chunkBytes);
+    answered.resume();
+    return answered.statusCode;
+  };
+  assert.equal(await statusOf(100), 200);
+  assert.equal(await statusOf(40, 400), 200);
+  assert.equal(orders.length, 2);
+  assert.equal(await statusOf(41, 400), 413);
   assert.deepEqual(cuts, []);
   await assert.rejects(post(2_000));
   await cut("small_pieces");
-  assert.equal(orders.length, 1);
+  assert.equal(orders.length, 2);
 });
