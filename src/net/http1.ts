@@ -60,20 +60,32 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
     socket.destroy();
   });
 
+  function waitOn(socket: Socket): UnderWay<ServerResponse> {
+    const responses = new UnderWay<ServerResponse>();
+    waiting.set(socket, responses);
+    // Node does this too, but not for a connection that it stopped parsing: see `Http1Request`.
+    socket.once("close", () => {
+      for (const response of responses) response.destroy();
+    });
+    return responses;
+  }
+
   return {
     passes(request, response) {
       const { socket } = request;
       // After a cut, Node still handles the requests that it has already read.
       if (socket.destroyed) return false;
-      const responses = waiting.get(socket) ?? new UnderWay();
+      const responses = waiting.get(socket) ?? waitOn(socket);
       if (responses.size >= maxPipelined) {
         observer.onCut("pipelining");
         socket.destroy();
         return false;
       }
-      if (responses.size === 0) waiting.set(socket, responses);
       const member = responses.add(response);
-      response.on("close", () => member.leave());
+      response.on("close", () => {
+        member.leave();
+        if (socket.destroyed) request.destroy();
+      });
       if (namesOneHost(request)) {
         if (!request.url?.startsWith("/")) toOriginForm(request);
         return true;
@@ -95,7 +107,8 @@ export function cutHttp1(observer: LimitObserver): (socket: Socket) => void {
 
 /**
  * The requests of all HTTP/1.1 servers. Behind an upgrade Node parses nothing, so that the next
- * request of a cut connection passes for one: there may be thousands in what was read already.
+ * request of a cut connection passes for one: there may be thousands in what was read already. Node
+ * then leaves the connection alone, so that `guardHttp1` ends the requests before it.
  */
 class Http1Request extends IncomingMessage {
   private isUpgrade = false;
