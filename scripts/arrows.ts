@@ -40,7 +40,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     ...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "ratelimit/"],
     ...["reconcile/", "stores/dead-letter.ts", "telemetry/", "upstream/", "wire/"],
   ],
-  "telemetry/tracing": [],
+  "telemetry/tracing": ["version.ts"],
   // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`.
   config: ["auth/", "net/", "upstream/", "version.ts", "telemetry/durations/settings.ts"],
   cli: [

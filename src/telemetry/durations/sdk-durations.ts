@@ -9,8 +9,8 @@ import {
   type PushMetricExporter,
 } from "@opentelemetry/sdk-metrics";
 import { version } from "../../version.ts";
-import { createOtlpExporter } from "../otlp-exporter.ts";
 import type { Attributes } from "../tracing/attributes.ts";
+import { createOtlpExporter } from "../tracing/otlp-exporter.ts";
 import type { DurationsObserver, RunningDurations } from "./durations.ts";
 import type { DurationsSettings } from "./settings.ts";
 

@@ -7,8 +7,8 @@ import {
   type SpanExporter,
   type SpanProcessor,
 } from "@opentelemetry/sdk-trace";
-import { createOtlpExporter } from "../otlp-exporter.ts";
 import type { TracingObserver } from "./observer.ts";
+import { createOtlpExporter } from "./otlp-exporter.ts";
 import type { TracingSettings } from "./settings.ts";
 
 /**

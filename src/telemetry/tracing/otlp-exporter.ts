@@ -4,8 +4,8 @@ import { gzip } from "node:zlib";
 import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import type { ISerializer } from "@opentelemetry/otlp-transformer";
 import { Agent, request } from "undici";
-import { version } from "../version.ts";
-import type { OtlpSettings } from "./tracing/settings.ts";
+import { version } from "../../version.ts";
+import type { OtlpSettings } from "./settings.ts";
 
 /** An exporter as the SDK's processors and readers use it. */
 export interface OtlpExporter<Items> {
