@@ -47,7 +47,8 @@ export function createSandboxActions({
         paymentOf(order, cardOf(order, magicValues)),
       );
       return answerOf(async () => {
-        const { details, action } = await core.createPayment(request, callOf(account.name));
+        const { payment } = await core.createPayment(request, callOf(account.name));
+        const { details, action } = payment;
         const { name } = PaymentStatusSchema.value[details?.status ?? 0] ?? {};
         return {
           ...(name && {
@@ -65,7 +66,8 @@ export function createSandboxActions({
         payoutOf(order, cardOf(order, magicValues)),
       );
       return answerOf(async () => {
-        const { status, statusCode } = await core.requestPayout(request, callOf(account.name));
+        const { payout } = await core.requestPayout(request, callOf(account.name));
+        const { status, statusCode } = payout;
         return {
           ...(status && { status: status.toLowerCase() }),
           ...(statusCode && { statusCode }),

@@ -1,11 +1,10 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
 import type { IntentStore } from "../ledger/intents.ts";
-import type { Appended, Entry, EventLog, Facts } from "../ledger/log.ts";
+import type { EventLog } from "../ledger/log.ts";
 import type { Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Keyring } from "../secrets/keyring.ts";
-import type { Cursor } from "../stores/cursor.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";
@@ -48,29 +47,11 @@ export interface CoreObserver extends Partial<StreamObserver> {
   onConflict(conflict: { account: string; externalId: string }): void;
 }
 
-export interface Recorded {
-  readonly entry: Entry;
-  /** Undefined when the log could not be written. */
-  readonly appended: Appended | undefined;
-}
-
-/** What determines the state of an external_id, as of one position in the event log. */
-export interface After {
-  readonly facts: Facts;
-  readonly callIsOpen: boolean;
-  /** Empty when the log has nothing for the external_id yet, or could not be read. */
-  readonly cursor: Cursor;
-}
-
 /** What the use cases share. */
 export interface Context extends CoreOptions {
   /** The account of this name. @throws Error for a name that is not configured */
   account(name: string): Account;
   readonly moneyCalls: MoneyCalls;
-  /** By answer of a call that moves money: its log entry, and the result of appending that. */
-  readonly recorded: WeakMap<object, Recorded>;
-  /** By answer of a call with `wait_until`: what was known at the end of its wait. */
-  readonly waited: WeakMap<object, After>;
   /** Ends all waits when the gateway shuts down, so that the waiting calls are answered. */
   readonly waits: Waits;
   /** Limits how many waits one caller has open. */

@@ -81,6 +81,22 @@ export interface Call {
   readonly transport?: string;
 }
 
+/** What a payment call that moves money returns; the state never costs the call its answer. */
+export interface PaymentAnswer {
+  readonly payment: Payment;
+  /** What all operations of the external_id amount to. */
+  readonly state: PaymentState;
+  /** Position of that state; empty when the log has nothing of the external_id or is away. */
+  readonly cursor: string;
+}
+
+/** As `PaymentAnswer`. */
+export interface PayoutAnswer {
+  readonly payout: Payout;
+  readonly state: PayoutState;
+  readonly cursor: string;
+}
+
 /** A page of the events of a payment or payout. */
 export interface HistoryPage {
   /** Most events to return, at least 1. */
@@ -108,18 +124,12 @@ export interface History {
  * only GatewayError. A watch is one async iterable, which ends when `call.signal` aborts.
  */
 export interface Core {
-  createPayment(request: CreatePaymentRequest, call: Call): Promise<Payment>;
-  createRecurrentPayment(request: CreateRecurrentPaymentRequest, call: Call): Promise<Payment>;
-  confirmPayment(request: ConfirmPaymentRequest, call: Call): Promise<Payment>;
-  /**
-   * The state of an external_id after the answer of one of these calls, and the cursor of that
-   * state. It never fails: when the log cannot be read, the state comes from the answer alone.
-   */
-  paymentStateAfter(
-    answer: Payment,
-    externalId: string,
+  createPayment(request: CreatePaymentRequest, call: Call): Promise<PaymentAnswer>;
+  createRecurrentPayment(
+    request: CreateRecurrentPaymentRequest,
     call: Call,
-  ): Promise<{ readonly state: PaymentState; readonly cursor: string }>;
+  ): Promise<PaymentAnswer>;
+  confirmPayment(request: ConfirmPaymentRequest, call: Call): Promise<PaymentAnswer>;
   resendCallback(request: ResendCallbackRequest, call: Call): Promise<void>;
   getPayment(request: GetPaymentRequest, call: Call): Promise<GetPaymentResponse>;
   watchPayment(request: WatchPaymentRequest, call: Call): AsyncIterable<Event>;
@@ -127,14 +137,8 @@ export interface Core {
   paymentEvents(externalId: string, limit: number, call: Call): Promise<Event[]>;
   paymentHistory(of: HistoryOf, call: Call): Promise<History>;
 
-  requestPayout(request: RequestPayoutRequest, call: Call): Promise<Payout>;
+  requestPayout(request: RequestPayoutRequest, call: Call): Promise<PayoutAnswer>;
   payoutHistory(of: HistoryOf, call: Call): Promise<History>;
-  /** As `paymentStateAfter`. */
-  payoutStateAfter(
-    answer: Payout,
-    externalId: string,
-    call: Call,
-  ): Promise<{ readonly state: PayoutState; readonly cursor: string }>;
   getPayout(request: GetPayoutRequest, call: Call): Promise<GetPayoutResponse>;
   watchPayout(request: WatchPayoutRequest, call: Call): AsyncIterable<Event>;
 

@@ -29,7 +29,6 @@ export function createCore(options: CoreOptions): RunningCore {
   const drain = createStreamDrain();
   const waits = createWaits();
   const { intents, keyrings } = options;
-  const recorded: Context["recorded"] = new WeakMap();
   const moneyCalls = createMoneyCalls({
     ...options.timeouts,
     intents,
@@ -43,15 +42,12 @@ export function createCore(options: CoreOptions): RunningCore {
       const about = { account, externalId: intent.externalId };
       if (error !== undefined) options.observer.onUnrecorded({ ...about, error });
       if (appended?.conflict) options.observer.onConflict(about);
-      const answer = entry?.event.resource.value;
-      if (entry && answer) recorded.set(answer, { entry, appended });
+      return appended;
     },
   });
   const context: Context = {
     ...options,
     moneyCalls,
-    recorded,
-    waited: new WeakMap(),
     waits,
     waitLimits: createStreamLimits(maxWaitsPerCaller),
     drain,
@@ -74,8 +70,6 @@ export function createCore(options: CoreOptions): RunningCore {
   const { onStream } = observer;
   return {
     ...(onStream ? observedStreams(guardedCases, tracing, { onStream }) : guardedCases),
-    paymentStateAfter: cases.paymentStateAfter,
-    payoutStateAfter: cases.payoutStateAfter,
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),
     async drain(reason, spreadMs) {
       waits.end();

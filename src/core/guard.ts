@@ -10,11 +10,8 @@ import { authorize } from "./authorize.ts";
 import type { Call, Core } from "./core.ts";
 import type { StreamLimits } from "./stream-limits.ts";
 
-/** All use cases except the budget and the states after a call, which answers contain anyway. */
-export type GuardedCase = Exclude<
-  keyof Core,
-  "rateLimit" | "paymentStateAfter" | "payoutStateAfter"
->;
+/** All use cases except the budget, which answers contain anyway. */
+export type GuardedCase = Exclude<keyof Core, "rateLimit">;
 
 /** The method whose scope each use case needs. A use case that is missing here does not compile. */
 export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {

@@ -13,7 +13,7 @@ import type {
   MoneyMethod,
   NewIntent,
 } from "../ledger/intents.ts";
-import type { Entry } from "../ledger/log.ts";
+import type { Appended, Entry } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";
@@ -60,16 +60,33 @@ export interface MoneyCalls {
    */
   run<Request extends DescMessage, Result extends DescMessage>(
     moneyCall: MoneyCall<Request, Result>,
-  ): Promise<MessageShape<Result>>;
+  ): Promise<Made<MessageShape<Result>>>;
   /** Resolves when no call is under way. */
   idle(): Promise<void>;
+}
+
+/** The service's answer to a call, and what became of its event. */
+export interface Made<Result> {
+  readonly answer: Result;
+  /** Absent if the answer is that of an earlier call, or does not name what it is about. */
+  readonly entry?: Entry;
+  /** Absent if the event log could not be written. */
+  readonly appended?: Appended | undefined;
 }
 
 export interface MoneyCallsOptions {
   readonly intents: IntentStore;
   readonly keyringOf: (account: string) => Keyring;
-  /** Ends a call, together with the event of its answer; never throws. */
-  readonly end: (account: string, intent: Intent, ending: Ending, told?: Entry) => Promise<void>;
+  /**
+   * Ends a call, together with the event of its answer; never throws.
+   * @returns undefined without an event, and when the log could not be written
+   */
+  readonly end: (
+    account: string,
+    intent: Intent,
+    ending: Ending,
+    told?: Entry,
+  ) => Promise<Appended | undefined>;
   /** Longest wait for a token. */
   readonly maxWaitMs: number;
   /** Longest that a call may take once it is sent. */
@@ -88,7 +105,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     moneyCall: MoneyCall<Request, Result>,
     sending: SendOptions,
     intent: NewIntent,
-  ): Run<MessageShape<Result>> {
+  ): Run<Made<MessageShape<Result>>> {
     const run: Progress = { sent: false, elsewhere: false, stored: false, replayed: false };
     const answer = attempt(moneyCall, sending, intent, run);
     const member = underWay.add(answer);
@@ -108,7 +125,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     sending: SendOptions,
     given: NewIntent,
     run: Progress,
-  ): Promise<MessageShape<Result>> {
+  ): Promise<Made<MessageShape<Result>>> {
     const { account } = call.caller;
     const { begun, elapsedMs } = await begin(account, given, sending.signal, run);
     if (begun.kind === "keyAnswered") {
@@ -119,7 +136,7 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       run.stored = true;
       run.replayed = true;
       if ("error" in outcome) throw outcome.error;
-      return outcome.answer;
+      return outcome;
     }
     const { intent } = begun;
     const sealed = (outcome: Parameters<typeof sealOutcome<Result>>[2]) => {
@@ -162,14 +179,15 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     const newEntry = entry(result, intent);
     const key = sealed({ answer: result });
     // An answer that does not say what it is about, or how far that has come, is looked up too.
-    if (!newEntry) await end({ state: "pending", subjectId: "", key });
-    else {
-      const { subjectId, rank } = newEntry;
-      const mark = markOf(intent.method, newEntry);
-      if (rank < 2) await end({ state: "pending", subjectId, mark, key }, newEntry);
-      else await end({ state: "closed", mark, key }, newEntry);
+    if (!newEntry) {
+      await end({ state: "pending", subjectId: "", key });
+      return { answer: result };
     }
-    return result;
+    const { subjectId, rank } = newEntry;
+    const mark = markOf(intent.method, newEntry);
+    const ending: Ending =
+      rank < 2 ? { state: "pending", subjectId, mark, key } : { state: "closed", mark, key };
+    return { answer: result, entry: newEntry, appended: await end(ending, newEntry) };
   }
 
   /**

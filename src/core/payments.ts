@@ -2,7 +2,7 @@ import { create, type MessageInitShape, type MessageShape } from "@bufbuild/prot
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
-import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
+import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import {
   type PaymentMethodInput,
   type RecipientPaymentMethod,
@@ -38,18 +38,17 @@ import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
 import type { Context } from "./context.ts";
-import type { Call, Core } from "./core.ts";
+import type { Call, Core, PaymentAnswer } from "./core.ts";
 import { declinedConfirmation } from "./declined-confirmation.ts";
 import { history } from "./list-events.ts";
+import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
-import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
-import { answerAfterWait, withoutWait } from "./wait.ts";
+import { withoutWait } from "./wait.ts";
 import { startOf, watch } from "./watch.ts";
 
 type PaymentCases = Pick<
   Core,
-  | "paymentStateAfter"
   | "createPayment"
   | "createRecurrentPayment"
   | "confirmPayment"
@@ -69,17 +68,18 @@ export function paymentCases(context: Context): PaymentCases {
     request: MessageShape<Request>,
     call: Call,
     { schema, method, operation, send, declinedEntry }: PaymentCall<Request>,
-  ): Promise<Payment> {
+  ): Promise<PaymentAnswer> {
     validate(schema, request);
     const { account } = call.caller;
     const { externalId, waitUntil } = request;
+    const about = { account, kind: EventKind.PAYMENT, externalId };
     const held = "confirm" in request && request.confirm === false;
     const sent = {
       ...request,
       callbackUrl: request.callbackUrl ?? context.callbackUrl(account, "payments"),
     };
     const made = moneyCalls.run({
-      ...{ call, method, kind: EventKind.PAYMENT, externalId },
+      ...{ call, method, kind: about.kind, externalId },
       ...{ schema, request: withoutWait(request), answerSchema: PaymentSchema },
       hold: held,
       send: (options) => send(context.account(account).upstream, sent, options),
@@ -91,9 +91,12 @@ export function paymentCases(context: Context): PaymentCases {
           ...(method !== "ConfirmPayment" && { held, call }),
         }),
     });
-    if (waitUntil === WaitUntil.UNSPECIFIED) return made;
-    const about = { account, kind: EventKind.PAYMENT, externalId };
-    return answerAfterWait(context, call, about, waitUntil, made);
+    const {
+      answer: payment,
+      state,
+      cursor,
+    } = await moneyAnswer(...([context, call, about, waitUntil, made] as const));
+    return { payment, state, cursor };
   }
 
   return {
@@ -152,14 +155,6 @@ export function paymentCases(context: Context): PaymentCases {
         operations: facts.operations.filter(({ operation }) => operation !== "call").map(summaryOf),
         olderFailures: facts.folded,
       });
-    },
-
-    async paymentStateAfter(answer, externalId, call) {
-      const event = context.recorded.get(answer)?.appended?.event;
-      if (event) return { state: event.state, cursor: event.cursor };
-      const of = { kind: EventKind.PAYMENT, externalId };
-      const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of, call);
-      return { state: paymentState(facts, callIsOpen), cursor };
     },
 
     watchPayment: (request, call) =>

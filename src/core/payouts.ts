@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
-import { EventKind, EventSource, WaitUntil } from "../gen/payments/v1/event_pb.ts";
+import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
 import {
   type GetPayoutRequest,
@@ -19,17 +19,14 @@ import { payoutState } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { history } from "./list-events.ts";
+import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
 import { recordResponse } from "./record-response.ts";
-import { knownAfter } from "./state-after.ts";
 import { validate } from "./validate.ts";
-import { answerAfterWait, withoutWait } from "./wait.ts";
+import { withoutWait } from "./wait.ts";
 import { startOf, watch } from "./watch.ts";
 
-type PayoutCases = Pick<
-  Core,
-  "requestPayout" | "payoutStateAfter" | "getPayout" | "watchPayout" | "payoutHistory"
->;
+type PayoutCases = Pick<Core, "requestPayout" | "getPayout" | "watchPayout" | "payoutHistory">;
 
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context): PayoutCases {
@@ -40,12 +37,13 @@ export function payoutCases(context: Context): PayoutCases {
       const { account } = call.caller;
       const { order } = request;
       const externalId = order?.externalId ?? "";
+      const about = { account, kind: EventKind.PAYOUT, externalId };
       const callbackUrl = order?.callbackUrl ?? context.callbackUrl(account, "payouts");
       const sent = order ? { ...request, order: { ...order, callbackUrl } } : request;
       const made = moneyCalls.run({
         call,
         method: "RequestPayout",
-        kind: EventKind.PAYOUT,
+        kind: about.kind,
         answerSchema: PayoutSchema,
         externalId,
         schema: RequestPayoutRequestSchema,
@@ -54,20 +52,10 @@ export function payoutCases(context: Context): PayoutCases {
         entry: (payout) =>
           payoutEntry(payout, { source: EventSource.RESPONSE, externalId }, context.payoutEnds),
       });
-      const { waitUntil } = request;
-      if (waitUntil === WaitUntil.UNSPECIFIED) return made;
-      const about = { account, kind: EventKind.PAYOUT, externalId };
-      return answerAfterWait(context, call, about, waitUntil, made);
-    },
-
-    async payoutStateAfter(answer, externalId, call) {
-      const event = context.recorded.get(answer)?.appended?.event;
-      if (event) {
-        return { state: event.payoutState, cursor: event.cursor };
-      }
-      const of = { kind: EventKind.PAYOUT, externalId };
-      const { facts, callIsOpen, cursor } = await knownAfter(context, answer, of, call);
-      return { state: payoutState(facts, callIsOpen), cursor };
+      const { answer, payoutState, cursor } = await moneyAnswer(
+        ...([context, call, about, request.waitUntil, made] as const),
+      );
+      return { payout: answer, state: payoutState, cursor };
     },
 
     async payoutHistory(of, call) {

@@ -1,14 +1,15 @@
-import { errorOfAbort, GatewayError } from "../errors.ts";
+import { errorOfAbort } from "../errors.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { currentEvent } from "../ledger/current.ts";
 import { noFacts } from "../ledger/facts.ts";
+import type { Facts } from "../ledger/log.ts";
 import { type OpenCalls, openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { stateAfter } from "../ledger/payment-state.ts";
 import type { Kind } from "../model/kinds.ts";
-import type { After, Context } from "./context.ts";
+import type { Cursor } from "../stores/cursor.ts";
+import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
-import { notKnownYet } from "./money-calls.ts";
 import { timeLeftMs } from "./time-left.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 import { endingOutcomes } from "./watch.ts";
@@ -21,7 +22,11 @@ export interface Awaited {
 }
 
 /** What was known at the end of a wait. */
-export interface Waited extends After {
+export interface Waited {
+  readonly facts: Facts;
+  readonly callIsOpen: boolean;
+  /** Empty when the log has nothing for the external_id yet. */
+  readonly cursor: Cursor;
   /** The event with the current state; undefined when all that is known is an open call. */
   readonly current: Event | undefined;
   /** A call was reported as NOT_DONE or NEEDS_OPERATOR: there is nothing more to wait for. */
@@ -97,44 +102,6 @@ export function withoutWait<Request extends { readonly waitUntil: WaitUntil }>(
 ): Request {
   if (request.waitUntil === WaitUntil.UNSPECIFIED) return request;
   return { ...request, waitUntil: WaitUntil.UNSPECIFIED };
-}
-
-/**
- * The answer of a call that moves money after its wait: the payment or payout as then known, or the
- * call's own answer if that cannot be read or the caller goes away.
- * @throws GatewayError what the call threw, unless its outcome became known during the wait
- */
-export async function answerAfterWait<Result extends object>(
-  context: Context,
-  call: Call,
-  about: Awaited,
-  until: WaitUntil,
-  made: Promise<Result>,
-): Promise<Result> {
-  let answer: Result | undefined;
-  let lost: GatewayError | undefined;
-  try {
-    answer = await made;
-    const recorded = context.recorded.get(answer);
-    // An answer that is not in the log cannot be waited for: its own callback may never come.
-    if (recorded && !recorded.appended) return answer;
-  } catch (error) {
-    if (!(error instanceof GatewayError) || !error.details.outcomeUnknown) throw error;
-    if (call.signal.aborted) throw error;
-    lost = error;
-  }
-  const known = await wait(context, call, about, until).catch((error: unknown) => {
-    // The call was sent: what ended the wait must not read as if the call had done nothing.
-    if (lost && error instanceof GatewayError) throw notKnownYet(about.externalId, error);
-    return undefined;
-  });
-  // A copy: events share the message, but `waited` must hold what is known for this answer alone.
-  const told = known?.current?.resource.value;
-  const result = told && ({ ...told } as Result);
-  if (lost && (!result || known?.callIsOpen || known?.isGivenUp)) throw lost;
-  if (!known || !result) return answer as Result;
-  context.waited.set(result, known);
-  return result;
 }
 
 /** How often a wait checks whether the open call that it waits for has ended, in milliseconds. */

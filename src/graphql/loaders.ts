@@ -38,12 +38,16 @@ export interface Loaders {
   history(kind: KindName, externalId: string, page: HistoryPage): Promise<History>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem | undefined>;
-  /** Records the external_id in the request that a payment or payout answers. */
-  name(resource: Payment | Payout, externalId: string): void;
+  /** Takes what a call that moves money returned; returns its payment or payout. */
+  answered<Resource extends Payment | Payout>(
+    resource: Resource,
+    externalId: string,
+    state: State,
+  ): Resource;
   /** The external_id of a payment or payout, even if the service did not return it; else empty. */
   externalIdOf(resource: Payment | Payout): string;
-  /** The external_id's state as of this payment or payout; undefined without an external_id. */
-  stateOf(resource: Payment | Payout): State | undefined | Promise<State | undefined>;
+  /** The external_id's state as of this payment or payout. */
+  stateOf(resource: Payment | Payout): State | undefined;
   operationsOf(payment: Payment): Promise<readonly OperationSummary[]>;
   /** The outcome flags of what `payment` or `payout` returned; undefined for anything else. */
   flagsOf(resource: Payment | Payout): OutcomeFlags | undefined;
@@ -154,28 +158,24 @@ class OperationLoaders implements Loaders {
     });
   }
 
-  name(resource: Payment | Payout, externalId: string): void {
-    this.#notesOf(resource).name = externalId;
+  answered<Resource extends Payment | Payout>(
+    resource: Resource,
+    externalId: string,
+    state: State,
+  ): Resource {
+    // A copy with notes of its own: the log's events share the message.
+    const own = { ...resource };
+    Object.assign(this.#notesOf(own), { name: externalId, state });
+    return own;
   }
 
   externalIdOf(resource: Payment | Payout): string {
     return this.#notes?.get(resource)?.name ?? resource.externalId ?? "";
   }
 
-  stateOf(resource: Payment | Payout): State | undefined | Promise<State | undefined> {
-    const { flags, state: earlier } = this.#notes?.get(resource) ?? {};
-    const known = flags ?? earlier;
-    const externalId = this.externalIdOf(resource);
-    return known || !externalId ? known : this.#stateAfter(resource, externalId);
-  }
-
-  async #stateAfter(resource: Payment | Payout, externalId: string): Promise<State | undefined> {
-    const state =
-      resource.$typeName === PaymentSchema.typeName
-        ? await this.#core.paymentStateAfter(resource, externalId, this.#call)
-        : await this.#core.payoutStateAfter(resource as Payout, externalId, this.#call);
-    this.#notesOf(resource).state = state;
-    return state;
+  stateOf(resource: Payment | Payout): State | undefined {
+    const { flags, state } = this.#notes?.get(resource) ?? {};
+    return flags ?? state;
   }
 
   async operationsOf(resource: Payment): Promise<readonly OperationSummary[]> {

@@ -78,12 +78,20 @@ function stateOfPayout(state: PayoutState): PaymentState {
  * forms that the event has.
  */
 export function setStateAfter(event: Event, facts: Facts, callIsOpen = false): void {
-  const state = stateAfter(kindOf(event.kind), facts, callIsOpen);
-  event.state = state;
-  event.payoutState = payoutStates[kindOf(event.kind)].get(state) ?? PayoutState.UNSPECIFIED;
+  Object.assign(event, statesAfter(kindOf(event.kind), facts, callIsOpen));
 }
 
-/** The payout state of an event that carries `state`, by the event's kind. */
+/** A state in both forms that events have. */
+export function statesAfter(
+  kind: Kind,
+  facts: Facts,
+  callIsOpen = false,
+): Pick<Event, "state" | "payoutState"> {
+  const state = stateAfter(kind, facts, callIsOpen);
+  return { state, payoutState: payoutStates[kind].get(state) ?? PayoutState.UNSPECIFIED };
+}
+
+/** The payout state that belongs to a `PaymentState`, by kind. */
 const payoutStates: Readonly<Record<Kind, ReadonlyMap<PaymentState, PayoutState>>> = {
   [EventKind.PAYMENT]: new Map(),
   [EventKind.PAYOUT]: new Map(

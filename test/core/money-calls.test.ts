@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
+import { create, type DescMessage } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
-import { createMoneyCalls } from "../../src/core/money-calls.ts";
+import { createMoneyCalls, type MoneyCall } from "../../src/core/money-calls.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
@@ -49,17 +49,20 @@ const memory = (now = Date.now) =>
   createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 3_600_000, now });
 
 function moneyCalls(intents: IntentStore = memory()) {
-  return createMoneyCalls({
+  const calls = createMoneyCalls({
     intents,
     keyringOf: () => keyring,
     async end(account, intent, ending, entry) {
       if (ending.state === "pending" || entry) learned.push(intent.externalId);
       told = [ending.state];
-      await intents.end(account, intent, ending, entry);
+      const { appended } = await intents.end(account, intent, ending, entry);
+      return appended;
     },
     maxWaitMs: 2_000,
     timeoutMs: 30_000,
   });
+  type Call = MoneyCall<DescMessage, typeof PaymentSchema>;
+  return { ...calls, run: async (call: unknown) => (await calls.run(call as Call)).answer };
 }
 
 /** A call to the service that the test answers. */

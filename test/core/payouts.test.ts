@@ -7,7 +7,6 @@ import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
-import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { type Payout, PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
@@ -141,36 +140,6 @@ test("a payout whose answer could not be written is UNKNOWN until the log has it
   await tell(payout("t1", "pending"));
   const { state, outcomeUnknown } = await look();
   assert.deepEqual([state, outcomeUnknown], [PayoutState.PENDING, false]);
-});
-
-test("the state after an answer is no longer waited for once the caller goes away", async () => {
-  const { core, call, log } = rig(notFound);
-  const leaving = new AbortController();
-  const asked = Promise.withResolvers<void>();
-  log.known = () => {
-    asked.resolve();
-    return new Promise(() => {});
-  };
-  const of = { ...call, signal: leaving.signal };
-  const told = core.payoutStateAfter(payout("t-1", "success"), externalId, of);
-  await asked.promise;
-  leaving.abort();
-  assert.deepEqual(await told, { state: PayoutState.UNSPECIFIED, cursor: "" });
-});
-
-test("the state after an answer is UNSPECIFIED, not an error, while the log cannot be read", async () => {
-  const answer = payout("t-1", "success");
-  const { core, call, log } = rig(notFound);
-  const away = new GatewayError("UNAVAILABLE", "the store is out of reach");
-  log.known = async () => Promise.reject(away);
-  const told = await core.payoutStateAfter(answer, externalId, call);
-  assert.deepEqual(told, { state: PayoutState.UNSPECIFIED, cursor: "" });
-  assert.deepEqual(
-    await core.paymentStateAfter(create(PaymentSchema, { externalId }), externalId, call),
-    { state: PaymentState.UNSPECIFIED, cursor: "" },
-  );
-  log.known = async () => Promise.reject(new Error("a mistake of ours is no reason either"));
-  assert.deepEqual(await core.payoutStateAfter(answer, externalId, call), told);
 });
 
 for (const [store, known] of [

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { Context, Recorded } from "../../src/core/context.ts";
 import type { Call } from "../../src/core/core.ts";
+import { moneyAnswer } from "../../src/core/money-answer.ts";
+import type { Made } from "../../src/core/money-calls.ts";
 import { createStreamLimits } from "../../src/core/stream-limits.ts";
-import { answerAfterWait, wait } from "../../src/core/wait.ts";
+import { wait } from "../../src/core/wait.ts";
 import { createWaits } from "../../src/core/waits.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
@@ -121,30 +122,6 @@ test("a wait ends soon after an open call has ended without an event", async (t)
   assert.equal((await waiting)?.callIsOpen, false);
 });
 
-test("an answer that is not in the log is not waited for", async (t) => {
-  const { context } = await rig(t);
-  const recorded = new WeakMap<object, Recorded>();
-  const of = { ...context, recorded, waited: new WeakMap() } as unknown as Context;
-  const waits: string[] = [];
-  const answered = async (appended: Recorded["appended"]) => {
-    const answer = { name: "the answer itself" };
-    recorded.set(answer, { entry: payment({ status: "pending" }), appended });
-    const caller = { name: "test", account: about.account, scopes: new Set<never>() };
-    const call: Call = {
-      ...{ caller, requestId: "r", signal: new AbortController().signal },
-      onWait: () => void waits.push("waits"),
-    };
-    const waiting = answerAfterWait(of, call, about, WaitUntil.SETTLED, Promise.resolve(answer));
-    await turns();
-    t.mock.timers.tick(30_000);
-    return waiting;
-  };
-  assert.deepEqual(await answered(undefined), { name: "the answer itself" });
-  assert.deepEqual(waits, []);
-  await answered({ outcome: "duplicate", conflict: false });
-  assert.deepEqual(waits, ["waits"], "the control");
-});
-
 test("a shutdown ends all waits, and later ones end at once", async (t) => {
   const { begin, context } = await rig(t);
   const before = begin();
@@ -177,18 +154,17 @@ test("a caller that goes away ends only its own wait", async (t) => {
 
 test("a deadline that passes during a wait does not deny a call that was sent", async (t) => {
   const { context } = await rig(t);
-  const of = { ...context, recorded: new WeakMap(), waited: new WeakMap() } as unknown as Context;
-  const waitFor = (made: Promise<object>) => {
+  const waitFor = (made: Promise<Made<object>>) => {
     const passing = new AbortController();
     const caller = { name: "test", account: about.account, scopes: new Set<never>() };
     const call: Call = { caller, requestId: "r", signal: passing.signal };
-    const answer = answerAfterWait(of, call, about, WaitUntil.SETTLED, made);
+    const answer = moneyAnswer(context as never, call, about, WaitUntil.SETTLED, made);
     answer.catch(() => {});
     const passed = () => passing.abort(new DOMException("the deadline passed", "TimeoutError"));
     return { answer, passed };
   };
   const given = { name: "the answer itself" };
-  const known = waitFor(Promise.resolve(given));
+  const known = waitFor(Promise.resolve({ answer: given }));
   const { externalId } = about;
   const lost = waitFor(
     Promise.reject(new GatewayError("UNKNOWN", "lost", { outcomeUnknown: { externalId } })),
@@ -196,7 +172,7 @@ test("a deadline that passes during a wait does not deny a call that was sent", 
   await turns();
   known.passed();
   lost.passed();
-  assert.equal(await known.answer, given);
+  assert.equal((await known.answer).answer, given);
   await assert.rejects(
     lost.answer,
     ({ code, details }: GatewayError) =>

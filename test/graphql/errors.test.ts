@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
 import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "./serve.ts";
 
 const upstream = create(UpstreamErrorSchema, {
@@ -229,7 +229,7 @@ test("an error that concerns the whole request goes into errors, and the result 
 
 test("the failure of one mutation does not affect the result of another", async (t) => {
   const gateway = await serve(t, {
-    createPayment: async () => create(PaymentSchema, { id: "p-1" }),
+    createPayment: async () => answeredPayment({ id: "p-1" }),
     confirmPayment: async () => {
       throw new GatewayError("PERMISSION_DENIED", "no");
     },

@@ -13,6 +13,7 @@ import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_p
 import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "./serve.ts";
 
 const budget = "{ rateLimit { limit } }";
@@ -36,7 +37,7 @@ test("each response has the request budget and the request id in its headers", a
 test("the core receives the caller, the deadline, the idempotency key and the request id", async (t) => {
   const gateway = await serve(
     t,
-    { confirmPayment: async () => create(PaymentSchema) },
+    { confirmPayment: async () => answeredPayment() },
     { identify: async ({ header }) => ({ ...somebodyCalled(header("authorization")) }) },
   );
   const before = Date.now();
@@ -56,7 +57,7 @@ function somebodyCalled(name: string | null | undefined) {
 }
 
 test("a request with an Idempotency-Key and several mutations runs none of them", async (t) => {
-  const gateway = await serve(t, { confirmPayment: async () => create(PaymentSchema) });
+  const gateway = await serve(t, { confirmPayment: async () => answeredPayment() });
   const several = [
     `mutation { ${confirm("a")} ${confirm("b")} }`,
     `mutation { ${confirm("a")} ...More } fragment More on Mutation { ${confirm("b")} }`,
@@ -126,8 +127,7 @@ test("identical reads in one request share one call", async (t) => {
 test("a read after a mutation does not reuse an earlier read", async (t) => {
   let reads = 0;
   const gateway = await serve(t, {
-    confirmPayment: async () =>
-      create(PaymentSchema, { externalId: "e", details: { operationId: "o" } }),
+    confirmPayment: async () => answeredPayment({ externalId: "e", details: { operationId: "o" } }),
     getOperation: async () => create(OperationSchema, { statusCode: `read ${++reads}` }),
   });
   const step = `confirmPayment(input: {externalId: "e"}) {

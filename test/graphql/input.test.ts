@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { toInputPath } from "../../src/graphql/schema/input.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { serve } from "./serve.ts";
 
 const decimals = fc.stringMatching(/^-?\d{1,9}(\.\d{1,6})?$/);
@@ -14,7 +13,7 @@ const decimals = fc.stringMatching(/^-?\d{1,9}(\.\d{1,6})?$/);
 test("a decimal keeps its text to the core and back, as a variable and in the query", async (t) => {
   const gateway = await serve(t, {
     confirmPayment: async ({ amount }) =>
-      create(PaymentSchema, { details: amount === undefined ? {} : { amount } }),
+      answeredPayment({ details: amount === undefined ? {} : { amount } }),
   });
   const selection = "{ ... on Payment { details { amount } } }";
   await fc.assert(
@@ -41,7 +40,7 @@ test("a decimal keeps its text to the core and back, as a variable and in the qu
 
 test("a decimal variable that is a JSON number is accepted only if it is a safe integer", async (t) => {
   const gateway = await serve(t, {
-    confirmPayment: async ({ amount }) => create(PaymentSchema, { id: amount ?? "" }),
+    confirmPayment: async ({ amount }) => answeredPayment({ id: amount ?? "" }),
   });
   const run = (a: unknown) =>
     gateway.run(

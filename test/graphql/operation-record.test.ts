@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { type Served, serve } from "./serve.ts";
 
 interface Ended {
@@ -56,7 +55,7 @@ const confirm = 'mutation { confirmPayment(input: {externalId: "e"}) { __typenam
 test("each operation is recorded with its root field and its error code", async (t) => {
   const { gateway, ended, open } = await observed(t, {
     getOperation: refuse("NOT_FOUND"),
-    confirmPayment: async () => create(PaymentSchema),
+    confirmPayment: async () => answeredPayment(),
   });
   const cases: [query: string, type: string, field: string, code: string][] = [
     ["{ rateLimit { limit } }", "query", "rateLimit", "OK"],

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import type { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutResponseSchema,
   RequestPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { answeredPayout } from "../core/answers.ts";
 import { requestOf } from "./request-of.ts";
 import { serve } from "./serve.ts";
 
@@ -53,7 +54,7 @@ test("payout and requestPayout show every field of a payout", async (t) => {
     data: { payout: { ...payoutJson, outcomeUnknown: false, needsOperator: false } },
   });
 
-  const request = await serve(t, { requestPayout: async () => create(PayoutSchema, payoutInit) });
+  const request = await serve(t, { requestPayout: async () => answeredPayout(payoutInit) });
   const answer = await request.run(`mutation { requestPayout(input: {
     order: {currency: "UAH", description: "Prize", externalId: "payout-1", originalAmount: "100.00"}
     payer: {entityId: "entity-1"}

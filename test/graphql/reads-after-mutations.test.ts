@@ -21,15 +21,16 @@ import {
 } from "../../src/gen/payments/v1/event_pb.ts";
 import { CreateWatchTokenResponseSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
-import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
+import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import {
   DeactivateSubscriptionResponseSchema,
   UpdateSubscriptionResponseSchema,
 } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { DeletedWalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
+import { answeredPayment, answeredPayout } from "../core/answers.ts";
 import { serve } from "./serve.ts";
 
 const payment = create(PaymentSchema, { externalId: "e", details: { operationId: "op" } });
@@ -46,11 +47,11 @@ const paymentHistory = historyOf(EventKind.PAYMENT, { case: "payment", value: pa
 const payoutHistory = historyOf(EventKind.PAYOUT, { case: "payout", value: payout });
 
 const mutations = {
-  createPayment: async () => payment,
-  createRecurrentPayment: async () => payment,
-  confirmPayment: async () => payment,
+  createPayment: async () => answeredPayment(payment),
+  createRecurrentPayment: async () => answeredPayment(payment),
+  confirmPayment: async () => answeredPayment(payment),
   resendCallback: async () => {},
-  requestPayout: async () => payout,
+  requestPayout: async () => answeredPayout(payout),
   deleteWalletItem: async () => create(DeletedWalletItemSchema),
   updateSubscription: async () => create(UpdateSubscriptionResponseSchema),
   deactivateSubscription: async () => create(DeactivateSubscriptionResponseSchema),
@@ -59,8 +60,6 @@ const mutations = {
 
 /** What the fields below a success type read. A new read fails every test until it is added. */
 const reads = {
-  paymentStateAfter: async () => ({ state: PaymentState.PAID, cursor: "c" }),
-  payoutStateAfter: async () => ({ state: PayoutState.PAID, cursor: "c" }),
   getPayment: async () =>
     create(GetPaymentResponseSchema, { payment, operations: [{ operationId: "op" }] }),
   paymentEvents: async () => paymentHistory.edges.map(({ node }) => node),

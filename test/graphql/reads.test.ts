@@ -11,6 +11,7 @@ import {
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { serve } from "./serve.ts";
 
 const notFound = async () => {
@@ -182,7 +183,7 @@ test("a payment links to its operation and to its events", async (t) => {
     resource: { case: "payment", value: { details: { status: PaymentStatus.SUCCESS } } },
   });
   const gateway = await serve(t, {
-    createPayment: async () => create(PaymentSchema),
+    createPayment: async () => answeredPayment(),
     getPayment: async () => ({
       $typeName: "payments.v1.GetPaymentResponse",
       outcomeUnknown: false,

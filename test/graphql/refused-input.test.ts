@@ -1,17 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import { validate } from "../../src/core/validate.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { serve } from "./serve.ts";
 
 test("errors name refused fields by their paths in the input", async (t) => {
   const gateway = await serve(t, {
     createPayment: async (request) => {
       validate(CreatePaymentRequestSchema, request);
-      return create(PaymentSchema);
+      return answeredPayment();
     },
   });
   const refused = async (input: Record<string, unknown>) => {
@@ -76,7 +75,7 @@ test("messages about refused fields use the names of GraphQL, not of the proto",
   const gateway = await serve(t, {
     createPayment: async (request) => {
       validate(CreatePaymentRequestSchema, request);
-      return create(PaymentSchema);
+      return answeredPayment();
     },
     findWalletItems: async (request) => {
       validate(FindWalletItemsRequestSchema, request);

@@ -12,7 +12,6 @@ import type { Call, Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   type CreatePaymentRequest,
   type GetPaymentRequest,
@@ -33,6 +32,7 @@ import type { Admission } from "../../src/net/admission.ts";
 import { freeSlot } from "../../src/net/admission.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
 import { somebody } from "./serve.ts";
 
@@ -96,11 +96,11 @@ const methods: Partial<Core> = {
   findWalletItems: async () => [create(WalletItemSchema, { name: "w" })],
   createPayment: async ({ externalId, amount }: CreatePaymentRequest) => {
     failOrNot(externalId);
-    return create(PaymentSchema, { externalId, details: { amount } });
+    return answeredPayment({ externalId, details: { amount } });
   },
   confirmPayment: async ({ externalId }) => {
     failOrNot(externalId);
-    return create(PaymentSchema, { externalId });
+    return answeredPayment({ externalId });
   },
 };
 

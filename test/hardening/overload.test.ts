@@ -11,13 +11,13 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
-import type { Payment } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   type GetPaymentResponse,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { sign } from "../../src/wire/signature.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "../graphql/serve.ts";
 import { grpcJsClient, type Started, start, wires } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
@@ -40,7 +40,7 @@ async function rpcWithTwoPlaces(t: TestContext) {
       },
       createPayment: async () => {
         await release.promise;
-        return { id: "p-1" } as Payment;
+        return answeredPayment({ id: "p-1" });
       },
       async *watchPayment() {
         yield { cursor: "c1" } as Event;
@@ -115,7 +115,7 @@ test("reads are refused before calls that move money", { timeout }, async (t) =>
   const five = await start(
     {
       getPayment: () => blocked.promise.then(() => known),
-      createPayment: () => blocked.promise.then(() => ({ id: "p" }) as Payment),
+      createPayment: () => blocked.promise.then(() => answeredPayment({ id: "p" })),
     },
     { admission: createAdmission({ maxCalls: 5 }) },
   );
@@ -212,7 +212,7 @@ async function graphqlWith(t: TestContext, maxCalls: number) {
     t,
     {
       getPayment: () => release.promise.then(() => known),
-      createPayment: () => release.promise.then(() => ({ id: "p-1" }) as Payment),
+      createPayment: () => release.promise.then(() => answeredPayment({ id: "p-1" })),
       async *watchPayment() {
         yield { cursor: "c1" } as Event;
         await release.promise;

@@ -8,12 +8,12 @@ import tls from "node:tls";
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import type { Core } from "../../src/core/core.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createRpcServer } from "../../src/rpc/server.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { caller, type Started, start, testTls, wires } from "../rpc/start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
@@ -238,7 +238,7 @@ test("a large request arrives completely", async () => {
   await using started = await start({
     createPayment: async (request) => {
       assert.ok(request.description === description);
-      return create(PaymentSchema, { externalId: request.description ?? "" });
+      return answeredPayment({ externalId: request.description ?? "" });
     },
   });
   for (const httpVersion of ["1.1", "2"] as const) {

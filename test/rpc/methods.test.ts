@@ -41,6 +41,7 @@ import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payment
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { isSecret } from "../../src/secrets/secret-fields.ts";
+import { answeredPayment, answeredPayout } from "../core/answers.ts";
 import { grpcJsClient, type Started, start, wires } from "./start.ts";
 
 const payment = create(PaymentSchema, { externalId: "order-1" });
@@ -85,19 +86,19 @@ const cases: readonly Case[] = [
         method: { case: "cc", value: { number: "4111111111111111", expirationYear: "30" } },
       },
     },
-    answers: { createPayment: async () => payment },
+    answers: { createPayment: async () => answeredPayment(payment) },
     response: { payment },
   },
   {
     method: payments.createRecurrentPayment,
     request: { recurrentId: "r-1", externalId: "order-2", amount: "0.1" },
-    answers: { createRecurrentPayment: async () => payment },
+    answers: { createRecurrentPayment: async () => answeredPayment(payment) },
     response: { payment },
   },
   {
     method: payments.confirmPayment,
     request: { externalId: "order-1", amount: "99999999999.99" },
-    answers: { confirmPayment: async () => payment },
+    answers: { confirmPayment: async () => answeredPayment(payment) },
     response: { payment },
   },
   {
@@ -125,7 +126,7 @@ const cases: readonly Case[] = [
       order: { currency: "UAH", externalId: "payout-1", originalAmount: "5" },
       payer: { entityId: "e-1" },
     },
-    answers: { requestPayout: async () => payout },
+    answers: { requestPayout: async () => answeredPayout(payout) },
     response: { payout },
   },
   {

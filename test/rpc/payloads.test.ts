@@ -15,7 +15,6 @@ import {
 import { createConnectTransport as createWebTransport } from "@connectrpc/connect-web";
 import grpc from "@grpc/grpc-js";
 import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   CreatePaymentRequestSchema,
   type CreatePaymentResponse,
@@ -23,13 +22,14 @@ import {
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { defaultLimits } from "../../src/rpc/server.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { caller, grpcJsClient, start } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const text = "0123456789".repeat(5_000);
 const echo = {
   createPayment: async (request: { description?: string | undefined }) =>
-    create(PaymentSchema, { externalId: request.description ?? "" }),
+    answeredPayment({ externalId: request.description ?? "" }),
 };
 const transports = {
   connect: createConnectTransport,

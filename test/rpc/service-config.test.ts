@@ -6,12 +6,13 @@ import type grpc from "@grpc/grpc-js";
 import type { Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import { moves_money } from "../../src/gen/payments/v1/options_pb.ts";
-import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
+import { answeredPayment } from "../core/answers.ts";
 import { grpcJsClient, start } from "./start.ts";
 
 const text = await readFile(new URL("../../clients/grpc-service-config.json", import.meta.url));
@@ -34,7 +35,7 @@ async function rig(t: TestContext, code: ErrorCode, retryAfterMs?: number) {
     },
     async createPayment() {
       fails("createPayment");
-      return create(PaymentSchema);
+      return answeredPayment();
     },
   };
   const server = await start(core);

@@ -12,8 +12,6 @@ import grpc from "@grpc/grpc-js";
 import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import type { Admission } from "../../src/net/admission.ts";
 import type { Intake } from "../../src/net/intake.ts";
 import type { LimitObserver } from "../../src/net/observer.ts";
@@ -162,13 +160,11 @@ const transportsOf = {
 function fakeCore(answers: Partial<Core>, calls: CoreCall[]): Core {
   const core: Partial<Core> = {
     rateLimit: () => ({ limit: 10, remaining: 7, remainingForReads: 7, resetSeconds: 1 }),
-    paymentStateAfter: async () => ({ state: PaymentState.UNSPECIFIED, cursor: "" }),
-    payoutStateAfter: async () => ({ state: PayoutState.UNSPECIFIED, cursor: "" }),
     ...answers,
   };
   return new Proxy(core as Core, {
     get(target, name: keyof Core) {
-      if (name === "rateLimit" || name.endsWith("StateAfter")) return target[name];
+      if (name === "rateLimit") return target[name];
       return (request: never, call: never) => {
         calls.push({ method: name, request, call });
         const answer = target[name] as ((...args: never[]) => unknown) | undefined;

@@ -4,7 +4,6 @@ import { gzipSync } from "node:zlib";
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { ErrorCode } from "../../src/errors.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
@@ -14,6 +13,7 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
 import { dialectOf } from "../../src/rpc/unary-protocols.ts";
+import { answeredPayment } from "../core/answers.ts";
 import {
   binary,
   envelope,
@@ -48,7 +48,7 @@ const answers = {
     });
   },
   createPayment: async ({ externalId, amount }: CreatePaymentRequest) =>
-    create(PaymentSchema, { externalId, details: { amount, description: "é€𝄞" } }),
+    answeredPayment({ externalId, details: { amount, description: "é€𝄞" } }),
 };
 
 interface Dialect {

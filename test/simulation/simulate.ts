@@ -625,15 +625,13 @@ async function callMoney(
       recipient: { card: recipient },
       waitUntil,
     });
-    const payout = await core.requestPayout(request, call);
-    const { state } = await core.payoutStateAfter(payout, externalId, call);
+    const { payout, state } = await core.requestPayout(request, call);
     const told = nameOf(PayoutStateSchema, state);
     const outcome = waits && told !== "UNKNOWN" ? statusOfState(told) : (payout.status ?? "");
     return answerOf(outcome, payout.transactionId, told);
   }
   const request = { externalId, payload: id, waitUntil };
-  const payment = await payments[method](core, request, held ?? false, call);
-  const { state } = await core.paymentStateAfter(payment, externalId, call);
+  const { payment, state } = await payments[method](core, request, held ?? false, call);
   const status = nameOf(PaymentStatusSchema, payment.details?.status).toLowerCase();
   const told = nameOf(PaymentStateSchema, state);
   // While another call is open, only the attempt in the answer says anything.

@@ -9,11 +9,3 @@ export async function orNull<Value>(read: Promise<Value>): Promise<Value | null>
     throw error;
   }
 }
-
-/** Applies `show` to a value: at once, or when its promise resolves. */
-export function whenKnown<Value, Shown>(
-  value: Value | Promise<Value>,
-  show: (value: Value) => Shown,
-): Shown | Promise<Shown> {
-  return value instanceof Promise ? value.then(show) : show(value);
-}

@@ -2,6 +2,7 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { ObjectRef } from "@pothos/core";
 import type { Call, Core } from "../../core/core.ts";
 import { noteRetry, renewLoaders } from "../context.ts";
+import type { Loaders } from "../loaders.ts";
 import { builder } from "./builder.ts";
 import { Failure, failureCode, failureOf, failureTypes } from "./failures.ts";
 import { movesMoney, toInputPath, toMessage } from "./input.ts";
@@ -13,9 +14,7 @@ export interface MutationOptions<Desc extends DescMessage, Success extends objec
   readonly request: Desc;
   /** The type of a successful result. */
   readonly success: SuccessRef<Success>;
-  /** The external_id in a request, if `run` returns a payment or payout. */
-  about?(request: MessageShape<Desc>): string;
-  run(core: Core, request: MessageShape<Desc>, call: Call): Promise<Success>;
+  run(core: Core, request: MessageShape<Desc>, call: Call, loaders: Loaders): Promise<Success>;
 }
 
 /** The call, with the Idempotency-Key of its input. */
@@ -32,7 +31,7 @@ type SuccessRef<Success> = ObjectRef<typeof builder.$inferSchemaTypes, Success>;
  */
 export function mutation<Desc extends DescMessage, Success extends object>(
   name: string,
-  { description, request, success, about, run }: MutationOptions<Desc, Success>,
+  { description, request, success, run }: MutationOptions<Desc, Success>,
 ): void {
   const isMoney = movesMoney(request);
   const resultName = `${name[0]?.toUpperCase()}${name.slice(1)}Result`;
@@ -53,9 +52,8 @@ export function mutation<Desc extends DescMessage, Success extends object>(
         try {
           const given = input as Readonly<Record<string, unknown>>;
           const message = toMessage(request, given);
-          const answer = await run(context.core, message, withKey(context.call, given));
-          if (about) context.loaders.name(answer as never, about(message));
-          return answer as never;
+          const call = withKey(context.call, given);
+          return (await run(context.core, message, call, context.loaders)) as never;
         } catch (error) {
           const failure = failureOf(error, (path) => toInputPath(request, path));
           if (failure) {

@@ -28,7 +28,7 @@ import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PaymentEvent } from "./event.ts";
 import { connectionField, PaymentEventConnection, pageArgs, pageOf } from "./event-connection.ts";
-import { orNull, whenKnown } from "./link.ts";
+import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { Operation } from "./operation.ts";
@@ -60,16 +60,13 @@ builder.objectFields(Payment, (t) => ({
     description: "Is it paid? What all operations of the externalId amount to: show this.",
     type: enumRef(PaymentStateSchema) as never,
     resolve: (payment, _, { loaders }) =>
-      whenKnown(loaders.stateOf(payment), (known) =>
-        knownValue(PaymentStateSchema, known?.state),
-      ) as never,
+      knownValue(PaymentStateSchema, loaders.stateOf(payment)?.state) as never,
   }),
   cursor: t.string({
     description:
       "Give it to `paymentUpdated` as `after` to see all that comes after this state. Null when there " +
       "was no event yet.",
-    resolve: (payment, _, { loaders }) =>
-      whenKnown(loaders.stateOf(payment), (known) => known?.cursor || null),
+    resolve: (payment, _, { loaders }) => loaders.stateOf(payment)?.cursor || null,
   }),
   operations: t.field({
     description:
@@ -158,8 +155,10 @@ mutation("createPayment", {
     "payment tells what the customer has to do next. `idempotencyKey` makes a repeat safe.",
   request: CreatePaymentRequestSchema,
   success: Payment,
-  about: ({ externalId }) => externalId,
-  run: (core, request, call) => core.createPayment(request, call),
+  run: async (core, request, call, loaders) => {
+    const { payment, ...state } = await core.createPayment(request, call);
+    return loaders.answered(payment, request.externalId, state);
+  },
 });
 
 mutation("createRecurrentPayment", {
@@ -167,8 +166,10 @@ mutation("createRecurrentPayment", {
     "Charges the payer of an earlier payment again. `idempotencyKey` makes a repeat safe.",
   request: CreateRecurrentPaymentRequestSchema,
   success: Payment,
-  about: ({ externalId }) => externalId,
-  run: (core, request, call) => core.createRecurrentPayment(request, call),
+  run: async (core, request, call, loaders) => {
+    const { payment, ...state } = await core.createRecurrentPayment(request, call);
+    return loaders.answered(payment, request.externalId, state);
+  },
 });
 
 mutation("confirmPayment", {
@@ -177,8 +178,10 @@ mutation("confirmPayment", {
     "`idempotencyKey` makes a repeat safe.",
   request: ConfirmPaymentRequestSchema,
   success: Payment,
-  about: ({ externalId }) => externalId,
-  run: (core, request, call) => core.confirmPayment(request, call),
+  run: async (core, request, call, loaders) => {
+    const { payment, ...state } = await core.confirmPayment(request, call);
+    return loaders.answered(payment, request.externalId, state);
+  },
 });
 
 const CallbackResent = builder

@@ -14,7 +14,7 @@ import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PayoutEvent } from "./event.ts";
 import { connectionField, PayoutEventConnection, pageArgs, pageOf } from "./event-connection.ts";
-import { orNull, whenKnown } from "./link.ts";
+import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { payoutScalars } from "./snapshot.ts";
@@ -35,16 +35,13 @@ builder.objectFields(Payout, (t) => ({
     description: "Is it paid out?",
     type: enumRef(PayoutStateSchema) as never,
     resolve: (payout, _, { loaders }) =>
-      whenKnown(loaders.stateOf(payout), (known) =>
-        knownValue(PayoutStateSchema, known?.state),
-      ) as never,
+      knownValue(PayoutStateSchema, loaders.stateOf(payout)?.state) as never,
   }),
   cursor: t.string({
     description:
       "Give it to `payoutUpdated` as `after` to see all that comes after this state. Null when there " +
       "was no event yet.",
-    resolve: (payout, _, { loaders }) =>
-      whenKnown(loaders.stateOf(payout), (known) => known?.cursor || null),
+    resolve: (payout, _, { loaders }) => loaders.stateOf(payout)?.cursor || null,
   }),
   outcomeUnknown: t.boolean({
     description:
@@ -84,8 +81,10 @@ mutation("requestPayout", {
   description: "Requests a payout to a card or in cash. `idempotencyKey` makes a repeat safe.",
   request: RequestPayoutRequestSchema,
   success: Payout,
-  about: ({ order }) => order?.externalId ?? "",
-  run: (core, request, call) => core.requestPayout(request, call),
+  run: async (core, request, call, loaders) => {
+    const { payout, ...state } = await core.requestPayout(request, call);
+    return loaders.answered(payout, request.order?.externalId ?? "", state);
+  },
 });
 
 builder.subscriptionField("payoutUpdated", (t) =>

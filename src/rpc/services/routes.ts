@@ -34,21 +34,10 @@ export function implementations(core: Core) {
 
 function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
   return {
-    async createPayment(request, context) {
-      const call = callOf(context);
-      const payment = await core.createPayment(request, call);
-      return { payment, ...(await core.paymentStateAfter(payment, request.externalId, call)) };
-    },
-    async createRecurrentPayment(request, context) {
-      const call = callOf(context);
-      const payment = await core.createRecurrentPayment(request, call);
-      return { payment, ...(await core.paymentStateAfter(payment, request.externalId, call)) };
-    },
-    async confirmPayment(request, context) {
-      const call = callOf(context);
-      const payment = await core.confirmPayment(request, call);
-      return { payment, ...(await core.paymentStateAfter(payment, request.externalId, call)) };
-    },
+    createPayment: (request, context) => core.createPayment(request, callOf(context)),
+    createRecurrentPayment: (request, context) =>
+      core.createRecurrentPayment(request, callOf(context)),
+    confirmPayment: (request, context) => core.confirmPayment(request, callOf(context)),
     async resendCallback(request, context) {
       await core.resendCallback(request, callOf(context));
       return {};
@@ -65,13 +54,7 @@ function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
 
 function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
   return {
-    async requestPayout(request, context) {
-      const call = callOf(context);
-      const payout = await core.requestPayout(request, call);
-      const { externalId = "" } = request.order ?? {};
-      const { state, cursor } = await core.payoutStateAfter(payout, externalId, call);
-      return { payout, state, cursor };
-    },
+    requestPayout: (request, context) => core.requestPayout(request, callOf(context)),
     getPayout: (request, context) => core.getPayout(request, callOf(context)),
     watchPayout(request, context) {
       const open = (call: Call) => core.watchPayout(request, call);

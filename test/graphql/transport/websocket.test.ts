@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type TestContext, test } from "node:test";
-import { create } from "@bufbuild/protobuf";
 import { type Client, type ClientOptions, createClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { Identify } from "../../../src/auth/identify.ts";
 import { GatewayError } from "../../../src/errors.ts";
-import { PaymentSchema, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import { answeredPayment } from "../../core/answers.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
 import { type Answer, type Served, serve, somebody } from "../serve.ts";
 
@@ -30,7 +30,7 @@ const budget = "{ rateLimit { limit } }";
 
 test("queries and mutations run over WebSocket, with a deadline and without an idempotency key", async (t) => {
   const gateway = await serve(t, {
-    createPayment: async () => create(PaymentSchema, { id: "p-1" }),
+    createPayment: async () => answeredPayment({ id: "p-1" }),
   });
   const client = connect(t, gateway);
   assert.deepEqual(await first(client, budget), { data: { rateLimit: { limit: 10 } } });

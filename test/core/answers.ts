@@ -1,0 +1,13 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { PaymentAnswer, PayoutAnswer } from "../../src/core/core.ts";
+import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
+
+/** What a core returns for a payment whose state nobody knows. */
+export function answeredPayment(init: MessageInitShape<typeof PaymentSchema> = {}): PaymentAnswer {
+  return { payment: create(PaymentSchema, init), state: PaymentState.UNSPECIFIED, cursor: "" };
+}
+
+export function answeredPayout(init: MessageInitShape<typeof PayoutSchema> = {}): PayoutAnswer {
+  return { payout: create(PayoutSchema, init), state: PayoutState.UNSPECIFIED, cursor: "" };
+}
