@@ -5,16 +5,10 @@ import { UnderWay } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { markOf, markOfRefusal } from "../ledger/evidence.ts";
-import type {
-  Begun,
-  Ending,
-  Intent,
-  IntentStore,
-  MoneyMethod,
-  NewIntent,
-} from "../ledger/intents.ts";
+import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../ledger/intents.ts";
 import type { Appended, Entry } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
+import type { MoneyMethod } from "../model/money-methods.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";

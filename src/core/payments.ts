@@ -29,11 +29,12 @@ import {
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
 import { noFacts } from "../ledger/facts.ts";
-import type { Intent, MoneyMethod } from "../ledger/intents.ts";
+import type { Intent } from "../ledger/intents.ts";
 import type { Entry, Fact, Facts, OperationState } from "../ledger/log.ts";
 import { stateKey } from "../ledger/merge.ts";
 import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { paymentState } from "../ledger/payment-state.ts";
+import type { MoneyMethod } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";

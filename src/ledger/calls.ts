@@ -1,4 +1,5 @@
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
+import type { MoneyMethod } from "../model/money-methods.ts";
 import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
 import { type Ages, addEntry, recordOf } from "./entries.ts";
@@ -14,7 +15,6 @@ import {
   keptBeyondMs,
   keyRetentionMs,
   type Look,
-  type MoneyMethod,
   markOfEnding,
   maxAnswered,
   type NewIntent,

@@ -1,6 +1,7 @@
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
+import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { boundedId } from "../redis/bounded-id.ts";
-import type { Intent, MoneyMethod } from "./intents.ts";
+import type { Intent } from "./intents.ts";
 import type { OperationState, Snapshot } from "./log.ts";
 import { paymentState } from "./payment-state.ts";
 
@@ -61,18 +62,10 @@ export interface Attempt extends Omit<OperationState, "event"> {
   readonly event: { readonly cursor: string };
 }
 
-/** The service's names for the operation that a method asks for, likeliest first. */
-export const operations: Readonly<Record<MoneyMethod, readonly string[]>> = {
-  CreatePayment: ["payment"],
-  CreateRecurrentPayment: ["recurrent", "payment"],
-  ConfirmPayment: ["confirm"],
-  RequestPayout: ["payout"],
-};
-
 /** The method that asks for an operation; undefined if no call of this gateway asks for it. */
 export function methodOf(operation: string): MoneyMethod | undefined {
-  const methods = Object.keys(operations) as MoneyMethod[];
-  return methods.find((method) => operations[method][0] === operation);
+  const methods = Object.keys(moneyMethods) as MoneyMethod[];
+  return methods.find((method) => moneyMethods[method].operations[0] === operation);
 }
 
 /** The mark of a call: it identifies what the call made among all calls for its external_id. */
@@ -99,11 +92,15 @@ export function isNamed({ state, subjectId }: Intent): boolean {
   return state === "pending" && subjectId !== "";
 }
 
+function operationsOf(method: MoneyMethod): readonly string[] {
+  return moneyMethods[method].operations;
+}
+
 export function isOperationOf(
   method: MoneyMethod,
   { operation }: Pick<OperationState, "operation">,
 ): boolean {
-  return operations[method].includes(operation);
+  return operationsOf(method).includes(operation);
 }
 
 /** Whether the payment stands: what was paid or held was not taken back, or not all of it. */
@@ -156,7 +153,7 @@ function isRival(other: Intent, intent: Intent): boolean {
     other.id !== intent.id &&
     (!isNamed(other) || (intent.state === "running" && other.method === "ConfirmPayment")) &&
     (intent.state === "running" || (!other.needsOperator && byClaim(other, intent) < 0)) &&
-    operations[other.method].some((operation) => operations[intent.method].includes(operation))
+    operationsOf(other.method).some((one) => operationsOf(intent.method).includes(one))
   );
 }
 

@@ -1,14 +1,8 @@
 import { createHash } from "node:crypto";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import type { Kind } from "../model/kinds.ts";
+import type { MoneyMethod } from "../model/money-methods.ts";
 import type { Appended, Entry, Snapshot } from "./log.ts";
-
-/** The calls that move money, by their names in the contract. */
-export type MoneyMethod =
-  | "CreatePayment"
-  | "CreateRecurrentPayment"
-  | "ConfirmPayment"
-  | "RequestPayout";
 
 /**
  * The intent of a call: the record that is stored before the call is sent. It holds no card data,

@@ -1,7 +1,8 @@
 import { GatewayError } from "../errors.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
+import type { MoneyMethod } from "../model/money-methods.ts";
 import type { StoredFact } from "./facts.ts";
-import type { IntentState, MoneyMethod } from "./intents.ts";
+import type { IntentState } from "./intents.ts";
 import type { Rank } from "./log.ts";
 
 /**

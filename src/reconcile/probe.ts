@@ -13,10 +13,11 @@ import {
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import { paymentEntry, payoutEntry } from "../ledger/entry.ts";
-import { operations } from "../ledger/evidence.ts";
-import type { Intent, MoneyMethod } from "../ledger/intents.ts";
+import { isOperationOf } from "../ledger/evidence.ts";
+import type { Intent } from "../ledger/intents.ts";
 import type { Entry, OperationState, Snapshot } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
+import { moneyMethods } from "../model/money-methods.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { unrecognizedIn, unrecognizedValue } from "../model/unrecognized.ts";
 import { saysAlreadyPaid, saysNotFound } from "../upstream/error-codes.ts";
@@ -65,8 +66,7 @@ const lookups: Readonly<Record<Kind, (lookup: Lookup) => Promise<Probed>>> = {
 
 async function probePayment({ upstream, intent, snapshot, options }: Lookup): Promise<Probed> {
   const state = snapshot?.states.find(
-    ({ subjectId, operation }) =>
-      subjectId === intent.subjectId && operations[intent.method].includes(operation),
+    (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
   );
   if (intent.state === "pending" && state?.operationId) {
     const probed = await probeOperation(upstream, intent, state, options);
@@ -115,8 +115,10 @@ async function probeByCallback(
   options: SendOptions,
 ): Promise<Probed> {
   let probed: Probed = { lookupMethod: "resend", kind: "notFound" };
-  for (const operation of resendOperations[method]) {
-    const request = create(ResendCallbackRequestSchema, { externalId, operation });
+  // If the service knows none of these operations, it does not know the call.
+  for (const name of moneyMethods[method].operations) {
+    const value = PaymentOperation[name.toUpperCase() as keyof typeof PaymentOperation];
+    const request = create(ResendCallbackRequestSchema, { externalId, operation: value });
     probed = await asked("resend", async () => {
       await upstream.resendCallback(request, options);
       return undefined;
@@ -147,18 +149,6 @@ async function asked(
 
 /** Errors that are not about the call: the next look-up may get an answer. */
 const noAnswer: ReadonlySet<ErrorCode> = new Set(["UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL"]);
-
-/**
- * The operations that the service may know a call as, likeliest first. If it knows none of them, it
- * does not know the call.
- */
-const resendOperations: Readonly<Record<MoneyMethod, readonly PaymentOperation[]>> = {
-  CreatePayment: [PaymentOperation.PAYMENT],
-  CreateRecurrentPayment: [PaymentOperation.RECURRENT, PaymentOperation.PAYMENT],
-  ConfirmPayment: [PaymentOperation.CONFIRM],
-  // Payouts are looked up by payout info.
-  RequestPayout: [],
-};
 
 /**
  * The payment updated from its operation info. Fields that the info lacks stay as they were, except

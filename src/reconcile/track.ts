@@ -1,4 +1,4 @@
-import { methodOf, operations } from "../ledger/evidence.ts";
+import { isOperationOf, methodOf } from "../ledger/evidence.ts";
 import type { IntentStore } from "../ledger/intents.ts";
 import type { EventLog, Unfinished } from "../ledger/log.ts";
 
@@ -23,7 +23,7 @@ export async function trackPending(
     const { intents: open } = await intents.known(account, operation.kind, operation.externalId);
     const isKnown = open.some(
       ({ method, subjectId }) =>
-        subjectId === operation.subjectId && operations[method].includes(operation.operation),
+        subjectId === operation.subjectId && isOperationOf(method, operation),
     );
     // The store tracks too many already: the log returns the rest again next time.
     if (method && !isKnown && !(await intents.track(account, { ...operation, method }))) break;

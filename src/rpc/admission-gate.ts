@@ -1,7 +1,6 @@
-import { getOption } from "@bufbuild/protobuf";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { moves_money } from "../gen/payments/v1/options_pb.ts";
+import { moneyKindOf } from "../model/money-methods.ts";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
@@ -105,5 +104,5 @@ export function isOpenService({ service }: Pick<UniversalHandler, "service">): b
 function kindOf({ service, method }: UniversalHandler): CallKind {
   if (service.typeName === Health.typeName) return "exempt";
   if (method.methodKind !== "unary") return "watch";
-  return getOption(method, moves_money) ? "money" : "other";
+  return moneyKindOf(method) ? "money" : "other";
 }

@@ -1,6 +1,6 @@
-import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { Call, Core } from "../core/core.ts";
-import { moves_money } from "../gen/payments/v1/options_pb.ts";
+import { moneyKindOf } from "../model/money-methods.ts";
 import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import type { AnswerHeader } from "./gated-call.ts";
 
@@ -14,7 +14,7 @@ export function rateLimitOf(
   method: DescMethod,
 ): Readonly<Record<string, string>> {
   try {
-    return rateLimitHeaders(core.rateLimit(call), movesMoney(method));
+    return rateLimitHeaders(core.rateLimit(call), moneyKindOf(method) !== undefined);
   } catch {
     return {};
   }
@@ -30,15 +30,3 @@ export function setRateLimit(
   const headers = rateLimitOf(core, call, method);
   for (const [name, value] of Object.entries(headers)) header.set(name, value);
 }
-
-/** Cached by method, since reading an option parses it. */
-function movesMoney(method: DescMethod): boolean {
-  let moves = moving.get(method);
-  if (moves === undefined) {
-    moves = getOption(method, moves_money);
-    moving.set(method, moves);
-  }
-  return moves;
-}
-
-const moving = new Map<DescMethod, boolean>();

@@ -67,7 +67,8 @@ export function createAttempts(options: AttemptOptions): Attempts {
     call: RestCall<Result>,
     { signal, deadlineMs, caller, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
   ): Promise<Attempted<Result>> {
-    const { money } = call;
+    const { moneyKind: kind } = call.endpoint;
+    const money = kind && { kind, externalId: call.about?.externalId ?? "" };
     const breaker = money ? breakers.money : breakers.other;
     const waitBudget = deadlineMs === undefined ? { signal } : { signal, deadlineMs };
     const customer = customerHeaders(call.customer);

@@ -1,4 +1,4 @@
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { type Payment, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import {
   ConfirmPaymentRequestSchema,
@@ -11,9 +11,8 @@ import { unrecognizedIn } from "../model/unrecognized.ts";
 import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
 import { type Endpoint, endpointOf } from "./endpoint.ts";
-import type { Money } from "./outcome.ts";
 import { bodyOf } from "./rest-call.ts";
-import type { Upstream } from "./upstream.ts";
+import type { SendOptions, Upstream } from "./upstream.ts";
 
 type PaymentCalls = Pick<
   Upstream,
@@ -22,24 +21,27 @@ type PaymentCalls = Pick<
 
 /** Spec, Endpoints, Payments. */
 export function paymentCalls({ send }: Client): PaymentCalls {
+  /** Sends a call that moves money. */
+  async function pay<Schema extends DescMessage>(
+    endpoint: Endpoint,
+    schema: Schema,
+    request: MessageShape<Schema> & { readonly externalId: string },
+    options: SendOptions,
+  ): Promise<Payment> {
+    const about = { externalId: request.externalId, namedIn };
+    const call = { endpoint, target: endpoint.path, schema, request, read, isResult, about };
+    return send({ ...call, body: bodyOf(schema, request) }, options);
+  }
+
   return {
-    async createPayment(request, options) {
-      const schema = CreatePaymentRequestSchema;
-      const call = { ...movesMoney(endpoints.new, request.externalId), schema, request };
-      return send({ ...call, body: bodyOf(schema, request) }, options);
-    },
+    createPayment: (request, options) =>
+      pay(endpoints.new, CreatePaymentRequestSchema, request, options),
 
-    async createRecurrentPayment(request, options) {
-      const schema = CreateRecurrentPaymentRequestSchema;
-      const call = { ...movesMoney(endpoints.recurrent, request.externalId), schema, request };
-      return send({ ...call, body: bodyOf(schema, request) }, options);
-    },
+    createRecurrentPayment: (request, options) =>
+      pay(endpoints.recurrent, CreateRecurrentPaymentRequestSchema, request, options),
 
-    async confirmPayment(request, options) {
-      const schema = ConfirmPaymentRequestSchema;
-      const call = { ...movesMoney(endpoints.confirm, request.externalId), schema, request };
-      return send({ ...call, body: bodyOf(schema, request) }, options);
-    },
+    confirmPayment: (request, options) =>
+      pay(endpoints.confirm, ConfirmPaymentRequestSchema, request, options),
 
     async resendCallback(request, options) {
       const schema = ResendCallbackRequestSchema;
@@ -59,12 +61,6 @@ const endpoints = {
   confirm: endpointOf(methods.confirmPayment),
   resend: endpointOf(methods.resendCallback),
 };
-
-function movesMoney(endpoint: Endpoint, externalId: string) {
-  const money: Money = { kind: EventKind.PAYMENT, externalId };
-  const about = { externalId, namedIn };
-  return { endpoint, target: endpoint.path, money, read, isResult, about };
-}
 
 const namedIn = ({ externalId }: Payment) => externalId;
 

@@ -1,4 +1,3 @@
-import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
@@ -30,7 +29,6 @@ export function payoutCalls(
         schema,
         request,
         body: bodyOf(schema, request),
-        money: { kind: EventKind.PAYOUT, externalId },
         read: readPayout,
         isResult,
         about: { externalId, namedIn },

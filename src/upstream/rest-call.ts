@@ -7,7 +7,7 @@ import type { Question } from "./parse-response.ts";
 
 /** One call of the REST interface, ready to be sent. */
 export interface RestCall<Result>
-  extends Pick<Question<Result>, "read" | "money" | "isResult" | "successCodes" | "about"> {
+  extends Pick<Question<Result>, "read" | "isResult" | "successCodes" | "about"> {
   readonly endpoint: Endpoint;
   /** Path with its parameters filled in, and query; begins with `/api`. */
   readonly target: string;

@@ -14,12 +14,13 @@ import { PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import { currentEvent } from "../../src/ledger/current.ts";
 import { maxFailures } from "../../src/ledger/facts.ts";
-import type { Intent, MoneyMethod } from "../../src/ledger/intents.ts";
+import type { Intent } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Appended, Entry, EventLog, Topic } from "../../src/ledger/log.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import { traceOf } from "../../src/ledger/trace-of.ts";
 import type { Kind } from "../../src/model/kinds.ts";
+import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { newEpoch } from "../../src/stores/cursor.ts";
 import {
   cursors,

@@ -8,10 +8,10 @@ import type {
   Intent,
   IntentStore,
   IntentStoreOptions,
-  MoneyMethod,
   NewIntent,
   Pending,
 } from "../../src/ledger/intents.ts";
+import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { openCalls } from "../open-calls.ts";
 
 /** Makes the stores of two replicas with the same intents, which no earlier store shares. */

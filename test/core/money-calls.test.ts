@@ -17,11 +17,11 @@ import {
   type Ending,
   type IntentStore,
   keyRetentionMs,
-  type MoneyMethod,
   type NewIntent,
 } from "../../src/ledger/intents.ts";
 import type { Entry } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";

@@ -20,12 +20,13 @@ import {
 import { Change, Draft } from "../../src/ledger/change.ts";
 import { addEntry, factsOf } from "../../src/ledger/entries.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
-import type { AlreadyPaid, Ending, Intent, MoneyMethod } from "../../src/ledger/intents.ts";
+import type { AlreadyPaid, Ending, Intent } from "../../src/ledger/intents.ts";
 import { knownOf } from "../../src/ledger/known.ts";
 import type { Snapshot } from "../../src/ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import { newRecord, type PaymentRecord, recordKey } from "../../src/ledger/record.ts";
+import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { filledIn } from "../../src/stores/kernel.ts";
 
 const externalId = "order";

@@ -13,10 +13,11 @@ import {
   type StringRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { decimal, http_url, link } from "../../gen/payments/v1/rules_pb.ts";
+import { isMoneyRequest } from "../../model/money-methods.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef } from "./enums.ts";
-import { isHidden, movesMoney, nestsOneof } from "./input.ts";
+import { isHidden, nestsOneof } from "./input.ts";
 
 /**
  * Defines the GraphQL input type of a message, and of all messages in it. Fields, their comments,
@@ -71,7 +72,7 @@ function define(desc: DescMessage): InputRef {
   const fields = desc.fields.filter((field) => !isHidden(field));
   if (!nestsOneof(desc)) {
     const all = fields.map(inputField);
-    if (movesMoney(desc)) all.push(idempotencyKey);
+    if (isMoneyRequest(desc)) all.push(idempotencyKey);
     return defineInput(name, desc, all, desc.oneofs.length > 0);
   }
   const oneofs = desc.oneofs.map((oneof) => {

@@ -1,11 +1,4 @@
-import {
-  create,
-  type DescField,
-  type DescMessage,
-  getOption,
-  type MessageShape,
-} from "@bufbuild/protobuf";
-import { moves_money } from "../../gen/payments/v1/options_pb.ts";
+import { create, type DescField, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 
 /**
  * Whether a field is left out of GraphQL inputs. Callbacks go to the gateway, the deprecated RID is
@@ -17,12 +10,6 @@ export function isHidden(field: DescField): boolean {
     field.message?.typeName === "google.protobuf.Duration" ||
     (field.parent.name === "CustomerIdentity" && field.name === "rid")
   );
-}
-
-/** Whether a message is the request of a call that moves money, whose input may contain a key. */
-export function movesMoney(desc: DescMessage): boolean {
-  const methods = desc.file.services.flatMap((service) => service.methods);
-  return methods.some((method) => method.input === desc && getOption(method, moves_money));
 }
 
 /**

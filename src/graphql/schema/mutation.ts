@@ -1,11 +1,12 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { ObjectRef } from "@pothos/core";
 import type { Call, Core } from "../../core/core.ts";
+import { isMoneyRequest } from "../../model/money-methods.ts";
 import { noteRetry, renewLoaders } from "../context.ts";
 import type { Loaders } from "../loaders.ts";
 import { builder } from "./builder.ts";
 import { Failure, failureCode, failureOf, failureTypes } from "./failures.ts";
-import { movesMoney, toInputPath, toMessage } from "./input.ts";
+import { toInputPath, toMessage } from "./input.ts";
 import { inputType } from "./input-type.ts";
 
 export interface MutationOptions<Desc extends DescMessage, Success extends object> {
@@ -33,7 +34,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
   name: string,
   { description, request, success, run }: MutationOptions<Desc, Success>,
 ): void {
-  const isMoney = movesMoney(request);
+  const isMoney = isMoneyRequest(request);
   const resultName = `${name[0]?.toUpperCase()}${name.slice(1)}Result`;
   const result = builder.unionType(resultName, {
     description: `What \`${name}\` answers: ${success.name}, or why not.`,
