@@ -1,14 +1,12 @@
 /**
  * What the wire codec costs compared with plain JSON calls on the same text, and with protobuf-es's
- * JSON (which is proto JSON); and what our writers of proto JSON and of the binary format cost
- * compared with protobuf-es. Run: npx node bench/wire.ts
+ * JSON (which is proto JSON); and what our writer of proto JSON costs compared with protobuf-es. Run: npx node bench/wire.ts
  */
 import { readFileSync } from "node:fs";
-import { fromJsonString, toBinary, toJsonString } from "@bufbuild/protobuf";
+import { fromJsonString, toJsonString } from "@bufbuild/protobuf";
 import { OperationSchema } from "../src/gen/payments/v1/operation_pb.ts";
 import { PaymentSchema } from "../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../src/gen/payments/v1/payment_service_pb.ts";
-import { binaryWriterOf } from "../src/rpc/binary-writer.ts";
 import { jsonWriterOf } from "../src/rpc/json-writer.ts";
 import { decode, encode } from "../src/wire/wire.ts";
 
@@ -24,7 +22,6 @@ const operation = compact("operation.json");
 const request = compact("create-payment-cc.json");
 const paymentMessage = decode(PaymentSchema, payment);
 const writeProtoJson = jsonWriterOf(PaymentSchema);
-const writeBinary = binaryWriterOf(PaymentSchema);
 const requestMessage = decode(CreatePaymentRequestSchema, request);
 const paymentObject: unknown = JSON.parse(payment);
 const requestObject: unknown = JSON.parse(request);
@@ -44,10 +41,6 @@ const groups: Record<string, Record<string, () => unknown>> = {
   [`write a Payment as proto JSON (${paymentProtoJson.length} characters)`]: {
     "protobuf-es toJsonString": () => toJsonString(PaymentSchema, paymentMessage),
     "compiled writer": () => writeProtoJson(paymentMessage),
-  },
-  "write a Payment in the binary format": {
-    "protobuf-es toBinary": () => toBinary(PaymentSchema, paymentMessage),
-    "compiled writer": () => writeBinary(paymentMessage),
   },
   [`write a Payment, all fields (${payment.length} characters)`]: {
     "JSON.stringify": () => Buffer.from(JSON.stringify(paymentObject)),

@@ -1,4 +1,4 @@
-import { create, type DescMethodUnary, type Message } from "@bufbuild/protobuf";
+import { create, type DescMethodUnary, type Message, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { UnderWay } from "../collections/under-way.ts";
 import { requireScope } from "../core/authorize.ts";
@@ -7,7 +7,6 @@ import type { Slot } from "../net/admission.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
-import { binaryWriterOf } from "./binary-writer.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
 import type { CallRecord } from "./call-record.ts";
 import { toConnectError } from "./errors.ts";
@@ -134,25 +133,20 @@ interface UnaryMethod {
 function unaryMethods(options: StraightPathOptions): Map<string, UnaryMethod> {
   return methodsByPath(options, "unary", (method, { run, decode }: Served<Handler>) => {
     const writeJson = jsonWriterOf(method.output);
-    const writeBinary = binaryWriterOf(method.output);
     return {
       async run(input, binary, context) {
         const request = decode(input, binary);
         // The services' handlers read nothing else of their context.
         const result = await run(request, context as HandlerContext);
         const answer = create(method.output, result);
-        return binary ? encode(writeBinary, answer) : encode(writeJson, answer);
+        try {
+          return binary ? toBinary(method.output, answer) : writeJson(answer);
+        } catch (error) {
+          throw ConnectError.from(error, Code.Internal);
+        }
       },
     } satisfies Pick<UnaryMethod, "run">;
   });
-}
-
-function encode<Text>(write: (answer: Message) => Text, answer: Message): Text {
-  try {
-    return write(answer);
-  } catch (error) {
-    throw ConnectError.from(error, Code.Internal);
-  }
 }
 
 type Handler = (
