@@ -1,12 +1,13 @@
 import { isUtf8 } from "node:buffer";
+import { z } from "zod";
 import { type Replayed, replay } from "../callbacks/replay.ts";
+import { GatewayError } from "../errors.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { kinds } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { redact } from "../secrets/redact.ts";
 import type { StoredDeadLetter } from "../stores/dead-letter.ts";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
-import { type Order, placesOf, writeCursor } from "./dead-letter-cursor.ts";
 
 /** What an operator can do about callbacks that were not understood. */
 export interface DeadLetters {
@@ -128,3 +129,30 @@ function bodyOf({ body }: StoredDeadLetter): Pick<DeadLetterDetails, "body" | "t
   const bytes = Buffer.from(body, "base64");
   return isUtf8(bytes) ? { body, text: redact(bytes.toString()) } : { body };
 }
+
+type Order = "newest" | "oldest";
+
+/** The cursor of the next page of dead letters: each account's place of its last listed letter. */
+function writeCursor(places: ReadonlyMap<string, string>, order: Order): string {
+  return Buffer.from(JSON.stringify([order, ...places])).toString("base64url");
+}
+
+/**
+ * The places that a cursor holds, by account; none without a cursor.
+ * @throws GatewayError INVALID_ARGUMENT for text that is not a cursor of this order
+ */
+function placesOf(cursor: string | undefined, order: Order): Map<string, string> {
+  if (cursor === undefined) return new Map();
+  try {
+    const [ofOrder, ...places] = shape.parse(
+      JSON.parse(Buffer.from(cursor, "base64url").toString()),
+    );
+    if (ofOrder === order) return new Map(places);
+  } catch {
+    // An unreadable cursor gets the same error as one of the other order.
+  }
+  const message = "cursor: it is not the next_cursor of a list in this order";
+  throw new GatewayError("INVALID_ARGUMENT", message);
+}
+
+const shape = z.tuple([z.enum(["newest", "oldest"])], z.tuple([z.string(), z.string()]));

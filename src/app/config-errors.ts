@@ -2,7 +2,7 @@ import { AuthFileError } from "../auth/create-authentication.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { WrongDocumentError } from "../graphql/trusted-documents.ts";
 import { TlsFileError } from "../net/tls-files.ts";
-import { StoreRefused } from "../stores/sqlite/store-refused.ts";
+import { StoreRefused } from "../stores/sqlite/errors.ts";
 
 /** Makes the error of a file or directory that cannot be used at start a ConfigError. */
 export function asConfigError(error: unknown): unknown {

@@ -6,9 +6,9 @@ import { readyWithin } from "../redis/ready.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { hasAccount, importAccount } from "../stores/redis/import.ts";
 import { openDirectory } from "../stores/sqlite/directory.ts";
+import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { storedAccounts } from "../stores/sqlite/export.ts";
 import { noteFact } from "../stores/sqlite/facts.ts";
-import { StoreRefused } from "../stores/sqlite/store-refused.ts";
 
 export interface MoveOptions {
   readonly directory: string;

@@ -1,5 +1,5 @@
+import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { inspectDirectory } from "../stores/sqlite/inspect.ts";
-import { StoreRefused } from "../stores/sqlite/store-refused.ts";
 import { type Finding, findings } from "./finding.ts";
 
 const mebi = 1024 * 1024;

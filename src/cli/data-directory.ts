@@ -1,6 +1,6 @@
 import { Option } from "commander";
 import { readVariables } from "../config/environment.ts";
-import { StoreRefused } from "../stores/sqlite/store-refused.ts";
+import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
 import type { Environment } from "./secrets.ts";
 

@@ -1,6 +1,6 @@
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { traceOf } from "../ledger/trace-of.ts";
+import { traceOf } from "../ledger/stored-event.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Call, Core } from "./core.ts";

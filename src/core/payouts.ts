@@ -13,15 +13,14 @@ import {
 import { currentEvent } from "../ledger/current.ts";
 import { payoutEntry } from "../ledger/entry.ts";
 import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
-import type { Entry } from "../ledger/log.ts";
+import type { Appended, Entry } from "../ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { payoutState } from "../ledger/payment-state.ts";
-import type { Context } from "./context.ts";
+import type { Context, CoreOptions } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { history } from "./list-events.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
-import { recordResponse } from "./record-response.ts";
 import { validate } from "./validate.ts";
 import { withoutWait } from "./wait.ts";
 import { startOf, watch } from "./watch.ts";
@@ -141,4 +140,25 @@ function answer(
 
 function isError(error: unknown, code: ErrorCode): boolean {
   return error instanceof GatewayError && error.code === code;
+}
+
+/**
+ * Appends an answer of the service to the event log. It never throws: the caller gets its answer
+ * even when the log cannot be written, since the money has moved.
+ * @returns the result of the append; undefined when the log could not be written
+ */
+async function recordResponse(
+  { log, observer }: Pick<CoreOptions, "log" | "observer">,
+  account: string,
+  externalId: string,
+  entry: Entry,
+): Promise<Appended | undefined> {
+  try {
+    const appended = await log.append(account, entry);
+    if (appended.conflict) observer.onConflict({ account, externalId });
+    return appended;
+  } catch (error) {
+    observer.onUnrecorded({ account, externalId, error });
+    return undefined;
+  }
 }

@@ -13,7 +13,7 @@ import type { IntentStore } from "../ledger/intents.ts";
 import type { EventLog, Snapshot, Topic } from "../ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { isPayingOperation, setStateAfter } from "../ledger/payment-state.ts";
-import { rememberTrace, traceOf } from "../ledger/trace-of.ts";
+import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { Call } from "./core.ts";

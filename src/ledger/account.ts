@@ -1,8 +1,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isKind } from "../model/kinds.ts";
-import type { Cursor } from "../stores/cursor.ts";
-import { assertReadable, type Bounds } from "../stores/cursor.ts";
+import { assertReadable, type Bounds, type Cursor } from "../stores/cursor.ts";
 import {
   type AccountKernel,
   type Commit,
@@ -16,13 +15,12 @@ import {
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import { Change, Draft, type EventChange } from "./change.ts";
 import { type Follower, Hub } from "./hub.ts";
-import type { Topic } from "./log.ts";
+import { isAbout, type Topic } from "./log.ts";
 import { RecentEvents } from "./recent-events.ts";
 import { isBlank, recordKey } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
+import { rememberTrace } from "./stored-event.ts";
 import type { Page, StoredLog } from "./tail.ts";
-import { isAbout } from "./topics.ts";
-import { rememberTrace } from "./trace-of.ts";
 
 /** Encodes events for a store, and decodes them. */
 export interface EventCodec {

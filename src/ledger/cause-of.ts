@@ -1,8 +1,7 @@
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../model/kinds.ts";
-import type { EventLog } from "./log.ts";
-import { subjectKey } from "./topics.ts";
-import { traceOf } from "./trace-of.ts";
+import { type EventLog, subjectKey } from "./log.ts";
+import { traceOf } from "./stored-event.ts";
 
 /** Finds the call that caused an event or callback of a payment or payout, if calls are traced. */
 export interface Causes {

@@ -1,6 +1,5 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import type { Topic } from "./log.ts";
-import { isAbout, subjectKey } from "./topics.ts";
+import { isAbout, subjectKey, type Topic } from "./log.ts";
 
 /** Receives events as they are stored. Neither method may throw or block. */
 export interface Follower {

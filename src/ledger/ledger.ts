@@ -56,10 +56,10 @@ import type {
   Topic,
   Unfinished,
 } from "./log.ts";
+import { maxInspected, unsettledOf } from "./open-calls.ts";
 import { keyRecordKey, type OpenCall, type PaymentRecord, recordKey } from "./record.ts";
 import { readOn } from "./tail.ts";
 import { memberOf, ofMember } from "./unfinished.ts";
-import { maxInspected, unsettledOf } from "./unsettled.ts";
 
 /** Dead letters of all accounts; see `EventLog`. */
 export type DeadLetters = Pick<

@@ -64,7 +64,7 @@ export interface Entry {
    * status_code and receipt.
    */
   readonly identity: string;
-  /** `traceparent` of the span that appends it; see trace-of.ts. */
+  /** `traceparent` of the span that appends it; see `traceOf`. */
   readonly trace?: string;
 }
 
@@ -256,4 +256,17 @@ export interface EventLog {
   dismiss(account: string, unfinished: readonly Unfinished[]): Promise<void>;
   /** Ends all reads. A closed log accepts nothing more. */
   close(): Promise<void>;
+}
+
+/** Key of one payment or payout within an account. */
+export function subjectKey(kind: EventKind, externalId: string): string {
+  return `${kind}:${externalId}`;
+}
+
+/** Whether a topic includes an event. */
+export function isAbout(topic: Topic, event: Event): boolean {
+  if ("externalId" in topic) {
+    return topic.kind === event.kind && topic.externalId === event.externalId;
+  }
+  return topic.kinds.length === 0 || topic.kinds.includes(event.kind);
 }

@@ -32,7 +32,7 @@ export type ObserveAppend = <T extends Appended | undefined>(
   append: (traced: Entry) => Promise<T>,
 ) => Promise<T>;
 
-/** The event remembers its trace (trace-of.ts). */
+/** The event remembers its trace (`traceOf`). */
 export function createObserveAppend(tracing: Tracing, observer: AppendObserver): ObserveAppend {
   return async (account, entry, append) => {
     const startedMs = performance.now();

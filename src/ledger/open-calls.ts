@@ -1,7 +1,13 @@
 import type { Kind } from "../model/kinds.ts";
 import { type Evidence, evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
-import type { Intent, IntentStore } from "./intents.ts";
+import {
+  type Intent,
+  type IntentStore,
+  isUnknown,
+  type Unsettled,
+  type UnsettledIntent,
+} from "./intents.ts";
 import type { Snapshot } from "./log.ts";
 
 /** A call that is open, with what the log says about it. */
@@ -65,4 +71,27 @@ export function outcomeFlags(openCalls: readonly OpenCall[]): {
     outcomeUnknown: unexplained.some(({ isRecorded }) => !isRecorded),
     needsOperator: unexplained.some(({ intent }) => intent.needsOperator),
   };
+}
+
+/** How many intents are considered, of those that are due first and of those given up last each. */
+export const maxInspected = 1_000;
+
+/**
+ * Intents of unknown or pending outcome, the most urgent first: given up, unknown, pending. Each
+ * group has its oldest first.
+ */
+export function unsettledOf(
+  all: readonly UnsettledIntent[],
+  limit: number,
+  now: number,
+): Unsettled {
+  const intents = all
+    .filter((intent) => intent.state === "pending" || isUnknown(intent, now))
+    .sort((a, b) => urgency(b) - urgency(a) || a.startedAtMs - b.startedAtMs);
+  return { intents: intents.slice(0, limit), total: intents.length };
+}
+
+function urgency({ needsOperator, state }: UnsettledIntent): number {
+  if (needsOperator) return 2;
+  return state === "pending" ? 0 : 1;
 }

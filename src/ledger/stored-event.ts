@@ -3,7 +3,6 @@ import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Event, EventSchema } from "../gen/payments/v1/event_pb.ts";
 import type { Seal } from "../secrets/seal.ts";
 import { putSecrets, splitSecrets } from "../secrets/secret-fields.ts";
-import { rememberTrace } from "./trace-of.ts";
 
 /**
  * Encodes an event for storage: its protobuf bytes without the secret fields. If it has secrets, a
@@ -68,3 +67,17 @@ function withTrace(event: Event): Event {
   if (others.length > 0) event.$unknown = others;
   return event;
 }
+
+/**
+ * The `traceparent` of the span that appended an event; spans that deliver the event link to it. It
+ * is kept outside the message, so that no client receives it.
+ */
+export function traceOf(event: Event): string | undefined {
+  return traces.get(event);
+}
+
+export function rememberTrace(event: Event, traceparent: string | undefined): void {
+  if (traceparent !== undefined) traces.set(event, traceparent);
+}
+
+const traces = new WeakMap<Event, string>();

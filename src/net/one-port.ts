@@ -1,4 +1,5 @@
 import http from "node:http";
+import type { Http2Session } from "node:http2";
 import http2 from "node:http2";
 import net from "node:net";
 import tls from "node:tls";
@@ -6,7 +7,6 @@ import { UnderWay } from "../collections/under-way.ts";
 import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
 import { acceptBacklog, type ConnectionCounts, limitConnections } from "./connections.ts";
 import { cutHttp1, guardHttp1, http1Options } from "./http1.ts";
-import { closeWhenIdle } from "./idle-sessions.ts";
 import type { Intake } from "./intake.ts";
 import { type KeepAlive, keepAlive } from "./keep-alive.ts";
 import { type LimitObserver, noopObserver } from "./observer.ts";
@@ -258,4 +258,26 @@ const mutual = { requestCert: true, rejectUnauthorized: true } as const;
 
 function secureContext({ cert, key, clientCa }: Tls): tls.SecureContextOptions {
   return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) };
+}
+
+/**
+ * Closes an HTTP/2 session that has had no open stream for `idleMs`. Node has no time-out for a
+ * client that only connects, or that sends headers without end. PINGs do not keep a session open.
+ */
+function closeWhenIdle(session: Http2Session, idleMs: number): void {
+  let open = 0;
+  let timer: NodeJS.Timeout;
+  const arm = () => {
+    timer = setTimeout(() => session.close(), idleMs);
+  };
+  arm();
+  session.on("stream", (stream) => {
+    open += 1;
+    clearTimeout(timer);
+    stream.on("close", () => {
+      open -= 1;
+      if (open === 0 && !session.closed) arm();
+    });
+  });
+  session.on("close", () => clearTimeout(timer));
 }

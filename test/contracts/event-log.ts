@@ -18,7 +18,7 @@ import type { Intent } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Appended, Entry, EventLog, Topic } from "../../src/ledger/log.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
-import { traceOf } from "../../src/ledger/trace-of.ts";
+import { traceOf } from "../../src/ledger/stored-event.ts";
 import type { Kind } from "../../src/model/kinds.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { newEpoch } from "../../src/stores/cursor.ts";

@@ -5,7 +5,7 @@ import type { Call, Core } from "../../src/core/core.ts";
 import { observedStreams } from "../../src/core/observed-streams.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import { rememberTrace } from "../../src/ledger/trace-of.ts";
+import { rememberTrace } from "../../src/ledger/stored-event.ts";
 import { noTracing, type Tracing } from "../../src/telemetry/tracing/tracing.ts";
 
 type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;

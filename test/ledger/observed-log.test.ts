@@ -12,8 +12,13 @@ import {
   createObserveAppend,
   observedLog,
 } from "../../src/ledger/observed-log.ts";
-import { readEvent, traceField, writeEvent } from "../../src/ledger/stored-event.ts";
-import { rememberTrace, traceOf } from "../../src/ledger/trace-of.ts";
+import {
+  readEvent,
+  rememberTrace,
+  traceField,
+  traceOf,
+  writeEvent,
+} from "../../src/ledger/stored-event.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { activeSpan } from "../../src/telemetry/tracing/active-span.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";

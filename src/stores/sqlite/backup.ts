@@ -2,8 +2,8 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { checkPages, databaseFile, refusalOf } from "./directory.ts";
+import { StoreRefused } from "./errors.ts";
 import { noteFact } from "./facts.ts";
-import { StoreRefused } from "./store-refused.ts";
 
 /**
  * Copies the store of a directory into one file, as of one instant, even while a gateway writes to

@@ -11,10 +11,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { reasonOf, StoreRefused, sqliteCodes } from "./errors.ts";
 import { heedFacts } from "./facts.ts";
 import { migrate } from "./schema.ts";
-import { reasonOf, sqliteCodes } from "./sqlite-error.ts";
-import { StoreRefused } from "./store-refused.ts";
 
 /** The database's name in its directory; SQLite keeps `-wal` and `-shm` beside it. */
 export const databaseFile = "gateway.sqlite";

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { StoreRefused } from "./store-refused.ts";
+import { StoreRefused } from "./errors.ts";
 
 /** A fact about a database that matters before it is used. Its value is the time. */
 export type Fact =

@@ -8,8 +8,8 @@ import {
   refusalOf,
   refuseWhatOthersWrite,
 } from "./directory.ts";
+import { StoreRefused } from "./errors.ts";
 import { applicationId, migrations, numberOf } from "./schema.ts";
-import { StoreRefused } from "./store-refused.ts";
 
 /** What is found in a gateway's data directory. */
 export interface Inspection {

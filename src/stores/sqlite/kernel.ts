@@ -1,5 +1,4 @@
-import type { Cursor } from "../cursor.ts";
-import { assertOf, type Bounds, newEpoch, placeOf } from "../cursor.ts";
+import { assertOf, type Bounds, type Cursor, newEpoch, placeOf } from "../cursor.ts";
 import type {
   AccountKernel,
   Commit,
@@ -12,9 +11,8 @@ import type {
   RowPage,
   Scored,
 } from "../kernel.ts";
-import { moduleBeside } from "./module-beside.ts";
 import type { BoundsRow, CommittedRow, PageRow, ReadRow } from "./rows.ts";
-import type { StoreThread } from "./store-thread.ts";
+import { moduleBeside, type StoreThread } from "./store-thread.ts";
 
 export interface SqliteKernelOptions {
   /** Has the module `kernelRoom` as its room `kernel`. Stays open when the store is closed. */

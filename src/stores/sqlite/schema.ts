@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { StoreRefused } from "./store-refused.ts";
+import { StoreRefused } from "./errors.ts";
 
 /** In the file's header: "PGW2". A file with tables but without it belongs to another program. */
 export const applicationId = 0x50_47_57_32;

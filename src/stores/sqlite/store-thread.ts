@@ -1,8 +1,8 @@
+import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { GatewayError } from "../../errors.ts";
-import { moduleBeside } from "./module-beside.ts";
+import { StoreRefused } from "./errors.ts";
 import type { Opened, Reply, Request, ThreadData } from "./room.ts";
-import { StoreRefused } from "./store-refused.ts";
 
 export interface StoreThreadOptions {
   readonly directory: string;
@@ -246,4 +246,9 @@ function storeFailed(reason: string): GatewayError {
     retryAfterMs: 1_000,
     cause: new Error(reason),
   });
+}
+
+/** The URL of a module in the same folder, in source and compiled alike. */
+export function moduleBeside(url: string, name: string): URL {
+  return new URL(`./${name}${extname(url)}`, url);
 }

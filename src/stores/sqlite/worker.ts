@@ -6,6 +6,7 @@ import {
   workerData,
 } from "node:worker_threads";
 import { openDirectory } from "./directory.ts";
+import { reasonOf, StoreRefused } from "./errors.ts";
 import type {
   Opened,
   Operation,
@@ -15,8 +16,6 @@ import type {
   RoomOperations,
   ThreadData,
 } from "./room.ts";
-import { reasonOf } from "./sqlite-error.ts";
-import { StoreRefused } from "./store-refused.ts";
 
 /** Most requests in one transaction. */
 const maxAtOnce = 1_000;

@@ -1,5 +1,4 @@
-import { isAway } from "../../../src/ledger/away.ts";
-import { CallsWithFallback, type FallbackOptions } from "../../../src/ledger/fallback.ts";
+import { CallsWithFallback, type FallbackOptions, isAway } from "../../../src/ledger/fallback.ts";
 import { createRedisLedger } from "../../../src/ledger/redis.ts";
 import { storeAway } from "../../../src/redis/ask.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";

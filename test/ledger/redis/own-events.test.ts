@@ -7,7 +7,7 @@ import { PaymentMethodSchema } from "../../../src/gen/payments/v1/payment_pb.ts"
 import type { Entry } from "../../../src/ledger/log.ts";
 import { RecentEvents } from "../../../src/ledger/recent-events.ts";
 import type { RedisLedgerOptions } from "../../../src/ledger/redis.ts";
-import { traceOf } from "../../../src/ledger/trace-of.ts";
+import { traceOf } from "../../../src/ledger/stored-event.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";

@@ -1,7 +1,6 @@
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
-import { isAway } from "../../../src/ledger/away.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
-import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
+import { CallsWithFallback, isAway } from "../../../src/ledger/fallback.ts";
 import { createRedisLedger } from "../../../src/ledger/redis.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";

@@ -16,8 +16,8 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { openDirectory, refusalOf } from "../../../src/stores/sqlite/directory.ts";
+import { StoreRefused } from "../../../src/stores/sqlite/errors.ts";
 import { migrate, migrations } from "../../../src/stores/sqlite/schema.ts";
-import { StoreRefused } from "../../../src/stores/sqlite/store-refused.ts";
 import { freshDirectory } from "./directories.ts";
 
 describe("the directory of the embedded store", { timeout: 60_000 }, () => {

@@ -5,3 +5,8 @@ export const sqliteCodes = { busy: 5, corrupt: 11, full: 13, notADatabase: 26 } 
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The directory cannot be used as a store; the message says why, and what to do. */
+export class StoreRefused extends Error {
+  override readonly name = "StoreRefused";
+}
