@@ -16,10 +16,9 @@ import { scopes } from "../src/auth/caller.ts";
 import { readConfig } from "../src/config/config.ts";
 import type { Core } from "../src/core/core.ts";
 import { GetPaymentResponseSchema } from "../src/gen/payments/v1/payment_service_pb.ts";
+import { noReport } from "../src/report.ts";
 import { createRpcServer, type RpcServerOptions } from "../src/rpc/server.ts";
-import { durationHistograms } from "../src/telemetry/duration-histogram.ts";
-import { createRegistry } from "../src/telemetry/registry.ts";
-import { rpcTelemetry } from "../src/telemetry/rpc.ts";
+import { createTelemetry } from "../src/telemetry/telemetry.ts";
 import { createTracing } from "../src/telemetry/tracing/create-tracing.ts";
 import { startTestGateway } from "../test/start.ts";
 
@@ -53,10 +52,8 @@ async function edge(traced: Record<string, string>): Promise<void> {
     getPayment: async () => answer,
     rateLimit: () => ({ limit: 10, remaining: 7, resetSeconds: 1 }),
   } as unknown as Core;
-  const tracing = await createTracing(readConfig(traced).tracing, { onSpans() {} });
-  const registry = createRegistry();
-  const histogram = durationHistograms(registry, false);
-  const observer = rpcTelemetry(registry, histogram, () => {}, undefined);
+  const tracing = await createTracing(readConfig(traced).tracing, noReport);
+  const { report } = createTelemetry(log, ["default"]);
   const caller = { name: "bench", account: "default", scopes: new Set(scopes) };
   const start = async (options: Partial<RpcServerOptions>) => {
     const server = createRpcServer({ core, identify: async () => caller, log, ...options });
@@ -65,8 +62,8 @@ async function edge(traced: Record<string, string>): Promise<void> {
   };
   const servers = {
     bare: await start({}),
-    metrics: await start({ observer }),
-    "metrics, traced": await start({ observer, tracing }),
+    metrics: await start({ report }),
+    "metrics, traced": await start({ report, tracing }),
   };
   const body = () => '{"external_id":"e"}';
   const variants = Object.entries(servers).map(([name, { url }]) => ({ name, url, body }));

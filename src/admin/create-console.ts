@@ -5,19 +5,19 @@ import { isCrossOrigin } from "../graphql/transport/browser-origin.ts";
 import type { IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Activities } from "./activity.ts";
 import type { SandboxActions } from "./api.ts";
 import type { BudgetStatus, ReconcilerSettings, Replica } from "./console-api.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { historyOf } from "./history.ts";
 import type { OperatorIdentity } from "./identify-operator.ts";
-import type { ActivityWindows } from "./observe.ts";
 import { openCallsOf } from "./open-calls.ts";
 import { loadPage } from "./page.ts";
 import type { Console } from "./server.ts";
 
 export interface ConsoleOptions {
   readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
-  readonly activityWindows: ActivityWindows;
+  readonly activities: Activities;
   readonly log: EventLog;
   readonly intents: IntentStore;
   readonly deadLetters: DeadLetters;
@@ -41,7 +41,7 @@ const eventsAtFirst = 200;
 
 /** The data and actions of the operator's page. `close` stops sampling the rate budgets. */
 export function createConsole(options: ConsoleOptions): Console & { close(): void } {
-  const { accounts, activityWindows, log, intents, operators, graphql, sandbox } = options;
+  const { accounts, activities, log, intents, operators, graphql, sandbox } = options;
   const { authenticated, reconciler, deadLetters } = options;
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs: startedAtMs() };
   const watched = new Map<string, number>();
@@ -53,15 +53,16 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
   }
 
   function sample(account: string) {
-    const activity = activityWindows.get(account);
+    const activity = activities.get(account);
     const budget = budgetOf(account);
     activity?.budget(budget.remaining);
     return budget;
   }
 
-  // A budget that no call spends and no page shows is not sampled.
   const sampling = setInterval(() => {
-    for (const [account, activity] of activityWindows) {
+    for (const [account, activity] of activities) {
+      activity.tick();
+      // A budget that no call spends and no page shows is not sampled.
       const sinceMs = Date.now() - (watched.get(account) ?? -Infinity);
       if (activity.busy || sinceMs < watchedMs) sample(account);
     }
@@ -87,7 +88,7 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         ...(sandbox && { sandboxUrl: sandbox.url }),
       }),
       async status(account) {
-        const activity = activityWindows.get(account);
+        const activity = activities.get(account);
         if (!activity) throw new Error(`no such merchant account: ${account}`);
         watched.set(account, Date.now());
         const { limit, remaining, resetSeconds } = sample(account);

@@ -5,6 +5,7 @@ import { GatewayError } from "../errors.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { kinds } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
+import type { Report } from "../report.ts";
 import { redact } from "../secrets/redact.ts";
 import type { StoredDeadLetter } from "../stores/dead-letter.ts";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
@@ -29,17 +30,11 @@ export interface DeadLetterQuery {
   readonly cursor?: string | undefined;
 }
 
-/** What operators do with dead letters, for the process log. */
-export interface DeadLettersObserver {
-  /** An operator deleted a letter for good: none of it is in the event log. */
-  onDiscarded(done: { readonly operator: string; readonly letter: DeadLetterView }): void;
-}
-
 /** The dead letters of all accounts. */
 export function createDeadLetters(
   accounts: readonly string[],
   log: EventLog,
-  observer: DeadLettersObserver,
+  report: Report,
   payoutEnds?: PayoutEnds,
 ): DeadLetters {
   return {
@@ -78,7 +73,7 @@ export function createDeadLetters(
     async discard(account, id, operator) {
       const letter = await log.deadLetter(account, id);
       if (!letter || !(await log.removeDeadLetter(account, id))) return false;
-      observer.onDiscarded({ operator, letter: viewOf(account, letter) });
+      report("letterDiscarded", { operator, letter: viewOf(account, letter) });
       return true;
     },
   };

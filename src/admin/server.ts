@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import { createAdmission } from "../net/admission.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
+import type { OnCut } from "../net/cut.ts";
 import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
 import { type Body, createIntake, type Intake } from "../net/intake.ts";
-import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
 import { type AdminAnswer, answerDeadLetters } from "./dead-letter-routes.ts";
@@ -26,11 +26,11 @@ export interface AdminOptions {
   readonly console: Console;
   /** Serves only health and metrics, to anyone. Default: everything. */
   readonly healthOnly?: boolean;
-  /** Limits of open connections, and the observer of cut ones. Default: no limit. */
+  /** Limits of open connections, and a callback for cut ones. Default: no limit. */
   readonly limits?: {
     readonly counts: ConnectionCounts;
     readonly intake: Intake;
-    readonly observer: LimitObserver;
+    readonly onCut: OnCut;
   };
 }
 
@@ -66,10 +66,10 @@ export function createAdminServer(options: AdminOptions): Server {
     headersTimeout: 10_000,
     connectionsCheckingInterval: 5_000,
   };
-  const { counts, observer = noopObserver } = options.limits ?? {};
+  const { counts, onCut = () => {} } = options.limits ?? {};
   const { intake = createIntake({ admission: createAdmission({ maxCalls: undefined }) }) } =
     options.limits ?? {};
-  const cut = cutHttp1(observer);
+  const cut = cutHttp1(onCut);
   const hold = (request: IncomingMessage) => intake.body(request, request.socket, cut);
   const server = createServer(serverOptions, (request, response) => {
     if (!guard.passes(request, response)) return;
@@ -79,7 +79,7 @@ export function createAdminServer(options: AdminOptions): Server {
       .then((found) => found && send(response, request, found));
   });
   const limits = { ...defaultUnreadLimits, ...counts };
-  const guard = limitHttp1(server, limits, intake.budget, observer);
+  const guard = limitHttp1(server, limits, intake.budget, onCut);
   return server;
 }
 

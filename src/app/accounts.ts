@@ -1,9 +1,9 @@
-import { type ActivityWindows, observeBucket, observeUpstream } from "../admin/observe.ts";
+import type { Activities } from "../admin/activity.ts";
 import type { Account } from "../core/context.ts";
 import type { Causes } from "../ledger/cause-of.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { observedBucket } from "../ratelimit/observed-bucket.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Report } from "../report.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
@@ -14,8 +14,8 @@ export interface AccountsOptions {
   readonly stores: Pick<Stores, "bucketOf">;
   /** Receives each call that moves money, so that its callback's span can link to the call. */
   readonly causes: Causes;
-  readonly activityWindows: ActivityWindows;
-  readonly telemetry: Telemetry;
+  readonly activities: Activities;
+  readonly report: Report;
   readonly tracing: Tracing;
   readonly timeoutMs: number;
   readonly payoutEnds: PayoutEnds;
@@ -29,26 +29,22 @@ export interface RunningAccounts {
 }
 
 export function runAccounts(options: AccountsOptions): RunningAccounts {
-  const { accounts, stores, causes, activityWindows, telemetry } = options;
-  const { tracing, timeoutMs, payoutEnds } = options;
+  const { accounts, stores, causes, activities, tracing, timeoutMs, payoutEnds } = options;
   const refused = new Set<string>();
+  const report: Report = (...fact) => {
+    const [name, about] = fact;
+    if (name === "tokenGiven") activities.get(about.account)?.waited(about);
+    if (name === "credentials" && about.accepted) refused.delete(about.account);
+    if (name === "credentials" && !about.accepted) refused.add(about.account);
+    options.report(...fact);
+  };
   const byName = accounts.map((account): [string, Account] => {
     const { name } = account;
-    const activity = activityWindows.get(name);
-    const waits = observeBucket(activity, telemetry.rateLimit.observerOf(name));
-    const bucket = observedBucket(stores.bucketOf(name), waits);
-    const observed = telemetry.upstreamOf(name);
-    const observer = observeUpstream(activity, {
-      ...observed,
+    const bucket = observedBucket(name, stores.bucketOf(name), report);
+    const upstream = createUpstream({
+      ...{ account, bucket, timeoutMs, report, tracing, payoutEnds },
       onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
-      onCredentials(accepted) {
-        if (accepted) refused.delete(name);
-        else refused.add(name);
-        observed.onCredentials(accepted);
-      },
     });
-    const about = { timeoutMs, observer, tracing, payoutEnds };
-    const upstream = createUpstream({ account, bucket, ...about });
     return [name, { bucket, upstream }];
   });
   return { byName: new Map(byName), refused };

@@ -20,7 +20,7 @@ import { createHostGuard, guardRequests } from "./host-guard.ts";
 import type { Stores } from "./stores.ts";
 
 export interface AdminListenerOptions
-  extends Pick<ConsoleOptions, "accounts" | "activityWindows" | "log" | "notReady"> {
+  extends Pick<ConsoleOptions, "accounts" | "activities" | "log" | "notReady"> {
   readonly core: Core;
   readonly identify: Identify;
   readonly stores: Stores;
@@ -44,20 +44,16 @@ export function createAdminListener(
   log: Logger,
   options: AdminListenerOptions,
 ): AdminListener {
-  const { accounts, activityWindows, core, intake, stores, telemetry, tlsFiles, sandbox } = options;
+  const { accounts, activities, core, intake, stores, tlsFiles, sandbox } = options;
+  const { metrics, report } = options.telemetry;
   const { notReady, log: eventLog } = options;
   const { maxConnections, maxConnectionsPerAddress } = config;
   const isOpen = config.auth.modes.has("none");
   const names = [...accounts.keys()];
   const operators = createOperatorIdentity(options.identify, names);
-  const deadLetters = createDeadLetters(
-    names,
-    eventLog,
-    telemetry.deadLetters.observer,
-    config.payoutEnds,
-  );
+  const deadLetters = createDeadLetters(names, eventLog, report, config.payoutEnds);
   const operatorConsole = createConsole({
-    ...{ accounts, activityWindows, log: eventLog, deadLetters, operators, notReady },
+    ...{ accounts, activities, log: eventLog, deadLetters, operators, notReady },
     intents: stores.intents,
     authenticated: !isOpen,
     graphql: createGraphqlServer({
@@ -77,7 +73,7 @@ export function createAdminListener(
     onFailure: (error) => log.error({ err: error }, "admin request failed"),
   });
   const server = createAdminServer({
-    exposition: (accept) => expositionOf(telemetry.registry, accept),
+    exposition: (accept) => expositionOf(metrics.registry, accept),
     notReady,
     details() {
       const redis = stores.redisHealth?.();
@@ -89,18 +85,21 @@ export function createAdminListener(
     limits: {
       counts: { maxConnections, maxConnectionsPerAddress },
       intake,
-      observer: telemetry.limits.observerOf("admin"),
+      onCut: (limit) => report("cut", { listener: "admin", limit }),
     },
     async refresh() {
-      telemetry.process.refresh(notReady().length === 0);
-      if (tlsFiles) telemetry.tls.refresh(tlsFiles.identity);
-      telemetry.limits.refresh(options.admission.inFlight);
-      telemetry.reconcile.refresh();
-      telemetry.rateLimit.refresh(
-        new Map([...accounts].map(([account, { bucket }]) => [account, bucket])),
-      );
+      report("ready", { isReady: notReady().length === 0 });
+      if (tlsFiles) report("tlsInUse", tlsFiles.identity);
+      report("callsInFlight", { count: options.admission.inFlight });
+      for (const [account, { bucket }] of accounts) {
+        report("budget", { account, ...bucket.status() });
+      }
       stores.refresh();
-      await telemetry.deadLetters.refresh(eventLog);
+      const counted = names.map(async (account) => {
+        const waiting = await eventLog.countDeadLetters(account).catch(() => undefined);
+        report("deadLetters", { account, waiting });
+      });
+      await Promise.all(counted);
     },
   });
   guardRequests(server, createHostGuard(config, config.adminAddress));

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
-import { createActivityWindow } from "../admin/activity-window.ts";
-import { observeCallbacks, observeReconciler } from "../admin/observe.ts";
+import { Activity } from "../admin/activity.ts";
 import { createAuthentication } from "../auth/create-authentication.ts";
 import { createWatchTokens, type WatchTokens } from "../auth/watch-token.ts";
 import { createCallbackHandler } from "../callbacks/receiver.ts";
@@ -10,8 +9,7 @@ import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import { createCauses } from "../ledger/cause-of.ts";
-import { observedCalls } from "../ledger/observed-calls.ts";
-import { createObserveAppend, observedLog, outcomeObserver } from "../ledger/observed-log.ts";
+import { observed } from "../ledger/observed.ts";
 import { createAdmission } from "../net/admission.ts";
 import { createIntake } from "../net/intake.ts";
 import { createMemoryBudget } from "../net/memory-budget.ts";
@@ -69,10 +67,8 @@ export async function startGateway(
 
 async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
   const names = [...config.accounts.keys()];
-  const telemetry = createTelemetry(log, names, {
-    exemplars: config.tracing !== undefined,
-    startDurations: await loadDurations(config.metrics),
-  });
+  const telemetry = createTelemetry(log, names, await loadDurations(config.metrics));
+  const { durations, metrics, report } = telemetry;
 
   // Authentication and TLS come first: a wrong file ends the start before stores or listeners open.
   const watchTokens = watchTokensOf(config);
@@ -80,30 +76,32 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     ...config.auth,
     accounts: new Set(names),
     watchTokens,
-    observer: telemetry.auth,
+    report,
   });
   const { identify } = authentication;
   const tlsFiles =
     config.tls &&
     openTlsFiles({
       paths: config.tls,
-      ...telemetry.tls.observer,
       onChange(identity) {
         rpc.renewTls(identity);
-        telemetry.tls.observer.onChange(identity);
+        report("tlsChanged", identity);
       },
+      onProblem: (problem) => report("tlsUnusable", problem),
     });
-  const tracing = await createTracing(config.tracing, telemetry.traces);
+  const tracing = await createTracing(config.tracing, report);
 
   // The stores.
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
   // Tests advance the sandbox's clock; stores in memory follow it.
   let clock: EmulatorClock | undefined;
   const now = () => clock?.now() ?? Date.now();
-  const stores = await openStores(config, keyrings, telemetry, log, now);
-  const observe = createObserveAppend(tracing, telemetry.events);
-  const eventLog = observedLog(stores.eventLog, observe);
-  const intents = observedCalls(stores.intents, observe);
+  const stores = await openStores(config, keyrings, report, log, now);
+  const { log: eventLog, calls: intents } = observed(
+    { log: stores.eventLog, calls: stores.intents },
+    tracing,
+    report,
+  );
   const causes = createCauses(eventLog);
 
   // The payments service, or the sandbox in its place.
@@ -112,17 +110,10 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
   );
-  const activityWindows = new Map(names.map((name) => [name, createActivityWindow()]));
-  stores.listen({
-    onSettled(settled) {
-      activityWindows.get(settled.account)?.settled(settled.by);
-      telemetry.reconcile.onSettled(settled);
-    },
-    onOutcome: outcomeObserver(telemetry.events),
-  });
+  const activities = new Map(names.map((name) => [name, new Activity(name, metrics)]));
   const timeoutMs = config.upstreamTimeoutMs;
   const running = runAccounts({
-    ...{ accounts, stores, causes, activityWindows, telemetry, tracing, timeoutMs },
+    ...{ accounts, stores, causes, activities, report, tracing, timeoutMs },
     payoutEnds: config.payoutEnds,
   });
 
@@ -139,7 +130,7 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     payoutEnds: config.payoutEnds,
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
-    observer: { ...telemetry.events, ...telemetry.streams },
+    report,
     tracing,
   });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
@@ -150,15 +141,13 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
   const intake = createIntake({ budget, admission });
   const { maxConnections, maxConnectionsPerAddress } = config;
   const counts = { maxConnections, maxConnectionsPerAddress };
-  const publicLimits = telemetry.limits.observerOf("public");
   const graphql = createGraphqlServer({
     core,
     admission,
     intake,
-    limitObserver: publicLimits,
     identify,
     log,
-    observer: telemetry.graphql,
+    report,
     tracing,
     production: config.production,
     corsOrigins: config.corsOrigins,
@@ -170,9 +159,8 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     accounts: new Map(accounts.map((account) => [account.name, account])),
     payoutEnds: config.payoutEnds,
     log: eventLog,
-    observer: observeCallbacks(activityWindows, telemetry.callbacks),
+    report,
     intake,
-    limitObserver: publicLimits,
     tracing,
     causeOf: causes.of,
   });
@@ -182,7 +170,7 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
   const publicServer = guardRequests(
     createPublicServer(
       { graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
-      { counts, budget, observer: publicLimits, http: telemetry.http },
+      { counts, budget, report, isTimed: durations !== undefined },
     ),
     publicGuard,
     // Callbacks are signed, and the service may reach the gateway by any host name.
@@ -197,8 +185,7 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     admission,
     intake,
     limits: { ...config.rpcConnections, ...counts },
-    limitObserver: telemetry.limits.observerOf("rpc"),
-    observer: telemetry.rpc,
+    report,
     tracing,
     ...(tlsFiles ? { tls: tlsFiles.identity } : {}),
   });
@@ -216,7 +203,7 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     accounts: running.byName,
     log: eventLog,
     ...{
-      activityWindows,
+      activities,
       core,
       identify,
       stores,
@@ -253,7 +240,7 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
           payoutEnds: config.payoutEnds,
           timeoutMs,
           ...(clock && { sleep: clock.sleep }),
-          observer: observeReconciler(activityWindows, telemetry.reconcile),
+          report,
           tracing,
           causeOf: causes.of,
         });
@@ -262,7 +249,7 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     accounts: running.byName,
     watchedFiles: [authentication, tlsFiles],
     ...{ publicServer, graphql, closeSockets, rpc, admin, core, reconciler, stores, tracing },
-    durations: telemetry.durations,
+    durations,
     emulator,
   });
   const adminUrl = await listen(admin.server, "ADMIN_ADDR", config.adminAddress);

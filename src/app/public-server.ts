@@ -3,8 +3,8 @@ import { kindOfResource } from "../model/kinds.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
 import type { MemoryBudget } from "../net/memory-budget.ts";
-import type { HttpObserver, LimitObserver } from "../net/observer.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
+import type { Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 
 /** The handlers behind the public listener. */
@@ -22,18 +22,23 @@ export interface Demo {
   readonly serve: Handler;
 }
 
-function tell(
-  http: HttpObserver,
+/** Reports a request once it has ended. */
+function reportEnd(
+  report: Report,
   path: string,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const ended = http.onRequest({
-    method: knownMethodOf(request.method ?? "") ?? "_OTHER",
-    route: routeOf(path),
-    version: request.httpVersion,
-  });
-  response.on("close", () => ended(response.headersSent ? response.statusCode : undefined));
+  const startedMs = performance.now();
+  response.on("close", () =>
+    report("httpEnded", {
+      method: knownMethodOf(request.method ?? "") ?? "_OTHER",
+      route: routeOf(path),
+      version: request.httpVersion,
+      status: response.headersSent ? response.statusCode : undefined,
+      durationMs: performance.now() - startedMs,
+    }),
+  );
 }
 
 /** The template of a path: a metric must not hold the parts that callers choose. */
@@ -52,15 +57,15 @@ export interface PublicServerOptions {
   readonly counts: ConnectionCounts;
   /** Counts unread answers. */
   readonly budget: MemoryBudget;
-  readonly observer: LimitObserver;
-  /** Receives each request. Default: none. */
-  readonly http?: HttpObserver | undefined;
+  readonly report: Report;
+  /** Whether requests are timed, to send their durations to a collector. */
+  readonly isTimed: boolean;
 }
 
 /** The public listener: GraphQL, watches, callbacks, and in sandbox mode the demo. */
 export function createPublicServer(
   { graphql, watch, callbacks, demo }: PublicRooms,
-  { counts, budget, observer, http }: PublicServerOptions,
+  { counts, budget, report, isTimed }: PublicServerOptions,
 ): Server {
   const server = createServer(
     {
@@ -75,7 +80,7 @@ export function createPublicServer(
     (request, response) => {
       if (!guard.passes(request, response)) return;
       const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
-      if (http) tell(http, path, request, response);
+      if (isTimed) reportEnd(report, path, request, response);
       if (path === "/graphql") return graphql(request, response);
       if (path.startsWith("/watch/")) return watch(request, response);
       if (path.startsWith("/callbacks/")) return void callbacks(request, response);
@@ -88,7 +93,9 @@ export function createPublicServer(
       response.end('{"error":"not found"}\n');
     },
   );
-  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, budget, observer);
+  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, budget, (limit) =>
+    report("cut", { listener: "public", limit }),
+  );
   return server;
 }
 

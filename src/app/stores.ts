@@ -5,7 +5,6 @@ import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/kinds.ts";
 import { CallsWithFallback, isAway } from "../ledger/fallback.ts";
 import type { IntentStore } from "../ledger/intents.ts";
-import type { LedgerListener } from "../ledger/ledger.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { createMemoryLedger } from "../ledger/memory.ts";
 import { createRedisLedger } from "../ledger/redis.ts";
@@ -18,18 +17,16 @@ import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
+import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
 import { kernelRoom } from "../stores/sqlite/kernel.ts";
 import { openStoreThread } from "../stores/sqlite/store-thread.ts";
-import type { Telemetry } from "../telemetry/telemetry.ts";
 
 /** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */
 export interface Stores {
   readonly eventLog: EventLog;
   readonly intents: IntentStore;
-  /** Reports what this process stores from now on. */
-  listen(listener: LedgerListener): void;
   /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
   bucketOf(account: string): TokenBucket;
@@ -65,25 +62,24 @@ export interface RedisHealth {
 export async function openStores(
   config: Config,
   keyrings: ReadonlyMap<string, Keyring>,
-  telemetry: Telemetry,
+  report: Report,
   log: Logger,
   now: () => number = Date.now,
 ): Promise<Stores> {
   const { redis, dataDirectory } = config;
-  if (redis) return redisStores(config, redis, keyrings, telemetry, log);
-  if (dataDirectory === undefined) return memoryStores(config, log, now);
-  return sqliteStores(config, dataDirectory, keyrings, telemetry, log);
+  if (redis) return redisStores(config, redis, keyrings, report, log);
+  if (dataDirectory === undefined) return memoryStores(config, report, log, now);
+  return sqliteStores(config, dataDirectory, keyrings, report, log);
 }
 
-function memoryStores(config: Config, log: Logger, now: () => number): Stores {
+function memoryStores(config: Config, report: Report, log: Logger, now: () => number): Stores {
   log.warn(
     "neither REDIS_URL nor DATA_DIR is set: all state is kept in memory and lost when the process ends",
   );
-  const ledger = createMemoryLedger({ ...ledgerOptions(config), now });
+  const ledger = createMemoryLedger({ ...ledgerOptions(config), report, now });
   return {
     eventLog: ledger,
     intents: ledger,
-    listen: (listener) => ledger.listen(listener),
     notReady: () => [],
     budgetSourceOf: () => "own",
     bucketOf: () => createLocalBucket(config.rateLimit),
@@ -96,7 +92,7 @@ async function sqliteStores(
   config: Config,
   directory: string,
   keyrings: ReadonlyMap<string, Keyring>,
-  telemetry: Telemetry,
+  report: Report,
   log: Logger,
 ): Promise<Stores> {
   const thread = await openStoreThread({
@@ -117,7 +113,7 @@ async function sqliteStores(
     ...ledgerOptions(config),
     thread,
     keyringOf: keyringIn(keyrings),
-    onLocked: telemetry.events.onLocked,
+    report,
   });
   await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
   // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
@@ -128,7 +124,6 @@ async function sqliteStores(
   return {
     eventLog: ledger,
     intents,
-    listen: (listener) => ledger.listen(listener),
     notReady() {
       return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
     },
@@ -172,11 +167,10 @@ async function redisStores(
   config: Config,
   { url, prefix, minReplicas, requiredForMoney }: NonNullable<Config["redis"]>,
   keyrings: ReadonlyMap<string, Keyring>,
-  telemetry: Telemetry,
+  report: Report,
   log: Logger,
 ): Promise<Stores> {
-  const observer = telemetry.openRedis();
-  const redis = connectRedis(url, observer.onError, observer);
+  const redis = connectRedis(url, (error) => report("redisError", { error }), report);
   const layouts = [...config.accounts.keys()].map(async (account) => {
     const layout = await otherLayout(redis.client, accountKeys(prefix, account));
     if (layout === undefined) return;
@@ -192,8 +186,8 @@ async function redisStores(
   const outages = watchOutages({
     client: redis.client,
     keys: [...config.accounts.keys()].map((account) => accountKeys(prefix, account).log),
-    onAway: (reason) => observer.onAway(reasonOf(reason)),
-    onBack: observer.onBack,
+    onAway: (reason) => report("redisAway", { reason: reasonOf(reason) }),
+    onBack: (awayMs) => report("redisBack", { awayMs }),
   });
   const replicaId = randomUUID();
   const ledger = createRedisLedger({
@@ -202,7 +196,7 @@ async function redisStores(
     prefix,
     minReplicas,
     keyringOf: keyringIn(keyrings),
-    onLocked: telemetry.events.onLocked,
+    report,
     onFeed({ account, state, error }) {
       const level = state === "back" ? "info" : "warn";
       log[level]({ account, state, reason: reasonOf(error) }, feedMessages[state]);
@@ -223,7 +217,7 @@ async function redisStores(
   const sources = new Map<string, BudgetSource>();
   const onSource = (account: string, source: string) => {
     sources.set(account, source === "redis" ? "shared" : "share");
-    telemetry.rateLimit.onShared(account, source === "redis");
+    report("budgetShared", { account, shared: source === "redis" });
   };
   if (redis.client.status === "ready") warnIfNotDurable();
   else redis.client.once("ready", () => warnIfNotDurable());
@@ -240,7 +234,6 @@ async function redisStores(
   return {
     eventLog: ledger,
     intents,
-    listen: (listener) => ledger.listen(listener),
     // The gateway still serves while Redis is away.
     notReady: () => [],
     budgetSourceOf: (account) => sources.get(account) ?? "own",
@@ -258,7 +251,11 @@ async function redisStores(
         },
       });
     },
-    refresh: () => observer.refresh(redis.client, outages.awaySinceMs, replicas),
+    refresh() {
+      const { awaySinceMs } = outages;
+      const isUp = redis.client.status === "ready" && awaySinceMs === undefined;
+      report("redisState", { isUp, awaySinceMs, replicas });
+    },
     redisHealth() {
       const { awaySinceMs } = outages;
       return {

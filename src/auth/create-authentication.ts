@@ -1,3 +1,4 @@
+import { noReport, type Report } from "../report.ts";
 import { createApiKeys } from "./api-keys.ts";
 import { createIdentify, type Identify } from "./identify.ts";
 import { createReadJwt } from "./jwt.ts";
@@ -27,14 +28,8 @@ export interface AuthenticationOptions extends AuthOptions {
   /** Names of the merchant accounts. */
   readonly accounts: ReadonlySet<string>;
   readonly watchTokens: WatchTokens | undefined;
-  readonly observer: AuthObserver;
-}
-
-/** What authentication reports, for logs. `variable` is the variable that names the key source. */
-export interface AuthObserver {
-  onReload(variable: string): void;
-  /** New keys could not be fetched or used: the previous ones stay in force. */
-  onProblem(variable: string, error: unknown): void;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
 }
 
 /** A file that cannot be read or is wrong. Its message names what is wrong, and holds no secret. */
@@ -57,14 +52,14 @@ export function createAuthentication(options: AuthenticationOptions): {
   close(): void;
 } {
   const { modes, apiKeysFile, jwt, customerClaim, serviceClaim } = options;
-  const { accounts, watchTokens, observer } = options;
+  const { accounts, watchTokens, report = noReport } = options;
   const apiKeys =
     apiKeysFile === undefined
       ? undefined
-      : fromFile("API_KEYS_FILE", apiKeysFile, observer, (options) =>
+      : fromFile("API_KEYS_FILE", apiKeysFile, report, (options) =>
           createApiKeys({ ...options, accounts }),
         );
-  const keySet = jwt && openKeySet(jwt.keySet, observer);
+  const keySet = jwt && openKeySet(jwt.keySet, report);
   const readJwt =
     jwt && keySet && createReadJwt({ ...jwt, keys: keySet, customerClaim, serviceClaim });
   return {
@@ -82,11 +77,11 @@ export function createAuthentication(options: AuthenticationOptions): {
   };
 }
 
-function openKeySet(source: KeySetSource, observer: AuthObserver): KeySet {
-  if ("file" in source) return fromFile("AUTH_JWKS_FILE", source.file, observer, fileKeySet);
+function openKeySet(source: KeySetSource, report: Report): KeySet {
+  if ("file" in source) return fromFile("AUTH_JWKS_FILE", source.file, report, fileKeySet);
   return remoteKeySet({
     url: source.url,
-    onProblem: (error) => observer.onProblem("AUTH_JWKS_URL", error),
+    onProblem: (error) => report("keysUnusable", { variable: "AUTH_JWKS_URL", error }),
   });
 }
 
@@ -99,14 +94,14 @@ interface FileOptions {
 function fromFile<Opened>(
   variable: string,
   path: string,
-  observer: AuthObserver,
+  report: Report,
   open: (options: FileOptions) => Opened,
 ): Opened {
   try {
     return open({
       path,
-      onReload: () => observer.onReload(variable),
-      onProblem: (error) => observer.onProblem(variable, fileError(variable, error)),
+      onReload: () => report("keysReloaded", { variable }),
+      onProblem: (error) => report("keysUnusable", { variable, error: fileError(variable, error) }),
     });
   } catch (error) {
     throw fileError(variable, error);

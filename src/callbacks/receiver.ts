@@ -6,9 +6,9 @@ import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { cutHttp1 } from "../net/http1.ts";
 import type { Body, Intake, Received } from "../net/intake.ts";
-import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
+import { type Facts, noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -23,7 +23,8 @@ export interface CallbackOptions {
   /** The service's final payout statuses. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
   readonly log: EventLog;
-  readonly observer: CallbackObserver;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
   /** The `traceparent` of the call that caused a callback, if one is known. Never rejects. */
@@ -34,8 +35,6 @@ export interface CallbackOptions {
   ) => Promise<string | undefined>;
   /** Takes in the bodies, which anybody can send: they bypass the admission of calls. */
   readonly intake: Intake;
-  /** Receives each connection that is cut. Default: none. */
-  readonly limitObserver?: LimitObserver;
   /** Longest that a body may take to arrive, in milliseconds. Default: 10,000. */
   readonly bodyTimeoutMs?: number;
   /** Wall clock in milliseconds. Default: `Date.now`. */
@@ -63,31 +62,6 @@ export type Verdict =
   | "method_not_allowed"
   | "unavailable";
 
-/** Receives what the handler reports, for metrics and logs. */
-export interface CallbackObserver {
-  onVerdict(received: {
-    readonly verdict: Verdict;
-    readonly requestId: string;
-    /** From the headers to the verdict. */
-    readonly durationMs: number;
-    /** `traceparent` of the request's span, if that is sampled. */
-    readonly traceparent?: string | undefined;
-    /** Absent if the path does not name a known account and resource. */
-    readonly account?: string;
-    readonly resource?: Resource;
-    /** Of a stored event or a duplicate. */
-    readonly externalId?: string;
-    /** The event is a second, different final state of its operation. */
-    readonly conflict?: boolean;
-    /** Why the body could not be parsed. Never contains a part of it. */
-    readonly reason?: string;
-    /** The error of the store, or the one that parsing the body threw. */
-    readonly error?: unknown;
-  }): void;
-  /** A field could not be read exactly as sent. `path` names it, without its value. */
-  onFieldFault(fault: WireFault & { account: string; resource: Resource }): void;
-}
-
 /** Largest callback body, in bytes. */
 export const maxBodyBytes = 1024 * 1024;
 
@@ -99,9 +73,9 @@ export const maxBodyBytes = 1024 * 1024;
 export function createCallbackHandler(
   options: CallbackOptions,
 ): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
-  const { accounts, observer, bodyTimeoutMs = 10_000, tracing = noTracing } = options;
-  const { intake, limitObserver = noopObserver } = options;
-  const cut = cutHttp1(limitObserver);
+  const { accounts, report = noReport, bodyTimeoutMs = 10_000, tracing = noTracing } = options;
+  const { intake } = options;
+  const cut = cutHttp1((limit) => report("cut", { listener: "public", limit }));
 
   return function handle(req, res) {
     const startedMs = performance.now();
@@ -113,7 +87,7 @@ export function createCallbackHandler(
       const durationMs = performance.now() - startedMs;
       const { traceparent } = span;
       const trace = traceparent === undefined ? {} : { traceparent };
-      observer.onVerdict({ requestId, durationMs, ...trace, ...details });
+      report("callback", { requestId, durationMs, ...trace, ...details });
       span.set({ "payments_gateway.callback.verdict": details.verdict });
     };
     return span.run(async () => {
@@ -235,10 +209,10 @@ function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: Inco
 
 const defaultRetryAfterMs = 5_000;
 
-type VerdictDetails = Omit<
-  Parameters<CallbackObserver["onVerdict"]>[0],
-  "requestId" | "durationMs" | "traceparent"
->;
+interface VerdictDetails
+  extends Omit<Facts["callback"], "requestId" | "durationMs" | "traceparent"> {
+  readonly verdict: Verdict;
+}
 
 interface Route {
   readonly account: string;
@@ -270,11 +244,11 @@ function onlySignature({ rawHeaders }: IncomingMessage): string | undefined {
 
 /** Stores a verified body, as an event or as a dead letter. @throws when it could not be stored. */
 async function keep(
-  { log, observer, payoutEnds, now = Date.now }: CallbackOptions,
+  { log, report = noReport, payoutEnds, now = Date.now }: CallbackOptions,
   { account, kind, resource }: Route,
   body: Uint8Array,
 ): Promise<VerdictDetails> {
-  const onFault = (fault: WireFault) => observer.onFieldFault({ account, resource, ...fault });
+  const onFault = (fault: WireFault) => report("fieldFault", { account, resource, ...fault });
   const parsed = parseCallback(kind, body, onFault, payoutEnds);
   if (!parsed.entry) {
     const { reason, error } = parsed;

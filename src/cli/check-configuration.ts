@@ -14,7 +14,6 @@ export async function readWholeConfig(env: Environment): Promise<Config> {
       ...config.auth,
       accounts: new Set(config.accounts.keys()),
       watchTokens: undefined,
-      observer: { onReload() {}, onProblem() {} },
     }).close();
   } catch (error) {
     if (error instanceof AuthFileError) throw new ConfigError(error.variable, error.message);

@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { GatewayError } from "../errors.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
+import { reportTo } from "../report.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
 import { type Finding, findings } from "./finding.ts";
@@ -28,13 +29,11 @@ export async function checkUpstream(
     account,
     bucket,
     timeoutMs: Math.min(upstreamTimeoutMs, maxMs),
-    observer: {
-      onCall() {},
-      onFieldFault() {},
-      onCredentials(were) {
-        accepted = were;
+    report: reportTo({
+      credentials(told) {
+        accepted = told.accepted;
       },
-    },
+    }),
   });
   const url = withoutUserinfo(account.url);
   const limit = () => `${bucket.status().limit} requests a second`;

@@ -4,11 +4,11 @@ import type { EventLog } from "../ledger/log.ts";
 import type { Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";
-import type { StreamObserver } from "./observed-streams.ts";
 import type { StreamDrain } from "./stream-drain.ts";
 import type { StreamLimits } from "./stream-limits.ts";
 import type { Waits } from "./waits.ts";
@@ -34,21 +34,15 @@ export interface CoreOptions {
   readonly callbackUrl: (account: string, resource: Resource) => string;
   /** The service's status texts for a finished payout. */
   readonly payoutEnds: PayoutEnds;
-  readonly observer: CoreObserver;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
 }
 
-/** Receives what the core reports for metrics and logs. */
-export interface CoreObserver extends Partial<StreamObserver> {
-  /** An answer could not be written to the event log: it is looked up until the log has it. */
-  onUnrecorded(failure: { account: string; externalId: string; error: unknown }): void;
-  /** The log received two different final states of one operation; it keeps both. */
-  onConflict(conflict: { account: string; externalId: string }): void;
-}
-
 /** What the use cases share. */
 export interface Context extends CoreOptions {
+  readonly report: Report;
   /** The account of this name. @throws Error for a name that is not configured */
   account(name: string): Account;
   readonly moneyCalls: MoneyCalls;

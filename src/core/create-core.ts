@@ -1,3 +1,4 @@
+import { noReport } from "../report.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
@@ -28,7 +29,7 @@ const maxWaitsPerCaller = 10_000;
 export function createCore(options: CoreOptions): RunningCore {
   const drain = createStreamDrain();
   const waits = createWaits();
-  const { intents, keyrings } = options;
+  const { intents, keyrings, report = noReport, tracing = noTracing } = options;
   const moneyCalls = createMoneyCalls({
     ...options.timeouts,
     intents,
@@ -40,13 +41,14 @@ export function createCore(options: CoreOptions): RunningCore {
     async end(account, intent, ending, entry) {
       const { appended, error } = await intents.end(account, intent, ending, entry);
       const about = { account, externalId: intent.externalId };
-      if (error !== undefined) options.observer.onUnrecorded({ ...about, error });
-      if (appended?.conflict) options.observer.onConflict(about);
+      if (error !== undefined) report("unrecorded", { ...about, error });
+      if (appended?.conflict) report("conflict", about);
       return appended;
     },
   });
   const context: Context = {
     ...options,
+    report,
     moneyCalls,
     waits,
     waitLimits: createStreamLimits(maxWaitsPerCaller),
@@ -66,10 +68,8 @@ export function createCore(options: CoreOptions): RunningCore {
     ...eventCases(context),
   };
   const guardedCases = guarded(cases, createStreamLimits(options.maxStreamsPerCaller));
-  const { tracing = noTracing, observer } = options;
-  const { onStream } = observer;
   return {
-    ...(onStream ? observedStreams(guardedCases, tracing, { onStream }) : guardedCases),
+    ...observedStreams(guardedCases, tracing, report),
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),
     async drain(reason, spreadMs) {
       waits.end();

@@ -1,42 +1,27 @@
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { traceOf } from "../ledger/stored-event.ts";
+import type { Report } from "../report.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Call, Core } from "./core.ts";
 
-/** Receives what happens to live streams of events, for metrics. */
-export interface StreamObserver {
-  /** A stream was opened. */
-  onStream(transport: string): OpenStream;
-}
-
-export interface OpenStream {
-  /** The edge took an event. */
-  delivered(): void;
-  /**
-   * The stream is over. `why` is `completed`, `left` (by its reader) or the code of an error, whose
-   * reason is `reason`.
-   */
-  ended(why: string, reason: string | undefined): void;
-}
-
 type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
 
 /**
- * Reports the streams to the observer, and traces each delivery of an event as a span, from when
+ * Reports the streams, and traces each delivery of an event as a span, from when
  * the event is available until the edge asks for the next one. It links to the span that first
  * reported the event.
  */
 export function observedStreams<Cases extends Streams>(
   cases: Cases,
   tracing: Tracing,
-  observer: StreamObserver,
+  report: Report,
 ): Cases {
   const observed =
     <Request>(open: (request: Request, call: Call) => AsyncIterable<Event>) =>
     (request: Request, call: Call) =>
-      deliver((ownCall) => open(request, ownCall), call, tracing, observer);
+      deliver((ownCall) => open(request, ownCall), call, tracing, report);
   return {
     ...cases,
     watchPayment: observed(cases.watchPayment),
@@ -49,12 +34,12 @@ function deliver(
   open: (call: Call) => AsyncIterable<Event>,
   call: Call,
   tracing: Tracing,
-  observer: StreamObserver,
+  report: Report,
 ): AsyncIterable<Event> {
   const { transport = "unknown" } = call;
+  const stream = { transport };
   // A reader that stops reading is cut off and never receives the error, so the error is kept here.
   let failure: Error | undefined;
-  let stream: OpenStream | undefined;
   const { push } = call;
   const events = open({
     ...call,
@@ -69,7 +54,7 @@ function deliver(
         const isTaken = push(event);
         // An event that is not taken now is yielded, and reported, later.
         if (isTaken) {
-          stream?.delivered();
+          report("streamDelivered", stream);
           span.end();
         }
         return isTaken;
@@ -86,7 +71,7 @@ function deliver(
     });
 
   return (async function* () {
-    stream = observer.onStream(transport);
+    report("streamOpened", stream);
     let error: unknown;
     let isCompleted = false;
     try {
@@ -94,7 +79,7 @@ function deliver(
         const span = startSpan(event);
         try {
           yield event;
-          stream.delivered();
+          report("streamDelivered", stream);
         } finally {
           span.end();
         }
@@ -104,14 +89,14 @@ function deliver(
       error = thrown;
       throw thrown;
     } finally {
-      stream.ended(...whyOf(isCompleted, error ?? failure));
+      report("streamEnded", { transport, ...endOf(isCompleted, error ?? failure) });
     }
   })();
 }
 
-function whyOf(isCompleted: boolean, error: unknown): [why: string, reason: string | undefined] {
-  if (isCompleted) return ["completed", undefined];
-  if (error === undefined) return ["left", undefined];
+function endOf(isCompleted: boolean, error: unknown) {
+  if (isCompleted) return { reason: "completed", detail: undefined };
+  if (error === undefined) return { reason: "left", detail: undefined };
   const known = error instanceof GatewayError ? error : undefined;
-  return [known?.code ?? "INTERNAL", known?.details.reason];
+  return { reason: known?.code ?? "INTERNAL", detail: known?.details.reason };
 }

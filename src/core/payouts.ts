@@ -16,7 +16,7 @@ import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
 import type { Appended, Entry } from "../ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { payoutState } from "../ledger/payment-state.ts";
-import type { Context, CoreOptions } from "./context.ts";
+import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { history } from "./list-events.ts";
 import { moneyAnswer } from "./money-answer.ts";
@@ -148,17 +148,17 @@ function isError(error: unknown, code: ErrorCode): boolean {
  * @returns the result of the append; undefined when the log could not be written
  */
 async function recordResponse(
-  { log, observer }: Pick<CoreOptions, "log" | "observer">,
+  { log, report }: Pick<Context, "log" | "report">,
   account: string,
   externalId: string,
   entry: Entry,
 ): Promise<Appended | undefined> {
   try {
     const appended = await log.append(account, entry);
-    if (appended.conflict) observer.onConflict({ account, externalId });
+    if (appended.conflict) report("conflict", { account, externalId });
     return appended;
   } catch (error) {
-    observer.onUnrecorded({ account, externalId, error });
+    report("unrecorded", { account, externalId, error });
     return undefined;
   }
 }

@@ -1,19 +1,6 @@
+import { noReport, type Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
-
-/** Receives every operation, for metrics. */
-export interface GraphqlObserver {
-  /** An operation begins; the returned function is called when it ends. */
-  onOperation(connection: Connection): (ended: {
-    readonly type: string;
-    readonly field: string;
-    readonly transport: string;
-    readonly code: string;
-    readonly durationMs: number;
-    /** The trace context of its span, if that is sampled. */
-    readonly traceparent?: string | undefined;
-  }) => void;
-}
 
 export type Connection = "http" | "websocket";
 
@@ -42,7 +29,8 @@ export interface RecordOptions {
   readonly streamsBy?: "sse" | "multipart";
   readonly span: Span;
   readonly log: Log;
-  readonly observer?: GraphqlObserver | undefined;
+  /** Default: nothing is reported. */
+  readonly report?: Report | undefined;
 }
 
 interface Log {
@@ -51,10 +39,9 @@ interface Log {
 }
 
 export function createOperationRecord(options: RecordOptions): OperationRecord {
-  const { requestId, connection, span, log, observer } = options;
+  const { requestId, connection, span, log, report = noReport } = options;
   const { streamsBy = connection === "http" ? "sse" : connection } = options;
   let startedMs: number | undefined;
-  let ended: ReturnType<GraphqlObserver["onOperation"]> | undefined;
   let code = "OK";
   let type = "invalid";
   let field = "none";
@@ -67,7 +54,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
     begin() {
       if (startedMs !== undefined) return;
       startedMs = performance.now();
-      ended = observer?.onOperation(connection);
+      report("graphqlBegan", { connection });
     },
     asks(asked, fields) {
       type = asked;
@@ -90,7 +77,10 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
       const durationMs = performance.now() - startedMs;
       const transport = type === "subscription" ? streamsBy : connection;
       span.set({ "payments_gateway.transport": transport });
-      ended?.({ type, field, transport, code, durationMs, traceparent: span.traceparent });
+      report("graphqlEnded", {
+        ...{ connection, type, field, transport, code, durationMs },
+        traceparent: span.traceparent,
+      });
       const entry = {
         type,
         field,

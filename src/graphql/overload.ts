@@ -4,8 +4,8 @@ import type { Plugin } from "graphql-yoga";
 import type { WebSocket } from "ws";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import { suspendWhileArriving } from "../net/arrival.ts";
-import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
+import type { Report } from "../report.ts";
 import type { Context, Surroundings } from "./context.ts";
 import { answerHeaders, exposeHeaders } from "./transport/headers.ts";
 import { problemOf, problemType } from "./transport/problem.ts";
@@ -16,7 +16,7 @@ export interface OverloadOptions {
   /** Origins whose pages may read a refusal. */
   readonly corsOrigins: readonly string[];
   readonly admission: Admission;
-  readonly observer: LimitObserver;
+  readonly report: Report;
   readonly formatError: (error: unknown) => GraphQLError;
 }
 
@@ -40,7 +40,8 @@ export interface Overload {
 }
 
 export function createOverload(options: OverloadOptions): Overload {
-  const { admission, observer, formatError, corsOrigins } = options;
+  const { admission, report, formatError, corsOrigins } = options;
+  const refused = (kind: CallKind) => report("refused", { listener: "public", kind });
   const refusal = formatError(overloaded());
   const { http, ...extensions } = refusal.extensions as Refusal;
   const body = JSON.stringify({ errors: [{ message: refusal.message, extensions }] });
@@ -74,7 +75,7 @@ export function createOverload(options: OverloadOptions): Overload {
     const { lifetime } = contextValue as Surroundings;
     if (!lifetime.slot?.moneyOnly) return [];
     if (getOperationAST(document, operationName)?.operation === "mutation") return [];
-    observer.onRefused("other");
+    refused("other");
     return [formatError(overloaded())];
   }
 
@@ -91,7 +92,7 @@ export function createOverload(options: OverloadOptions): Overload {
           start(slot);
         },
         refuse() {
-          observer.onRefused(kind);
+          refused(kind);
           answer(request, response);
         },
       });
@@ -105,7 +106,7 @@ export function createOverload(options: OverloadOptions): Overload {
           isGone: () => false,
           start: resolve,
           refuse() {
-            observer.onRefused("unknown");
+            refused("unknown");
             reject(overloaded());
           },
         });

@@ -8,13 +8,14 @@ import { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
+import type { Cut } from "../net/cut.ts";
 import { cutHttp1 } from "../net/http1.ts";
 import { type Body, createIntake, type Intake } from "../net/intake.ts";
-import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { replayedHeader } from "../net/replayed-header.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
+import { noReport, type Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {
   type Context,
@@ -33,11 +34,7 @@ import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
 import { observesOperations } from "./observed.ts";
 import { createLifetime, type OperationLifetime } from "./operation-lifetime.ts";
-import {
-  createOperationRecord,
-  type GraphqlObserver,
-  startOperationSpan,
-} from "./operation-record.ts";
+import { createOperationRecord, startOperationSpan } from "./operation-record.ts";
 import { createOverload } from "./overload.ts";
 import {
   authenticates,
@@ -71,7 +68,8 @@ export interface GraphqlServerOptions {
   readonly core: Core;
   readonly identify: Identify;
   readonly log: Logger;
-  readonly observer?: GraphqlObserver;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
   /** Default: the schema with which callers get secret fields too. */
@@ -88,8 +86,6 @@ export interface GraphqlServerOptions {
   readonly timeoutMs?: number;
   /** Decides which operations start. Default: all do. */
   readonly admission?: Admission;
-  /** Receives each cut connection and each refused operation. */
-  readonly limitObserver?: LimitObserver;
   /**
    * Takes in the bodies of requests and bounds unread answers. Default: one that shares its memory
    * with no other listener.
@@ -132,7 +128,7 @@ export interface GraphqlServer {
  * the same streams.
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
-  const { core, identify, log, observer, production, corsOrigins = [] } = options;
+  const { core, identify, log, report = noReport, production, corsOrigins = [] } = options;
   const { straight = true, schema = fullSchema } = options;
   const { tracing = noTracing } = options;
   const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
@@ -141,11 +137,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const introspection = options.introspection ?? !production;
   const formatError = createErrorFormatter(log, { hints: introspection });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
-  const { limitObserver = noopObserver } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const { intake = createIntake({ admission }) } = options;
-  const cut = cutHttp1(limitObserver);
-  const overload = createOverload({ admission, observer: limitObserver, formatError, corsOrigins });
+  const onCut = (limit: Cut) => report("cut", { listener: "public", limit });
+  const cut = cutHttp1(onCut);
+  const overload = createOverload({ admission, report, formatError, corsOrigins });
 
   const documents = createDocumentCache();
   const findDocument = createFindDocument({ schema, introspection, formatError, documents });
@@ -213,7 +209,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const body = createRequestBody(held, intake, request);
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
-    const of = { requestId, span, log, observer };
+    const of = { requestId, span, log, report };
     const record = createOperationRecord({ ...of, connection: "http", streamsBy });
     const lifetime = createLifetime({
       slot,
@@ -328,14 +324,14 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
         identify,
         formatError,
         log,
-        observer,
+        report,
         tracing,
         timeoutMs,
         documentOf,
         corsOrigins,
         misdirection,
         overload,
-        limitObserver,
+        onCut,
         intake,
         heartbeatMs,
         underWay,

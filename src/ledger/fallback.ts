@@ -68,9 +68,7 @@ export class CallsWithFallback implements IntentStore {
     this.#ledger = options.ledger;
     this.#own = new ProcessCalls(options);
     // Once the store is away, nothing else would show that its lock has fallen.
-    this.#ledger.listen({
-      onSettled: ({ account, intent }) => this.#own.forget(account, intent),
-    });
+    this.#ledger.listen((account, settled) => this.#own.forget(account, settled));
     this.#outbox = new Outbox((state, cause) => options.onStateChange?.(state, cause));
   }
 

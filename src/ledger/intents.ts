@@ -147,13 +147,6 @@ export interface Look extends Traced, Pick<Intent, "checks" | "notFound"> {
  */
 export type SettledBy = "event" | "operation" | "payout" | "resend" | "notFound";
 
-export interface SettledCall {
-  readonly account: string;
-  /** The call as it was. */
-  readonly intent: Intent;
-  readonly by: SettledBy;
-}
-
 /** All that is known of an external_id, as it is at one instant. */
 export interface Known {
   /** Unsettled calls of all replicas, the oldest first. */

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
-import { type Kind, kinds } from "../model/kinds.ts";
+import { type Kind, kindOf, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
+import type { Report } from "../report.ts";
 import type { Bounds, Cursor } from "../stores/cursor.ts";
 import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../stores/dead-letter.ts";
 import type { Kernel, StoredRecord } from "../stores/kernel.ts";
@@ -42,7 +43,6 @@ import {
   type Pending,
   type Recorded,
   type SettledBy,
-  type SettledCall,
   type Unsettled,
   type UnsettledIntent,
 } from "./intents.ts";
@@ -56,6 +56,7 @@ import type {
   Topic,
   Unfinished,
 } from "./log.ts";
+import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import { keyRecordKey, type OpenCall, type PaymentRecord, recordKey } from "./record.ts";
 import { readOn } from "./tail.ts";
@@ -67,21 +68,11 @@ export type DeadLetters = Pick<
   "addDeadLetter" | "deadLetters" | "deadLetter" | "countDeadLetters" | "removeDeadLetter"
 >;
 
-/** Hears what a process stores that is no answer and no callback. */
-export interface LedgerListener {
-  /** An event or a look settled a call. */
-  onSettled?(settled: SettledCall): void;
-  /** The outcome of a call was published, in a step that took this long. */
-  onOutcome?(published: {
-    readonly account: string;
-    readonly event: Event;
-    readonly durationMs: number;
-  }): void;
-}
-
 export interface LedgerOptions extends IntentStoreOptions {
   readonly kernel: Kernel;
   readonly letters: DeadLetters;
+  /** Default: nothing is reported. */
+  readonly report?: Report | undefined;
   /** How long events can be read again and repeats are recognised, in milliseconds. */
   readonly retentionMs: number;
   /** Encodes an account's events. */
@@ -97,7 +88,7 @@ export class Ledger implements EventLog, IntentStore {
   readonly #calls: CallOptions;
   readonly #accounts = new Map<string, LedgerAccount>();
   readonly #tokens: () => string;
-  readonly #listeners: LedgerListener[] = [];
+  readonly #listeners: ((account: string, settled: Intent) => void)[] = [];
 
   constructor(options: LedgerOptions) {
     this.#options = options;
@@ -105,8 +96,8 @@ export class Ledger implements EventLog, IntentStore {
     this.#tokens = createTokens();
   }
 
-  /** Reports what this process stores from now on. */
-  listen(listener: LedgerListener): void {
+  /** Calls the listener with each call that an event or a look settles here, as it was. */
+  listen(listener: (account: string, settled: Intent) => void): void {
     this.#listeners.push(listener);
   }
 
@@ -462,14 +453,26 @@ export class Ledger implements EventLog, IntentStore {
       settled = change.settled;
       return result;
     });
-    for (const listener of this.#listeners) {
-      for (const { intent, by: own = by ?? settledBy(intent) } of settled) {
-        listener.onSettled?.({ account, intent, by: own });
-      }
-      for (const event of done.events) {
-        if (event.callOutcome === CallOutcome.UNSPECIFIED) continue;
-        listener.onOutcome?.({ account, event, durationMs: performance.now() - startedMs });
-      }
+    const { report } = this.#options;
+    for (const { intent, by: own = by ?? settledBy(intent) } of settled) {
+      for (const listener of this.#listeners) listener(account, intent);
+      const { method, externalId, state: was } = intent;
+      report?.("settled", { account, method, externalId, was, by: own });
+    }
+    // Outcomes of calls, which the ledger publishes by itself; `observed` reports all other events.
+    for (const event of done.events) {
+      if (event.callOutcome === CallOutcome.UNSPECIFIED) continue;
+      const kind = kinds[kindOf(event.kind)].name;
+      const source = sourceName(event.source);
+      const durationMs = performance.now() - startedMs;
+      report?.("appended", {
+        account,
+        kind,
+        source,
+        outcome: "stored",
+        conflict: false,
+        durationMs,
+      });
     }
     return done;
   }

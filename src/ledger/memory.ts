@@ -5,7 +5,7 @@ import { Ledger, type LedgerOptions } from "./ledger.ts";
 import { readEvent, writeEvent } from "./stored-event.ts";
 
 export type MemoryLedgerOptions = MemoryKernelOptions &
-  Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs">>;
+  Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report">>;
 
 /** A ledger in this process's memory: it is lost when the process ends. */
 export function createMemoryLedger(options: MemoryLedgerOptions): Ledger {

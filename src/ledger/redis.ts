@@ -9,29 +9,19 @@ import { readEvent, writeEvent } from "./stored-event.ts";
 
 export interface RedisLedgerOptions
   extends RedisKernelOptions,
-    Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs">> {
+    Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report">> {
   /** Encrypts the secrets of an account's events and dead letters. */
   readonly keyringOf: (account: string) => Pick<Keyring, "events" | "deadLetters">;
-  /**
-   * A stored value could not be decrypted, usually because its password is no longer accepted. The
-   * event is returned without its secret fields, the letter without its body.
-   */
-  readonly onLocked?: OnLocked;
 }
-
-export type OnLocked = (details: {
-  readonly account: string;
-  readonly what: "event" | "dead_letter";
-}) => void;
 
 /** The ledger in Redis, shared by all processes that use the same Redis and prefix. */
 export function createRedisLedger(options: RedisLedgerOptions): Ledger {
-  const { redis, prefix, minReplicas = 0, keyringOf, onLocked } = options;
+  const { redis, prefix, minReplicas = 0, keyringOf, report } = options;
   const { writer = createWriter({ redis, minReplicas }) } = options;
   const letters = new RedisDeadLetters({
     ...{ client: redis.client, writer, prefix, awaitsReplicas: minReplicas !== 0 },
     sealOf: (account) => keyringOf(account).deadLetters,
-    onLocked: (account) => onLocked?.({ account, what: "dead_letter" }),
+    onLocked: (account) => report?.("locked", { account, what: "dead_letter" }),
   });
   return new Ledger({
     ...{ firstLookMs: 60_000, giveUpMs: 86_400_000 },
@@ -39,11 +29,11 @@ export function createRedisLedger(options: RedisLedgerOptions): Ledger {
     kernel: createRedisKernel({ ...options, writer }),
     letters,
     codecOf: (account) =>
-      sealedCodec(keyringOf(account).events, () => onLocked?.({ account, what: "event" })),
+      sealedCodec(keyringOf(account).events, () => report?.("locked", { account, what: "event" })),
   });
 }
 
-/** Encodes events with their secrets sealed. */
+/** Encodes events with their secrets sealed. An event whose seal does not open lacks them. */
 export function sealedCodec(seal: Seal, onLocked: () => void): EventCodec {
   return {
     write: (event, trace) => writeEvent(seal, event, trace),

@@ -1,5 +1,5 @@
 import type { Server, Socket } from "node:net";
-import type { LimitObserver } from "./observer.ts";
+import type { OnCut } from "./cut.ts";
 
 /**
  * Connections that the system may hold for a listener until it accepts them (Linux: no more than
@@ -24,13 +24,13 @@ export interface ConnectionCounts {
 export function limitConnections(
   server: Server,
   { maxConnections, maxConnectionsPerAddress }: ConnectionCounts,
-  observer: LimitObserver,
+  onCut: OnCut,
   makeRoom: () => void,
 ): void {
   if (maxConnections !== undefined) {
     server.maxConnections = maxConnections;
     server.on("drop", () => {
-      observer.onCut("connections");
+      onCut("connections");
       makeRoom();
     });
   }
@@ -41,7 +41,7 @@ export function limitConnections(
     const address = socket.remoteAddress ?? "";
     const count = counts.get(address) ?? 0;
     if (count >= maxConnectionsPerAddress) {
-      observer.onCut("connections_of_address");
+      onCut("connections_of_address");
       socket.destroy();
       return;
     }

@@ -2,8 +2,8 @@ import { IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { UnderWay } from "../collections/under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
+import type { Cut, OnCut } from "./cut.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
-import type { Cut, LimitObserver } from "./observer.ts";
 import { onePerTurn } from "./one-per-turn.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
 
@@ -18,11 +18,11 @@ export function limitHttp1(
   server: Server,
   limits: ConnectionCounts & UnreadLimits,
   budget: MemoryBudget,
-  observer: LimitObserver,
+  onCut: OnCut,
 ): Http1Guard {
-  const guard = guardHttp1(server, observer);
-  const unread = createUnreadAnswers(limits, budget, observer);
-  limitConnections(server, limits, observer, () => server.closeIdleConnections());
+  const guard = guardHttp1(server, onCut);
+  const unread = createUnreadAnswers(limits, budget, onCut);
+  limitConnections(server, limits, onCut, () => server.closeIdleConnections());
   server.once("close", unread.close);
   // What a connection has sent until it is accepted is read in a turn of its own.
   const inTurn = onePerTurn();
@@ -46,13 +46,13 @@ export interface Http1Guard {
  * Refuses what Node's HTTP/1.1 server allows: requests pipelined without end, and requests that
  * name two hosts, of which a proxy may have used the other one. Counts what Node's parser refuses.
  */
-export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard {
+export function guardHttp1(server: Server, onCut: OnCut): Http1Guard {
   const waiting = new WeakMap<Socket, UnderWay<ServerResponse>>();
 
   // Does what Node does without a listener for this event, and counts the cut.
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     const { reason, status } = refusalOf(error.code);
-    if (reason) observer.onCut(reason);
+    if (reason) onCut(reason);
     const begun = [...(waiting.get(socket) ?? [])].some(({ headersSent }) => headersSent);
     if (socket.writable && !begun) {
       socket.write(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
@@ -77,7 +77,7 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
       if (socket.destroyed) return false;
       const responses = waiting.get(socket) ?? waitOn(socket);
       if (responses.size >= maxPipelined) {
-        observer.onCut("pipelining");
+        onCut("pipelining");
         socket.destroy();
         return false;
       }
@@ -90,7 +90,7 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
         if (!request.url?.startsWith("/")) toOriginForm(request);
         return true;
       }
-      observer.onCut("protocol");
+      onCut("protocol");
       response.writeHead(400, { connection: "close" }).end();
       return false;
     },
@@ -98,9 +98,9 @@ export function guardHttp1(server: Server, observer: LimitObserver): Http1Guard 
 }
 
 /** What cuts an HTTP/1.1 connection for the small pieces of its bodies. */
-export function cutHttp1(observer: LimitObserver): (socket: Socket) => void {
+export function cutHttp1(onCut: OnCut): (socket: Socket) => void {
   return (socket) => {
-    observer.onCut("small_pieces");
+    onCut("small_pieces");
     socket.destroy();
   };
 }

@@ -1,6 +1,6 @@
 import { UnderWay } from "../collections/under-way.ts";
+import type { OnCut } from "./cut.ts";
 import { intakeLimits } from "./intake-limits.ts";
-import { type LimitObserver, noopObserver } from "./observer.ts";
 
 /**
  * The memory that clients make the process hold: bodies on their way in and answers on their way
@@ -11,7 +11,7 @@ export interface MemoryBudget {
   /** Registers a body of a connection. If it is dropped to free memory, it counts no more. */
   open(connection: object, body: Droppable): HeldBytes;
   /** Counts the unread bytes of a set of writers, until the returned function is called. */
-  watch<Writer extends object>(writers: Unread<Writer>, observer?: LimitObserver): () => void;
+  watch<Writer extends object>(writers: Unread<Writer>, onCut?: OnCut): () => void;
   /** Memory of all bodies now, in bytes. */
   readonly bytes: number;
 }
@@ -143,7 +143,7 @@ export function createMemoryBudget(
 
   return {
     open: (connection, body) => new Held(connection, body),
-    watch({ writers, bytesOf, cut }, observer = noopObserver) {
+    watch({ writers, bytesOf, cut }, onCut) {
       const set: Watched = {
         count() {
           let total = 0;
@@ -156,7 +156,7 @@ export function createMemoryBudget(
           [...writers].map((writer) => ({
             bytes: bytesOf(writer),
             cut() {
-              observer.onCut("unread_memory");
+              onCut?.("unread_memory");
               cut(writer);
             },
           })),

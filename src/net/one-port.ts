@@ -6,10 +6,10 @@ import tls from "node:tls";
 import { UnderWay } from "../collections/under-way.ts";
 import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
 import { acceptBacklog, type ConnectionCounts, limitConnections } from "./connections.ts";
+import type { OnCut } from "./cut.ts";
 import { cutHttp1, guardHttp1, http1Options } from "./http1.ts";
 import type { Intake } from "./intake.ts";
 import { type KeepAlive, keepAlive } from "./keep-alive.ts";
-import { type LimitObserver, noopObserver } from "./observer.ts";
 import { onePerTurn } from "./one-per-turn.ts";
 import { createPenalties } from "./penalties.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
@@ -28,7 +28,7 @@ export interface OnePortOptions {
   /** Takes in the bodies of requests, and limits the memory that clients take. */
   readonly intake: Intake;
   /** Receives what the limits cut. */
-  readonly observer?: LimitObserver;
+  readonly onCut?: OnCut;
 }
 
 /** PEM texts. With `clientCa`, clients must present a certificate of one of its authorities. */
@@ -70,16 +70,16 @@ export interface OnePort {
 }
 
 export function createOnePort(options: OnePortOptions): OnePort {
-  const { limits, intake, observer = noopObserver } = options;
+  const { limits, intake, onCut = () => {} } = options;
   const sockets = new Set<net.Socket>();
   const sessions = new Set<http2.ServerHttp2Session>();
   const undecided = new Set<net.Socket>();
   const responses = new UnderWay<http.ServerResponse>();
   const ages = new WeakMap<net.Socket | http2.Http2Session, ConnectionAge>();
   const penalties = createPenalties();
-  const guard = createSessionGuard(limits, observer, penalties);
-  const unread = createUnreadAnswers(limits, intake.budget, observer);
-  const cutForPieces = cutHttp1(observer);
+  const guard = createSessionGuard(limits, onCut, penalties);
+  const unread = createUnreadAnswers(limits, intake.budget, onCut);
+  const cutForPieces = cutHttp1(onCut);
   const inlet1 = {
     intake,
     cut(socket: net.Socket) {
@@ -122,7 +122,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
     ages.set(socket, age);
     socket.on("close", age.stop);
   });
-  const h1Guard = guardHttp1(h1, observer);
+  const h1Guard = guardHttp1(h1, onCut);
   // Node starts its time-out checks when a server listens. This one never does: it is handed its
   // connections.
   h1.emit("listening");
@@ -185,7 +185,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
     });
   };
   const acceptor = createAcceptor(options, accept);
-  limitConnections(acceptor, limits, observer, () => {
+  limitConnections(acceptor, limits, onCut, () => {
     h1.closeIdleConnections();
     guard.closeIdle();
   });

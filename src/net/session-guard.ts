@@ -1,7 +1,7 @@
 import { constants, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { createAllowance, type Rate } from "./allowance.ts";
-import type { Cut, LimitObserver } from "./observer.ts";
+import type { Cut, OnCut } from "./cut.ts";
 import type { Penalties } from "./penalties.ts";
 import { allowStreams, type StreamAllowance, type StreamLimits } from "./stream-allowance.ts";
 
@@ -44,7 +44,7 @@ export interface SessionGuard {
 
 export function createSessionGuard(
   limits: SessionLimits,
-  observer: LimitObserver,
+  onCut: OnCut,
   penalties: Penalties,
 ): SessionGuard {
   interface Guarded {
@@ -64,7 +64,7 @@ export function createSessionGuard(
         if (!session.destroyed && !(session.closed && state.streams === 0)) continue;
         state.overSinceMs ??= now;
         if (now - state.overSinceMs < limits.lingerMs) continue;
-        observer.onCut("lingering");
+        onCut("lingering");
         state.socket.destroy();
       }
     },
@@ -95,7 +95,7 @@ export function createSessionGuard(
       // `error` is also emitted when the client breaks the connection, which is no cut.
       session.on("error", ({ code = "" }: NodeJS.ErrnoException) => {
         if (why === "protocol" && !code.startsWith("ERR_HTTP2_")) return;
-        observer.onCut(why);
+        onCut(why);
         penalties.add(remoteAddress);
       });
       const { resets } = limits;

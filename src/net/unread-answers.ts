@@ -1,8 +1,8 @@
 import { ServerResponse } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { UnderWay } from "../collections/under-way.ts";
+import type { OnCut } from "./cut.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
-import type { LimitObserver } from "./observer.ts";
 
 export interface UnreadLimits {
   /** How long a client may read nothing of a response that waits for it, in milliseconds. */
@@ -31,11 +31,11 @@ type WritableResponse = ServerResponse | ServerHttp2Stream;
 export function createUnreadAnswers(
   { unreadTimeoutMs }: UnreadLimits,
   budget: MemoryBudget,
-  observer: LimitObserver,
+  onCut: OnCut,
 ): UnreadAnswers {
   const watched = new UnderWay<WritableResponse>();
   const bytesOf = ({ writableLength }: WritableResponse) => writableLength;
-  const close = budget.watch({ writers: watched, bytesOf, cut }, observer);
+  const close = budget.watch({ writers: watched, bytesOf, cut }, onCut);
 
   return {
     watch(response) {
@@ -45,7 +45,7 @@ export function createUnreadAnswers(
       response.setTimeout(unreadTimeoutMs);
       response.on("timeout", () => {
         if (response.writableLength === 0) return;
-        observer.onCut("unread_answer");
+        onCut("unread_answer");
         cut(response);
       });
     },

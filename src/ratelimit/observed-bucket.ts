@@ -1,42 +1,32 @@
 import { GatewayError } from "../errors.ts";
-import type { Permit, TakeOptions, TokenBucket } from "./bucket.ts";
+import type { Report } from "../report.ts";
+import type { Permit, TokenBucket } from "./bucket.ts";
 
-/** Receives how calls waited for tokens, for metrics. */
-export interface BucketObserver {
-  /** A call begins to wait; the returned function is called when the wait ends. */
-  onWait(call: Pick<TakeOptions, "priority" | "caller">): (ended: WaitEnd) => void;
-  /** The upstream answered Too Many Requests to a call that had its token. */
-  onRejected(): void;
-}
-
-export interface WaitEnd {
-  readonly waitedMs: number;
-  /** Why there is no token: the code of the error. */
-  readonly refused?: string;
-}
-
-/** A bucket whose waits and refusals are reported to an observer. */
-export function observedBucket(bucket: TokenBucket, observer: BucketObserver): TokenBucket {
+/** An account's bucket whose waits and refusals are reported. */
+export function observedBucket(account: string, bucket: TokenBucket, report: Report): TokenBucket {
   return {
     status: () => bucket.status(),
     close: () => bucket.close(),
     async take(options) {
+      const { priority, caller } = options;
       const startedMs = performance.now();
-      const ended = observer.onWait(options);
+      const asked = { account, priority, caller };
+      const given = (refused?: string) =>
+        report("tokenGiven", { ...asked, waitedMs: performance.now() - startedMs, refused });
+      report("tokenAsked", asked);
       let permit: Permit;
       try {
         permit = await bucket.take(options);
       } catch (error) {
-        const refused = error instanceof GatewayError ? error.code : "INTERNAL";
-        ended({ waitedMs: performance.now() - startedMs, refused });
+        given(error instanceof GatewayError ? error.code : "INTERNAL");
         throw error;
       }
-      ended({ waitedMs: performance.now() - startedMs });
+      given();
       return {
         observe: (answer) => permit.observe(answer),
         release: () => permit.release(),
         rejected(answer) {
-          observer.onRejected();
+          report("tokenRejected", { account });
           permit.rejected(answer);
         },
       };

@@ -1,14 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../errors.ts";
-import type { Intent, IntentStats, IntentStore } from "../ledger/intents.ts";
+import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { type LookupMethod, type Probed, probe } from "./probe.ts";
+import { type Probed, probe } from "./probe.ts";
 import { trackPending } from "./track.ts";
 
 export interface ReconcilerOptions {
@@ -27,7 +28,8 @@ export interface ReconcilerOptions {
   readonly giveUpMs: number;
   /** Longest that one look-up may take. */
   readonly timeoutMs: number;
-  readonly observer: ReconcileObserver;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
   /** Waits for this time, or until the signal aborts. Default: a timer. */
@@ -40,17 +42,6 @@ export interface ReconcilerOptions {
     kind: Kind,
     externalId: string,
   ) => Promise<string | undefined>;
-}
-
-/** Receives what the reconciler reports for metrics and logs. */
-export interface ReconcileObserver {
-  onProbe(probe: { account: string; lookupMethod: LookupMethod; outcome: Probed["kind"] }): void;
-  /** A call was not settled in time: an operator has to look. */
-  onGivenUp(givenUp: { account: string; intent: Intent }): void;
-  /** Counts of the open calls, reported every 5 s by the replica that reconciles. */
-  onStats(stats: IntentStats & { account: string }): void;
-  /** A round failed; the reconciler goes on with the next one. */
-  onFailure(failure: { account: string; error: unknown }): void;
 }
 
 export interface Reconciler {
@@ -103,7 +94,7 @@ class AccountReconciler {
           pauseMs = await this.#round();
         }
       } catch (error) {
-        this.#options.observer.onFailure({ account: this.#account, error });
+        this.#options.report?.("reconcileFailed", { account: this.#account, error });
       }
       if (!this.#stop.aborted) await sleep(pauseMs, this.#stop);
     }
@@ -111,12 +102,12 @@ class AccountReconciler {
 
   /** Looks at the intents that are due. @returns how long to rest, in milliseconds */
   async #round(): Promise<number> {
-    const { intents, observer } = this.#options;
+    const { intents, report } = this.#options;
     const account = this.#account;
     const now = performance.now();
     if (now > this.#statsAtMs + statsEveryMs) {
       this.#statsAtMs = now;
-      observer.onStats({ account, ...(await intents.stats(account)) });
+      report?.("unsettled", { account, ...(await intents.stats(account)) });
     }
     const trackedAll = await trackPending(this.#options, account, batch);
     const due = await intents.due(account, batch);
@@ -152,7 +143,7 @@ class AccountReconciler {
 
   /** Looks at one intent. @returns how long all others have to wait, in milliseconds */
   async #look(given: Intent, span: Span): Promise<{ restMs: number }> {
-    const { intents, observer, giveUpMs } = this.#options;
+    const { intents, report, giveUpMs } = this.#options;
     const account = this.#account;
     // The call's lease is over: the replica that sent it is gone, or slow.
     if (given.state === "running") await intents.end(account, given, { state: "unknown" });
@@ -162,7 +153,8 @@ class AccountReconciler {
     if (!intent) return done;
     if (intents.nowMs(account) - intent.startedAtMs > giveUpMs) {
       await intents.giveUp(account, intent);
-      observer.onGivenUp({ account, intent });
+      const { method, externalId, state: was, startedAtMs } = intent;
+      report?.("givenUp", { account, method, externalId, was, startedAtMs });
       return done;
     }
     const { upstream, bucket } = this.#accountRooms;
@@ -175,7 +167,7 @@ class AccountReconciler {
       payoutEnds: this.#options.payoutEnds,
     });
     if (this.#stop.aborted) return done;
-    observer.onProbe({ account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
+    report?.("probed", { account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
     span.set({
       "payments_gateway.lookup.method": probed.lookupMethod,
       "payments_gateway.lookup.outcome": probed.kind,

@@ -1,9 +1,9 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { joinWrites } from "./joined-writes.ts";
 import { keepConnected } from "./keep-connected.ts";
 import { linkOf } from "./link.ts";
-import { type OnCommand, observeCommands } from "./observed-commands.ts";
 import {
   connectorTo,
   disconnectMs,
@@ -29,13 +29,6 @@ export interface RedisConnector {
   close(): Promise<void>;
 }
 
-export interface ConnectOptions {
-  /** Called after every command, on dedicated connections too. */
-  readonly onCommand?: OnCommand;
-  /** Called when the Sentinels name another primary than before. */
-  readonly onFailover?: () => void;
-}
-
 /**
  * Connects by `REDIS_URL`: `redis://`, `rediss://`, a comma-separated list for a cluster,
  * `redis+sentinel://host:port,host:port/master-name` for a Sentinel set.
@@ -45,11 +38,12 @@ export interface ConnectOptions {
  * caller sets its own deadline around each await.
  *
  * A connection that ends, for whatever reason, is opened again until its owner disconnects it.
+ * @param report of commands, on dedicated connections too, and of failovers. Default: none
  */
 export function connectRedis(
   url: Secret,
   onError: (error: Error) => void,
-  { onCommand, onFailover }: ConnectOptions = {},
+  report: Report = noReport,
 ): RedisConnector {
   const clients = new Set<RedisClient>();
   const set = sentinelSet(url.reveal());
@@ -58,7 +52,7 @@ export function connectRedis(
     new Sentinels({
       ...set,
       onPrimary() {
-        onFailover?.();
+        report("redisFailover", {});
         for (const each of clients) {
           if (each.status === "ready" || each.status === "connect") each.disconnect(true);
         }
@@ -71,7 +65,7 @@ export function connectRedis(
     joinWrites(client);
     clients.add(client);
     keepConnected(client, reconnectMs, () => clients.delete(client));
-    if (onCommand) observeCommands(client, onCommand);
+    if (report !== noReport) reportCommands(client, report);
     return client;
   };
   const client = open();
@@ -94,6 +88,24 @@ export function connectRedis(
       client.disconnect();
       sentinels?.close();
     },
+  };
+}
+
+/** Reports every command of a client, including those in pipelines. */
+function reportCommands(client: RedisClient, report: Report): void {
+  const observed = client as Redis;
+  const send = observed.sendCommand;
+  observed.sendCommand = (command, ...rest) => {
+    const startedMs = performance.now();
+    const ended = (failed: boolean) => {
+      const durationMs = performance.now() - startedMs;
+      report("redisCommand", { command: command.name, failed, durationMs });
+    };
+    command.promise.then(
+      () => ended(false),
+      () => ended(true),
+    );
+    return send.call(observed, command, ...rest);
   };
 }
 

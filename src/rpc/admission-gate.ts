@@ -2,10 +2,10 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
-import type { LimitObserver } from "../net/observer.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { askedTimeoutMs } from "../net/timeout-header.ts";
+import type { Report } from "../report.ts";
 import { toConnectError } from "./errors.ts";
 import { createRefusal, type Refuse } from "./refusal.ts";
 import { reflectionServices } from "./services/reflection.ts";
@@ -29,7 +29,7 @@ export interface AdmissionRequest {
  */
 export async function createAdmissionGate(
   admission: Admission,
-  observer: LimitObserver,
+  report: Report,
   maxConnections: number | undefined,
 ): Promise<AdmissionGate> {
   const error = toConnectError(overloaded(), new AbortController().signal, () => {});
@@ -60,7 +60,7 @@ export async function createAdmissionGate(
       const unary = handler.method.methodKind === "unary";
       if (!unary && isOpenService(handler)) {
         if (!takesOpenStream(head)) {
-          observer.onCut("open_streams");
+          report("cut", { listener: "rpc", limit: "open_streams" });
           refuse(handler, head);
           return;
         }
@@ -72,7 +72,7 @@ export async function createAdmissionGate(
         isGone: head.isGone,
         start,
         refuse() {
-          observer.onRefused(kind);
+          report("refused", { listener: "rpc", kind });
           refuse(handler, head);
         },
       });

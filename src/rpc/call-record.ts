@@ -1,5 +1,6 @@
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { type ErrorCode, errorOfAbort } from "../errors.ts";
+import type { Report } from "../report.ts";
 import { activeSpan } from "../telemetry/tracing/active-span.ts";
 import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/rpc-end.ts";
 import type { Span } from "../telemetry/tracing/tracing.ts";
@@ -17,28 +18,9 @@ export interface CallRecord {
   readonly settle: (error: unknown) => void;
 }
 
-/** Receives every call, for metrics. */
-export interface RpcObserver {
-  /** A call begins. The returned function is called when it ends. */
-  onCall(call: {
-    readonly service: string;
-    readonly method: string;
-    readonly unary: boolean;
-    /** `connect`, `grpc` or `grpc-web`. */
-    readonly protocol: string;
-  }): (ended: {
-    readonly code: ErrorCode | "OK";
-    readonly durationMs: number;
-    /** The caller made a mistake for which the protocol demands INTERNAL. */
-    readonly isCallersMistake?: boolean;
-    /** `traceparent` of the call's span, if it is sampled. */
-    readonly traceparent?: string | undefined;
-  }) => void;
-}
-
 export interface CallRecordOptions {
   readonly log: Log;
-  readonly observer?: RpcObserver | undefined;
+  readonly report: Report;
   /** Logs the call at debug level, unless it ends with an internal error. */
   readonly quiet: boolean;
 }
@@ -49,17 +31,14 @@ export type RecordedCall = Pick<HandlerContext, "service" | "method" | "protocol
 export function createCallRecord(
   context: RecordedCall,
   requestId: string,
-  { log, observer, quiet }: CallRecordOptions,
+  { log, report, quiet }: CallRecordOptions,
   startedMs = performance.now(),
 ): CallRecord {
   const span = activeSpan.getStore();
-  const ended = observer?.onCall({
-    service: context.service.typeName,
-    method: context.method.name,
-    unary: context.method.methodKind === "unary",
-    protocol: context.protocolName,
-  });
-  const method = `${context.service.typeName}/${context.method.name}`;
+  const service = context.service.typeName;
+  const method = `${service}/${context.method.name}`;
+  const protocol = context.protocolName;
+  report("rpcBegan", { service, method: context.method.name });
 
   const record: CallRecord = {
     unknown(error) {
@@ -70,8 +49,12 @@ export function createCallRecord(
       const durationMs = performance.now() - startedMs;
       const reason = error instanceof ConnectError ? { reason: reasonOf(error) } : undefined;
       const isCallersMistake = reason?.reason === compressionNotNamed;
-      ended?.({ code, durationMs, isCallersMistake, traceparent: span?.traceparent });
-      if (span) endSpan(span, context.protocolName, code, isCallersMistake);
+      report("rpcEnded", {
+        ...{ service, method: context.method.name, protocol, code, durationMs, isCallersMistake },
+        unary: context.method.methodKind === "unary",
+        traceparent: span?.traceparent,
+      });
+      if (span) endSpan(span, protocol, code, isCallersMistake);
       const entry = {
         method,
         code,
@@ -79,7 +62,7 @@ export function createCallRecord(
         durationMs: Math.round(durationMs * 1000) / 1000,
         requestId,
         caller: record.caller,
-        protocol: context.protocolName,
+        protocol,
       };
       if (code === "INTERNAL" && !isCallersMistake) log.error(entry, "rpc");
       else if (quiet) log.debug(entry, "rpc");

@@ -6,8 +6,9 @@ import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import type { Report } from "../report.ts";
 import { cutIfUnread, outletOf } from "./answer.ts";
-import { createCallRecord, type RpcObserver } from "./call-record.ts";
+import { createCallRecord } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError, withErrorInfo } from "./errors.ts";
 import { type GatedCall, idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
@@ -28,7 +29,7 @@ export interface GateOptions {
   readonly core: Core;
   readonly identify: Identify;
   readonly log: Log;
-  readonly observer?: RpcObserver | undefined;
+  readonly report: Report;
   /** Services that need no credentials: their handlers get no Call. */
   readonly openServices: readonly DescService[];
 }
@@ -38,14 +39,14 @@ export interface GateOptions {
  * its caller, and refuses one that is unknown or may not call the method.
  */
 export function createGate(options: GateOptions): (context: HandlerContext) => Promise<void> {
-  const { core, identify, log, observer } = options;
+  const { core, identify, log, report } = options;
   const open = new Set(options.openServices.map((service) => service.typeName));
 
   return async (context) => {
     const requestId = requestIdOf(context.requestHeader.get(requestIdHeader));
     context.responseHeader.set(requestIdHeader, requestId);
     const quiet = open.has(context.service.typeName);
-    const record = createCallRecord(context, requestId, { log, observer, quiet });
+    const record = createCallRecord(context, requestId, { log, report, quiet });
     const gatedCall: GatedCall = { record, answerHeader: context.responseHeader };
     setGatedCall(context.values, gatedCall);
     onSettled(context, (error) => {

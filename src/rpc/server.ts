@@ -4,7 +4,6 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
 import { createIntake, type Intake } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import { type LimitObserver, noopObserver } from "../net/observer.ts";
 import {
   type ConnectionLimits,
   createOnePort,
@@ -13,9 +12,9 @@ import {
 } from "../net/one-port.ts";
 import { defaultSessionLimits } from "../net/session-guard.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
+import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
-import type { RpcObserver } from "./call-record.ts";
 import { compressions } from "./compressions.ts";
 import { createGate, type Identify } from "./gate.ts";
 import { createInterceptor } from "./interceptor.ts";
@@ -35,7 +34,8 @@ export interface RpcServerOptions {
   readonly log: Log;
   /** Which requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
-  readonly observer?: RpcObserver;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
   /** Without it the port is cleartext. */
@@ -46,8 +46,6 @@ export interface RpcServerOptions {
   readonly admission?: Admission;
   /** Takes in the bodies of calls. Default: one that shares its memory with no other listener. */
   readonly intake?: Intake;
-  /** Receives what the limits cut and refuse. */
-  readonly limitObserver?: LimitObserver;
   /** Whether ordinary calls take the straight paths, instead of Connect's own. Default: true. */
   readonly straight?: boolean;
 }
@@ -104,8 +102,7 @@ export interface RpcServer {
 }
 
 export function createRpcServer(options: RpcServerOptions): RpcServer {
-  const { core, identify, log, observer, tracing = noTracing } = options;
-  const { limitObserver = noopObserver } = options;
+  const { core, identify, log, report = noReport, tracing = noTracing } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const { intake = createIntake({ admission }) } = options;
   const limits = { ...defaultLimits, ...options.limits, intake };
@@ -122,7 +119,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     binaryOptions,
     jsonOptions,
     shutdownSignal: shutdown.signal,
-    requestGate: createGate({ core, identify, log, observer, openServices }),
+    requestGate: createGate({ core, identify, log, report, openServices }),
     interceptors: [createInterceptor(core)],
   });
   for (const [service, implementation] of implementations(core)) {
@@ -132,11 +129,11 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const ofOpen = { acceptCompression: [], readMaxBytes: intakeLimits.openMessageBytes };
   router.service(Health, health.service, ofOpen);
   addReflection(router, [...services, ...openServices], {
-    ...{ admission, limitObserver, observer, handlerOptions: ofOpen },
+    ...{ admission, report, handlerOptions: ofOpen },
     streamMs: limits.reflectionMs,
   });
 
-  const ofPaths = { core, identify, log, observer, binaryOptions, jsonOptions, ...limits };
+  const ofPaths = { core, identify, log, report, binaryOptions, jsonOptions, ...limits };
   const straightPaths =
     options.straight === false ? [] : [createUnaryPath(ofPaths), createStreamPath(ofPaths)];
 
@@ -145,7 +142,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     listener: refusesMisdirected(options.misdirection, (...args) => listener(...args)),
     limits,
     intake,
-    observer: limitObserver,
+    onCut: (limit) => report("cut", { listener: "rpc", limit }),
     ...(options.tls ? { tls: options.tls } : {}),
     onError: (error) => log.error({ err: error }, "connection not accepted"),
   });
@@ -157,7 +154,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
   return {
     async listen(host, number) {
-      const gate = await createAdmissionGate(admission, limitObserver, limits.maxConnections);
+      const gate = await createAdmissionGate(admission, report, limits.maxConnections);
       listener = createRequestListener(router, limits, log, tracing, gate, straightPaths);
       return port.listen(host, number);
     },

@@ -10,12 +10,8 @@ import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { plainAuthority, type RequestHead } from "../net/request-head.ts";
-import {
-  type CallRecord,
-  createCallRecord,
-  type RecordedCall,
-  type RpcObserver,
-} from "./call-record.ts";
+import type { Report } from "../report.ts";
+import { type CallRecord, createCallRecord, type RecordedCall } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import type { Identify } from "./gate.ts";
 import type { AnswerHeader } from "./gated-call.ts";
@@ -45,7 +41,7 @@ export interface StraightPathOptions extends ReceiveOptions {
   readonly core: Core;
   readonly identify: Identify;
   readonly log: Log;
-  readonly observer?: RpcObserver | undefined;
+  readonly report: Report;
   readonly binaryOptions: { readonly readUnknownFields: boolean };
   readonly jsonOptions: {
     readonly ignoreUnknownFields: boolean;
@@ -99,10 +95,10 @@ export interface Begun extends RecordedCall {
 /** @param caller undefined for a call that was refused before its caller was identified */
 export function beginRecord(
   begun: Begun,
-  { log, observer }: StraightPathOptions,
+  { log, report }: StraightPathOptions,
   caller: Caller | undefined,
 ): CallRecord {
-  const options = { log, observer, quiet: false };
+  const options = { log, report, quiet: false };
   const record = createCallRecord(begun, begun.requestId, options, begun.startedMs);
   if (caller) record.caller = caller.name;
   return record;

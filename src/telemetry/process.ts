@@ -1,24 +1,143 @@
-import { Gauge, type Registry } from "prom-client";
+import { X509Certificate } from "node:crypto";
+import { AuthFileError } from "../auth/create-authentication.ts";
+import type { Handlers } from "../report.ts";
 import { version } from "../version.ts";
+import type { TelemetryContext } from "./metrics.ts";
 
-/** Whether the process is ready, and its versions. */
-export function processTelemetry(registry: Registry) {
-  const registers = [registry];
-  const ready = new Gauge({
-    name: "payments_gateway_ready",
-    help: "1 while the gateway is ready for traffic (as /readyz says), else 0",
-    registers,
-  });
-  const buildInfo = new Gauge({
-    name: "payments_gateway_build_info",
-    help: "Always 1, with the versions as labels",
-    labelNames: ["version", "node_version"],
-    registers,
-  });
-  buildInfo.set({ version, node_version: process.versions.node }, 1);
+/** The process itself, and the keys, certificates, Redis and collectors that it uses. */
+export function processes({ metrics, log }: TelemetryContext) {
+  const ready = metrics.gauge(
+    "ready",
+    "1 while the gateway is ready for traffic (as /readyz says), else 0",
+    {},
+  );
+  metrics
+    .gauge("build_info", "Always 1, with the versions as labels", { version: [], node_version: [] })
+    .set({ version, node_version: process.versions.node }, 1);
+  const spans = metrics.counter(
+    "trace_spans_total",
+    "Trace spans that ended, by outcome: exported, failed, dropped",
+    { outcome: ["exported", "failed", "dropped"] },
+  );
+  const exports = metrics.counter(
+    "metric_exports_total",
+    "Rounds of metrics sent to an OpenTelemetry collector, by outcome: exported, failed",
+    { outcome: ["exported", "failed"] },
+  );
+  const commandSeconds = metrics.histogram(
+    "redis_command_duration_seconds",
+    "Duration of Redis commands",
+    { command: [] },
+    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
+  );
+  const commandErrors = metrics.counter(
+    "redis_command_errors_total",
+    "Redis commands that failed or were refused",
+    { command: [] },
+  );
+  const connectionErrors = metrics.counter(
+    "redis_connection_errors_total",
+    "Errors of Redis connections, failed attempts to connect included",
+    {},
+  );
+  const certificateExpiry = once(() =>
+    metrics.gauge(
+      "tls_certificate_expiry_timestamp_seconds",
+      "When the certificate of the rpc listener expires, in seconds since the epoch; absent without TLS",
+      {},
+    ),
+  );
+  const redis = once(() => ({
+    up: metrics.gauge(
+      "redis_up",
+      "1 while Redis answers for every account, else 0; absent without Redis",
+      {},
+    ),
+    awaySeconds: metrics.gauge(
+      "redis_away_seconds",
+      "How long Redis has been unreachable; 0 while it answers; absent without Redis",
+      {},
+    ),
+    replicas: metrics.gauge(
+      "redis_replicas",
+      "Redis replicas in sync, in a cluster those of the primary with the fewest; absent without Redis",
+      {},
+    ),
+    failovers: metrics.counter(
+      "redis_failovers_total",
+      "Redis failovers: how often the Sentinels named a new primary; absent without Redis",
+      {},
+    ),
+  }));
+  let spansFail = false;
+  let exportsFail = false;
   return {
-    refresh(isReady: boolean): void {
-      ready.set(isReady ? 1 : 0);
+    ready: ({ isReady }) => ready.set({}, isReady ? 1 : 0),
+    keysReloaded: (about) => log.info(about, "key file changed and reloaded"),
+    keysUnusable({ variable, error }) {
+      const reason = error instanceof AuthFileError ? error.message : undefined;
+      log.error(
+        { variable, reason, err: error },
+        "cannot read the changed key file: the previous keys stay valid",
+      );
     },
+    tlsChanged({ cert }) {
+      const { validTo, fingerprint256 } = new X509Certificate(cert);
+      log.info({ validTo, fingerprint256 }, "TLS files changed: new connections use them");
+    },
+    tlsUnusable({ variable, message: problem }) {
+      log.error(
+        { variable, problem },
+        "cannot use the changed TLS files: the previous ones stay in use",
+      );
+    },
+    tlsInUse: ({ cert }) =>
+      certificateExpiry().set({}, new X509Certificate(cert).validToDate.getTime() / 1_000),
+    redisCommand(command) {
+      commandSeconds.observe(command, command.durationMs);
+      commandErrors.add(command, command.failed ? 1 : 0);
+    },
+    redisError({ error }) {
+      connectionErrors.add({});
+      log.debug({ reason: error.message }, "redis");
+    },
+    redisFailover() {
+      redis().failovers.add({});
+      log.info("Redis failover: the Sentinels name a new primary");
+    },
+    redisAway: (about) =>
+      log.warn(
+        about,
+        "Redis is away: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying",
+      ),
+    redisBack: (about) => log.info(about, "Redis is back"),
+    redisState({ isUp, awaySinceMs, replicas }) {
+      const awayMs = awaySinceMs === undefined ? 0 : Date.now() - awaySinceMs;
+      redis().awaySeconds.set({}, Math.max(awayMs, 0) / 1_000);
+      redis().replicas.set({}, replicas ?? 0);
+      redis().up.set({}, isUp ? 1 : 0);
+    },
+    spansEnded({ outcome, count, error }) {
+      spans.add({ outcome }, count);
+      if (outcome === "dropped" || spansFail === (outcome === "failed")) return;
+      spansFail = outcome === "failed";
+      if (spansFail) log.warn({ err: error }, "trace export failing: spans are dropped");
+      else log.info("trace export works again");
+    },
+    durationsSent({ outcome, error }) {
+      exports.add({ outcome });
+      if (exportsFail === (outcome === "failed")) return;
+      exportsFail = outcome === "failed";
+      if (exportsFail) log.warn({ err: error }, "metric export failing: the next round is tried");
+      else log.info("metric export works again");
+    },
+  } satisfies Partial<Handlers>;
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
   };
 }

@@ -1,105 +1,106 @@
-import type { Logger } from "pino";
-import { Counter, Gauge, type Registry } from "prom-client";
-import type { UpstreamObserver } from "../upstream/upstream.ts";
-import { BoundCounter, BoundGauge, byKey } from "./bound.ts";
-import type { DurationHistograms } from "./duration-histogram.ts";
-import type { Durations } from "./durations/durations.ts";
-import type { ReportFieldFault } from "./field-faults.ts";
+import type { Handlers } from "../report.ts";
+import { fineBuckets, type TelemetryContext } from "./metrics.ts";
 
-/** Metrics and logs of calls to the payments service. @returns the observer of an account */
-export function upstreamTelemetry(
-  registry: Registry,
-  log: Logger,
-  accounts: readonly string[],
-  reportFieldFault: ReportFieldFault,
-  histogram: DurationHistograms,
-  durations: Durations | undefined,
-): (account: string) => UpstreamObserver {
-  const registers = [registry];
-  const calls = new BoundCounter({
-    name: "payments_gateway_upstream_requests_total",
-    help: "Calls to the payments service by endpoint and outcome (HTTP status or error code)",
-    labelNames: ["account", "endpoint", "outcome"],
-    registers,
-  });
-  const seconds = histogram({
-    name: "payments_gateway_upstream_request_duration_seconds",
-    help: "Duration of calls to the payments service, without the wait for a token",
-    labelNames: ["endpoint"],
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-  });
-  const inFlight = new BoundGauge({
-    name: "payments_gateway_upstream_requests_in_flight",
-    help: "Calls to the payments service that were sent and have no answer yet",
-    labelNames: ["account"],
-    registers,
-  });
-  const credentialsRefused = new Gauge({
-    name: "payments_gateway_upstream_credentials_refused",
-    help: "1 while the payments service refuses the account's own credentials, else 0",
-    labelNames: ["account"],
-    registers,
-  });
-  const breaker = new Gauge({
-    name: "payments_gateway_upstream_breaker_state",
-    help: "0 closed, 1 half open, 2 open: calls fail fast",
-    labelNames: ["account", "calls"],
-    registers,
-  });
-  const readFailures = new Counter({
-    name: "payments_gateway_upstream_read_failures_total",
-    help: "Failed attempts to read, by what followed: a retry, or the reason why there was none",
-    labelNames: ["account", "endpoint", "next"],
-    registers,
-  });
-  const mixUps = new Counter({
-    name: "payments_gateway_upstream_mix_ups_total",
-    help: "Answers that named another external_id than their request and were treated as no answer",
-    labelNames: ["account"],
-    registers,
-  });
-  for (const account of accounts) {
-    inFlight.bind({ account });
-    credentialsRefused.set({ account }, 0);
-    for (const ofCalls of ["money", "other"]) breaker.set({ account, calls: ofCalls }, 0);
-    mixUps.inc({ account }, 0);
-  }
-  const secondsOf = byKey((endpoint: string) => seconds.bind({ endpoint }));
-  const callsOf = byKey((account: string) =>
-    byKey((endpoint: string) =>
-      byKey((outcome: string) => calls.bind({ account, endpoint, outcome })),
-    ),
+/** Calls to the payments service, what it says, and the accounts' rate budgets. */
+export function upstream({ metrics, log, accounts, durations }: TelemetryContext) {
+  const calls = metrics.counter(
+    "upstream_requests_total",
+    "Calls to the payments service by endpoint and outcome (HTTP status or error code)",
+    { account: [], endpoint: [], outcome: [] },
   );
-  const underWayOf = byKey((account: string) => inFlight.bind({ account }));
-  return (account) => ({
-    onInFlight(change) {
-      underWayOf(account).value += change;
-    },
-    onCall({ endpoint, outcome, durationMs, http, traceparent }) {
+  const seconds = metrics.histogram(
+    "upstream_request_duration_seconds",
+    "Duration of calls to the payments service, without the wait for a token",
+    { endpoint: [] },
+    [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+  );
+  const accountSeconds = metrics.histogram(
+    "upstream_account_seconds",
+    "The same for each account, for the operators' console",
+    { account: [], endpoint: [] },
+    fineBuckets,
+    false,
+  );
+  const inFlight = metrics.gauge(
+    "upstream_requests_in_flight",
+    "Calls to the payments service that were sent and have no answer yet",
+    { account: accounts },
+  );
+  const credentialsRefused = metrics.gauge(
+    "upstream_credentials_refused",
+    "1 while the payments service refuses the account's own credentials, else 0",
+    { account: accounts },
+  );
+  const breaker = metrics.gauge(
+    "upstream_breaker_state",
+    "0 closed, 1 half open, 2 open: calls fail fast",
+    { account: accounts, calls: ["money", "other"] },
+  );
+  const readFailures = metrics.counter(
+    "upstream_read_failures_total",
+    "Failed attempts to read, by what followed: a retry, or the reason why there was none",
+    { account: [], endpoint: [], next: [] },
+  );
+  const mixUps = metrics.counter(
+    "upstream_mix_ups_total",
+    "Answers that named another external_id than their request and were treated as no answer",
+    { account: accounts },
+  );
+  const fieldFaults = metrics.counter(
+    "upstream_field_faults_total",
+    "Fields of answers and callbacks left unset because their type was unexpected, and objects left out because their shape was",
+    { endpoint: [], field: [] },
+  );
+  const malformedTexts = metrics.counter(
+    "upstream_malformed_texts_total",
+    "Texts of answers and callbacks with invalid Unicode (half of a surrogate pair), read as U+FFFD",
+    { endpoint: [], field: [] },
+  );
+  const unrecognized = metrics.counter(
+    "upstream_unrecognized_values_total",
+    "Values of answers and callbacks that the gateway does not know: kept, in `unrecognized`, and of no effect",
+    { field: [] },
+  );
+  const loggedWords = new Set<string>();
+  return {
+    upstreamInFlight: (about) => inFlight.add(about, about.change),
+    upstreamCall(call) {
+      const { account, endpoint, outcome, durationMs, traceparent } = call;
       log.debug({ account, endpoint, outcome, durationMs }, "upstream");
-      callsOf(account)(endpoint)(outcome).value += 1;
-      secondsOf(endpoint)(durationMs, traceparent);
-      durations?.httpClientRequest(durationMs, http());
+      calls.add(call);
+      seconds.observe(call, durationMs, traceparent);
+      accountSeconds.observe(call, durationMs);
+      durations?.httpClientRequest(durationMs, call.http());
     },
-    onFieldFault({ endpoint, ...fault }) {
-      reportFieldFault(fault, { endpoint, about: { account, endpoint } });
-    },
-    onMixUp({ endpoint }) {
-      mixUps.inc({ account });
+    readFailed: (about) => readFailures.add(about),
+    mixUp(about) {
+      mixUps.add(about);
       log.error(
-        { account, endpoint },
+        about,
         "answer names another external_id than its request: treated as no answer. The service or a proxy mixes answers up; each request gets its own connection for 10 minutes",
       );
     },
-    onBreaker({ calls, state }) {
-      breaker.set({ account, calls }, breakerLevels[state]);
-      const level = state === "open" ? "warn" : state === "closed" ? "info" : "debug";
-      log[level]({ account, calls, state }, breakerMessages[state]);
+    fieldFault({ account, endpoint, resource, path: field, kind, value }) {
+      const about = resource === undefined ? { account, endpoint } : { account, resource };
+      if (kind !== "unrecognized" || value === undefined) {
+        const faults = kind === "malformed" ? malformedTexts : fieldFaults;
+        faults.add({ endpoint: endpoint ?? `callback ${resource}`, field });
+        log.warn(
+          { ...about, field, fault: kind },
+          "unexpected value from the payments service: field left unset",
+        );
+        return;
+      }
+      unrecognized.add({ field });
+      const word = `${field} ${value.toLowerCase()}`;
+      if (loggedWords.has(word) || loggedWords.size >= maxWords) return;
+      loggedWords.add(word);
+      log.warn(
+        { ...about, field, value },
+        "the payments service sent a value that the gateway does not know: it is kept in `unrecognized` and changes no state. Logged once per value; metrics count it",
+      );
     },
-    onReadFailed({ endpoint, next }) {
-      readFailures.inc({ account, endpoint, next });
-    },
-    onCredentials(accepted) {
+    credentials({ account, accepted }) {
       credentialsRefused.set({ account }, accepted ? 0 : 1);
       if (accepted) return;
       log.error(
@@ -107,13 +108,27 @@ export function upstreamTelemetry(
         "the payments service refuses the account's credentials: check its login and password",
       );
     },
-  });
+    breaker({ account, calls, state }) {
+      const { level, message, value } = breakerStates[state];
+      breaker.set({ account, calls }, value);
+      log[level]({ account, calls, state }, message);
+    },
+  } satisfies Partial<Handlers>;
 }
 
-const breakerMessages = {
-  open: "the payments service keeps failing: calls to it fail fast; retrying",
-  halfOpen: "trying whether the payments service answers again",
-  closed: "the payments service answers again",
-} as const;
+/** Most words that are logged, so that their record stays small; more are counted alone. */
+const maxWords = 1_000;
 
-const breakerLevels = { closed: 0, halfOpen: 1, open: 2 } as const;
+const breakerStates = {
+  open: {
+    value: 2,
+    level: "warn",
+    message: "the payments service keeps failing: calls to it fail fast; retrying",
+  },
+  halfOpen: {
+    value: 1,
+    level: "debug",
+    message: "trying whether the payments service answers again",
+  },
+  closed: { value: 0, level: "info", message: "the payments service answers again" },
+} as const;

@@ -1,6 +1,7 @@
 import { type Member, UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
+import type { Report } from "../report.ts";
 import type { Attributes, Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import type { Connections } from "./connections.ts";
@@ -11,7 +12,7 @@ import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
 import { type ParsedResponse, parseResponse } from "./parse-response.ts";
 import type { RestCall } from "./rest-call.ts";
 import { rateLimitHeaders } from "./retry-after.ts";
-import type { MerchantAccount, SendOptions, UpstreamObserver } from "./upstream.ts";
+import type { MerchantAccount, SendOptions } from "./upstream.ts";
 import { type Verdict, verdictOf } from "./verdict.ts";
 
 export interface AttemptOptions {
@@ -19,7 +20,11 @@ export interface AttemptOptions {
   readonly connections: Connections;
   readonly bucket: TokenBucket;
   readonly breakers: Breakers;
-  readonly observer: UpstreamObserver;
+  readonly report: Report;
+  /** A call that moves money is about to be sent; `trace` is its `traceparent` if it is traced. */
+  readonly onMoneyCall?:
+    | ((call: Money & { readonly trace: string | undefined }) => void)
+    | undefined;
   readonly tracing: Tracing;
   readonly maxResponseBytes: number;
 }
@@ -51,7 +56,8 @@ export interface Attempts {
 }
 
 export function createAttempts(options: AttemptOptions): Attempts {
-  const { account, connections, bucket, breakers, observer, tracing, maxResponseBytes } = options;
+  const { account, connections, bucket, breakers, report, tracing, maxResponseBytes } = options;
+  const { name } = account;
   const { pathname, hostname, port, protocol } = new URL(account.url);
   const basePath = pathname.replace(/(?<!\/)\/+$/, "");
   const server = {
@@ -112,12 +118,14 @@ export function createAttempts(options: AttemptOptions): Attempts {
       const durationMs = performance.now() - startedAt;
       const end = endOf(outcome, failure);
       const http = () => ({ ...about(), ...end });
-      observer.onCall({ endpoint, outcome, durationMs, http, traceparent: span.traceparent });
+      const { traceparent } = span;
+      const ended = { account: name, endpoint, outcome, durationMs, http, traceparent };
+      report("upstreamCall", ended);
       endSpan(span, end);
       return durationMs;
     };
-    if (money) observer.onMoneyCall?.({ ...money, trace: span.traceparent });
-    observer.onInFlight?.(1);
+    if (money) options.onMoneyCall?.({ ...money, trace: span.traceparent });
+    report("upstreamInFlight", { account: name, change: 1 });
 
     let answer: HttpResponse;
     let exchanged: Member<Promise<HttpResponse>> | undefined;
@@ -149,7 +157,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
       return ended(error, verdict, reportCall(error.code, failure.kind));
     } finally {
       exchanged?.leave();
-      observer.onInFlight?.(-1);
+      report("upstreamInFlight", { account: name, change: -1 });
     }
 
     const response = parseResponse<Result>(answer, {
@@ -160,12 +168,12 @@ export function createAttempts(options: AttemptOptions): Attempts {
       about: call.about,
       asCustomer: customer.length > 0,
       hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
-      onFault: (fault) => observer.onFieldFault({ endpoint, ...fault }),
+      onFault: (fault) => report("fieldFault", { account: name, endpoint, ...fault }),
     });
     const mixedUp = response.kind === "error" && response.mixedUp === true;
     if (mixedUp) {
       connections.onMixUp();
-      observer.onMixUp?.({ endpoint });
+      report("mixUp", { account: name, endpoint });
     }
     const failed = response.kind === "error" && response.serviceFailed;
     const verdict = failed ? "failed" : "answered";
@@ -184,7 +192,7 @@ export function createAttempts(options: AttemptOptions): Attempts {
   function reportCredentials(accepted: boolean): void {
     if (accepted === credentialsAccepted) return;
     credentialsAccepted = accepted;
-    observer.onCredentials(accepted);
+    report("credentials", { account: name, accepted });
   }
 
   function hideLogin(text: string): string {

@@ -1,5 +1,5 @@
+import type { Report } from "../report.ts";
 import { type Breaker, type BreakerPolicy, createBreaker, type Pass } from "./breaker.ts";
-import type { UpstreamObserver } from "./upstream.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
@@ -22,16 +22,18 @@ export interface BreakersOptions {
   readonly policy?: Partial<BreakerPolicy> | undefined;
   readonly now: () => number;
   readonly random: () => number;
-  readonly observer: UpstreamObserver;
+  readonly account: string;
+  readonly report: Report;
 }
 
-export function createBreakers({ policy, now, random, observer }: BreakersOptions): Breakers {
+export function createBreakers(options: BreakersOptions): Breakers {
+  const { policy, now, random, account, report } = options;
   const breaker = (calls: keyof Breakers) =>
     createBreaker({
       policy: { ...policies[calls], ...policy },
       now,
       random,
-      onState: (change) => observer.onBreaker?.({ calls, ...change }),
+      onState: ({ state }) => report("breaker", { account, calls, state }),
     });
   return { money: breaker("money"), other: breaker("other") };
 }

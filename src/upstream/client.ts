@@ -1,8 +1,9 @@
 import type { buildConnector } from "undici";
 import type { GatewayError } from "../errors.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
-import { createAttempts } from "./attempt.ts";
+import { type AttemptOptions, createAttempts } from "./attempt.ts";
 import type { BreakerPolicy } from "./breaker.ts";
 import { createBreakers } from "./breakers.ts";
 import { type Connections, createConnections } from "./connections.ts";
@@ -13,14 +14,15 @@ import type { RestCall } from "./rest-call.ts";
 import { decideRetry } from "./retry.ts";
 import { createRetryBudget } from "./retry-budget.ts";
 import { startTimer } from "./timer.ts";
-import type { MerchantAccount, SendOptions, UpstreamObserver } from "./upstream.ts";
+import type { MerchantAccount, SendOptions } from "./upstream.ts";
 
-export interface ClientOptions {
+export interface ClientOptions extends Pick<AttemptOptions, "onMoneyCall"> {
   readonly account: MerchantAccount;
   readonly bucket: TokenBucket;
   /** UPSTREAM_TIMEOUT: the most that one call may take once it has its token. */
   readonly timeoutMs: number;
-  readonly observer: UpstreamObserver;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
   /** Default: no call is traced, and no trace context is sent. */
   readonly tracing?: Tracing;
   /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
@@ -51,18 +53,21 @@ export interface Client {
 }
 
 export function createClient(options: ClientOptions): Client {
-  const { account, bucket, timeoutMs, observer } = options;
+  const { account, bucket, timeoutMs, report = noReport, onMoneyCall } = options;
   const { now = () => performance.now(), random = Math.random } = options;
   const { maxResponseBytes = 4 * 1024 * 1024, tracing = noTracing } = options;
   const { origin } = new URL(account.url);
   const { connections = createConnections({ origin, timeoutMs, tls: options.tls, now }) } = options;
-  const breakers = createBreakers({ policy: options.breaker, now, random, observer });
+  const breakers = createBreakers({
+    ...{ policy: options.breaker, now, random, account: account.name, report },
+  });
   const attempts = createAttempts({
     account,
     connections,
     bucket,
     breakers,
-    observer,
+    report,
+    onMoneyCall,
     tracing,
     maxResponseBytes,
   });
@@ -100,7 +105,8 @@ export function createClient(options: ClientOptions): Client {
         withinBudget: budget.allows(),
         jitter: random(),
       });
-      observer.onReadFailed?.({ endpoint, next: decision.retry ? "retry" : decision.why });
+      const next = decision.retry ? "retry" : decision.why;
+      report("readFailed", { account: account.name, endpoint, next });
       if (!decision.retry) throw attempted.error;
       budget.onRetry();
       await pause(decision.pauseMs, signal, closing.signal);

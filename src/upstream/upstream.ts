@@ -26,9 +26,6 @@ import type {
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { TurnTaker } from "../ratelimit/bucket.ts";
 import type { Secret } from "../secrets/secret.ts";
-import type { Attributes } from "../telemetry/tracing/attributes.ts";
-import type { WireFault } from "../wire/wire.ts";
-import type { Money } from "./outcome.ts";
 
 /** One merchant's account at the payments service. */
 export interface MerchantAccount {
@@ -101,51 +98,4 @@ export interface Upstream {
   getOperation(request: GetOperationRequest, options: SendOptions): Promise<Operation>;
   /** Refuses new calls, waits for those in flight, and closes all connections. */
   close(): Promise<void>;
-}
-
-/** Receives what the client does, for metrics and logs. */
-export interface UpstreamObserver {
-  /** `endpoint` is method and path template, `outcome` an HTTP status or an error code. */
-  onCall(call: {
-    readonly endpoint: string;
-    readonly outcome: string;
-    readonly durationMs: number;
-    /** The same as OpenTelemetry attributes. */
-    readonly http: () => Attributes;
-    /** The `traceparent` of the call's span, if that is sampled. */
-    readonly traceparent: string | undefined;
-  }): void;
-  /** A request begins (1) or has ended (-1). */
-  onInFlight?(change: 1 | -1): void;
-  /** A call that moves money is about to be sent; `trace` is its `traceparent` if it is traced. */
-  onMoneyCall?(call: Money & { readonly trace: string | undefined }): void;
-  /** A field of an answer could not be read as it was: `path` names it, without its value. */
-  onFieldFault(fault: WireFault & { endpoint: string }): void;
-  /** An answer named another `external_id` than its request: the client discards it. */
-  onMixUp?(mixUp: { endpoint: string }): void;
-  /** The merchant's own credentials were refused or accepted: readiness reports it. */
-  onCredentials(accepted: boolean): void;
-  /**
-   * The breaker of the account's calls that move money, or of its other calls, changed its state.
-   * `pauseMs`: how long it stays open.
-   */
-  onBreaker?(change: {
-    calls: "money" | "other";
-    state: "closed" | "open" | "halfOpen";
-    pauseMs?: number;
-  }): void;
-  /** A read failed: `next` is `retry`, or why it is not retried. */
-  onReadFailed?(failure: {
-    endpoint: string;
-    next:
-      | "retry"
-      | "write"
-      | "answered"
-      | "timeout"
-      | "ended"
-      | "tries"
-      | "breaker"
-      | "deadline"
-      | "budget";
-  }): void;
 }

@@ -3,11 +3,12 @@ import { type TestContext, test } from "node:test";
 import { createDeadLetters } from "../../src/admin/dead-letters.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { noReport } from "../../src/report.ts";
 
 function rig(t: TestContext) {
   const log = createMemoryLedger({ retentionMs: 86_400_000 });
   t.after(() => log.close());
-  const letters = createDeadLetters(["shop"], log, { onDiscarded() {} });
+  const letters = createDeadLetters(["shop"], log, noReport);
   let added = 0;
   const find = async (body: string | Uint8Array) => {
     const id = `l-${++added}`;

@@ -111,13 +111,13 @@ test("a path that is read as another one than it has is refused", async (t) => {
 });
 
 test("a body of too many small chunks is cut, one of too many bytes refused", async (t) => {
-  const { cuts, cut, observer } = recordCuts();
+  const { cuts, cut, onCut } = recordCuts();
   const intake = createIntake({ admission: createAdmission({ maxCalls: undefined }) });
   const orders: unknown[] = [];
   const pay = async (order: unknown) => void orders.push(order);
   const sandboxActions = { account: "default", pay } as unknown as ConsoleData["sandboxActions"];
   const data = { sandboxActions } as ConsoleData;
-  const url = await serve(t, { data }, { counts: {}, intake, observer });
+  const url = await serve(t, { data }, { counts: {}, intake, onCut });
   const post = (chunks: number, chunkBytes = 1) => {
     const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
     const sent = request(`${url}/api/sandbox/payments`, { method: "POST", headers });

@@ -24,7 +24,7 @@ function logger() {
 async function open(t: TestContext, env: Record<string, string>) {
   const { records, log } = logger();
   const keyrings = new Map([["default", await deriveKeyring("default", [new Secret("password")])]]);
-  const stores = await openStores(readConfig(env), keyrings, createTelemetry(log, []), log);
+  const stores = await openStores(readConfig(env), keyrings, createTelemetry(log, []).report, log);
   t.after(() => stores.close());
   return { records, stores };
 }

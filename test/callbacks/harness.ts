@@ -1,16 +1,13 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
-import {
-  type CallbackAccount,
-  type CallbackObserver,
-  createCallbackHandler,
-} from "../../src/callbacks/receiver.ts";
+import { type CallbackAccount, createCallbackHandler } from "../../src/callbacks/receiver.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { createIntake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
+import { type Facts, reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 
 export interface Answer {
@@ -20,10 +17,7 @@ export interface Answer {
 }
 
 /** A verdict without the id and duration of its request, which `Receiver.requests` has. */
-export type Received = Omit<
-  Parameters<CallbackObserver["onVerdict"]>[0],
-  "requestId" | "durationMs"
->;
+export type Received = Omit<Facts["callback"], "requestId" | "durationMs">;
 
 /** A receiver on its own port. */
 export interface Receiver extends AsyncDisposable {
@@ -76,16 +70,16 @@ export async function startReceiver({
       budget: createMemoryBudget(maxBytes),
       admission: createAdmission({ maxCalls: undefined }),
     }),
-    observer: {
-      onVerdict({ requestId, durationMs, ...received }) {
+    report: reportTo({
+      callback({ requestId, durationMs, ...received }) {
         requests.push({ requestId, durationMs });
         verdicts.push(received);
         for (const resolve of waiting) resolve(received);
         waiting = [];
       },
-      onFieldFault: ({ account, resource, path }) =>
+      fieldFault: ({ account, resource, path }) =>
         void faults.push(`${account} ${resource} ${path}`),
-    },
+    }),
   });
   const server = createServer((req, res) => void handle(req, res));
   server.listen(0, "127.0.0.1");

@@ -28,6 +28,7 @@ import {
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
+import { reportTo } from "../../src/report.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { outcomeUnknown } from "../../src/upstream/outcome.ts";
@@ -58,10 +59,10 @@ function rig() {
     payoutEnds: defaultPayoutEnds,
     timeouts: { maxWaitMs: 1_000, timeoutMs: 5_000 },
     callbackUrl: () => "http://127.0.0.1/",
-    observer: {
-      onUnrecorded: ({ error }) => assert.fail(error as Error),
-      onConflict: () => assert.fail(),
-    },
+    report: reportTo({
+      unrecorded: ({ error }) => assert.fail(error as Error),
+      conflict: () => assert.fail(),
+    }),
   });
   const call: Call = {
     caller: { name: "test", account, scopes: new Set(["payments:read", "payments:write"]) },

@@ -6,11 +6,12 @@ import { observedStreams } from "../../src/core/observed-streams.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { rememberTrace } from "../../src/ledger/stored-event.ts";
+import { reportTo } from "../../src/report.ts";
 import { noTracing, type Tracing } from "../../src/telemetry/tracing/tracing.ts";
 
 type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
 
-/** A stream of `count` events that ends with `error`, and what the observer receives of it. */
+/** A stream of `count` events that ends with `error`, and what is reported of it. */
 function observed(count: number, error?: Error, onFail?: (error: Error) => void) {
   const told: unknown[] = [];
   const left = new AbortController();
@@ -21,15 +22,12 @@ function observed(count: number, error?: Error, onFail?: (error: Error) => void)
     if (error) throw error;
   }
   const cases: Streams = { watchPayment: events, watchPayout: events, streamEvents: events };
-  const { streamEvents } = observedStreams(cases, noTracing, {
-    onStream(transport) {
-      told.push(`open ${transport}`);
-      return {
-        delivered: () => void told.push("delivered"),
-        ended: (why, reason) => void told.push([why, reason]),
-      };
-    },
+  const report = reportTo({
+    streamOpened: ({ transport }) => void told.push(`open ${transport}`),
+    streamDelivered: () => void told.push("delivered"),
+    streamEnded: ({ reason, detail }) => void told.push([reason, detail]),
   });
+  const { streamEvents } = observedStreams(cases, noTracing, report);
   const call = { transport: "grpc", signal: left.signal, ...(onFail && { onFail }) } as Call;
   return {
     told,
@@ -39,7 +37,7 @@ function observed(count: number, error?: Error, onFail?: (error: Error) => void)
   };
 }
 
-test("the observer receives a stream's start at the first read, each taken event, and its end", async () => {
+test("a report has a stream's start at the first read, each taken event, and its end", async () => {
   const { told, events } = observed(2);
   assert.deepEqual(told, []);
   for await (const _ of events);
@@ -63,7 +61,7 @@ test("a pushed event is reported once if the edge takes it, and not at all if th
   const { watchPayment } = observedStreams(
     { watchPayment: events, watchPayout: events, streamEvents: events },
     tracing,
-    { onStream: () => ({ delivered: () => void told.push("delivered"), ended() {} }) },
+    reportTo({ streamDelivered: () => void told.push("delivered") }),
   );
   let isFull = false;
   const call = { signal: new AbortController().signal, push: () => !isFull } as unknown as Call;
@@ -79,7 +77,7 @@ test("a pushed event is reported once if the edge takes it, and not at all if th
   await stream.return?.(undefined);
 });
 
-test("the observer receives whether the reader left or an error ended the stream", async () => {
+test("a report says whether the reader left or an error ended the stream", async () => {
   const left = observed(2);
   for await (const _ of left.events) break;
   assert.deepEqual(left.told, ["open grpc", ["left", undefined]]);

@@ -16,6 +16,7 @@ import { payoutEntry } from "../../src/ledger/entry.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
+import { reportTo } from "../../src/report.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { payoutRequest } from "../gateway/operations.ts";
 import { start } from "../rpc/start.ts";
@@ -41,10 +42,10 @@ function rig(found: Payout | GatewayError) {
     payoutEnds: defaultPayoutEnds,
     timeouts: { maxWaitMs: 1_000, timeoutMs: 1_000 },
     callbackUrl: () => "http://127.0.0.1/",
-    observer: {
-      onUnrecorded: ({ error }) => assert.fail(error as Error),
-      onConflict: () => assert.fail(),
-    },
+    report: reportTo({
+      unrecorded: ({ error }) => assert.fail(error as Error),
+      conflict: () => assert.fail(),
+    }),
   });
   const call: Call = {
     caller: { name: "test", account, scopes: new Set(["payouts:read", "payouts:write"]) },

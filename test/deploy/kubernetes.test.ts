@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { parseEnv } from "node:util";
+import { pino } from "pino";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { readConfig } from "../../src/config/config.ts";
-import { createRegistry } from "../../src/telemetry/registry.ts";
-import { streamsTelemetry } from "../../src/telemetry/streams.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { kinds } from "./manifest-kinds.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -171,8 +171,7 @@ describe("the Kubernetes manifests", () => {
     const of = (type: string) => metrics.find((metric: { type: string }) => metric.type === type);
     assert.equal(of("Resource").resource.name, "cpu");
     const { metric, target } = of("Pods").pods;
-    const registry = createRegistry();
-    streamsTelemetry(registry);
+    const { registry } = createTelemetry(pino({ level: "silent" }), []).metrics;
     assert.ok(registry.getSingleMetric(metric.name), `${metric.name} is no metric of the gateway`);
     const zones = 3;
     const { maxConnections = Number.POSITIVE_INFINITY } = readConfig(await settingsInMemory());

@@ -21,6 +21,7 @@ import { SubscriptionService } from "../../src/gen/payments/v1/subscription_serv
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { createRedisLedger } from "../../src/ledger/redis.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
+import { noReport } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
@@ -695,7 +696,7 @@ function tracesOf({ raw, spans, resources }: Collector): Place[] {
 test("control: the search finds every secret in a span's attributes", async () => {
   const leaky = await startCollector();
   const { tracing: settings } = readConfig(tracedBy(leaky));
-  const tracing = await createTracing(settings, { onSpans() {} });
+  const tracing = await createTracing(settings, noReport);
   for (const [name, secret] of Object.entries(secrets)) {
     const span = tracing.start(name, { kind: "internal", attributes: { "url.path": secret } });
     span.end();

@@ -4,6 +4,7 @@ import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
+import { reportTo } from "../../src/report.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { type Served, serve } from "./serve.ts";
 
@@ -20,18 +21,18 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
   let open = 0;
   const waiting: (() => void)[] = [];
   const gateway = await serve(t, methods, {
-    observer: {
-      onOperation() {
+    report: reportTo({
+      graphqlBegan() {
         open += 1;
-        return ({ durationMs, traceparent, ...told }) => {
-          assert.ok(durationMs > 0);
-          assert.equal(traceparent, undefined, "nothing is traced");
-          open -= 1;
-          ended.push(told);
-          for (const resolve of waiting.splice(0)) resolve();
-        };
       },
-    },
+      graphqlEnded({ durationMs, traceparent, connection, ...told }) {
+        assert.ok(durationMs > 0);
+        assert.equal(traceparent, undefined, "nothing is traced");
+        open -= 1;
+        ended.push(told);
+        for (const resolve of waiting.splice(0)) resolve();
+      },
+    }),
   });
   return {
     gateway,

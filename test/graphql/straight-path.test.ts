@@ -23,13 +23,14 @@ import { createErrorFormatter, mappings } from "../../src/graphql/errors.ts";
 import { createFindDocument } from "../../src/graphql/find-document.ts";
 import { createLive } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
-import { createOperationRecord, type GraphqlObserver } from "../../src/graphql/operation-record.ts";
+import { createOperationRecord } from "../../src/graphql/operation-record.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createGraphqlServer } from "../../src/graphql/server.ts";
 import { createStraightPath } from "../../src/graphql/straight-path.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import type { Admission } from "../../src/net/admission.ts";
 import { freeSlot } from "../../src/net/admission.ts";
+import { type Facts, reportTo } from "../../src/report.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { answeredPayment } from "../core/answers.ts";
@@ -49,7 +50,7 @@ interface Sent {
   readonly body: string | Uint8Array;
 }
 
-type Ended = Parameters<ReturnType<GraphqlObserver["onOperation"]>>[0];
+type Ended = Facts["graphqlEnded"];
 
 interface At {
   readonly url: string;
@@ -143,7 +144,7 @@ async function start(variant: Variant, straight: boolean): Promise<At> {
     identify,
     straight,
     production: true,
-    observer: { onOperation: () => (operation) => void ended.push(operation) },
+    report: reportTo({ graphqlEnded: (operation) => void ended.push(operation) }),
     log: createLogger("trace", { write: (line) => void records.push(JSON.parse(line)) }),
     trustedDocuments: { documents: trusted, only: trustedOnly },
     ...rest,

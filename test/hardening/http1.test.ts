@@ -139,7 +139,7 @@ test("pipelined requests are cut beyond the limit and served within it", {
     await release.promise;
     return { cursor: "c1" } as GetPaymentResponse;
   };
-  const rpc = await start({ getPayment: answer }, { limitObserver: cuts.observer });
+  const rpc = await start({ getPayment: answer }, { report: cuts.report });
   t.after(() => rpc[Symbol.asyncDispose]());
 
   const attacker = await connect(t, rpc.port);
@@ -159,13 +159,13 @@ test("pipelined requests are cut beyond the limit and served within it", {
 test("Node parses no further requests of a connection that was cut", { timeout }, async (t) => {
   /** How many of 2,000 requests, which are read at once, become objects. */
   const parsed = async (options: http.ServerOptions) => {
-    const { observer } = recordCuts();
+    const { onCut } = recordCuts();
     let requests = 0;
     const server = http.createServer(options, (request, response) => {
       requests += 1;
       guard.passes(request, response);
     });
-    const guard = guardHttp1(server, observer);
+    const guard = guardHttp1(server, onCut);
     t.after(() => server.close());
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -180,7 +180,7 @@ test("Node parses no further requests of a connection that was cut", { timeout }
 
 for (const [name, options] of Object.entries({ ours: http1Options, "control: Node's own": {} })) {
   test(`all requests of a cut connection end (${name})`, { timeout }, async (t) => {
-    const { observer } = recordCuts();
+    const { onCut } = recordCuts();
     const ends: Promise<unknown>[] = [];
     const server = http.createServer(options, (request, response) => {
       if (!guard.passes(request, response)) return;
@@ -189,7 +189,7 @@ for (const [name, options] of Object.entries({ ours: http1Options, "control: Nod
     });
     // Node takes what follows for an upgrade.
     server.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 404 Not Found\r\n\r\n"));
-    const guard = guardHttp1(server, observer);
+    const guard = guardHttp1(server, onCut);
     t.after(() => server.close());
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -211,7 +211,7 @@ test("an answer that is not read is cut, and one that is read slowly is not", {
     const cuts = recordCuts();
     const rpc = await start(
       { getPayment: async () => large },
-      { limits: { unreadTimeoutMs }, limitObserver: cuts.observer },
+      { limits: { unreadTimeoutMs }, report: cuts.report },
     );
     t.after(() => rpc[Symbol.asyncDispose]());
     const socket = await connect(t, rpc.port);

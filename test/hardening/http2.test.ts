@@ -48,7 +48,7 @@ async function rig(
   const cuts = recordCuts();
   const admission = createAdmission({ maxCalls: undefined });
   const intake = createIntake({ budget: createMemoryBudget(maxBytes), admission });
-  const rpc = await start({ getPayment: answer }, { limits, intake, limitObserver: cuts.observer });
+  const rpc = await start({ getPayment: answer }, { limits, intake, report: cuts.report });
   t.after(() => rpc[Symbol.asyncDispose]());
   return { ...cuts, rpc };
 }
@@ -350,7 +350,7 @@ test("open streams raise the limit only if their request is complete and they ar
     },
     {
       limits: { initialConcurrentStreams: 4, maxConcurrentStreams: 100, lingerMs: 50 },
-      limitObserver: cuts.observer,
+      report: cuts.report,
     },
   );
   t.after(() => rpc[Symbol.asyncDispose]());

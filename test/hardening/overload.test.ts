@@ -47,7 +47,7 @@ async function rpcWithTwoPlaces(t: TestContext) {
         yield await events.promise;
       },
     },
-    { admission, limitObserver: cuts.observer },
+    { admission, report: cuts.report },
   );
   t.after(() => rpc[Symbol.asyncDispose]());
   return { rpc, admission, cuts, release, events };
@@ -205,7 +205,7 @@ async function graphqlWith(t: TestContext, maxCalls: number) {
   const cuts = recordCuts();
   const options = {
     admission,
-    limitObserver: cuts.observer,
+    report: cuts.report,
     corsOrigins: ["https://shop.example"],
   };
   const served = await serve(

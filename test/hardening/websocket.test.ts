@@ -22,7 +22,7 @@ async function rig(
   options: Parameters<typeof serve>[2] = {},
 ): Promise<Rig> {
   const cuts = recordCuts();
-  const served = await serve(t, methods, { limitObserver: cuts.observer, ...options });
+  const served = await serve(t, methods, { report: cuts.report, ...options });
   return { ...cuts, served };
 }
 

@@ -6,12 +6,7 @@ import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { createCauses } from "../../src/ledger/cause-of.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
-import { observedCalls } from "../../src/ledger/observed-calls.ts";
-import {
-  type AppendObserver,
-  createObserveAppend,
-  observedLog,
-} from "../../src/ledger/observed-log.ts";
+import { observed } from "../../src/ledger/observed.ts";
 import {
   readEvent,
   rememberTrace,
@@ -19,6 +14,7 @@ import {
   traceOf,
   writeEvent,
 } from "../../src/ledger/stored-event.ts";
+import { noReport, reportTo } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { activeSpan } from "../../src/telemetry/tracing/active-span.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
@@ -29,15 +25,16 @@ const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`
 const dayMs = 86_400_000;
 const memory = () => createMemoryLedger({ retentionMs: dayMs });
 
-test("the observer receives every append with its kind, source and outcome", async () => {
+test("every append is reported with its kind, source and outcome", async () => {
   const told: string[] = [];
-  const observer: AppendObserver = {
-    onAppend({ account, kind, source, outcome, conflict, durationMs }) {
+  const report = reportTo({
+    appended({ account, kind, source, outcome, conflict, durationMs }) {
       assert.ok(durationMs >= 0);
       told.push([account, kind, source, outcome, ...(conflict ? ["conflict"] : [])].join(" "));
     },
-  };
-  const log = observedLog(memory(), createObserveAppend(noTracing, observer));
+  });
+  const ledger = memory();
+  const { log } = observed({ log: ledger, calls: ledger }, noTracing, report);
   await log.append("shop", payment({ status: "failure" }));
   await log.append("shop", payment({ status: "failure" }));
   await log.append("shop", payment({ status: "success", source: "response" }));
@@ -57,8 +54,7 @@ test("the observer receives every append with its kind, source and outcome", asy
 
 test("the event of a lost call carries the trace of the call", async () => {
   const ledger = memory();
-  const observer: AppendObserver = { onAppend() {} };
-  const calls = observedCalls(ledger, createObserveAppend(noTracing, observer));
+  const { calls } = observed({ log: ledger, calls: ledger }, noTracing, noReport);
   const about = { id: "lost", method: "CreatePayment", kind: EventKind.PAYMENT } as const;
   const begun = await calls.begin("shop", { ...about, externalId: "lost", leaseMs: 60_000 });
   assert.ok(begun.kind === "started");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Cut } from "../../src/net/cut.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
-import type { Cut } from "../../src/net/observer.ts";
 
 test("beyond the budget the largest and oldest bodies are dropped, and no more than needed", () => {
   let nowMs = 0;
@@ -50,7 +50,7 @@ test("unread answers count against the same budget, and the largest side is cut"
   const answers = new Set([{ bytes: 500 }, { bytes: 250 }]);
   const stop = budget.watch(
     { writers: answers, bytesOf: ({ bytes }) => bytes, cut: (answer) => answers.delete(answer) },
-    { onCut: (cut) => cuts.push(cut), onRefused() {} },
+    (cut) => cuts.push(cut),
   );
   t.after(stop);
   t.mock.timers.enable({ apis: ["setInterval"] });
@@ -59,7 +59,7 @@ test("unread answers count against the same budget, and the largest side is cut"
   const counted = createMemoryBudget(800);
   const stopCounting = counted.watch(
     { writers: answers, bytesOf: ({ bytes }) => bytes, cut: (answer) => answers.delete(answer) },
-    { onCut: (cut) => cuts.push(cut), onRefused() {} },
+    (cut) => cuts.push(cut),
   );
   t.after(stopCounting);
   answers.add({ bytes: 100 });

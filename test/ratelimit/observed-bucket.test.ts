@@ -2,21 +2,22 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { observedBucket } from "../../src/ratelimit/observed-bucket.ts";
 import { createLocalBucket } from "../../src/ratelimit/queued-bucket.ts";
+import { reportTo } from "../../src/report.ts";
 
 test("an observed bucket reports waits, refusals and rejections", async () => {
   const told: string[] = [];
   const bucket = observedBucket(
+    "shop",
     createLocalBucket({ initialLimit: 1, reserve: 0, maxWaitMs: 5_000 }),
-    {
-      onWait({ priority }) {
-        told.push(`${priority} waits`);
-        return ({ waitedMs, refused = "served" }) => {
-          assert.ok(waitedMs >= 0);
-          told.push(`${priority} ${refused}`);
-        };
+    reportTo({
+      tokenAsked: ({ priority }) => void told.push(`${priority} waits`),
+      tokenGiven({ account, priority, waitedMs, refused = "served" }) {
+        assert.equal(account, "shop");
+        assert.ok(waitedMs >= 0);
+        told.push(`${priority} ${refused}`);
       },
-      onRejected: () => void told.push("rejected"),
-    },
+      tokenRejected: () => void told.push("rejected"),
+    }),
   );
   const gone = new AbortController();
   const { signal } = gone;

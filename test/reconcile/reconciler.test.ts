@@ -17,6 +17,7 @@ import { paymentEntry } from "../../src/ledger/entry.ts";
 import type { Intent, NewIntent } from "../../src/ledger/intents.ts";
 import { createMemoryLedger, type MemoryLedgerOptions } from "../../src/ledger/memory.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
+import { type Handlers, reportTo } from "../../src/report.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { openCalls } from "../open-calls.ts";
 import { until } from "../until.ts";
@@ -26,7 +27,9 @@ const externalId = "order";
 const { PAYMENT } = EventKind;
 
 function rig(options: Partial<MemoryLedgerOptions> = {}) {
+  const settled: string[] = [];
   const log = createMemoryLedger({
+    report: reportTo({ settled: ({ by }) => void settled.push(by) }),
     retentionMs: 60_000,
     firstLookMs: 0,
     giveUpMs: 60_000,
@@ -36,6 +39,8 @@ function rig(options: Partial<MemoryLedgerOptions> = {}) {
   return {
     log,
     intents,
+    /** What settled each call. */
+    settled,
     async begin(about: Partial<NewIntent> = {}): Promise<Intent> {
       const begun = await intents.begin(account, {
         ...{ id: randomUUID(), method: "CreatePayment", kind: PAYMENT, externalId },
@@ -77,13 +82,13 @@ interface Circumstances {
   /** Called at each look, before the service is asked. */
   readonly onLook?: () => void;
   /** Default: no round may fail. */
-  readonly onFailure?: ReconcilerOptions["observer"]["onFailure"];
+  readonly onFailure?: Handlers["reconcileFailed"];
 }
 
 /** Starts a reconciler whose service answers each request for a callback with `resend`. */
 function reconcile(
   t: TestContext,
-  { log, intents }: ReturnType<typeof rig>,
+  { log, intents, settled }: ReturnType<typeof rig>,
   resend: (request: ResendCallbackRequest) => Promise<void>,
   {
     giveUpMs = 60_000,
@@ -95,8 +100,7 @@ function reconcile(
     onFailure = ({ error }) => assert.fail(error as Error),
   }: Circumstances = {},
 ) {
-  const given = { settled: [] as string[], givenUp: 0, probes: 0 };
-  intents.listen({ onSettled: ({ by }) => void given.settled.push(by) });
+  const given = { settled, givenUp: 0, probes: 0 };
   const reconciler = createReconciler({
     accounts: new Map([
       [
@@ -120,12 +124,11 @@ function reconcile(
     giveUpMs,
     timeoutMs: 5,
     ...(sleep && { sleep }),
-    observer: {
-      onProbe: () => void given.probes++,
-      onGivenUp: () => void given.givenUp++,
-      onStats: () => {},
-      onFailure,
-    },
+    report: reportTo({
+      probed: () => void given.probes++,
+      givenUp: () => void given.givenUp++,
+      reconcileFailed: onFailure,
+    }),
   });
   // The reconciler's own timers do not keep the process alive.
   const alive = setInterval(() => {}, 1_000);

@@ -3,6 +3,7 @@ import { describe, it, type TestContext } from "node:test";
 import { Cluster, Redis } from "ioredis";
 import { connectRedis, type RedisClient, type RedisConnector } from "../../src/redis/connect.ts";
 import { keepConnected } from "../../src/redis/keep-connected.ts";
+import { reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
@@ -49,7 +50,11 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
     const set = await startSentinelSet();
     t.after(() => set.close());
     let failovers = 0;
-    const redis = connectRedis(new Secret(set.url), () => {}, { onFailover: () => failovers++ });
+    const redis = connectRedis(
+      new Secret(set.url),
+      () => {},
+      reportTo({ redisFailover: () => void failovers++ }),
+    );
     t.after(() => redis.close());
     const dedicated = redis.dedicated();
     t.after(() => dedicated.disconnect());

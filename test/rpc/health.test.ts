@@ -6,6 +6,7 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
+import { reportTo } from "../../src/report.ts";
 import { until } from "../until.ts";
 import { start, wires } from "./start.ts";
 
@@ -91,8 +92,8 @@ test("a watch ends by itself with UNAVAILABLE, and the next one is served", asyn
 
 test("watches of all connections together may hold a tenth of the connections", async () => {
   const cuts: string[] = [];
-  const limitObserver = { onCut: (cut: string) => cuts.push(cut), onRefused: () => {} };
-  await using started = await start({}, { limits: { maxConnections: 30 }, limitObserver });
+  const report = reportTo({ cut: ({ limit }) => void cuts.push(limit) });
+  await using started = await start({}, { limits: { maxConnections: 30 }, report });
   const watchOn = async () => {
     const client = createClient(Health, started.transport("grpc", "2"));
     const controller = new AbortController();

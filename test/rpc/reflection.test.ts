@@ -14,7 +14,7 @@ import { ServerReflection as ServerReflectionV1Alpha } from "../../src/gen/grpc/
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import { noopObserver } from "../../src/net/observer.ts";
+import { reportTo } from "../../src/report.ts";
 import { createAnswers } from "../../src/rpc/services/reflection.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { type Started, start } from "./start.ts";
@@ -255,7 +255,7 @@ test("each question passes admission like a call, and is refused when the proces
           return admission.inFlight;
         },
       },
-      limitObserver: { ...noopObserver, onRefused: (kind) => void refused.push(kind) },
+      report: reportTo({ refused: ({ kind }) => void refused.push(kind) }),
     },
   );
   const three = Array.from({ length: 3 }, (): Question => ({ case: "listServices", value: "" }));

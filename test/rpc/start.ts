@@ -14,7 +14,7 @@ import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import type { Admission } from "../../src/net/admission.ts";
 import type { Intake } from "../../src/net/intake.ts";
-import type { LimitObserver } from "../../src/net/observer.ts";
+import type { Report } from "../../src/report.ts";
 import type { Identify } from "../../src/rpc/gate.ts";
 import { createRpcServer, type RpcLimits, type RpcServer } from "../../src/rpc/server.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
@@ -69,7 +69,7 @@ export async function start(
     limits?: Partial<RpcLimits>;
     admission?: Admission;
     intake?: Intake;
-    limitObserver?: LimitObserver;
+    report?: Report;
     straight?: boolean;
   } = {},
 ): Promise<Started> {
@@ -93,7 +93,7 @@ export async function start(
     ...(options.limits ? { limits: options.limits } : {}),
     ...(options.admission ? { admission: options.admission } : {}),
     ...(options.intake ? { intake: options.intake } : {}),
-    ...(options.limitObserver ? { limitObserver: options.limitObserver } : {}),
+    ...(options.report ? { report: options.report } : {}),
     ...(options.straight === undefined ? {} : { straight: options.straight }),
   });
   const { port } = await server.listen("127.0.0.1", 0);

@@ -89,7 +89,6 @@ export class Replica {
         const connections = this.#connectionsOf(account.name);
         const upstream = createUpstream({
           ...{ account, bucket, timeoutMs: times.timeoutMs, connections },
-          observer: { onCall() {}, onFieldFault() {}, onCredentials() {} },
         });
         return [account.name as string, { bucket, upstream }] as const;
       }),
@@ -99,7 +98,6 @@ export class Replica {
       timeouts: { maxWaitMs: times.maxWaitMs, timeoutMs: times.timeoutMs },
       payoutEnds: defaultPayoutEnds,
       callbackUrl: (name, resource) => `http://gateways/callbacks/${name}/${resource}`,
-      observer: { onUnrecorded() {}, onConflict() {} },
     });
     this.#receive = createCallbackHandler({
       ...{
@@ -111,12 +109,10 @@ export class Replica {
         budget: createMemoryBudget(),
         admission: createAdmission({ maxCalls: undefined }),
       }),
-      observer: { onVerdict() {}, onFieldFault() {} },
     });
     const reconciler = createReconciler({
       ...{ accounts, log, intents, afterMs: times.afterMs, giveUpMs: times.giveUpMs },
       ...{ payoutEnds: defaultPayoutEnds, timeoutMs: times.timeoutMs },
-      observer: { onProbe() {}, onGivenUp() {}, onStats() {}, onFailure() {} },
     });
     this.#reconcilers.push(reconciler);
     return core;

@@ -15,6 +15,7 @@ import {
   GetPayoutRequestSchema,
   RequestPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { reportTo } from "../../src/report.ts";
 import { failureOf, hostedPayment, patient, rig, serverRig } from "./rig.ts";
 import { json, type Script, scriptedServer, type WireRequest } from "./scripted-server.ts";
 
@@ -103,12 +104,7 @@ test("an answer with another external_id is discarded, and connections are not r
   t.after(() => server.close());
   const { upstream } = rig(t, server.url, {
     now: () => nowMs,
-    observer: {
-      onCall() {},
-      onFieldFault() {},
-      onCredentials() {},
-      onMixUp: ({ endpoint }) => void mixUps.push(endpoint),
-    },
+    report: reportTo({ mixUp: ({ endpoint }) => void mixUps.push(endpoint) }),
   });
   const connectionsOf = () => server.requests.map(({ connection }) => connection);
 

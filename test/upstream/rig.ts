@@ -5,6 +5,7 @@ import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { RateLimitHeaders, TakeOptions } from "../../src/ratelimit/bucket.ts";
+import { reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createUpstream, type UpstreamOptions } from "../../src/upstream/create-upstream.ts";
 import type { Money } from "../../src/upstream/outcome.ts";
@@ -72,17 +73,18 @@ export function rig(
       close: async () => {},
     },
     timeoutMs: 10_000,
-    observer: {
-      onCall: ({ endpoint, outcome }) => void calls.push({ endpoint, outcome }),
-      onMoneyCall: ({ kind, externalId }) => void moved.push({ kind, externalId }),
-      onFieldFault: (fault) => void faults.push(fault),
-      onCredentials: (accepted) => void credentials.push(accepted),
-      onBreaker: ({ calls, state }) => void states.push(`${calls} ${state}`),
-      onReadFailed: ({ next }) => {
+    onMoneyCall: ({ kind, externalId }) => void moved.push({ kind, externalId }),
+    report: reportTo({
+      upstreamCall: ({ endpoint, outcome }) => void calls.push({ endpoint, outcome }),
+      fieldFault: ({ account, endpoint = "", ...fault }) =>
+        void faults.push({ endpoint, ...fault }),
+      credentials: ({ accepted }) => void credentials.push(accepted),
+      breaker: ({ calls, state }) => void states.push(`${calls} ${state}`),
+      readFailed({ next }) {
         nexts.push(next);
         onReadFailed?.();
       },
-    },
+    }),
     ...options,
   });
   t.after(() => upstream.close());

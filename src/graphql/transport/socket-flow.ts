@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
-import type { LimitObserver } from "../../net/observer.ts";
+import type { OnCut } from "../../net/cut.ts";
 import { failedStreamMs } from "../../net/unread-answers.ts";
 
 /**
@@ -33,14 +33,14 @@ export function cutIfUnread(socket: WebSocket, isOver: () => boolean): void {
  * Pings a client once per interval, and cuts the connection if it has not answered by the next
  * ping: it has disappeared, or does not read.
  */
-export function keepAlive(socket: WebSocket, observer: LimitObserver, intervalMs: number): void {
+export function keepAlive(socket: WebSocket, onCut: OnCut, intervalMs: number): void {
   let answered = true;
   socket.on("pong", () => {
     answered = true;
   });
   const timer = setInterval(() => {
     if (!answered) {
-      if (socket.bufferedAmount > 0) observer.onCut("unread_answer");
+      if (socket.bufferedAmount > 0) onCut("unread_answer");
       return socket.terminate();
     }
     answered = false;

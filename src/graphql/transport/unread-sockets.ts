@@ -1,6 +1,6 @@
 import type { WebSocket } from "ws";
+import type { OnCut } from "../../net/cut.ts";
 import type { MemoryBudget } from "../../net/memory-budget.ts";
-import type { LimitObserver } from "../../net/observer.ts";
 import type { Arriving } from "./websocket-limits.ts";
 
 /** Limits what all sockets hold together: unread answers, and messages that arrive. */
@@ -14,7 +14,7 @@ export interface UnreadSockets {
  * cuts each client that does not read, but until then many could hold the responses of all the
  * operations that a socket may have.
  */
-export function createUnreadSockets(budget: MemoryBudget, observer: LimitObserver): UnreadSockets {
+export function createUnreadSockets(budget: MemoryBudget, onCut: OnCut): UnreadSockets {
   const watched = new Set<{ readonly socket: WebSocket; readonly arriving: Arriving }>();
   const close = budget.watch(
     {
@@ -22,7 +22,7 @@ export function createUnreadSockets(budget: MemoryBudget, observer: LimitObserve
       bytesOf: ({ socket, arriving }) => socket.bufferedAmount + arriving.bytes,
       cut: ({ socket }) => socket.terminate(),
     },
-    observer,
+    onCut,
   );
 
   return {

@@ -3,8 +3,8 @@ import { CloseCode, MessageType } from "graphql-ws";
 import type { WebSocket } from "ws";
 import { createAllowance } from "../../net/allowance.ts";
 import { type Excess, excessOfJson } from "../../net/bounded-json.ts";
+import type { OnCut } from "../../net/cut.ts";
 import type { Intake } from "../../net/intake.ts";
-import type { LimitObserver } from "../../net/observer.ts";
 import { tooMuch } from "../request-body.ts";
 import { resumeWhenRead } from "./socket-flow.ts";
 
@@ -22,13 +22,13 @@ export const socketLimits = {
 };
 
 /** Terminates a socket whose client sends more messages than the limit. */
-export function limitSocket(socket: WebSocket, observer: LimitObserver): void {
+export function limitSocket(socket: WebSocket, onCut: OnCut): void {
   const maySend = createAllowance(socketLimits.messages);
   let isCut = false;
   const check = () => {
     if (isCut || socket.readyState === socket.CLOSED || maySend()) return;
     isCut = true;
-    observer.onCut("message_flood");
+    onCut("message_flood");
     // A close would wait for the client, and read on meanwhile.
     socket.terminate();
   };

@@ -28,7 +28,7 @@ import { withoutHttp } from "./formatted-result.ts";
 import { nextFrames } from "./next-frames.ts";
 import { cutIfUnread } from "./socket-flow.ts";
 
-export interface ProtocolOptions extends Pick<RecordOptions, "log" | "observer"> {
+export interface ProtocolOptions extends Pick<RecordOptions, "log" | "report"> {
   readonly tracing: Tracing;
   readonly yoga: YogaServerInstance<Surroundings, Context>;
   readonly identify: Identify;
@@ -61,7 +61,7 @@ export interface Connection {
  * its masking of errors.
  */
 export function createProtocol(options: ProtocolOptions) {
-  const { yoga, identify, formatError, documentOf, timeoutMs, log, observer, tracing } = options;
+  const { yoga, identify, formatError, documentOf, timeoutMs, log, report, tracing } = options;
   const { overload, underWay } = options;
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
@@ -86,7 +86,7 @@ export function createProtocol(options: ProtocolOptions) {
       const requestId = randomUUID();
       const span = startOperationSpan(tracing, extra.request);
       const connection = "websocket";
-      const record = createOperationRecord({ requestId, connection, span, log, observer });
+      const record = createOperationRecord({ requestId, connection, span, log, report });
       record.begin();
       const lifetime = createLifetime({ requestId, record, timeoutMs, slot, underWay });
       extra.lifetimes.set(id, lifetime);

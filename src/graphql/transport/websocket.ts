@@ -8,8 +8,8 @@ import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { OnCut } from "../../net/cut.ts";
 import type { Intake } from "../../net/intake.ts";
-import type { LimitObserver } from "../../net/observer.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { limits } from "../limits.ts";
 import { isCrossOrigin } from "./browser-origin.ts";
@@ -25,7 +25,7 @@ export interface WebSocketOptions extends ProtocolOptions {
   readonly corsOrigins: readonly string[];
   /** Which upgrade requests are refused by their headers alone. Default: none. */
   readonly misdirection?: Misdirection | undefined;
-  readonly limitObserver: LimitObserver;
+  readonly onCut: OnCut;
   /** Gives messages their turns, and bounds what sockets hold. */
   readonly intake: Intake;
   /** Interval of pings, and how long a client may take to answer one, in milliseconds. */
@@ -45,10 +45,10 @@ export function serveWebSockets(
   server: Server,
   options: WebSocketOptions,
 ): (times: DrainTimes) => Promise<void> {
-  const { log, corsOrigins, misdirection, limitObserver, intake, heartbeatMs } = options;
+  const { log, corsOrigins, misdirection, onCut, intake, heartbeatMs } = options;
   const protocol = createProtocol(options);
   const drain = createSocketDrain();
-  const unread = createUnreadSockets(intake.budget, limitObserver);
+  const unread = createUnreadSockets(intake.budget, onCut);
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: limits.messageBytes,
@@ -68,7 +68,7 @@ export function serveWebSockets(
     }
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       readOnlyWhileRead(webSocket, socket);
-      keepAlive(webSocket, limitObserver, heartbeatMs);
+      keepAlive(webSocket, onCut, heartbeatMs);
       serve(webSocket, socket, request);
     });
   }
@@ -77,7 +77,7 @@ export function serveWebSockets(
     drain.add(socket);
     const arriving = countArriving(socket, stream);
     unread.watch(socket, arriving);
-    limitSocket(socket, limitObserver);
+    limitSocket(socket, onCut);
     const closed = protocol.opened(
       {
         protocol: socket.protocol,

@@ -22,9 +22,8 @@ import {
 import { ServerReflection as ServerReflectionV1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import type { Admission, Slot } from "../../net/admission.ts";
-import type { LimitObserver } from "../../net/observer.ts";
 import { overloaded } from "../../net/overloaded.ts";
-import type { RpcObserver } from "../call-record.ts";
+import type { Report } from "../../report.ts";
 import { createSymbolIndex } from "./symbol-index.ts";
 
 /** The services of server reflection: both versions, since tools differ in which they ask first. */
@@ -36,13 +35,12 @@ const maxQuestions = 500;
 export interface ReflectionOptions {
   /** Each question waits for its turn among the calls. */
   readonly admission: Admission;
-  readonly limitObserver: LimitObserver;
   /** How both services are served. */
   readonly handlerOptions: Partial<ConnectRouterOptions>;
   /** Longest that a stream lasts, in milliseconds: nobody needs credentials for it. */
   readonly streamMs: number;
   /** Receives each question as if it were a call. */
-  readonly observer?: RpcObserver | undefined;
+  readonly report: Report;
 }
 
 /**
@@ -52,7 +50,7 @@ export interface ReflectionOptions {
 export function addReflection(
   router: ConnectRouter,
   services: readonly DescService[],
-  { admission, limitObserver, handlerOptions, observer, streamMs }: ReflectionOptions,
+  { admission, handlerOptions, report, streamMs }: ReflectionOptions,
 ): void {
   const answerOf = createAnswers(services);
   const service: ServiceImpl<typeof ServerReflection> = {
@@ -60,16 +58,12 @@ export function addReflection(
       let questions = 0;
       for await (const request of untilEnd(requests, streamMs)) {
         if (++questions > maxQuestions) throw tooMany();
-        const ended = observer?.onCall({
-          service: context.service.typeName,
-          method: context.method.name,
-          unary: false,
-          protocol: context.protocolName,
-        });
+        const call = { service: context.service.typeName, method: context.method.name };
+        report("rpcBegan", call);
         const startedMs = performance.now();
         let code: "OK" | "RESOURCE_EXHAUSTED" = "RESOURCE_EXHAUSTED";
         try {
-          const slot = await slotOf(context, admission, limitObserver);
+          const slot = await slotOf(context, admission, report);
           try {
             const messageResponse = answerOf(request.messageRequest);
             code = "OK";
@@ -78,7 +72,9 @@ export function addReflection(
             slot.leave();
           }
         } finally {
-          ended?.({ code, durationMs: performance.now() - startedMs });
+          const durationMs = performance.now() - startedMs;
+          const protocol = context.protocolName;
+          report("rpcEnded", { ...call, protocol, unary: false, code, durationMs });
         }
       }
     },
@@ -128,11 +124,7 @@ function tooMany(): GatewayError {
  * Waits for a question's turn.
  * @throws GatewayError RESOURCE_EXHAUSTED on overload; the abort's error if the caller has left
  */
-function slotOf(
-  context: HandlerContext,
-  admission: Admission,
-  observer: LimitObserver,
-): Promise<Slot> {
+function slotOf(context: HandlerContext, admission: Admission, report: Report): Promise<Slot> {
   const { signal } = context;
   return new Promise((resolve, reject) => {
     const onGone = () => reject(errorOfAbort(signal));
@@ -147,7 +139,7 @@ function slotOf(
       isGone: () => signal.aborted,
       start: (slot) => settle(() => (signal.aborted ? slot.leave() : resolve(slot))),
       refuse() {
-        observer.onRefused("other");
+        report("refused", { listener: "rpc", kind: "other" });
         settle(() => reject(overloaded()));
       },
     });

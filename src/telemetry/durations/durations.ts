@@ -1,3 +1,4 @@
+import type { Report } from "../../report.ts";
 import type { Attributes } from "../tracing/attributes.ts";
 
 /**
@@ -20,9 +21,4 @@ export interface RunningDurations extends Durations {
   shutdown(timeoutMs: number): Promise<void>;
 }
 
-/** What the export of durations reports, for metrics and logs. */
-export interface DurationsObserver {
-  onExport(round: { readonly outcome: "exported" | "failed"; readonly error?: unknown }): void;
-}
-
-export type StartDurations = (observer: DurationsObserver) => RunningDurations;
+export type StartDurations = (report: Report) => RunningDurations;

@@ -7,5 +7,5 @@ export async function loadDurations(
 ): Promise<StartDurations | undefined> {
   if (!settings) return undefined;
   const { startSdkDurations } = await import("./sdk-durations.ts");
-  return (observer) => startSdkDurations(settings, observer);
+  return (report) => startSdkDurations(settings, report);
 }

@@ -8,24 +8,22 @@ import {
   PeriodicExportingMetricReader,
   type PushMetricExporter,
 } from "@opentelemetry/sdk-metrics";
+import type { Report } from "../../report.ts";
 import { version } from "../../version.ts";
 import type { Attributes } from "../tracing/attributes.ts";
 import { createOtlpExporter } from "../tracing/otlp-exporter.ts";
-import type { DurationsObserver, RunningDurations } from "./durations.ts";
+import type { RunningDurations } from "./durations.ts";
 import type { DurationsSettings } from "./settings.ts";
 
 /** Durations by OpenTelemetry's SDK. Registers nothing globally: several may run in one process. */
-export function startSdkDurations(
-  settings: DurationsSettings,
-  observer: DurationsObserver,
-): RunningDurations {
+export function startSdkDurations(settings: DurationsSettings, report: Report): RunningDurations {
   const { intervalMs, timeoutMs } = settings;
   const provider = new MeterProvider({
     resource: defaultResource().merge(resourceFromAttributes(settings.resource)),
     readers: settings.exporters.map(
       (kind) =>
         new PeriodicExportingMetricReader({
-          exporter: createExporter(kind, settings, observer),
+          exporter: createExporter(kind, settings, report),
           exportIntervalMillis: intervalMs,
           exportTimeoutMillis: timeoutMs,
         }),
@@ -72,7 +70,7 @@ const temporalities = {
 function createExporter(
   kind: DurationsSettings["exporters"][number],
   { otlp, temporality }: DurationsSettings,
-  { onExport }: DurationsObserver,
+  report: Report,
 ): PushMetricExporter {
   const exporter =
     kind === "console"
@@ -82,7 +80,7 @@ function createExporter(
     export(metrics, done) {
       exporter.export(metrics, ({ code, error }: ExportResult) => {
         const exported = code === ExportResultCode.SUCCESS;
-        onExport({ outcome: exported ? "exported" : "failed", error });
+        report("durationsSent", { outcome: exported ? "exported" : "failed", error });
         // Always success: the reader would report a failure to the SDK's global error handler.
         done({ code: ExportResultCode.SUCCESS });
       });

@@ -7,7 +7,7 @@ import {
   type SpanExporter,
   type SpanProcessor,
 } from "@opentelemetry/sdk-trace";
-import type { TracingObserver } from "./observer.ts";
+import type { Report } from "../../report.ts";
 import { createOtlpExporter } from "./otlp-exporter.ts";
 import type { TracingSettings } from "./settings.ts";
 
@@ -18,7 +18,7 @@ import type { TracingSettings } from "./settings.ts";
 export function createProcessor(
   kind: TracingSettings["exporters"][number],
   { otlp, batch }: TracingSettings,
-  { onSpans }: TracingObserver,
+  report: Report,
 ): SpanProcessor {
   const exporter =
     kind === "console"
@@ -29,7 +29,7 @@ export function createProcessor(
   class Batches extends BatchSpanProcessor {
     override onEnd(span: ReadableSpan): void {
       if (waiting >= batch.maxQueue) {
-        onSpans({ outcome: "dropped", count: 1 });
+        report("spansEnded", { outcome: "dropped", count: 1 });
       } else {
         waiting++;
         super.onEnd(span);
@@ -42,7 +42,7 @@ export function createProcessor(
       waiting -= spans.length;
       exporter.export(spans, (result: ExportResult) => {
         const exported = result.code === ExportResultCode.SUCCESS;
-        onSpans({
+        report("spansEnded", {
           outcome: exported ? "exported" : "failed",
           count: spans.length,
           error: result.error,

@@ -23,9 +23,9 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
+import type { Report } from "../../report.ts";
 import { activeSpan } from "./active-span.ts";
 import { namedBy, type OldNames } from "./attributes.ts";
-import type { TracingObserver } from "./observer.ts";
 import { createProcessor } from "./processor.ts";
 import type { TracingSettings } from "./settings.ts";
 import type {
@@ -38,14 +38,11 @@ import type {
 } from "./tracing.ts";
 
 /** Tracing by OpenTelemetry's SDK. Registers nothing globally: several may run in one process. */
-export function createSdkTracing(
-  settings: TracingSettings,
-  observer: TracingObserver,
-): RunningTracing {
+export function createSdkTracing(settings: TracingSettings, report: Report): RunningTracing {
   const provider = new TracerProvider({
     resource: defaultResource().merge(resourceFromAttributes(settings.resource)),
     sampler: samplerOf(settings.sampler),
-    spanProcessors: settings.exporters.map((kind) => createProcessor(kind, settings, observer)),
+    spanProcessors: settings.exporters.map((kind) => createProcessor(kind, settings, report)),
   });
   const tracer = provider.getTracer("payments-gateway");
   const propagator = propagatorOf(settings.propagators);

@@ -130,8 +130,8 @@ const getPayment = async () => create(GetPaymentResponseSchema, { payment: answe
 test("a client that does not read is cut, even if it sends unsolicited pongs", {
   timeout: 20_000,
 }, async (t) => {
-  const { observer, cut } = recordCuts();
-  const options = { heartbeatMs: 200, limitObserver: observer };
+  const { report, cut } = recordCuts();
+  const options = { heartbeatMs: 200, report };
   const gateway = await serve(t, { getPayment }, options);
   const { socket } = await askAndStall(t, gateway);
   const pongs = setInterval(() => socket.pong(), 20);
@@ -142,10 +142,10 @@ test("a client that does not read is cut, even if it sends unsolicited pongs", {
 test("the client with the most unread bytes is cut when all together exceed the limit", {
   timeout: 20_000,
 }, async (t) => {
-  const { observer, cut, cuts } = recordCuts();
+  const { report, cut, cuts } = recordCuts();
   const budget = createMemoryBudget(30 * 1024 * 1024);
   const intake = createIntake({ budget, admission: createAdmission({ maxCalls: undefined }) });
-  const gateway = await serve(t, { getPayment }, { limitObserver: observer, intake });
+  const gateway = await serve(t, { getPayment }, { report, intake });
   const reader = await connect(t, gateway);
   const stalled = await Promise.all([askAndStall(t, gateway), askAndStall(t, gateway)]);
   await cut("unread_memory");

@@ -6,6 +6,7 @@ import { PaymentMethodSchema } from "../../../src/gen/payments/v1/payment_pb.ts"
 import type { Entry } from "../../../src/ledger/log.ts";
 import type { RedisLedgerOptions } from "../../../src/ledger/redis.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
+import { reportTo } from "../../../src/report.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import type { Seal } from "../../../src/secrets/seal.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
@@ -67,7 +68,7 @@ describe("secrets that are encrypted in Redis", { skip: withoutRedis, timeout: 6
     const one: Replica = await replica(server.url, {
       prefix,
       keyringOf: keys,
-      onLocked: ({ account, what }) => locked.push(`${account} ${what}`),
+      report: reportTo({ locked: ({ account, what }) => void locked.push(`${account} ${what}`) }),
     });
     t.after(() => one.close());
     return { log: one.log, locked };

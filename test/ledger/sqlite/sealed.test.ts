@@ -7,6 +7,7 @@ import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts"
 import { PaymentMethodSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { Entry } from "../../../src/ledger/log.ts";
 import type { SqliteLedgerOptions as SqliteLogOptions } from "../../../src/ledger/sqlite.ts";
+import { reportTo } from "../../../src/report.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import type { Seal } from "../../../src/secrets/seal.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
@@ -92,7 +93,7 @@ it("secrets survive a restart and a password change; dropping the old password l
     const locked: string[] = [];
     const { log, close } = await openLog(path, {
       keyringOf: keys,
-      onLocked: ({ what }) => locked.push(what),
+      report: reportTo({ locked: ({ what }) => void locked.push(what) }),
     });
     const { signal } = new AbortController();
     const events = await take(await log.read("shop", { kinds: [] }, "earliest", { signal }), 1);

@@ -7,6 +7,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { readConfig } from "../../../src/config/config.ts";
+import { reportTo } from "../../../src/report.ts";
 import { activeIds } from "../../../src/telemetry/tracing/active-span.ts";
 import { createTracing } from "../../../src/telemetry/tracing/create-tracing.ts";
 import type { RunningTracing } from "../../../src/telemetry/tracing/tracing.ts";
@@ -24,9 +25,10 @@ type Told = { outcome: string; count: number };
 async function traced(env: Record<string, string>): Promise<RunningTracing & { told: Told[] }> {
   const told: Told[] = [];
   const { tracing } = readConfig(env);
-  const running = await createTracing(tracing, {
-    onSpans: ({ outcome, count }) => void told.push({ outcome, count }),
-  });
+  const running = await createTracing(
+    tracing,
+    reportTo({ spansEnded: ({ outcome, count }) => void told.push({ outcome, count }) }),
+  );
   return { ...running, told };
 }
 

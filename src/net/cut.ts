@@ -1,5 +1,3 @@
-import type { CallKind } from "./admission.ts";
-
 /** Why a connection, or one request on it, was cut. */
 export type Cut =
   /** More connections than the listener accepts in total, or from one address. */
@@ -25,23 +23,5 @@ export type Cut =
   /** A connection that the gateway closed and its client keeps open. */
   | "lingering";
 
-/** Receives what a listener cuts and refuses, for metrics and logs. */
-export interface LimitObserver {
-  onCut(cut: Cut): void;
-  /** A call was refused because the process has more than it can serve. */
-  onRefused(kind: CallKind): void;
-}
-
-/** Receives the requests of a listener, for metrics. */
-export interface HttpObserver {
-  /** A request begins. Call the returned function when it ends, with the status if one was sent. */
-  onRequest(request: {
-    /** A standard HTTP method, else `_OTHER`. */
-    readonly method: string;
-    /** The template of its path; undefined for a path that the listener does not serve. */
-    readonly route: string | undefined;
-    readonly version: string;
-  }): (status: number | undefined) => void;
-}
-
-export const noopObserver: LimitObserver = { onCut() {}, onRefused() {} };
+/** Receives what a listener cuts. */
+export type OnCut = (cut: Cut) => void;

@@ -1,0 +1,244 @@
+import type { ErrorCode } from "./errors.ts";
+import type { Attributes } from "./telemetry/tracing/attributes.ts";
+
+/** Reports one fact. It returns at once and never throws. */
+export type Report = (...fact: Reported) => void;
+
+/** A fact: its name, and what is said of it. */
+export type Reported = { [Name in keyof Facts]: [name: Name, about: Facts[Name]] }[keyof Facts];
+
+/** What is done with each fact. */
+export type Handlers = { readonly [Name in keyof Facts]: (about: Facts[Name]) => void };
+
+/** A report that calls the fact's handler, if there is one. */
+export function reportTo(handlers: Partial<Handlers>): Report {
+  return (name, about) => handlers[name]?.(about as never);
+}
+
+/** Reports to nobody. */
+export const noReport: Report = () => {};
+
+/**
+ * All that the rooms report; `telemetry` makes metrics and log records of it. `traceparent` is that
+ * of the span, if it is sampled. Nothing here holds a secret or a caller's text, except for
+ * `externalId` and errors, which go into logs alone.
+ */
+export interface Facts {
+  // The edges.
+  rpcBegan: RpcCall;
+  rpcEnded: RpcCall & {
+    readonly unary: boolean;
+    /** `connect`, `grpc` or `grpc-web`. */
+    readonly protocol: string;
+    readonly code: ErrorCode | "OK";
+    readonly durationMs: number;
+    /** The caller made a mistake for which the protocol demands INTERNAL. */
+    readonly isCallersMistake?: boolean;
+    readonly traceparent?: string | undefined;
+  };
+  graphqlBegan: { readonly connection: "http" | "websocket" };
+  graphqlEnded: {
+    readonly connection: "http" | "websocket";
+    readonly type: string;
+    readonly field: string;
+    readonly transport: string;
+    readonly code: string;
+    readonly durationMs: number;
+    readonly traceparent?: string | undefined;
+  };
+  /** A request on the public listener ended; reported only when durations are sent. */
+  httpEnded: {
+    /** A standard HTTP method, else `_OTHER`. */
+    readonly method: string;
+    /** The template of its path; undefined for a path that the listener does not serve. */
+    readonly route: string | undefined;
+    readonly version: string;
+    /** Undefined if no answer was begun. */
+    readonly status: number | undefined;
+    readonly durationMs: number;
+  };
+  streamOpened: Stream;
+  /** The edge took an event. */
+  streamDelivered: Stream;
+  streamEnded: Stream & {
+    /** `completed`, `left` (by its reader) or the code of an error. */
+    readonly reason: string;
+    /** The reason in the error's details. */
+    readonly detail: string | undefined;
+  };
+  /** A limit cut a connection, or one request on it. */
+  cut: { readonly listener: Listener; readonly limit: string };
+  /** A call was refused because the process has more than it can serve. */
+  refused: {
+    readonly listener: Listener;
+    readonly kind: "money" | "watch" | "other" | "unknown" | "exempt";
+  };
+  callsInFlight: { readonly count: number };
+
+  // The payments service.
+  /** A request to the service begins (1) or has ended (-1). */
+  upstreamInFlight: OfAccount & { readonly change: 1 | -1 };
+  upstreamCall: AtEndpoint & {
+    /** An HTTP status or an error code. */
+    readonly outcome: string;
+    readonly durationMs: number;
+    /** The same as OpenTelemetry attributes. */
+    readonly http: () => Attributes;
+    readonly traceparent: string | undefined;
+  };
+  /** A read failed. */
+  readFailed: AtEndpoint & {
+    /** `retry`, or why it is not retried. */
+    readonly next: string;
+  };
+  /** An answer named another `external_id` than its request: the client discards it. */
+  mixUp: AtEndpoint;
+  /** A field of an answer or a callback was not read as it was sent. */
+  fieldFault: OfAccount & {
+    /** Of the answer; a callback has its `resource`. */
+    readonly endpoint?: string;
+    readonly resource?: string;
+    readonly path: string;
+    readonly kind: string;
+    /** A word that the gateway does not know, if that is the fault. */
+    readonly value?: string | undefined;
+  };
+  /** The merchant's own credentials were refused, or are accepted. */
+  credentials: OfAccount & { readonly accepted: boolean };
+  /** The breaker of the account's calls that move money, or of its other calls, changed. */
+  breaker: OfAccount & {
+    readonly calls: "money" | "other";
+    readonly state: "closed" | "open" | "halfOpen";
+  };
+
+  // The rate budget.
+  /** A call begins to wait for a token. */
+  tokenAsked: TokenWait;
+  /** The wait is over. */
+  tokenGiven: TokenWait & {
+    readonly waitedMs: number;
+    /** Why there is no token: the code of the error. */
+    readonly refused?: string | undefined;
+  };
+  /** The service answered Too Many Requests to a call that had its token. */
+  tokenRejected: OfAccount;
+  budgetShared: OfAccount & { readonly shared: boolean };
+  budget: OfAccount & { readonly limit: number; readonly remaining: number };
+
+  // Events and the calls that move money.
+  callback: {
+    readonly verdict: string;
+    readonly requestId: string;
+    /** From the headers to the verdict. */
+    readonly durationMs: number;
+    readonly traceparent?: string | undefined;
+    /** Absent if the path does not name a known account and resource. */
+    readonly account?: string;
+    readonly resource?: string;
+    /** Of a stored event or a duplicate. */
+    readonly externalId?: string;
+    /** The event is a second, different final state of its operation. */
+    readonly conflict?: boolean;
+    /** Why the body could not be parsed. Never contains a part of it. */
+    readonly reason?: string;
+    /** The error of the store, or the one that parsing the body threw. */
+    readonly error?: unknown;
+  };
+  appended: OfAccount & {
+    readonly kind: string;
+    readonly source: "callback" | "response" | "reconciliation";
+    readonly outcome: "stored" | "duplicate" | "failed";
+    readonly conflict: boolean;
+    readonly durationMs: number;
+  };
+  /** What became of a call could not be written: it is looked up until the log has it. */
+  unrecorded: OfAccount & { readonly externalId: string; readonly error: unknown };
+  /** An answer brought a second, different final state of one operation; the log has both. */
+  conflict: OfAccount & { readonly externalId: string };
+  /** A stored value could not be decrypted: its password is probably no longer accepted. */
+  locked: OfAccount & { readonly what: "event" | "dead_letter" };
+  /** Waiting for an operator; undefined: the store is unreachable. */
+  deadLetters: OfAccount & { readonly waiting: number | undefined };
+  /** An operator deleted a dead letter for good. */
+  letterDiscarded: { readonly operator: string; readonly letter: object };
+  /** A call's outcome became known without its own answer. */
+  settled: MoneyCall & { readonly by: string };
+  probed: OfAccount & { readonly lookupMethod: string; readonly outcome: string };
+  /** A call was not settled in time: an operator has to look. */
+  givenUp: MoneyCall & { readonly startedAtMs: number };
+  /** Counts of the unsettled calls, every 5 s from the replica that reconciles. */
+  unsettled: OfAccount & {
+    readonly unknown: number;
+    readonly pending: number;
+    readonly oldestUnknownMs?: number | undefined;
+  };
+  /** A round of the reconciler failed; the next one follows. */
+  reconcileFailed: OfAccount & { readonly error: unknown };
+
+  // The process and what it needs.
+  ready: { readonly isReady: boolean };
+  /** `variable` names the source of the keys. */
+  keysReloaded: { readonly variable: string };
+  /** New keys could not be fetched or used: the previous ones stay in force. */
+  keysUnusable: { readonly variable: string; readonly error: unknown };
+  tlsChanged: { readonly cert: string };
+  tlsUnusable: { readonly variable: string; readonly message: string };
+  /** The certificate that is in force. */
+  tlsInUse: { readonly cert: string };
+  redisCommand: {
+    readonly command: string;
+    readonly failed: boolean;
+    readonly durationMs: number;
+  };
+  redisError: { readonly error: Error };
+  /** The Sentinels named a new primary. */
+  redisFailover: object;
+  redisAway: { readonly reason: string | undefined };
+  redisBack: { readonly awayMs: number };
+  redisState: {
+    readonly isUp: boolean;
+    readonly awaySinceMs: number | undefined;
+    readonly replicas: number | undefined;
+  };
+  /** What became of ended spans. `failed`: their export failed; `dropped`: the queue was full. */
+  spansEnded: {
+    readonly outcome: "exported" | "failed" | "dropped";
+    readonly count: number;
+    readonly error?: unknown;
+  };
+  /** A round of durations was sent to the collector, or not. */
+  durationsSent: { readonly outcome: "exported" | "failed"; readonly error?: unknown };
+}
+
+export type Listener = "public" | "rpc" | "admin";
+
+interface OfAccount {
+  readonly account: string;
+}
+
+interface RpcCall {
+  readonly service: string;
+  readonly method: string;
+}
+
+interface Stream {
+  readonly transport: string;
+}
+
+/** `endpoint` is method and path template. */
+interface AtEndpoint extends OfAccount {
+  readonly endpoint: string;
+}
+
+interface TokenWait extends OfAccount {
+  readonly priority: "money" | "read";
+  /** Absent for the gateway's own work. */
+  readonly caller?: { readonly name: string; readonly customer?: string | undefined } | undefined;
+}
+
+interface MoneyCall extends OfAccount {
+  readonly method: string;
+  readonly externalId: string;
+  /** Its state until then. */
+  readonly was: string;
+}

@@ -1,0 +1,83 @@
+import type { Facts, Handlers } from "../report.ts";
+import type { TelemetryContext } from "./metrics.ts";
+
+/** Each account's rate budget: waits, refusals, and tokens left. */
+export function budget({ metrics, accounts }: TelemetryContext) {
+  const lines = { account: accounts, priority: ["money", "read"] };
+  const wait = metrics.histogram(
+    "rate_limit_wait_seconds",
+    "How long calls waited for a token of the account's rate budget, without refused calls, by kind of caller: service, customer, or gateway for its own work",
+    { account: [], priority: [], caller_kind: [] },
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5],
+  );
+  const waiting = metrics.gauge(
+    "rate_limit_waiting",
+    "Calls that wait for a token of the rate budget",
+    lines,
+  );
+  const waitingCallers = metrics.gauge(
+    "rate_limit_waiting_callers",
+    "Callers (API keys, subjects of JWTs, customers) that take turns at the rate budget now",
+    lines,
+  );
+  const refusals = metrics.counter(
+    "rate_limit_refusals_total",
+    "Calls that got no token, by reason: RESOURCE_EXHAUSTED when the rate budget was used up",
+    { ...lines, reason: ["RESOURCE_EXHAUSTED"] },
+  );
+  const rejections = metrics.counter(
+    "rate_limit_upstream_rejections_total",
+    "Calls that the payments service refused with 429 Too Many Requests",
+    { account: accounts },
+  );
+  const tokens = metrics.gauge("rate_limit_remaining", "Tokens left in the account's rate budget", {
+    account: [],
+  });
+  const shared = metrics.gauge(
+    "rate_limit_shared",
+    "1 while the rate budget is shared through Redis, 0 while this replica uses its own share",
+    { account: [] },
+  );
+  const limits = metrics.gauge(
+    "rate_limit_limit",
+    "Requests a second that the payments service allows the account",
+    { account: [] },
+  );
+  const lineOf = (account: string, priority: string) => ({
+    /** The number of waiting calls by caller. */
+    callers: new Map<string, number>(),
+    waiting: waiting.at({ account, priority }),
+    waitingCallers: waitingCallers.at({ account, priority }),
+  });
+  const linesOf = new Map(
+    accounts.map((account) => {
+      return [account, { money: lineOf(account, "money"), read: lineOf(account, "read") }] as const;
+    }),
+  );
+  const count = ({ account, priority, caller }: Facts["tokenAsked"], by: 1 | -1) => {
+    const line = linesOf.get(account)?.[priority];
+    if (!line) return;
+    const name = caller?.name ?? "";
+    const calls = (line.callers.get(name) ?? 0) + by;
+    if (calls > 0) line.callers.set(name, calls);
+    else line.callers.delete(name);
+    line.waiting.value = (line.waiting.value ?? 0) + by;
+    line.waitingCallers.value = line.callers.size;
+  };
+  return {
+    tokenAsked: (asked) => count(asked, 1),
+    tokenGiven(given) {
+      const { account, priority, caller, waitedMs, refused: reason } = given;
+      count(given, -1);
+      if (reason !== undefined) return refusals.add({ account, priority, reason });
+      const customer = caller?.customer === undefined ? "service" : "customer";
+      wait.observe({ account, priority, caller_kind: caller ? customer : "gateway" }, waitedMs);
+    },
+    tokenRejected: (about) => rejections.add(about),
+    budgetShared: ({ account, shared: isShared }) => shared.set({ account }, isShared ? 1 : 0),
+    budget({ account, limit, remaining }) {
+      limits.set({ account }, limit);
+      tokens.set({ account }, remaining);
+    },
+  } satisfies Partial<Handlers>;
+}

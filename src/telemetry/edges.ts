@@ -1,0 +1,134 @@
+import type { Handlers } from "../report.ts";
+import { latencyBuckets, type TelemetryContext } from "./metrics.ts";
+import { isServerFailure, rpcStatusOf, rpcSystemOf } from "./tracing/rpc-end.ts";
+
+/** Calls, operations and streams, and what limits cut. The edges write their access log themselves. */
+export function edges({ metrics, log, durations }: TelemetryContext) {
+  const rpcRequests = metrics.counter(
+    "rpc_requests_total",
+    "RPC calls that have ended, streams included, by status code",
+    { service: [], method: [], code: [] },
+  );
+  const rpcSeconds = metrics.histogram(
+    "rpc_request_duration_seconds",
+    "Duration of unary RPC calls",
+    { service: [], method: [], code: [] },
+    latencyBuckets,
+  );
+  const rpcInFlight = metrics.gauge(
+    "rpc_requests_in_flight",
+    "RPC calls in progress, streams included",
+    { service: [], method: [] },
+  );
+  const operations = metrics.counter(
+    "graphql_operations_total",
+    "GraphQL operations that have ended, by root field and the code of the first error",
+    { type: [], field: [], transport: [], code: [] },
+  );
+  const operationSeconds = metrics.histogram(
+    "graphql_operation_duration_seconds",
+    "Duration of GraphQL queries and mutations",
+    { type: [], field: [], code: [] },
+    latencyBuckets,
+  );
+  const operationsInFlight = metrics.gauge(
+    "graphql_operations_in_flight",
+    "GraphQL operations in progress, subscriptions included",
+    { connection: [] },
+  );
+  const internalErrors = metrics.counter(
+    "internal_errors_total",
+    "Calls that ended with an internal error, by edge: rpc or graphql",
+    { edge: ["rpc", "graphql"] },
+  );
+  const transports = ["connect", "grpc", "grpc-web", "sse", "multipart", "websocket"];
+  const watchers = metrics.gauge("watchers", "Open live streams of events", {
+    transport: transports,
+  });
+  const delivered = metrics.counter(
+    "watch_events_delivered_total",
+    "Events delivered to live streams",
+    { transport: transports },
+  );
+  const watchesEnded = metrics.counter(
+    "watches_ended_total",
+    "Live streams that have ended, by reason: completed, left by the reader, or the code of an error",
+    { transport: [], reason: [] },
+  );
+  const slowConsumers = metrics.counter(
+    "slow_consumers_cut_total",
+    "Live streams cut off because their reader was too slow",
+    { transport: transports },
+  );
+  const connectionsCut = metrics.counter(
+    "connections_cut_total",
+    "Connections, requests and streams cut off by a limit, by listener and limit",
+    { listener: [], limit: [] },
+  );
+  const callsRefused = metrics.counter(
+    "calls_refused_total",
+    "Calls refused because of overload, by kind: money, watch, other, or unknown when the body was not read yet",
+    { listener: ["public", "rpc", "admin"], kind: ["money", "other", "unknown", "watch"] },
+  );
+  const callsInFlight = metrics.gauge("calls_in_flight", "Calls in progress, without streams", {});
+  // At most one record of a listener in 10 s: a flood of requests must not flood the log.
+  const quietUntilMs = { public: 0, rpc: 0, admin: 0 };
+  const warn = (about: { readonly listener: keyof typeof quietUntilMs }, message: string) => {
+    const now = Date.now();
+    if (now < quietUntilMs[about.listener]) return;
+    quietUntilMs[about.listener] = now + 10_000;
+    log.warn(about, message);
+  };
+  return {
+    rpcBegan: (call) => rpcInFlight.add(call),
+    rpcEnded(call) {
+      const { service, method, protocol, code, durationMs, isCallersMistake } = call;
+      rpcInFlight.add(call, -1);
+      rpcRequests.add(call);
+      if (code === "INTERNAL" && !isCallersMistake) internalErrors.add({ edge: "rpc" });
+      if (call.unary) rpcSeconds.observe(call, durationMs, call.traceparent);
+      durations?.rpcServerCall(durationMs, {
+        "rpc.system.name": rpcSystemOf(protocol),
+        "rpc.method": `${service}/${method}`,
+        "rpc.status_code": rpcStatusOf(protocol, code),
+        "rpc.response.status_code": rpcStatusOf(protocol, code),
+        "error.type": isServerFailure(code) && !isCallersMistake ? code : undefined,
+      });
+    },
+    graphqlBegan: (operation) => operationsInFlight.add(operation),
+    graphqlEnded(operation) {
+      const { type, code, durationMs, traceparent } = operation;
+      operationsInFlight.add(operation, -1);
+      operations.add(operation);
+      if (code === "INTERNAL_SERVER_ERROR") internalErrors.add({ edge: "graphql" });
+      if (type !== "subscription") operationSeconds.observe(operation, durationMs, traceparent);
+    },
+    // OpenTelemetry's metric only, none on /metrics.
+    httpEnded({ method, route, version, status, durationMs }) {
+      durations?.httpServerRequest(durationMs, {
+        "http.request.method": method,
+        "http.route": route,
+        "http.response.status_code": status,
+        "url.scheme": "http",
+        "network.protocol.version": version,
+        "error.type": status !== undefined && status >= 500 ? String(status) : undefined,
+      });
+    },
+    streamOpened: (stream) => watchers.add(stream),
+    streamDelivered: (stream) => delivered.add(stream),
+    streamEnded(stream) {
+      watchers.add(stream, -1);
+      watchesEnded.add(stream);
+      if (stream.detail === "SLOW_CONSUMER") slowConsumers.add(stream);
+    },
+    cut(about) {
+      connectionsCut.add(about);
+      warn(about, "a limit cut a connection; more are counted, not logged");
+    },
+    refused(about) {
+      if (about.kind !== "exempt") callsRefused.add(about);
+      warn(about, "overload: calls are refused; more are counted, not logged");
+    },
+    callsInFlight: ({ count }) => callsInFlight.set({}, count),
+  } satisfies Partial<Handlers>;
+}

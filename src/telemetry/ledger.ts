@@ -1,0 +1,157 @@
+import { allKinds, kinds } from "../model/kinds.ts";
+import type { Handlers } from "../report.ts";
+import { latencyBuckets, type TelemetryContext } from "./metrics.ts";
+import { createRefusalLog } from "./refusal-log.ts";
+
+/** Callbacks, events, dead letters, and calls that move money until their outcome is known. */
+export function ledger({ metrics, log, accounts }: TelemetryContext) {
+  const callbacks = metrics.counter("callbacks_total", "Callbacks received, by verdict", {
+    account: accounts,
+    resource: allKinds.map((kind) => kinds[kind].resource),
+    verdict: ["stored", "duplicate", "bad_signature", "dead_letter", "unavailable"],
+  });
+  const callbackSeconds = metrics.histogram(
+    "callback_duration_seconds",
+    "Time from a callback's headers to its answer",
+    { resource: [], verdict: [] },
+    latencyBuckets,
+  );
+  const appended = metrics.counter(
+    "events_appended_total",
+    "Writes to the event log, by outcome: stored, duplicate, failed",
+    { account: [], kind: [], source: [], outcome: [] },
+  );
+  const appendSeconds = metrics.histogram(
+    "event_append_duration_seconds",
+    "Duration of writes to the event log",
+    {},
+    latencyBuckets,
+  );
+  const conflicts = metrics.counter(
+    "event_conflicts_total",
+    "Operations for which two different final states were received",
+    { account: accounts },
+  );
+  const unrecorded = metrics.counter(
+    "events_unrecorded_total",
+    "Answers of the payments service that could not be written to the event log",
+    { account: accounts },
+  );
+  const locked = metrics.counter(
+    "sealed_locked_total",
+    "Reads of events and dead letters that no configured password decrypts",
+    { account: accounts, what: ["event", "dead_letter"] },
+  );
+  const deadLetters = metrics.gauge(
+    "dead_letters",
+    "Dead letters: callbacks that were not understood and wait for an operator",
+    { account: [] },
+  );
+  const openCalls = metrics.gauge(
+    "money_calls_open",
+    "Calls that move money and are not settled, by state: unknown or pending",
+    { account: [], state: [] },
+  );
+  const oldestUnknown = metrics.gauge(
+    "money_calls_oldest_unknown_seconds",
+    "Age of the oldest call that moves money whose outcome is unknown",
+    { account: [] },
+  );
+  const settled = metrics.counter(
+    "reconciliations_settled_total",
+    "Unknown outcomes and pending payments that were settled, by what settled them",
+    { account: [], by: [] },
+  );
+  const probes = metrics.counter(
+    "reconciliation_probes_total",
+    "Look-ups of unknown outcomes and pending payments, by look-up method and outcome",
+    { account: [], lookup_method: [], outcome: [] },
+  );
+  const givenUp = metrics.counter(
+    "reconciliations_given_up_total",
+    "Unknown outcomes and pending payments that were given up: an operator has to look at them",
+    { account: accounts },
+  );
+  const refusals = createRefusalLog((record, message) => log.warn(record, message));
+  const loggedLocks = new Set<string>();
+  const forgetting = new Map<string, NodeJS.Timeout>();
+  return {
+    callback({ verdict, account = "", resource = "", conflict, error, ...received }) {
+      const { durationMs, traceparent, ...about } = received;
+      callbacks.add({ account, resource, verdict });
+      callbackSeconds.observe({ resource, verdict }, durationMs, traceparent);
+      const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
+      const rounded = Math.round(durationMs * 1_000) / 1_000;
+      const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
+      // Anyone can send these, in any number: their log records are limited.
+      if (unverified.has(verdict)) refusals.add(`${account} ${resource} ${verdict}`, entry);
+      else log[level](entry, "callback");
+      if (conflict) log.error({ account, ...about }, conflictMessage);
+    },
+    appended(write) {
+      appended.add(write);
+      appendSeconds.observe({}, write.durationMs);
+      if (write.conflict) conflicts.add(write);
+    },
+    unrecorded({ account, externalId, error }) {
+      unrecorded.add({ account });
+      log.error(
+        { account, externalId, err: error },
+        "what became of a call that moves money could not be written to the event log: it is looked up until the log has it",
+      );
+    },
+    conflict: (about) => log.error(about, conflictMessage),
+    // Counted each time; logged once per account for events and once for dead letters.
+    locked({ account, what }) {
+      locked.add({ account, what });
+      const once = `${account} ${what}`;
+      if (loggedLocks.has(once)) return;
+      loggedLocks.add(once);
+      log.error(
+        { account, what },
+        "cannot decrypt with any configured password: returned without its secrets",
+      );
+    },
+    deadLetters: ({ account, waiting }) => deadLetters.set({ account }, waiting),
+    letterDiscarded: ({ operator, letter }) =>
+      log.warn({ operator, ...letter }, "dead letter discarded"),
+    settled({ account, method, externalId, was, by }) {
+      settled.add({ account, by });
+      log.info({ account, method, externalId, was, by }, "settled");
+    },
+    probed: ({ account, lookupMethod, outcome }) =>
+      probes.add({ account, lookup_method: lookupMethod, outcome }),
+    givenUp({ account, method, externalId, was, startedAtMs }) {
+      givenUp.add({ account });
+      const since = new Date(startedAtMs).toISOString();
+      log.error(
+        { account, method, externalId, was, since },
+        "not settled within RECONCILE_GIVE_UP: an operator has to look it up at the payments service",
+      );
+    },
+    unsettled({ account, unknown, pending, oldestUnknownMs }) {
+      const set = (ofUnknown?: number, ofPending?: number, ageMs?: number) => {
+        openCalls.set({ account, state: "unknown" }, ofUnknown);
+        openCalls.set({ account, state: "pending" }, ofPending);
+        oldestUnknown.set({ account }, ageMs === undefined ? undefined : ageMs / 1_000);
+      };
+      set(unknown, pending, oldestUnknownMs === undefined ? 0 : Date.now() - oldestUnknownMs);
+      clearTimeout(forgetting.get(account));
+      forgetting.set(account, setTimeout(set, unsettledLastMs).unref());
+    },
+    reconcileFailed: ({ account, error }) =>
+      log.warn({ account, err: error }, "reconciliation round failed; retrying"),
+  } satisfies Partial<Handlers>;
+}
+
+const conflictMessage =
+  "one operation has two different final states: both events are kept, a success is shown";
+
+/** Without new counts for this long, another replica reconciles the account and reports them. */
+const unsettledLastMs = 60_000;
+
+/** Verdicts on requests without a verified signature. */
+const unverified: ReadonlySet<string> = new Set([
+  ...["bad_signature", "too_large", "slow", "aborted"],
+  ...["not_found", "method_not_allowed", "overloaded"],
+]);

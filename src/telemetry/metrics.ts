@@ -1,0 +1,276 @@
+import type { Logger } from "pino";
+import { collectDefaultMetrics, type Metric as PlainMetric, Registry } from "prom-client";
+import type { Durations as SentDurations } from "./durations/durations.ts";
+
+/** A metric's labels, each with the values that are known beforehand: those begin at 0. */
+type Known<Label extends string> = Readonly<Record<Label, readonly string[]>>;
+
+/** Label values must be few, since a series stays. An absent one is "". */
+export type Labels<Label extends string> = { readonly [Name in Label]?: string | undefined };
+
+/**
+ * The gateway's metrics beside prom-client's own of the process, which prints them all. Names are
+ * given without their prefix, `payments_gateway_`.
+ */
+export interface Metrics {
+  readonly registry: Registry;
+  /**
+   * The series of a metric whose first label has this value, the oldest first.
+   * @throws for a name that does not exist
+   */
+  series<Series>(name: string, first: string): readonly OneSeries<Series>[];
+  counter<Label extends string>(name: string, help: string, labels: Known<Label>): Numbers<Label>;
+  gauge<Label extends string>(name: string, help: string, labels: Known<Label>): Numbers<Label>;
+  /**
+   * @param buckets upper bounds in seconds, in ascending order
+   * @param isPrinted false: only `series` reads it
+   */
+  histogram<Label extends string>(
+    name: string,
+    help: string,
+    labels: Known<Label>,
+    buckets: readonly number[],
+    isPrinted?: boolean,
+  ): Histogram<Label>;
+}
+
+/** What the areas are given. */
+export interface TelemetryContext {
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** Names of the merchant accounts. */
+  readonly accounts: readonly string[];
+  /** Set if durations are sent to a collector as well. */
+  readonly durations: SentDurations | undefined;
+}
+
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  // Gauges named like counters; the same numbers exist by type under names without `_total`.
+  for (const kind of ["handles", "requests", "resources"]) {
+    registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+  }
+  const metrics = new Map<string, Metric<string, unknown>>();
+  function add<Added extends Metric<string, unknown>>(
+    name: string,
+    metric: Added,
+    labels: Known<string>,
+    isPrinted = true,
+  ): Added {
+    metrics.set(name, metric);
+    if (isPrinted) registry.registerMetric(metric as unknown as PlainMetric);
+    for (const zero of combinations(Object.entries(labels))) metric.at(zero);
+    return metric;
+  }
+  return {
+    registry,
+    series<Series>(name: string, first: string) {
+      const metric = metrics.get(name);
+      if (!metric) throw new Error(`no such metric: ${name}`);
+      return (metric.all.get(first) ?? []) as readonly OneSeries<Series>[];
+    },
+    counter: (name, help, labels) => add(name, new Numbers("counter", name, help, labels), labels),
+    gauge: (name, help, labels) => add(name, new Numbers("gauge", name, help, labels), labels),
+    histogram: (name, help, labels, buckets, isPrinted) =>
+      add(name, new Histogram(name, help, labels, buckets), labels, isPrinted),
+  };
+}
+
+/** In seconds: from a read from memory to the longest time that the payments service may take. */
+export const latencyBuckets = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+];
+
+/** For quantiles, in seconds. */
+export const fineBuckets = [
+  ...[
+    0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75,
+  ],
+  ...[1, 1.5, 2, 3, 5, 7.5, 10, 15, 20, 30, 60],
+];
+
+function combinations([first, ...others]: readonly [string, readonly string[]][]): object[] {
+  if (!first) return [{}];
+  const [name, values] = first;
+  return values.flatMap((value) =>
+    combinations(others).map((rest) => ({ [name]: value, ...rest })),
+  );
+}
+
+interface OneSeries<Series> {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly series: Series;
+}
+
+/** One line of the exposition. */
+interface Sample {
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+  /** Default: the metric's name. */
+  readonly metricName?: string;
+  readonly exemplar?: object | undefined;
+}
+
+/**
+ * A metric as prom-client prints it. Its own metrics check and join the label values on every
+ * update; here a series is found by one step per label.
+ */
+abstract class Metric<Label extends string, Series> {
+  abstract readonly type: "counter" | "gauge" | "histogram";
+  readonly name: string;
+  /** By the value of their first label. */
+  readonly all = new Map<string, OneSeries<Series>[]>();
+  // Not `#private` fields: `expositionOf` reads a metric through an object that inherits from it.
+  private readonly help: string;
+  private readonly labelNames: readonly Label[];
+  /** Maps by the value of each label in turn, with the series at the end. */
+  private tree: unknown;
+
+  constructor(name: string, help: string, labels: Known<Label>) {
+    this.name = `payments_gateway_${name}`;
+    this.help = help;
+    this.labelNames = Object.keys(labels) as Label[];
+    if (this.labelNames.length > 0) this.tree = new Map();
+  }
+
+  /** The series of these labels; it begins at 0. */
+  at(labels: Labels<Label>): Series {
+    const names = this.labelNames;
+    let found = this.tree;
+    for (let at = 0; at < names.length && found !== undefined; at++) {
+      found = (found as Map<string, unknown>).get(labels[names[at] as Label] ?? "");
+    }
+    return found === undefined ? this.begin(labels) : (found as Series);
+  }
+
+  private begin(labels: Labels<Label>): Series {
+    const series = this.create();
+    const values = this.labelNames.map((name) => labels[name] ?? "");
+    const named = this.labelNames.map((name, at) => [name, values[at]]);
+    const [first = ""] = values;
+    const siblings = this.all.get(first) ?? [];
+    this.all.set(first, siblings);
+    siblings.push({ labels: Object.fromEntries(named), series });
+    const last = values.pop();
+    if (last === undefined) {
+      this.tree = series;
+      return series;
+    }
+    let node = this.tree as Map<string, unknown>;
+    for (const value of values) {
+      if (!node.has(value)) node.set(value, new Map());
+      node = node.get(value) as Map<string, unknown>;
+    }
+    node.set(last, series);
+    return series;
+  }
+
+  /** prom-client calls it to print the metric. */
+  async get() {
+    const { name, help, type } = this;
+    const all = [...this.all.values()].flat();
+    const values = all.flatMap(({ labels, series }) => this.samples(labels, series));
+    return { name, help, type, values, aggregator: "sum" };
+  }
+
+  protected abstract create(): Series;
+  protected abstract samples(labels: Readonly<Record<string, string>>, series: Series): Sample[];
+}
+
+/** A counter or a gauge. */
+export class Numbers<Label extends string> extends Metric<Label, { value: number | undefined }> {
+  readonly type: "counter" | "gauge";
+
+  constructor(type: "counter" | "gauge", name: string, help: string, labels: Known<Label>) {
+    super(name, help, labels);
+    this.type = type;
+  }
+
+  add(labels: Labels<Label>, by = 1): void {
+    const series = this.at(labels);
+    series.value = (series.value ?? 0) + by;
+  }
+
+  /** Undefined: not known, so not printed. */
+  set(labels: Labels<Label>, value: number | undefined): void {
+    this.at(labels).value = value;
+  }
+
+  protected create(): { value: number | undefined } {
+    return { value: 0 };
+  }
+
+  protected samples(labels: Readonly<Record<string, string>>, of: { value: number | undefined }) {
+    return of.value === undefined ? [] : [{ labels, value: of.value }];
+  }
+}
+
+/** Durations: given in milliseconds, printed in seconds. */
+export class Histogram<Label extends string> extends Metric<Label, Durations> {
+  readonly type = "histogram";
+  private readonly bounds: readonly number[];
+
+  constructor(name: string, help: string, labels: Known<Label>, bounds: readonly number[]) {
+    super(name, help, labels);
+    this.bounds = bounds;
+  }
+
+  /** @param traceparent of the measured span, if it is sampled: the exemplar of the bucket */
+  observe(labels: Labels<Label>, durationMs: number, traceparent?: string | undefined): void {
+    this.at(labels).observe(durationMs, traceparent);
+  }
+
+  protected create(): Durations {
+    return new Durations(this.bounds);
+  }
+
+  protected samples(labels: Readonly<Record<string, string>>, of: Durations): Sample[] {
+    let count = 0;
+    const buckets = of.counts.map((inBucket, at) => {
+      count += inBucket;
+      const le = this.bounds[at] ?? "+Inf";
+      const exemplar = of.exemplars[at];
+      return {
+        labels: { le, ...labels },
+        value: count,
+        metricName: `${this.name}_bucket`,
+        exemplar,
+      };
+    });
+    return [
+      ...buckets,
+      { labels, value: of.sum, metricName: `${this.name}_sum` },
+      { labels, value: count, metricName: `${this.name}_count` },
+    ];
+  }
+}
+
+/** Durations counted in buckets. */
+export class Durations {
+  /** By bucket; the last bucket has no upper bound. */
+  readonly counts: number[];
+  /** In seconds. */
+  sum = 0;
+  /** The latest sampled trace that fell into each bucket: OpenMetrics prints it. */
+  readonly exemplars: object[] = [];
+  readonly #bounds: readonly number[];
+
+  constructor(bounds: readonly number[]) {
+    this.#bounds = bounds;
+    this.counts = new Array<number>(bounds.length + 1).fill(0);
+  }
+
+  observe(durationMs: number, traceparent?: string | undefined): void {
+    const value = durationMs / 1_000;
+    const bounds = this.#bounds;
+    let at = 0;
+    while (at < bounds.length && value > (bounds[at] as number)) at++;
+    this.counts[at] = (this.counts[at] as number) + 1;
+    this.sum += value;
+    if (traceparent === undefined) return;
+    const [, trace_id, span_id] = traceparent.split("-");
+    const exemplar = { labelSet: { trace_id, span_id }, value, timestamp: Date.now() / 1_000 };
+    this.exemplars[at] = exemplar;
+  }
+}
