@@ -1,0 +1,261 @@
+import assert from "node:assert/strict";
+import { existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { it, type TestContext } from "node:test";
+import type { Redis } from "ioredis";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import type { NewIntent } from "../../src/ledger/intents.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
+import { createRedisLedger } from "../../src/ledger/redis.ts";
+import { createSqliteLedger } from "../../src/ledger/sqlite.ts";
+import type { MoneyMethod } from "../../src/model/money-methods.ts";
+import { connectRedis } from "../../src/redis/connect.ts";
+import { deriveKeyring } from "../../src/secrets/keyring.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { redisLayout } from "../../src/stores/redis/layout.ts";
+import { kernelRoom } from "../../src/stores/sqlite/kernel.ts";
+import { migrations } from "../../src/stores/sqlite/schema.ts";
+import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
+import { payment, payout } from "../ledger/entries.ts";
+import { lettersOf } from "../ledger/letters.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
+import { until } from "../until.ts";
+import { freshDirectory } from "./sqlite/directories.ts";
+
+/**
+ * What each layout of the stores looks like with something in it. Later code must read it. A layout
+ * without a fixture gets one here, to be committed; one that is released is never written again.
+ */
+const fixtures = new URL("../fixtures/layouts/", import.meta.url);
+
+const keyring = await deriveKeyring("shop", [new Secret("password")]);
+const century = 100 * 365 * 86_400_000;
+/** Of directories; a Redis has a clock of its own, and the fixture lacks its expiry times. */
+const now = () => Date.UTC(2026, 0);
+const times = { retentionMs: century, firstLookMs: 60_000, giveUpMs: century };
+const account = "shop";
+const letter = {
+  ...{ id: "letter", kind: EventKind.PAYMENT, reason: "is no JSON", receivedAtMs: 1_000 },
+  body: Buffer.from("not JSON").toString("base64"),
+};
+const key = { digest: "digest-of-the-key", fingerprints: ["fingerprint"] };
+
+function call(externalId: string, method: MoneyMethod, kind: NewIntent["kind"]): NewIntent {
+  return { id: `call ${externalId}`, method, kind, externalId, leaseMs: 60_000 };
+}
+
+/** Leaves something of every sort in a ledger. */
+async function fill(ledger: Ledger): Promise<void> {
+  const begin = async (intent: NewIntent) => {
+    const begun = await ledger.begin(account, intent);
+    assert.ok(begun.kind === "started");
+    return begun.intent;
+  };
+  const paid = await begin({ ...call("paid", "CreatePayment", EventKind.PAYMENT), key });
+  await ledger.end(
+    account,
+    paid,
+    { state: "closed", mark: "pay-1", key: Buffer.from("the answer") },
+    payment({ externalId: "paid", status: "success", source: "response" }),
+  );
+  const lost = await begin(call("lost", "CreatePayment", EventKind.PAYMENT));
+  await ledger.end(account, lost, { state: "unknown" });
+  const pending = await begin(call("payout", "RequestPayout", EventKind.PAYOUT));
+  await ledger.end(
+    account,
+    pending,
+    { state: "pending", subjectId: "tx-1", key: "free" },
+    payout({ externalId: "payout", status: "pending" }),
+  );
+  await ledger.addDeadLetter(account, letter);
+}
+
+/** Checks that a ledger has what `fill` left, and that it goes on with it. */
+async function check(ledger: Ledger): Promise<void> {
+  const [event] = await ledger.history(account, EventKind.PAYMENT, "paid", 10);
+  assert.equal(event?.state, PaymentState.PAID);
+  const again = { ...call("paid", "CreatePayment", EventKind.PAYMENT), id: "again", key };
+  const begun = await ledger.begin(account, again);
+  assert.ok(begun.kind === "keyAnswered");
+  assert.equal(begun.answer.toString(), "the answer");
+  assert.deepEqual(await lettersOf(ledger, account), [letter]);
+
+  const open = async (kind: NewIntent["kind"], externalId: string) =>
+    (await ledger.known(account, kind, externalId)).intents.map(({ state }) => state);
+  assert.deepEqual(await open(EventKind.PAYMENT, "lost"), ["unknown"]);
+  assert.deepEqual(await open(EventKind.PAYOUT, "payout"), ["pending"]);
+  await ledger.append(
+    account,
+    payment({ externalId: "lost", paymentId: "pay-2", status: "success" }),
+  );
+  await ledger.append(account, payout({ externalId: "payout", status: "success" }));
+  assert.deepEqual(await open(EventKind.PAYMENT, "lost"), []);
+  assert.deepEqual(await open(EventKind.PAYOUT, "payout"), []);
+
+  const about: string[] = [];
+  const { signal } = new AbortController();
+  const events = await ledger.read(account, { kinds: [] }, "earliest", { signal });
+  for await (const { externalId, final } of events) {
+    about.push(`${externalId} ${final}`);
+    if (about.filter((one) => one.endsWith("true")).length === 3) break;
+  }
+  assert.deepEqual(about.slice(0, 2), ["paid true", "lost false"]);
+  assert.ok(about.includes("lost true") && about.at(-1) === "payout true");
+}
+
+/** Runs with the ledger of a directory. */
+async function inDirectory(
+  directory: string,
+  use: (ledger: Ledger) => Promise<void>,
+): Promise<void> {
+  const thread = await openStoreThread({ directory, rooms: { kernel: kernelRoom } });
+  const ledger = createSqliteLedger({ ...times, thread, now, keyringOf: () => keyring });
+  try {
+    await use(ledger);
+  } finally {
+    await ledger.close();
+    await thread.close();
+  }
+}
+
+/** Runs with the ledger in a Redis, and a client for the keys themselves. */
+async function inRedis(
+  url: string,
+  use: (ledger: Ledger, client: Redis) => Promise<void>,
+): Promise<void> {
+  const redis = connectRedis(new Secret(url), () => {});
+  const ledger = createRedisLedger({ ...times, redis, prefix: "layout", keyringOf: () => keyring });
+  try {
+    await until(async () => (await redis.client.ping()) === "PONG");
+    await use(ledger, redis.client as Redis);
+  } finally {
+    await ledger.close();
+    await redis.close();
+  }
+}
+
+/** A key of Redis as the command that makes it; texts are in base64, ids of streams are plain. */
+type Command = readonly [name: string, ...args: string[]];
+
+const base64 = (text: Buffer) => text.toString("base64");
+
+async function dumpRedis(client: Redis): Promise<Command[]> {
+  const keys = (await client.keys("*")).sort();
+  const commands = keys.map(async (name): Promise<Command[]> => {
+    const of = base64(Buffer.from(name));
+    const type = await client.type(name);
+    if (type === "string") return [["SET", of, base64((await client.getBuffer(name)) as Buffer)]];
+    if (type === "hash") {
+      const flat = (await client.callBuffer("HGETALL", name)) as Buffer[];
+      return [["HSET", of, ...flat.map(base64)]];
+    }
+    if (type === "zset") {
+      const pairs = (await client.callBuffer("ZRANGE", name, 0, -1, "WITHSCORES")) as [
+        ...[member: Buffer, score: unknown],
+      ][];
+      const scored = pairs.map(([member, score]) => [Buffer.from(String(score)), member]);
+      return [["ZADD", of, ...scored.flat().map(base64)]];
+    }
+    assert.equal(type, "stream", `${name}: no rule for this type`);
+    const rows = (await client.callBuffer("XRANGE", name, "-", "+")) as [Buffer, Buffer[]][];
+    return rows.map(([id, fields]) => ["XADD", of, base64(id), ...fields.map(base64)]);
+  });
+  return (await Promise.all(commands)).flat();
+}
+
+async function loadRedis(client: Redis, commands: readonly Command[]): Promise<void> {
+  for (const [name, ...args] of commands) {
+    await client.call(name, ...args.map((arg) => Buffer.from(arg, "base64")));
+  }
+}
+
+/** The statements that make a database. */
+function dumpSqlite(directory: string): string {
+  const database = new DatabaseSync(join(directory, "gateway.sqlite"), { readOnly: true });
+  const pragma = (name: string) =>
+    `PRAGMA ${name} = ${Object.values(database.prepare(`PRAGMA ${name}`).get() ?? {})[0]};`;
+  const tables = database
+    .prepare(
+      "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'",
+    )
+    .all() as { name: string; sql: string }[];
+  const rows = tables
+    .filter(({ sql }) => sql.startsWith("CREATE TABLE"))
+    .flatMap(({ name }) =>
+      database
+        .prepare(`SELECT * FROM ${name}`)
+        .all()
+        .map((row) => insert(name, row)),
+    );
+  const statements = [...tables.map(({ sql }) => `${sql};`), ...rows];
+  const text = [pragma("application_id"), pragma("user_version"), ...statements, ""].join("\n");
+  database.close();
+  return text;
+}
+
+function insert(table: string, row: Record<string, unknown>): string {
+  const values = Object.values(row).map((value) => {
+    if (value instanceof Uint8Array) return `x'${Buffer.from(value).toString("hex")}'`;
+    return typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : String(value);
+  });
+  return `INSERT INTO ${table} (${Object.keys(row).join(", ")}) VALUES (${values.join(", ")});`;
+}
+
+/** The fixtures with this beginning; writes that of `today` if there is none, and fails. */
+async function kept(
+  beginning: string,
+  today: string,
+  write: () => Promise<string>,
+): Promise<string[]> {
+  const isMissing = !existsSync(new URL(today, fixtures));
+  if (isMissing) writeFileSync(new URL(today, fixtures), await write());
+  assert.ok(!isMissing, `test/fixtures/layouts/${today} was missing: commit it`);
+  return globSync(`${beginning}*`, { cwd: fixtures })
+    .map((name) => basename(name))
+    .sort();
+}
+
+function directory(t: TestContext): string {
+  const { path, remove } = freshDirectory();
+  t.after(remove);
+  return path;
+}
+
+it("every layout of a directory is read", async (t) => {
+  const names = await kept("sqlite-", `sqlite-${migrations.length}.sql`, async () => {
+    const path = directory(t);
+    await inDirectory(path, fill);
+    return dumpSqlite(path);
+  });
+  for (const name of names) {
+    const path = directory(t);
+    const database = new DatabaseSync(join(path, "gateway.sqlite"));
+    database.exec(readFileSync(new URL(name, fixtures), "utf8"));
+    database.close();
+    await inDirectory(path, check);
+  }
+});
+
+it("every layout in Redis is read", { skip: withoutRedis }, async (t) => {
+  const server = await startRedis();
+  t.after(() => server.close());
+  const names = await kept("redis-", `redis-${redisLayout}.jsonl`, async () => {
+    let commands: Command[] = [];
+    await inRedis(server.url, async (ledger, client) => {
+      await fill(ledger);
+      commands = await dumpRedis(client);
+    });
+    return commands.map((command) => `${JSON.stringify(command)}\n`).join("");
+  });
+  for (const name of names) {
+    await server.command("FLUSHALL");
+    const lines = readFileSync(new URL(name, fixtures), "utf8").trimEnd().split("\n");
+    const commands = lines.map((line) => JSON.parse(line) as Command);
+    await inRedis(server.url, async (ledger, client) => {
+      await loadRedis(client, commands);
+      await check(ledger);
+    });
+  }
+});
