@@ -22,6 +22,8 @@ export type Evidence =
  *   settle it, or one of unknown outcome that began earlier;
  * - not for a running call if it may be that of any other open call, given up or not: the call may
  *   still move money;
+ * - a failure is not if another open call may have made it and is left with none: that call's own
+ *   answer may come, while this one may still charge;
  * - a failure is not if it may be that of an attempt that was refused without naming its payment, nor
  *   for a running call: it may be that of a call which the store does not know yet, while this one
  *   may still charge.
@@ -119,7 +121,10 @@ function succeeded({ status }: Attempt): boolean {
   return status === "success";
 }
 
-/** The state that is left for a call when the calls with an earlier claim have taken theirs. */
+/**
+ * The state that is left for a call when the calls with an earlier claim have taken theirs; a failure
+ * only if those with a later claim have one, too.
+ */
 function claimed(intent: Intent, open: readonly Intent[], { states }: Known): Attempt | undefined {
   const taken = new Set<Attempt>();
   const take = ({ method, answered, startedAtMs }: Intent, isSure = false) => {
@@ -140,8 +145,16 @@ function claimed(intent: Intent, open: readonly Intent[], { states }: Known): At
     if (found) taken.add(found);
     return found;
   };
-  for (const rival of open.filter((other) => isRival(other, intent)).sort(byClaim)) take(rival);
-  return take(intent, intent.state === "running");
+  const rivals = open.filter((other) => isRival(other, intent)).sort(byClaim);
+  for (const rival of rivals) take(rival);
+  const own = take(intent, intent.state === "running");
+  if (!own || !failed(own)) return own;
+  const mayBeOf = (other: Intent) =>
+    !(other.id === intent.id || rivals.includes(other) || isNamed(other) || other.needsOperator) &&
+    isOperationOf(other.method, own) &&
+    msOf(beganAt(other.method, own)) >= other.startedAtMs;
+  const left = open.filter(mayBeOf).sort(byClaim);
+  return left.every((other) => take(other)) ? own : undefined;
 }
 
 function failed({ status }: Attempt): 0 | 1 {

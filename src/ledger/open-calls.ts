@@ -1,5 +1,5 @@
 import type { Kind } from "../model/kinds.ts";
-import { type Evidence, evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
+import { type Evidence, evidenceOf, isNamed, isOperationOf, type Known } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
 import {
   type Intent,
@@ -19,10 +19,10 @@ export interface OpenCall {
 }
 
 /** All calls for an external_id that are open, and what the log says about it. */
-export interface OpenCalls {
+export interface OpenCalls<Of extends Known = Snapshot> {
   readonly openCalls: readonly OpenCall[];
   /** Without the calls whose outcome the events show: nothing more is expected of these. */
-  readonly snapshot: Snapshot | undefined;
+  readonly snapshot: Of | undefined;
 }
 
 /** All calls for an external_id that are open, and the state of their payment or payout. */
@@ -33,21 +33,29 @@ export async function openCallsOf(
   externalId: string,
 ): Promise<OpenCalls> {
   const { intents: open, snapshot } = await intents.known(account, kind, externalId);
+  return explained(open, snapshot);
+}
+
+/** These open calls, with what a snapshot of their external_id says about them. */
+export function explained<Of extends Known>(
+  open: readonly Intent[],
+  snapshot: Of | undefined,
+): OpenCalls<Of> {
   const known = snapshot ?? { states: [], facts: noFacts };
   const openCalls = open.map((intent) => ({
     intent,
     evidence: evidenceOf(intent, open, known),
     isRecorded:
       isNamed(intent) &&
-      snapshot?.states.some(
+      known.states.some(
         // A confirmation has the id of the payment that it confirms.
         (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
-      ) === true,
+      ),
   }));
   return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
 }
 
-function withoutExplained(snapshot: Snapshot, openCalls: readonly OpenCall[]): Snapshot {
+function withoutExplained<Of extends Known>(snapshot: Of, openCalls: readonly OpenCall[]): Of {
   const explained = new Set(
     openCalls.filter(({ evidence }) => evidence).map(({ intent }) => intent.id),
   );

@@ -36,21 +36,10 @@ export class ProcessCalls {
     );
   }
 
-  /**
-   * Keeps a call while its outcome is unknown, since its lock is needed when the store goes away, and
-   * while the store does not have its answer: nothing else says then that it made anything.
-   */
   end(account: string, intent: Intent, ending: Ending, told?: Entry): void {
     const key = recordKey(intent.kind, intent.externalId);
     this.#step(account, key, (change, draft) => {
-      const mark = markOfEnding(ending);
-      const kept: Ending = told
-        ? { state: "pending", subjectId: told.subjectId, key: "keep", ...(mark && { mark }) }
-        : ending;
-      endCall(change, draft, undefined, intent, kept, this.#options);
-      if (kept.state === "unknown" || told) return;
-      const record = draft.value as PaymentRecord;
-      record.calls = record.calls.filter(({ id }) => id !== intent.id);
+      endOwnCall(change, draft, intent, ending, this.#options, told);
     });
   }
 
@@ -86,6 +75,29 @@ export class ProcessCalls {
     }
     return { result, record: filled };
   }
+}
+
+/**
+ * Ends a call of this process. It is kept while its outcome is unknown, since its lock is needed when
+ * the store goes away, and while the store does not have its answer: nothing else says then that it
+ * made anything.
+ */
+export function endOwnCall(
+  change: Change,
+  draft: Draft,
+  intent: Intent,
+  ending: Ending,
+  options: CallOptions,
+  told?: Entry,
+): void {
+  const mark = markOfEnding(ending);
+  const kept: Ending = told
+    ? { state: "pending", subjectId: told.subjectId, key: "keep", ...(mark && { mark }) }
+    : ending;
+  endCall(change, draft, undefined, intent, kept, options);
+  if (kept.state === "unknown" || told) return;
+  const record = draft.value as PaymentRecord;
+  record.calls = record.calls.filter(({ id }) => id !== intent.id);
 }
 
 const noFlags: ReadonlyMap<string, string> = new Map();

@@ -377,3 +377,16 @@ test("a call whose answer named no payment continues as the payment that arrives
   b.tell("p1", FAILURE);
   assert.deepEqual(b.settle(), []);
 });
+
+test("a failure that may be that of either of two lost calls ends neither, until one is answered", async () => {
+  const b = books();
+  const first = b.lose();
+  const second = b.lose();
+  b.tell("p2", FAILURE);
+  assert.deepEqual(b.settle(), [`${first.id} unknown`, `${second.id} unknown`]);
+  assert.equal(await b.state(), PaymentState.UNKNOWN);
+  b.end(second, { state: "closed", mark: "p2", key: "keep" });
+  assert.deepEqual(b.settle(), [`${first.id} unknown`]);
+  b.tell("p1", FAILURE);
+  assert.deepEqual(b.settle(), []);
+});
