@@ -1,0 +1,110 @@
+import type { PaymentRecord } from "../../src/ledger/record.ts";
+import type { Plant } from "./ledgers.ts";
+import type { Stored } from "./store.ts";
+
+/** What is planted into a world, to see that one of its checks finds it. */
+export interface Defect {
+  readonly scene: string;
+  /** The promise that it breaks. */
+  readonly breaks: string;
+  /**
+   * Changes what a step left in the store; or commits are made whatever the version of the record, or
+   * the service's NOT_FOUND counts at once.
+   */
+  readonly plant: Plant | "ignoresVersions" | "believesNotFound";
+}
+
+/** At least one for each promise, in the scene that has to show it. */
+const planted: Record<string, Record<string, Defect["plant"]>> = {
+  "two creates": {
+    "nothing is sent while a call of its method has no understood answer": eachCall(
+      (call) => (call.locks = false),
+    ),
+    "a call of open outcome holds its lock": eachCall((call) => (call.locks = isRunning(call))),
+    "what is paid is not shown as AUTHORIZED": eachFact((fact) => (fact[7] &&= "1")),
+    "what may be charged is not told as not done": "believesNotFound",
+    "what was acknowledged is in the log": (after, before) => Object.assign(after, before()),
+    "each open call is looked up, or flagged for an operator": ({ due }) => due.shift(),
+    "what is paid and known is shown so": eachFact((fact) => {
+      if (fact[2] === "success") fact[2] = "failure";
+    }),
+    "a call that was told as settled is not open"(after, before) {
+      reopen(after, before);
+      after.record?.over.splice(0);
+    },
+    "in the end each call is settled or flagged": eachCall((call) => {
+      if (call.state === "pending") call.needsOperator = false;
+    }),
+    "in the end no lock is left": eachCall((call) => (call.locks = true)),
+  },
+  "a hold and its confirmation": {
+    "what is not paid is not shown as PAID": dropHolds,
+    "no event tells as PAID what is not": dropHolds,
+    "one callback is one event": (after) => (after.flags = {}),
+    "each operation has its event": ({ events }) => events.splice(0),
+  },
+  "a recurrent payment after a failure": {
+    "while an outcome is open, UNKNOWN is shown": eachCall((call) =>
+      Object.assign(call, { state: "pending", subjectId: "p0" }),
+    ),
+    "an operation is never forgotten": ({ record }) => record?.states.splice(1),
+    "a loss is published": (after) =>
+      (after.log = after.log.filter((one) => !/UNKNOWN$/.test(one))),
+    "a call that may move money is open": dropLost,
+    "in the end the state is the service's"({ record }) {
+      if (record) record.facts = record.facts.filter(([, , status]) => status !== "failure");
+    },
+  },
+  "payouts with a key": {
+    "while an outcome is open, UNKNOWN is shown"(after) {
+      dropLost(after);
+      after.record?.facts.splice(0);
+    },
+    "a key's request is sent once": (after) => (after.keys = {}),
+    "a key's repeat gets the first answer": ({ answers }) =>
+      answers.k && Object.assign(answers, { k: "1 2" }),
+    "a key's answer stays"({ answers }, before) {
+      if (before().answers.k) answers.k = "0 0";
+    },
+    "an operation never goes back"({ record }, before) {
+      const old = before().record?.states ?? [];
+      const isEnded = (key: string) => old.some((state) => state.key === key && state.rank === 2);
+      for (const state of record?.states ?? []) if (isEnded(state.key)) state.rank = 1;
+    },
+    "no attempt is taken for two calls": eachCall((call) => (call.subjectId = "t0")),
+  },
+  "two replicas and a store that goes away": {
+    "nothing is sent while a call of its method has no understood answer": "ignoresVersions",
+    "a call is open once": ({ record }) => record?.calls.push(...record.calls.slice(0, 1)),
+    "a call that is over is not open": reopen,
+  },
+};
+
+export const defects: readonly Defect[] = Object.entries(planted).flatMap(([scene, all]) =>
+  Object.entries(all).map(([breaks, plant]) => ({ scene, breaks, plant })),
+);
+
+function eachCall(change: (call: PaymentRecord["calls"][number]) => unknown): Plant {
+  return ({ record }) => record?.calls.forEach(change);
+}
+
+function eachFact(change: (fact: PaymentRecord["facts"][number]) => unknown): Plant {
+  return ({ record }) => record?.facts.forEach(change);
+}
+
+function isRunning({ state }: PaymentRecord["calls"][number]): boolean {
+  return state === "running";
+}
+
+function dropLost({ record }: Stored): void {
+  if (record) record.calls = record.calls.filter(isRunning);
+}
+
+function dropHolds({ record }: Stored): void {
+  if (record) record.holds = [];
+}
+
+function reopen({ record }: Stored, before: () => Stored): void {
+  const open = new Set(record?.calls.map(({ id }) => id));
+  record?.calls.push(...(before().record?.calls.filter(({ id }) => !open.has(id)) ?? []));
+}

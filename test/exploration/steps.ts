@@ -1,0 +1,216 @@
+/** The steps of a scene on what is stored: calls of the production functions, which alone decide. */
+import { create } from "@bufbuild/protobuf";
+import { EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import {
+  PaymentOperation,
+  PaymentSchema,
+  PaymentStatus,
+} from "../../src/gen/payments/v1/payment_pb.ts";
+import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import {
+  addNews,
+  adoptCall,
+  beginCall,
+  callOf,
+  endCall,
+  giveUpCall,
+  intentOfCall,
+  lookedAt,
+} from "../../src/ledger/calls.ts";
+import type { Draft } from "../../src/ledger/change.ts";
+import { paymentEntry, payoutEntry } from "../../src/ledger/entry.ts";
+import { markOf, markOfRefusal } from "../../src/ledger/evidence.ts";
+import type { Ending, Intent, NewIntent } from "../../src/ledger/intents.ts";
+import type { Entry } from "../../src/ledger/log.ts";
+import { endOwnCall } from "../../src/ledger/process-calls.ts";
+import { newRecord, type PaymentRecord, recordKey } from "../../src/ledger/record.ts";
+import { type MoneyMethod, moneyMethods } from "../../src/model/money-methods.ts";
+import type { CallOf, Scene } from "./scenes.ts";
+import { giveUpMs, leaseMs, type On, type Step, timeOf } from "./store.ts";
+
+/** What became of a request at the service. */
+export const At = { nowhere: 0, lost: 1, pending: 2, success: 3, failure: 4, refused: 5 } as const;
+/** The service's answer. */
+export const Said = {
+  ...{ nothing: 0, pending: 1, success: 2, failure: 3, declined: 4, refused: 5, paid: 6, busy: 7 },
+} as const;
+
+const options = { retentionMs: 1e12, firstLookMs: 1_000, giveUpMs };
+
+function recordIn({ value }: Draft): PaymentRecord {
+  return (value as PaymentRecord | undefined) ?? newRecord();
+}
+
+const externalId = "order-1";
+
+export function recordKeyOf({ calls }: Scene): string {
+  return recordKey(moneyMethods[calls[0]!.method].kind, externalId);
+}
+
+/** All steps of a scene, and the numbers of each kind, by call. */
+export function stepsOf({ calls }: Scene) {
+  const steps: Step[] = [];
+  const add = (decide: Step["decide"], acknowledges = "", isOwn = false) =>
+    steps.push({ decide, acknowledges, isOwn }) - 1;
+  const each = <T>(of: (call: CallOf, i: number) => T) => calls.map(of);
+  const givenOf = ({ method, hold, key }: CallOf, i: number): NewIntent => ({
+    ...{ id: `c${i}`, method, kind: moneyMethods[method].kind, externalId, leaseMs },
+    ...(hold && { hold }),
+    ...(key !== undefined && { key: { digest: key, fingerprints: ["request"] } }),
+  });
+  /** The call as its process knows it. */
+  const intentOf = (call: CallOf, i: number, { draft, stored, began }: On): Intent => {
+    const { leaseMs, key, ...given } = givenOf(call, i);
+    const known = recordIn(draft).calls.find(({ id }) => id === given.id);
+    const startedAtMs = known ? Number(known.startedAt) : Math.max(stored.awayMs, timeOf(began));
+    return {
+      ...{ ...given, state: "running", subjectId: "", answered: [], startedAtMs },
+      ...{ leaseUntilMs: startedAtMs + leaseMs, checks: 0, notFound: 0 },
+      ...{ needsOperator: false, keyDigest: key?.digest ?? "" },
+    };
+  };
+  const begin = (call: CallOf, i: number) => (on: On) =>
+    beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i), options).kind;
+  const adopt = (call: CallOf, i: number) => (on: On) =>
+    adoptCall(on.change, on.draft, callOf(intentOf(call, i, on)), options);
+  const end = (call: CallOf, i: number, on: On, ending: Ending, told?: Entry) => {
+    const [intent, key] = [intentOf(call, i, on), on.keyOf(call.key)];
+    endCall(on.change, on.draft, key, intent, ending, options, { given: givenOf(call, i), told });
+  };
+  return {
+    steps,
+    begin: each((call, i) => add(begin(call, i))),
+    /** The call was not sent. */
+    free: each((call, i) => add((on) => end(call, i, on, { state: "closed", key: "free" }))),
+    end: each((call, i) =>
+      Object.values(Said).map((said) => {
+        const { ending, told } = endingOf(call, i, said);
+        // An answer that comes late adds nothing.
+        const acknowledges = told && (said === Said.pending ? `${i} ` : told.trace);
+        return add((on) => end(call, i, on, ending, told), acknowledges);
+      }),
+    ),
+    adopt: each((call, i) => add(adopt(call, i))),
+    /** The reconciler turns to a call: before it asks the service. */
+    look: each((_, i) =>
+      add(({ change, draft }) => {
+        const { calls, marks } = recordIn(draft);
+        const call = calls.find(({ id }) => id === `c${i}`);
+        if (!call) return;
+        const intent = intentOfCall(draft.key, call, marks);
+        if (call.state === "running") {
+          endCall(change, draft, undefined, intent, { state: "unknown" }, options);
+        } else if (change.nowMs - intent.startedAtMs > giveUpMs) {
+          giveUpCall(change, draft, call.id, options);
+        }
+      }),
+    ),
+    /** The service was asked often enough, and does not have the call. */
+    notFound: each((_, i) =>
+      add(({ change, draft }) => {
+        const look = { checks: 3, notFound: 3, inMs: 1_000, neverArrived: true };
+        lookedAt(change, draft, `c${i}`, look, options);
+      }),
+    ),
+    /** By source, call and place. */
+    news: [EventSource.CALLBACK, EventSource.RECONCILIATION].flatMap((source) =>
+      [0, 1, 2].flatMap((i) =>
+        [At.pending, At.success, At.failure].map((at) => {
+          const call = calls[i];
+          const entry = call && entryOf(call, i, at, source);
+          const acknowledges = source === EventSource.CALLBACK ? `${i} ${at}` : `${i} `;
+          return add(
+            ({ change, draft }) => entry && addNews(change, draft, entry, options),
+            acknowledges,
+          );
+        }),
+      ),
+    ),
+    /** Calls that a process keeps. */
+    ownBegin: each((call, i) => add(begin(call, i), "", true)),
+    ownAdopt: each((call, i) => add(adopt(call, i), "", true)),
+    ownEnd: each((call, i) =>
+      Object.values(Said).map((said) => {
+        const { ending, told } = endingOf(call, i, said);
+        const decide = (on: On) =>
+          endOwnCall(on.change, on.draft, intentOf(call, i, on), ending, options, told);
+        return add(decide, "", true);
+      }),
+    ),
+    /** The store has them. */
+    ownForget: each((_, i) =>
+      add(
+        ({ draft }) => {
+          const { calls, ...record } = recordIn(draft);
+          const left = calls.filter(({ id }) => id !== `c${i}`);
+          draft.value = left.length > 0 ? { ...record, calls: left } : undefined;
+        },
+        "",
+        true,
+      ),
+    ),
+    away: add(({ change, stored }) => {
+      stored.awayMs = change.nowMs;
+    }),
+  };
+}
+
+/** The entry of an attempt, as a callback, an answer or a look-up tells it. */
+function entryOf(call: CallOf, i: number, at: number, source: EventSource): Entry {
+  const { method, confirms } = call;
+  const trace = `${i} ${at}`;
+  const given = { source, externalId };
+  const raw = source === EventSource.CALLBACK ? { raw: Buffer.from(trace) } : {};
+  if (method === "RequestPayout") {
+    const status = at === At.pending ? "processing" : at === At.success ? "success" : "failure";
+    const payout = create(PayoutSchema, { transactionId: `t${i}`, externalId, status });
+    return { ...payoutEntry(payout, { ...given, ...raw })!, trace };
+  }
+  const { PENDING, SUCCESS, FAILURE } = PaymentStatus;
+  const status = at === At.pending ? PENDING : at === At.success ? SUCCESS : FAILURE;
+  const operation = operationOf[method];
+  const payment = create(PaymentSchema, {
+    ...{ externalId, operation, isSuccess: at === At.success },
+    details: {
+      ...{ paymentId: `p${confirms ?? i}`, status, amount: "10.00", currency: "UAH" },
+      ...(confirms !== undefined && { operationId: `o${i}` }),
+    },
+  });
+  const isAnswer = source === EventSource.RESPONSE;
+  const entry = paymentEntry(payment, {
+    ...{ ...given, ...raw, ...(isAnswer && { operation }) },
+    ...(isAnswer && confirms === undefined && { held: call.hold === true, call: `c${i}` }),
+  });
+  return { ...entry!, trace };
+}
+
+/** What a call's process makes of an answer, as `src/core/money-calls.ts` does. */
+function endingOf(call: CallOf, i: number, said: number): { ending: Ending; told?: Entry } {
+  const { method, confirms } = call;
+  const key = Buffer.from(`${i} ${said}`);
+  if (said === Said.nothing) return { ending: { state: "unknown" } };
+  if (said === Said.busy) return { ending: { state: "closed", key: "free" } };
+  if (said > Said.failure) {
+    const paid = said === Said.paid ? { code: "transaction_already_paid" } : undefined;
+    const ending: Ending = { state: "closed", mark: markOfRefusal(method, undefined), key, paid };
+    if (said !== Said.declined || confirms === undefined) return { ending };
+    const payment = create(PaymentSchema, {
+      ...{ externalId, isSuccess: false, operation: PaymentOperation.CONFIRM },
+      details: { paymentId: `p${confirms}`, status: PaymentStatus.FAILURE },
+    });
+    const told = paymentEntry(payment, { source: EventSource.RESPONSE, attempt: `c${i}` })!;
+    return { ending, told: { ...told, trace: `${i} ${At.failure}` } };
+  }
+  const told = entryOf(call, i, said + 1, EventSource.RESPONSE);
+  const { subjectId } = told;
+  const mark = markOf(method, told);
+  return told.rank < 2
+    ? { ending: { state: "pending", subjectId, mark, key }, told }
+    : { ending: { state: "closed", mark, key }, told };
+}
+
+const operationOf: Record<Exclude<MoneyMethod, "RequestPayout">, PaymentOperation> = {
+  CreatePayment: PaymentOperation.PAYMENT,
+  CreateRecurrentPayment: PaymentOperation.RECURRENT,
+  ConfirmPayment: PaymentOperation.CONFIRM,
+};
