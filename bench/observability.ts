@@ -18,8 +18,8 @@ import type { Core } from "../src/core/core.ts";
 import { GetPaymentResponseSchema } from "../src/gen/payments/v1/payment_service_pb.ts";
 import { noReport } from "../src/report.ts";
 import { createRpcServer, type RpcServerOptions } from "../src/rpc/server.ts";
+import { createTracing } from "../src/telemetry/load-sdk.ts";
 import { createTelemetry } from "../src/telemetry/telemetry.ts";
-import { createTracing } from "../src/telemetry/tracing/create-tracing.ts";
 import { startTestGateway } from "../test/start.ts";
 
 const ROUNDS = 10;

@@ -45,7 +45,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   ],
   "telemetry/tracing": ["version.ts"],
   // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`.
-  config: ["auth/", "net/", "upstream/", "version.ts", "telemetry/durations/settings.ts"],
+  config: ["auth/", "net/", "upstream/", "version.ts"],
   cli: [
     ...[
       "config/",
@@ -101,7 +101,7 @@ const closed: readonly { readonly name: string; readonly to: RegExp; readonly fr
   {
     // Other rooms report facts (report.ts); telemetry turns them into metrics and logs.
     name: "only app, admin and commands import telemetry",
-    to: /^telemetry\/(?!tracing\/|durations\/settings\.ts$)/,
+    to: /^telemetry\/(?!tracing\/)/,
     from: /^(app\/|telemetry\/|admin\/|cli(\/|\.ts$))/,
   },
   { name: "nobody imports commands", to: /^cli(\/|\.ts$)/, from: /^(devtools\/|cli(\/|\.ts$))/ },

@@ -46,7 +46,12 @@ export class Activity {
   tick(): void {
     push(this.#seconds, { sent: this.#sent, remaining: null }, secondsShown);
     if (this.#ticks++ % secondsInStep !== 0) return;
-    push(this.#steps, this.#totals(), steps);
+    const last = this.#steps.at(-1);
+    const now = this.#totals();
+    // Steps in which nothing happens share what they hold.
+    const isIdle =
+      last?.all.calls === now.all.calls && sumOf(last.verdicts) === sumOf(now.verdicts);
+    push(this.#steps, isIdle ? last : now, steps);
     push(this.#callers, new Map(), steps);
   }
 

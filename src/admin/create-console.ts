@@ -2,16 +2,16 @@ import type { IncomingMessage } from "node:http";
 import { hostname } from "node:os";
 import type { GraphqlServer } from "../graphql/server.ts";
 import { isCrossOrigin } from "../graphql/transport/browser-origin.ts";
-import type { IntentStore } from "../ledger/intents.ts";
+import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
+import { kinds } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Activities } from "./activity.ts";
 import type { SandboxActions } from "./api.ts";
-import type { BudgetStatus, ReconcilerSettings, Replica } from "./console-api.ts";
+import type { BudgetStatus, Calls, OpenCall, ReconcilerSettings, Replica } from "./console-api.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { historyOf } from "./history.ts";
 import type { OperatorIdentity } from "./identify-operator.ts";
-import { openCallsOf } from "./open-calls.ts";
 import { loadPage } from "./page.ts";
 import type { Console } from "./server.ts";
 
@@ -125,6 +125,25 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
   };
 }
 
+/** Calls that move money whose outcome is unknown, or whose payment is pending. */
+async function openCallsOf(intents: IntentStore, account: string): Promise<Calls> {
+  const { intents: open, total } = await intents.unsettled(account, maxOpenCalls);
+  return { nowMs: Date.now(), total, calls: open.map(openCallView) };
+}
+
+function openCallView(intent: UnsettledIntent): OpenCall {
+  const { id, method, kind, externalId, state, startedAtMs, checks, notFound, needsOperator } =
+    intent;
+  return {
+    ...{ id, method, externalId, startedAtMs, checks, notFound, needsOperator },
+    kind: kinds[kind].name,
+    // A `running` call is listed only after its lease ended: its replica is gone.
+    state: state === "pending" ? "pending" : "unknown",
+    ...(intent.nextLookMs !== undefined && { nextLookMs: intent.nextLookMs }),
+  };
+}
+
+const maxOpenCalls = 100;
 const lettersInPage = 50;
 const maxTextLength = 64 * 1024;
 

@@ -5,7 +5,7 @@ import { http1Options, limitHttp1 } from "../net/http1.ts";
 import type { MemoryBudget } from "../net/memory-budget.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import type { Report } from "../report.ts";
-import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
+import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 
 /** The handlers behind the public listener. */
 export interface PublicRooms {

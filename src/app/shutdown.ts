@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 import type { GraphqlServer } from "../graphql/server.ts";
 import type { Reconciler } from "../reconcile/reconciler.ts";
 import type { RpcServer } from "../rpc/server.ts";
-import type { RunningDurations } from "../telemetry/durations/durations.ts";
+import type { RunningDurations } from "../telemetry/sdk-durations.ts";
 import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
 import type { AdminListener } from "./admin-listener.ts";
 import { closed } from "./listening.ts";

@@ -10,7 +10,7 @@ import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { type Facts, noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
-import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
+import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { signatureForm, signatureHeader, verify } from "../wire/signature.ts";
 import type { WireFault } from "../wire/wire.ts";

@@ -1,5 +1,8 @@
-import type { DurationsSettings } from "../telemetry/durations/settings.ts";
-import type { OtlpSettings, TracingSettings } from "../telemetry/tracing/settings.ts";
+import type {
+  DurationsSettings,
+  OtlpSettings,
+  TracingSettings,
+} from "../telemetry/tracing/settings.ts";
 import { version } from "../version.ts";
 import type { Values } from "./variables.ts";
 

@@ -2,8 +2,7 @@ import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { traceOf } from "../ledger/stored-event.ts";
 import type { Report } from "../report.ts";
-import { activeSpan } from "../telemetry/tracing/active-span.ts";
-import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
+import { activeSpan, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Call, Core } from "./core.ts";
 
 type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;

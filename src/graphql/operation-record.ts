@@ -1,5 +1,5 @@
 import { noReport, type Report } from "../report.ts";
-import { knownMethodOf } from "../telemetry/tracing/http-method.ts";
+import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 
 export type Connection = "http" | "websocket";

@@ -12,7 +12,7 @@ import {
   type RecordChange,
   type Row,
 } from "../stores/kernel.ts";
-import { activeSpan } from "../telemetry/tracing/active-span.ts";
+import { activeSpan } from "../telemetry/tracing/tracing.ts";
 import { Change, Draft, type EventChange } from "./change.ts";
 import { type Follower, Hub } from "./hub.ts";
 import { isAbout, type Topic } from "./log.ts";

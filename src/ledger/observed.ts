@@ -1,8 +1,7 @@
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
 import { kinds } from "../model/kinds.ts";
 import type { Facts, Report } from "../report.ts";
-import { activeSpan } from "../telemetry/tracing/active-span.ts";
-import type { Tracing } from "../telemetry/tracing/tracing.ts";
+import { activeSpan, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { IntentStore, Recorded } from "./intents.ts";
 import type { Appended, Entry, EventLog } from "./log.ts";
 

@@ -1,9 +1,8 @@
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { type ErrorCode, errorOfAbort } from "../errors.ts";
 import type { Report } from "../report.ts";
-import { activeSpan } from "../telemetry/tracing/active-span.ts";
-import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/rpc-end.ts";
-import type { Span } from "../telemetry/tracing/tracing.ts";
+import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/attributes.ts";
+import { activeSpan, type Span } from "../telemetry/tracing/tracing.ts";
 import { compressionNotNamed, errorCodeOf, reasonOf, statusCodes } from "./errors.ts";
 import type { Log } from "./log.ts";
 

@@ -1,6 +1,6 @@
 import type { Handlers } from "../report.ts";
 import { latencyBuckets, type TelemetryContext } from "./metrics.ts";
-import { isServerFailure, rpcStatusOf, rpcSystemOf } from "./tracing/rpc-end.ts";
+import { isServerFailure, rpcStatusOf, rpcSystemOf } from "./tracing/attributes.ts";
 
 /** Calls, operations and streams, and what limits cut. The edges write their access log themselves. */
 export function edges({ metrics, log, durations }: TelemetryContext) {

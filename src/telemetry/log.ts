@@ -1,7 +1,7 @@
 import { type DestinationStream, type Logger, pino } from "pino";
 import { flatLine } from "./flat-line.ts";
 import { loggable } from "./loggable.ts";
-import { activeIds } from "./tracing/active-span.ts";
+import { activeIds } from "./tracing/tracing.ts";
 import { createTurnWriter } from "./turn-writer.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { collectDefaultMetrics, type Metric as PlainMetric, Registry } from "prom-client";
-import type { Durations as SentDurations } from "./durations/durations.ts";
+import type { RunningDurations } from "./sdk-durations.ts";
 
 /** A metric's labels, each with the values that are known beforehand: those begin at 0. */
 type Known<Label extends string> = Readonly<Record<Label, readonly string[]>>;
@@ -41,7 +41,7 @@ export interface TelemetryContext {
   /** Names of the merchant accounts. */
   readonly accounts: readonly string[];
   /** Set if durations are sent to a collector as well. */
-  readonly durations: SentDurations | undefined;
+  readonly durations: RunningDurations | undefined;
 }
 
 export function createMetrics(): Metrics {

@@ -1,11 +1,11 @@
 import type { Logger } from "pino";
 import { type Handlers, type Report, reportTo } from "../report.ts";
 import { budget } from "./budget.ts";
-import type { StartDurations } from "./durations/durations.ts";
 import { edges } from "./edges.ts";
 import { ledger } from "./ledger.ts";
 import { createMetrics, type TelemetryContext } from "./metrics.ts";
 import { processes } from "./process.ts";
+import type { RunningDurations } from "./sdk-durations.ts";
 import { upstream } from "./upstream.ts";
 
 export type Telemetry = ReturnType<typeof createTelemetry>;
@@ -19,7 +19,7 @@ export type Telemetry = ReturnType<typeof createTelemetry>;
 export function createTelemetry(
   log: Logger,
   accounts: readonly string[],
-  startDurations?: StartDurations,
+  startDurations?: (report: Report) => RunningDurations,
 ) {
   const metrics = createMetrics();
   const durations = startDurations?.((...fact) => report(...fact));

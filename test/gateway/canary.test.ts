@@ -24,8 +24,8 @@ import { connectRedis } from "../../src/redis/connect.ts";
 import { noReport } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { createTracing } from "../../src/telemetry/load-sdk.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { createTracing } from "../../src/telemetry/tracing/create-tracing.ts";
 import { sign } from "../../src/wire/signature.ts";
 import {
   audience,

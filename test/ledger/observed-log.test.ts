@@ -16,8 +16,7 @@ import {
 } from "../../src/ledger/stored-event.ts";
 import { noReport, reportTo } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
-import { activeSpan } from "../../src/telemetry/tracing/active-span.ts";
-import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { overridden } from "../overridden.ts";
 import { payment, payout } from "./entries.ts";
 

@@ -3,8 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CardSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { activeSpan } from "../../src/telemetry/tracing/active-span.ts";
-import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { createTurnWriter } from "../../src/telemetry/turn-writer.ts";
 
 function collecting() {

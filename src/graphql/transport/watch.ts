@@ -15,7 +15,7 @@ import { isUtf8Address } from "../../net/address-text.ts";
 import type { Slot } from "../../net/admission.ts";
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
-import { knownMethodOf } from "../../telemetry/tracing/http-method.ts";
+import { knownMethodOf } from "../../telemetry/tracing/attributes.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import { credentialsOf } from "../credentials.ts";
 import { codeOf } from "../errors.ts";

@@ -1,3 +1,5 @@
+import type { ErrorCode } from "../../errors.ts";
+
 /**
  * Every attribute that a span may have, by OpenTelemetry's semantic conventions where they have a
  * name for it. The list is closed so that nothing gets into a trace by accident: no caller's text,
@@ -75,3 +77,36 @@ export function namedBy(kept: readonly OldNames[]): (attributes: Attributes) => 
     return named;
   };
 }
+
+/** A standard HTTP method (RFC 9110, PATCH of RFC 5789, QUERY); undefined for any other text. */
+export function knownMethodOf(method: string): string | undefined {
+  return methods.has(method) ? method : undefined;
+}
+
+const methods: ReadonlySet<string> = new Set([
+  ...["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"],
+]);
+
+/** A call's status code by the conventions; undefined for a success by Connect, which has none. */
+export function rpcStatusOf(protocol: string, code: ErrorCode | "OK"): string | undefined {
+  if (protocol !== "connect") return code;
+  return code === "OK" ? undefined : code.toLowerCase();
+}
+
+/** The conventions' system name of a protocol of the RPC edge. */
+export function rpcSystemOf(protocol: string): "grpc" | "connectrpc" {
+  return protocol === "connect" ? "connectrpc" : "grpc";
+}
+
+/** Whether a code is a failure of the server, not only a mistake of the caller. */
+export function isServerFailure(code: ErrorCode | "OK"): boolean {
+  return serverFailures.has(code);
+}
+
+const serverFailures: ReadonlySet<string> = new Set<ErrorCode>([
+  "UNKNOWN",
+  "DEADLINE_EXCEEDED",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+]);

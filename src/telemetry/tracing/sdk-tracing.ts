@@ -24,17 +24,17 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Report } from "../../report.ts";
-import { activeSpan } from "./active-span.ts";
 import { namedBy, type OldNames } from "./attributes.ts";
 import { createProcessor } from "./processor.ts";
 import type { TracingSettings } from "./settings.ts";
-import type {
-  Attributes,
-  HeaderOf,
-  RunningTracing,
-  Span,
-  SpanIds,
-  StartOptions,
+import {
+  type Attributes,
+  activeSpan,
+  type HeaderOf,
+  type RunningTracing,
+  type Span,
+  type SpanIds,
+  type StartOptions,
 } from "./tracing.ts";
 
 /** Tracing by OpenTelemetry's SDK. Registers nothing globally: several may run in one process. */

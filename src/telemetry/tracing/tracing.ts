@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { AttributeName, Attributes, OldNames } from "./attributes.ts";
 
 export type { AttributeName, Attributes };
@@ -56,6 +57,14 @@ export interface SpanIds {
 export interface RunningTracing extends Tracing {
   /** Exports what is recorded, within `timeoutMs`. Never rejects. */
   shutdown(timeoutMs: number): Promise<void>;
+}
+
+/** The span that the current code works for. */
+export const activeSpan = new AsyncLocalStorage<Span>();
+
+/** The ids of the active span, for log records; undefined without one. */
+export function activeIds(): SpanIds | undefined {
+  return activeSpan.getStore()?.ids;
 }
 
 const noSpan: Span = {

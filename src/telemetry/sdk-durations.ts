@@ -8,15 +8,20 @@ import {
   PeriodicExportingMetricReader,
   type PushMetricExporter,
 } from "@opentelemetry/sdk-metrics";
-import type { Report } from "../../report.ts";
-import { version } from "../../version.ts";
-import type { Attributes } from "../tracing/attributes.ts";
-import { createOtlpExporter } from "../tracing/otlp-exporter.ts";
-import type { RunningDurations } from "./durations.ts";
-import type { DurationsSettings } from "./settings.ts";
+import type { Report } from "../report.ts";
+import { version } from "../version.ts";
+import type { Attributes } from "./tracing/attributes.ts";
+import { createOtlpExporter } from "./tracing/otlp-exporter.ts";
+import type { DurationsSettings } from "./tracing/settings.ts";
 
-/** Durations by OpenTelemetry's SDK. Registers nothing globally: several may run in one process. */
-export function startSdkDurations(settings: DurationsSettings, report: Report): RunningDurations {
+export type RunningDurations = ReturnType<typeof startSdkDurations>;
+
+/**
+ * Records durations by OpenTelemetry's semantic conventions and sends them to a collector, beside
+ * the metrics that Prometheus reads. Attribute values are few and known beforehand. Registers
+ * nothing globally: several may run in one process.
+ */
+export function startSdkDurations(settings: DurationsSettings, report: Report) {
   const { intervalMs, timeoutMs } = settings;
   const provider = new MeterProvider({
     resource: defaultResource().merge(resourceFromAttributes(settings.resource)),
@@ -43,7 +48,8 @@ export function startSdkDurations(settings: DurationsSettings, report: Report): 
       "http.client.request.duration",
       "Duration of HTTP requests to the payments service",
     ),
-    async shutdown(timeoutMs) {
+    /** Sends what is recorded, within `timeoutMs`. Never rejects. */
+    async shutdown(timeoutMs: number): Promise<void> {
       const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
       await Promise.race([provider.shutdown().catch(() => {}), timeUp]);
     },
