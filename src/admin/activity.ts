@@ -49,9 +49,8 @@ export class Activity {
     const last = this.#steps.at(-1);
     const now = this.#totals();
     // Steps in which nothing happens share what they hold.
-    const isIdle =
-      last?.all.calls === now.all.calls && sumOf(last.verdicts) === sumOf(now.verdicts);
-    push(this.#steps, isIdle ? last : now, steps);
+    const isIdle = last?.all[0] === now.all[0] && sumOf(last?.verdicts) === sumOf(now.verdicts);
+    push(this.#steps, isIdle ? (last ?? now) : now, steps);
     push(this.#callers, new Map(), steps);
   }
 
@@ -92,7 +91,7 @@ export class Activity {
     const sums = new Map<string, Figures>();
     for (const step of this.#callers) {
       for (const [name, { calls, refused, waits }] of step) {
-        const figures = { calls, failed: refused, limited: 0, counts: waits.counts };
+        const figures = [calls, refused, 0, ...waits.counts];
         sums.set(name, plus(sums.get(name) ?? none, figures));
       }
     }
@@ -161,7 +160,7 @@ export class Activity {
     const endpoints = new Map<string, Figures>();
     const durations = this.#metrics.series<Durations>("upstream_account_seconds", this.#account);
     for (const { labels, series } of durations) {
-      endpoints.set(labels.endpoint ?? "", { ...none, counts: [...series.counts] });
+      endpoints.set(labels.endpoint ?? "", [0, 0, 0, ...series.counts]);
     }
     for (const { labels, series } of this.#numbers("upstream_requests_total")) {
       const { endpoint = "", outcome = "" } = labels;
@@ -169,8 +168,8 @@ export class Activity {
       const limited = outcome === "429" ? calls : 0;
       // A decline is an answer, not a failure.
       const failed = answered.test(outcome) ? 0 : calls;
-      const figures = { ...none, calls, limited, failed };
-      endpoints.set(endpoint, plus(endpoints.get(endpoint) ?? none, figures));
+      const before = endpoints.get(endpoint) ?? none;
+      endpoints.set(endpoint, plus(before, [calls, failed, limited]));
     }
     return {
       endpoints,
@@ -231,40 +230,22 @@ interface Totals {
   readonly verdicts: Readonly<Record<string, number>>;
 }
 
-interface Figures {
-  readonly calls: number;
-  readonly failed: number;
-  readonly limited: number;
-  /** Durations by bucket. */
-  readonly counts: readonly number[];
-}
+/** Calls, failed ones, ones answered with 429, and then the durations by bucket. */
+type Figures = readonly number[];
 
-const none: Figures = {
-  calls: 0,
-  failed: 0,
-  limited: 0,
-  counts: new Durations(fineBuckets).counts,
-};
+const none: Figures = [0, 0, 0, ...new Durations(fineBuckets).counts];
 
 function plus(a: Figures, b: Figures): Figures {
-  return combined(a, b, 1);
+  return a.map((figure, at) => figure + (b[at] ?? 0));
 }
 
 function minus(a: Figures, b: Figures = none): Figures {
-  return combined(a, b, -1);
+  return a.map((figure, at) => figure - (b[at] ?? 0));
 }
 
-function combined(a: Figures, b: Figures, sign: 1 | -1): Figures {
-  return {
-    calls: a.calls + sign * b.calls,
-    failed: a.failed + sign * b.failed,
-    limited: a.limited + sign * b.limited,
-    counts: a.counts.map((count, at) => count + sign * (b.counts[at] ?? 0)),
-  };
-}
-
-function shown({ counts, ...figures }: Figures): CallFigures {
-  return { ...figures, p50Ms: quantileMs(counts, 0.5), p95Ms: quantileMs(counts, 0.95) };
+function shown([calls = 0, failed = 0, limited = 0, ...counts]: Figures): CallFigures {
+  const [p50Ms, p95Ms] = [quantileMs(counts, 0.5), quantileMs(counts, 0.95)];
+  return { calls, failed, limited, p50Ms, p95Ms };
 }
 
 /** Figures by name, the busiest first. */
@@ -289,7 +270,7 @@ export function quantileMs(counts: readonly number[], share: number): number | n
   return null;
 }
 
-function sumOf(counts: Readonly<Record<string, number>>): number {
+function sumOf(counts: Readonly<Record<string, number>> = {}): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
