@@ -20,7 +20,9 @@ const max = Number(states);
 const tasks =
   defect === undefined
     ? scenes.map(({ name }) => ({ scene: name, max }))
-    : defects.filter(({ breaks }) => breaks.includes(defect)).map((one) => ({ ...one, max }));
+    : defects
+        .filter(({ breaks }) => breaks.includes(defect))
+        .map(({ scene, breaks }) => ({ scene, breaks, max }));
 const wanted = tasks.filter(({ scene }) => scene.includes(world));
 await runAll(wanted, ({ task, broken, ...found }) => {
   const extent = found.isWhole ? "all" : "not all";
