@@ -480,7 +480,7 @@ export const defects: readonly Defect[] = [
     line: "const leaseMs = sendWithinMs + options.timeoutMs + graceMs;",
     instead: "const leaseMs = 50;",
     brokenChecks: ["published as unknown without a cause"],
-    shownBy: 11,
+    shownBy: 1713,
   },
   {
     name: "look-ups follow each other without a pause",
@@ -497,6 +497,43 @@ export const defects: readonly Defect[] = [
     instead: "      this.#queue.push(event);\n      if (this.#queue.length > 1) this.#wake?.();",
     brokenChecks: ["shown late"],
     shownBy: 8,
+  },
+];
+
+/** Errors that only a gateway with the embedded store can have. */
+export const sqliteDefects: readonly Defect[] = [
+  {
+    name: "what a full disk refused is answered as done",
+    file: "stores/sqlite/worker.ts",
+    line: '      this.#database.exec("COMMIT");',
+    instead:
+      '      try {\n this.#database.exec("COMMIT");\n } catch {\n this.#database.exec("ROLLBACK");\n }',
+    brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
+    shownBy: 200,
+  },
+  {
+    name: "the results of a batch are heard in another order",
+    file: "stores/sqlite/store-thread.ts",
+    line: "for (const reply of replies) {",
+    instead: "for (const reply of replies.toReversed()) {",
+    brokenChecks: ["left out", "shown twice or out of order"],
+    shownBy: 93,
+  },
+  {
+    name: "an answer that the disk does not take is forgotten",
+    file: "ledger/process-calls.ts",
+    line: 'if (kept.state === "unknown" || told) return;',
+    instead: 'if (kept.state === "unknown") return;',
+    brokenChecks: ["charged, shown as failed"],
+    shownBy: "a payment is answered, the disk does not take the answer, and it is asked for",
+  },
+  {
+    name: "a call goes on without the disk beside one that is just beginning",
+    file: "ledger/fallback.ts",
+    line: "given)) ?? 0) > 1) return undefined;",
+    instead: "given)) ?? 0) > 9) return undefined;",
+    brokenChecks: ["sent while another is open"],
+    shownBy: "the disk refuses one write and takes the next, while two payouts begin",
   },
 ];
 

@@ -9,7 +9,7 @@
  */
 import { writeSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { defects, redisDefects } from "./defects.ts";
+import { defects, redisDefects, sqliteDefects } from "./defects.ts";
 import { type Figures, runMany, storeNames } from "./many.ts";
 import { seedsOf, tableOf } from "./table.ts";
 
@@ -34,7 +34,7 @@ const wholeOf = (name: "histories" | "seed" | "jobs", text: string) => {
 const first = wholeOf("seed", values.seed);
 const histories = wholeOf("histories", values.histories);
 const jobs = values.jobs === undefined ? undefined : wholeOf("jobs", values.jobs);
-const all = [...defects, ...redisDefects];
+const all = [...defects, ...sqliteDefects, ...redisDefects];
 const defect = all.find(({ name }) => name === values.defect);
 if (values.defect !== undefined && !defect) {
   throw new Error(`no such defect; there are:\n${all.map(({ name }) => name).join("\n")}`);

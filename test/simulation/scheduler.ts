@@ -332,9 +332,11 @@ function onOwnClock(
   owner: Process | undefined,
 ): () => void {
   const { lostMs = 0 } = owner ?? {};
-  const dueMs = scheduler.nowMs + Math.max(0, ms);
+  // As in Node.js: else a timer for what is left of a time could be due at once, for ever.
+  const forMs = ms > 0 ? Math.max(ms, 1) : 0;
+  const dueMs = scheduler.nowMs + forMs;
   let stop = scheduler.after(
-    ms,
+    forMs,
     () => {
       const leftMs = dueMs + (owner?.lostMs ?? 0) - lostMs - scheduler.nowMs;
       if (leftMs > 0) stop = scheduler.after(leftMs, run, owner);

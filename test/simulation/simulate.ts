@@ -56,7 +56,8 @@ export async function simulate(plan: Plan, openStores: OpenStores): Promise<Hist
   });
   const stores = scheduler.prepare(() =>
     openStores({
-      ...{ scheduler, network, recorder, perSecond: plan.perSecond, replication: plan.replication },
+      ...{ scheduler, network, recorder, perSecond: plan.perSecond },
+      ...{ replication: plan.replication, disk: plan.disk },
       ...{ maxWaitMs: times.maxWaitMs, firstLookMs: times.afterMs, giveUpMs: times.giveUpMs },
     }),
   );

@@ -5,13 +5,14 @@ import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { violationsOf } from "./checks.ts";
-import { type Defect, defects } from "./defects.ts";
+import { type Defect, defects, sqliteDefects } from "./defects.ts";
 import { diagramOf } from "./diagram.ts";
 import type { CallRecord, History, PostRecord } from "./history.ts";
 import { kept } from "./kept.ts";
 import { runMany } from "./many.ts";
+import { planOf } from "./plan.ts";
 import { planting } from "./plant.ts";
-import { runPlan, runSeed, shrink } from "./run.ts";
+import { forms, runPlan, runSeed, shrink } from "./run.ts";
 import { tableOf } from "./table.ts";
 
 /** `npm run simulate` makes more of them. */
@@ -76,22 +77,45 @@ test("a finished history is garbage-collected", async () => {
 });
 
 describe("a planted defect breaks one of its checks", () => {
-  for (const defect of defects) {
+  const planted = [
+    ...defects.map((defect) => ({ defect, store: "memory" }) as const),
+    ...sqliteDefects.map((defect) => ({ defect, store: "sqlite" }) as const),
+  ];
+  for (const { defect, store } of planted) {
     test(defect.name, async () => {
       const { runSeed, runPlan } = await planting(defect);
       const { shownBy, brokenChecks } = defect;
       // After any change of the code the defect may show in the history of another seed.
       const isShown = async (seed: number) => {
         const { violations } = await (typeof shownBy === "number"
-          ? runSeed(seed === 0 ? shownBy : seed)
-          : runPlan({ ...kept[shownBy], seed }));
+          ? runSeed(seed === 0 ? shownBy : seed, store)
+          : runPlan({ ...kept[shownBy], ...(seed > 0 && { seed }) }, store));
         return violations.some(({ check }) => brokenChecks.includes(check));
       };
       let seed = 0;
       while (seed < 400 && !(await isShown(seed))) seed++;
-      assert.ok(seed < 400, `npm run simulate -- --defect ${JSON.stringify(defect.name)}`);
+      const command = `npm run simulate -- --store ${store} --defect ${JSON.stringify(defect.name)}`;
+      assert.ok(seed < 400, command);
     });
   }
+});
+
+test("a power failure loses what a disk that lies has not written, and nothing else", async () => {
+  const lost = new Set<string>();
+  let tries = 0;
+  for (let seed = 1; tries < 10; seed++) {
+    const plan = planOf(seed, forms.sqlite);
+    if (!plan.steps.some((step) => step.do === "powerOff")) continue;
+    tries++;
+    assert.deepEqual((await runPlan(plan, "sqlite")).violations, []);
+    const lying = { ...plan, disk: { flushesAfterMs: 5_000 } };
+    for (const { check } of (await runPlan(lying, "sqlite")).violations) lost.add(check);
+    const steps = plan.steps.map((step) =>
+      step.do === "powerOff" ? { ...step, do: "kill" as const } : step,
+    );
+    assert.deepEqual((await runPlan({ ...lying, steps }, "sqlite")).violations, []);
+  }
+  assert.ok(lost.has("acknowledged, not in the log once"), [...lost].join());
 });
 
 test("a broken history is shrunk to the steps that break it", async () => {

@@ -1,5 +1,5 @@
 /** A worker process of many.ts: makes histories, one range at a time, until it is disconnected. */
-import { defects, redisDefects } from "./defects.ts";
+import { defects, redisDefects, sqliteDefects } from "./defects.ts";
 import { diagramOf } from "./diagram.ts";
 import {
   addTo,
@@ -15,7 +15,9 @@ import * as whole from "./run.ts";
 
 if (!process.send) throw new Error("many.ts starts it");
 const { store, print, ...orders }: Orders = JSON.parse(process.argv[2] ?? "{}");
-const defect = [...defects, ...redisDefects].find(({ name }) => name === orders.defect);
+const defect = [...defects, ...sqliteDefects, ...redisDefects].find(
+  ({ name }) => name === orders.defect,
+);
 if (orders.defect !== undefined && !defect) throw new Error(`no such defect: ${orders.defect}`);
 const { runSeed, shrink } = defect ? await planting(defect) : whole;
 let isOver = false;

@@ -12,6 +12,8 @@ export interface StoreThreadOptions {
   readonly onStateChange?: (trouble: string | undefined) => void;
   /** Default: FULL. OFF is for tests that show what FULL protects from. */
   readonly synchronous?: "FULL" | "OFF";
+  /** Starts the thread. Default: a `Worker` that runs worker.ts. */
+  readonly startWorker?: (data: ThreadData) => Worker;
 }
 
 /**
@@ -43,6 +45,10 @@ export async function openStoreThread(options: StoreThreadOptions): Promise<Stor
   const thread = new Thread(options);
   await thread.start();
   return thread;
+}
+
+function startThread(workerData: ThreadData): Worker {
+  return new Worker(moduleBeside(import.meta.url, "worker"), { workerData, name: "store" });
 }
 
 /** How often a failed store is tried again, in milliseconds. */
@@ -81,17 +87,14 @@ class Thread implements StoreThread {
   }
 
   async start(): Promise<void> {
-    const { directory, rooms, synchronous = "FULL" } = this.#options;
+    const { directory, rooms, synchronous = "FULL", startWorker = startThread } = this.#options;
     const addresses = Object.entries(rooms).map(([name, url]) => [name, url.href]);
     const workerData: ThreadData = {
       directory,
       rooms: Object.fromEntries(addresses),
       synchronous,
     };
-    const worker = new Worker(moduleBeside(import.meta.url, "worker"), {
-      workerData,
-      name: "store",
-    });
+    const worker = startWorker(workerData);
     const { promise: ended, resolve: onEnd } = Promise.withResolvers<void>();
     this.#ended = ended;
     let failure: Error | undefined;

@@ -20,22 +20,15 @@ import type {
 /** Most requests in one transaction. */
 const maxAtOnce = 1_000;
 
-/** The store's thread: it runs all waiting requests in one transaction. */
-class StoreWorker {
-  readonly #port: MessagePort;
+/** Runs the requests that wait at the same time in one transaction. */
+export class StoreWorker {
   readonly #database: DatabaseSync;
   readonly #rooms: ReadonlyMap<string, RoomOperations>;
   readonly #save: StatementSync;
   readonly #undo: StatementSync;
   readonly #keep: StatementSync;
-  #closing = false;
 
-  constructor(
-    port: MessagePort,
-    database: DatabaseSync,
-    rooms: ReadonlyMap<string, RoomOperations>,
-  ) {
-    this.#port = port;
+  constructor(database: DatabaseSync, rooms: ReadonlyMap<string, RoomOperations>) {
     this.#database = database;
     this.#rooms = rooms;
     this.#save = database.prepare("SAVEPOINT request");
@@ -43,23 +36,8 @@ class StoreWorker {
     this.#keep = database.prepare("RELEASE request");
   }
 
-  /**
-   * Runs this request, and those that arrived while the last transaction was written.
-   * @returns false when the store is to be closed
-   */
-  take(first: Request): boolean {
-    const requests = [first];
-    while (requests.length < maxAtOnce) {
-      const next = receiveMessageOnPort(this.#port);
-      if (next?.message === "close") this.#closing = true;
-      if (!next || this.#closing) break;
-      requests.push(next.message as Request);
-    }
-    this.#port.postMessage(this.#do(requests));
-    return !this.#closing;
-  }
-
-  #do(requests: readonly Request[]): Reply[] {
+  /** Nothing is to be answered before this returns: then what the replies say is on the disk. */
+  do(requests: readonly Request[]): Reply[] {
     if (!requests.some((request) => this.#isWrite(request))) {
       return requests.map((request) => this.#reply(request, () => this.#operation(request)));
     }
@@ -134,9 +112,17 @@ async function start(port: MessagePort): Promise<void> {
     const module = (await import(address)) as RoomModule;
     opened.set(name, module.open(database));
   }
-  const worker = new StoreWorker(port, database, opened);
+  const worker = new StoreWorker(database, opened);
   port.on("message", (message: Request | "close") => {
-    if (message !== "close" && worker.take(message)) return;
+    // With this request go those that arrived while the last transaction was written.
+    const requests: Request[] = [];
+    let next: Request | "close" | undefined = message;
+    for (; next && next !== "close"; next = receiveMessageOnPort(port)?.message) {
+      requests.push(next);
+      if (requests.length === maxAtOnce) break;
+    }
+    if (requests.length > 0) port.postMessage(worker.do(requests));
+    if (next !== "close") return;
     close();
     port.close();
   });
@@ -144,7 +130,7 @@ async function start(port: MessagePort): Promise<void> {
 }
 
 /** Its operation shows that the disk takes writes, and has space for more than the smallest one. */
-function probing(database: DatabaseSync): RoomOperations {
+export function probing(database: DatabaseSync): RoomOperations {
   const write = database.prepare(
     "INSERT INTO probe (id, bytes) VALUES (1, randomblob(65536)) ON CONFLICT DO UPDATE SET bytes = excluded.bytes",
   );

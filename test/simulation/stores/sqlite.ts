@@ -1,14 +1,19 @@
-import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { GatewayError } from "../../../src/errors.ts";
+import { EventEmitter } from "node:events";
+import { DatabaseSync } from "node:sqlite";
+import type { Worker } from "node:worker_threads";
+import { beginning, placeOf } from "../../../src/stores/cursor.ts";
+import { readEvent } from "../../../src/ledger/stored-event.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
+import type { IntentStore } from "../../../src/ledger/intents.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
-import type { IntentStore } from "../../../src/ledger/intents.ts";
 import { createSqliteLedger } from "../../../src/ledger/sqlite.ts";
-import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
-import type { RoomOperations } from "../../../src/stores/sqlite/room.ts";
+import type { Opened, Reply, Request, RoomOperations } from "../../../src/stores/sqlite/room.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
-import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
+import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
+import { probing, StoreWorker } from "../../../src/stores/sqlite/worker.ts";
+import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
+import type { PageRow } from "../../../src/stores/sqlite/rows.ts";
 import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
 import { localBuckets } from "./memory.ts";
@@ -17,61 +22,48 @@ import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 const retentionMs = 7 * 86_400_000;
 
 /**
- * The embedded store of one process, which may die and open it again. Its operations run on a real
- * database; the store's thread is simulated: it may be slow or stall, or its disk may refuse
- * writes.
+ * The embedded store of one process, which may die and open it again. The store's code and its
+ * batches run on a real database in memory; its thread and its disk are simulated.
  */
 export function createSqliteStores(options: StoreOptions): Stores {
+  const { firstLookMs, giveUpMs, scheduler } = options;
   const disk = idle.pop() ?? new Disk();
+  disk.lies = options.disk?.flushesAfterMs;
   const running = new Set<string>();
-  const queued = new Set<symbol>();
+  let thread: SimulatedThread | undefined;
   // A real restart takes longer than the budget's second, a simulated one may not: the budget stays.
   const bucketOf = localBuckets(options);
   return {
     async open(process): Promise<ReplicaStores> {
-      const thread = threadOf(disk, process, options, queued);
-      const { firstLookMs, giveUpMs } = options;
+      const opened = new SimulatedThread(disk, process, options);
+      thread = opened;
       const given = { retentionMs, firstLookMs, giveUpMs };
-      const ledger = createSqliteLedger({ ...given, thread, keyringOf });
+      const ledger = createSqliteLedger({
+        ...{ ...given, keyringOf },
+        thread: await openStoreThread({
+          ...{ directory: "", rooms: {} },
+          startWorker: () => opened as unknown as Worker,
+        }),
+      });
+      await Promise.all(accounts.map((account) => ledger.endLeases(account)));
       const intents = new CallsWithFallback({
         ...{ ...given, ledger, isAway: () => true, readsGoOn: true, answerMs: 10_000 },
       });
-      return {
-        log: ledger,
-        intents: observed(intents, running),
-        bucketOf,
-      };
+      return { log: ledger, intents: observed(intents, running), bucketOf };
     },
     async isQuiet() {
-      if (running.size > 0 || queued.size > 0) return false;
-      return accounts.every((account) => disk.obey("kernel", "count", [account, dueIndex]) === 0);
+      if (running.size > 0 || thread?.isWriting) return false;
+      return accounts.every((account) => disk.read("count", account, dueIndex) === 0);
     },
     async log(account): Promise<Event[]> {
-      const thread: StoreThread = {
-        async run<T, M>(
-          room: string,
-          operation: string,
-          args: readonly unknown[],
-          map?: (result: T) => M,
-        ) {
-          const result = disk.obey(room, operation, args) as T;
-          return map ? map(result) : (result as unknown as M);
-        },
-        trouble: undefined,
-        async close() {},
-      };
-      const log = createSqliteLedger({ thread, retentionMs, keyringOf });
-      const { signal } = new AbortController();
-      const end = await log.cursorBefore(account, 0);
-      const events: Event[] = [];
-      if (end === (await log.cursorBefore(account, 1))) return events;
-      for await (const event of await log.read(account, { kinds: [] }, "earliest", { signal })) {
-        events.push(event);
-        if (event.cursor >= end) break;
-      }
-      await log.close();
-      return events;
+      const args = [placeOf(beginning), undefined, undefined, 100_000];
+      const { rows, bounds } = disk.read("page", account, ...args) as PageRow;
+      const { events: seal } = keyringOf(account);
+      return rows.map(({ place, bytes }) =>
+        Object.assign(readEvent(seal, bytes).event, { cursor: `${place}-${bounds.epoch}` }),
+      );
     },
+    powerOff: () => disk.powerOff(scheduler.nowMs),
     async close() {
       disk.empty();
       idle.push(disk);
@@ -105,20 +97,50 @@ function observed(intents: IntentStore, running: Set<string>): IntentStore {
   });
 }
 
-/** Runs operations like the store's thread, each write in a transaction of its own. */
+/** How a full disk fails a batch. */
+type Refusal =
+  /** The transaction cannot be written. */
+  | "commit"
+  /** One of its requests fails. */
+  | "request"
+  /** One of its requests fails, and SQLite rolls back the whole transaction. */
+  | "transaction";
+
+/** A real database, written in batches as the store's thread does. */
 class Disk {
+  /** How long it keeps to itself what it claims to have written; undefined: it does not lie. */
+  lies: number | undefined;
   readonly #database = new DatabaseSync(":memory:");
-  readonly #rooms: Readonly<Record<string, RoomOperations>>;
+  readonly #worker: StoreWorker;
+  readonly #kernel: RoomOperations;
   readonly #emptying: string;
-  readonly #begin: StatementSync;
-  readonly #commit: StatementSync;
+  /** The refusal of the batch that is written, and which of its writes fails. */
+  #refusal: { readonly how: Refusal; at: number } | undefined;
+  /** What a disk that lies has been given, and when. */
+  #given: { readonly atMs: number; readonly batch: readonly Request[] }[] = [];
 
   constructor() {
     const database = this.#database;
     migrate(database);
-    this.#begin = database.prepare("BEGIN IMMEDIATE");
-    this.#commit = database.prepare("COMMIT");
-    this.#rooms = { kernel: openKernel(database) };
+    this.#kernel = openKernel(database);
+    const failing = new Proxy(database, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (typeof value !== "function") return value;
+        if (name !== "exec") return value.bind(target);
+        return (text: string) => {
+          if (text === "COMMIT" && this.#refusal?.how === "commit") throw diskFull();
+          target.exec(text);
+        };
+      },
+    });
+    this.#worker = new StoreWorker(
+      failing,
+      new Map([
+        ["kernel", this.#mayFail(this.#kernel)],
+        ["store", this.#mayFail(probing(database))],
+      ]),
+    );
     const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
     // One of the tables is sqlite_sequence, with the counters of AUTOINCREMENT.
     this.#emptying = tables.map(({ name }) => `DELETE FROM ${name};`).join("\n");
@@ -126,30 +148,52 @@ class Disk {
 
   /** Deletes all rows and counters. */
   empty(): void {
+    this.#given = [];
     this.#database.exec(`BEGIN;\n${this.#emptying}\nCOMMIT`);
   }
 
-  isWrite(room: string, operation: string): boolean {
-    return this.#rooms[room]?.writes[operation] !== undefined;
+  read(operation: string, ...args: readonly unknown[]): unknown {
+    return this.#kernel.reads[operation]?.(...args);
   }
 
-  obey(room: string, operation: string, args: readonly unknown[]): unknown {
-    const { reads = {}, writes = {} } = this.#rooms[room] ?? {};
-    const run = writes[operation] ?? reads[operation];
-    if (!run) throw new Error(`no such operation: ${room}.${operation}`);
-    // Arguments and results are copied between threads.
-    const copies = copyOf(args);
-    if (!writes[operation]) return copyOf(run(...copies));
-    this.#begin.run();
-    try {
-      const result = copyOf(run(...copies));
-      this.#commit.run();
-      return result;
-    } catch (error) {
-      this.#database.exec("ROLLBACK");
-      throw error;
-    }
+  isWrite({ room, operation }: Request): boolean {
+    return room === "store" || this.#kernel.writes[operation] !== undefined;
   }
+
+  write(atMs: number, batch: readonly Request[], how?: Refusal, at = 0): Reply[] {
+    this.#refusal = how && { how, at };
+    if (this.lies !== undefined && !how) this.#given.push({ atMs, batch: copyOf(batch) });
+    const replies = this.#worker.do(batch);
+    this.#refusal = undefined;
+    return replies;
+  }
+
+  /** Loses what a disk that lies has not written yet. */
+  powerOff(nowMs: number): void {
+    if (this.lies === undefined) return;
+    const { lies } = this;
+    const kept = this.#given.filter(({ atMs }) => atMs + lies <= nowMs);
+    this.empty();
+    for (const { atMs, batch } of kept) this.write(atMs, batch);
+  }
+
+  #mayFail({ reads, writes }: RoomOperations): RoomOperations {
+    const failing = Object.entries(writes).map(([name, write]) => [
+      name,
+      (...args: unknown[]) => {
+        const result: unknown = write(...args);
+        const refusal = this.#refusal;
+        if (!refusal || refusal.how === "commit" || refusal.at-- !== 0) return result;
+        if (refusal.how === "transaction") this.#database.exec("ROLLBACK");
+        throw diskFull();
+      },
+    ]);
+    return { reads, writes: Object.fromEntries(failing) };
+  }
+}
+
+function diskFull(): Error {
+  return new Error("database or disk is full");
 }
 
 /** Copies like `structuredClone`, but plain values several times faster. */
@@ -165,82 +209,97 @@ function copyOf<T>(value: T): T {
   return copy as T;
 }
 
-/** Longest that the thread may take to answer, in milliseconds. */
-const answerMs = 5_000;
+/**
+ * The store's thread: a batch holds the requests that arrived while the last one was written. When
+ * its process dies, the batch under way is on the disk whole or not at all, and those that wait are
+ * gone. Troubles of the network are those of its disk: it is full, slow, or stands still.
+ */
+class SimulatedThread extends EventEmitter {
+  readonly #disk: Disk;
+  readonly #process: Process;
+  readonly #options: StoreOptions;
+  #waiting: Request[] = [];
+  #underWay:
+    | { readonly batch: readonly Request[]; readonly refusal: Refusal | undefined }
+    | undefined;
+  #isAwake = false;
 
-function threadOf(
-  disk: Disk,
-  process: Process,
-  { scheduler, network, recorder }: StoreOptions,
-  // Writes that are not done yet, even if their caller has left.
-  queued: Set<symbol>,
-): StoreThread {
-  // One thread: operations run in the order in which they arrive.
-  let lastMs = 0;
-  // Of the operations that are pending when the process dies, the first ones are done, up to a
-  // random one.
-  let isDoneAtDeath = true;
-  return {
-    run<T, M>(
-      room: string,
-      operation: string,
-      args: readonly unknown[],
-      map?: (result: T) => M,
-    ): Promise<M> {
-      return new Promise((resolve, reject) => {
-        const fail = (why: string) => reject(storeFailed(why));
-        let isObeyed = false;
-        const place = Symbol(operation);
-        const obey = () => {
-          isObeyed = true;
-          queued.delete(place);
-          return asNobody(() => disk.obey(room, operation, args)) as T;
-        };
-        if (process.isDead) return fail("the process is dead");
-        const stopDeath = process.onDeath(() => {
-          if (!isObeyed) isDoneAtDeath &&= scheduler.random.chance(0.5);
-          if (!isObeyed && isDoneAtDeath && !refuses) obey();
-          queued.delete(place);
-          fail("the process died");
-        });
-        const stopTimeout = scheduler.after(answerMs, () => fail("no answer"), process);
-        const trouble = network.troubleOf(process);
-        if (trouble) recorder.line(process.name, "store", `${room} ${operation} (${trouble})`);
-        const refuses = disk.isWrite(room, operation) && refusals.has(trouble ?? "");
-        const slowMs = slowness.has(trouble ?? "") ? scheduler.random.between(50, 6_000) : 0;
-        const tookMs = network.latencyMs() + slowMs + network.stalledMs(process);
-        lastMs = Math.max(lastMs, scheduler.nowMs + tookMs);
-        if (disk.isWrite(room, operation)) queued.add(place);
-        scheduler.after(lastMs - scheduler.nowMs, () => {
-          queued.delete(place);
-          if (process.isDead) return;
-          let outcome: () => void;
-          try {
-            if (refuses) throw new Error("database or disk is full");
-            const result = obey();
-            outcome = () => resolve(map ? map(result) : (result as unknown as M));
-          } catch (error) {
-            outcome = () => fail((error as Error).message);
-          }
-          process.run(() => {
-            stopTimeout();
-            stopDeath();
-            outcome();
-          });
-        });
-      });
-    },
-    trouble: undefined,
-    async close() {},
-  };
+  constructor(disk: Disk, process: Process, options: StoreOptions) {
+    super();
+    this.#disk = disk;
+    this.#process = process;
+    this.#options = options;
+    process.onDeath(() => {
+      const { scheduler } = options;
+      const { batch, refusal } = this.#underWay ?? {};
+      if (batch && !refusal && scheduler.random.chance(0.5)) disk.write(scheduler.nowMs, batch);
+      this.#waiting = [];
+      this.#underWay = undefined;
+      // Ends what the dead process waits for: it may hold turns of pages, which all processes share.
+      this.emit("exit");
+    });
+    this.#tell({ opened: true } satisfies Opened, options.network.latencyMs());
+  }
+
+  /** Whether writes wait, even if their callers have left. */
+  get isWriting(): boolean {
+    const all = [...this.#waiting, ...(this.#underWay?.batch ?? [])];
+    return all.some((request) => this.#disk.isWrite(request));
+  }
+
+  postMessage(request: Request): void {
+    if (this.#process.isDead) return;
+    // Arguments and results are copied between threads.
+    this.#waiting.push(copyOf(request));
+    this.#wakeUp();
+  }
+
+  ref(): void {}
+  unref(): void {}
+
+  #wakeUp(): void {
+    const { scheduler } = this.#options;
+    if (this.#isAwake) return;
+    this.#isAwake = true;
+    scheduler.after(scheduler.random.between(0, 0.1), () => this.#begin());
+  }
+
+  #begin(): void {
+    const { scheduler, network, recorder } = this.#options;
+    const batch = this.#waiting.splice(0);
+    if (batch.length === 0) {
+      this.#isAwake = false;
+      return;
+    }
+    const trouble = network.troubleOf(this.#process);
+    if (trouble) {
+      const names = batch.map(({ operation }) => operation).join(", ");
+      recorder.line(this.#process.name, "store", `${names} (${trouble})`);
+    }
+    const writes = batch.filter((request) => this.#disk.isWrite(request)).length;
+    const isFull = refusals.has(trouble ?? "") && writes > 0;
+    const refusal = isFull
+      ? scheduler.random.pick(["commit", "request", "transaction"] as const)
+      : undefined;
+    this.#underWay = { batch, refusal };
+    const slowMs = slowness.has(trouble ?? "") ? scheduler.random.between(50, 6_000) : 0;
+    const tookMs = network.latencyMs() + slowMs + network.stalledMs(this.#process);
+    scheduler.after(tookMs, () => {
+      if (this.#process.isDead) return;
+      this.#underWay = undefined;
+      const at = scheduler.random.whole(0, Math.max(writes - 1, 0));
+      const replies = asNobody(() => this.#disk.write(scheduler.nowMs, batch, refusal, at));
+      this.#tell(copyOf(replies));
+      this.#begin();
+    });
+  }
+
+  #tell(message: Opened | Reply[], inMs = 0): void {
+    const { scheduler } = this.#options;
+    scheduler.after(inMs, () => this.emit("message", message), this.#process);
+  }
 }
 
 /** Troubles of the network, applied to a disk: it refuses writes, or is slow. */
 const refusals: ReadonlySet<string> = new Set(["losesRequests", "cuts"]);
 const slowness: ReadonlySet<string> = new Set(["losesAnswers", "late"]);
-
-function storeFailed(reason: string): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the store is out of reach", {
-    ...{ reason: "STORE_UNAVAILABLE", retryAfterMs: 1_000, cause: new Error(reason) },
-  });
-}
