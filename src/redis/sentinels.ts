@@ -172,7 +172,7 @@ export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Con
       const address = await sentinels.primary();
       if (!this.connecting) throw new Error("Connection is closed.");
       this.stream = connect(hostAndPort(address));
-      addresses.set(this.stream, address);
+      noteAddress(this.stream, address);
       // The driver may not listen for errors yet.
       this.stream.once("error", (error) => {
         this.firstError = error;
@@ -187,6 +187,11 @@ export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Con
 }
 
 const addresses = new WeakMap<object, ServerAddress>();
+
+/** Notes where a connection leads to. */
+export function noteAddress(stream: object, address: ServerAddress): void {
+  addresses.set(stream, address);
+}
 
 /**
  * The server that a connection leads to, by the Sentinels' address for it; undefined if they did

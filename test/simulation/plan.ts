@@ -187,8 +187,10 @@ export interface Plan {
   readonly aheadMs?: readonly number[];
 }
 
-/** The replica of a store. */
+/** The replicas of a store. */
 export interface Replication {
+  /** Default: one. If there are more, Sentinels promote any of them, and all must hold a write. */
+  readonly replicas?: number;
   /** How much later a write reaches the replica. */
   readonly lagMs: number;
   /** The gateways wait until the replica holds what they acknowledge. */
@@ -431,8 +433,9 @@ function withFailOver(plan: Plan): Plan {
   // What is told of one payment is stored one after another, each when the replica has the last one:
   // the service would give hundreds of its callbacks up.
   const isBurst = plan.steps.some((step) => step.do === "burst" && step.externalId !== undefined);
-  const lagMs = Math.min(random.pick([1, 20, 200, 600]), isBurst ? 20 : 600);
-  const replication = { lagMs, waits: true };
+  const lagMs = Math.min(random.pick([1, 20, 200, 600]), isBurst ? 1 : 600);
+  const replicas = new Random(plan.seed, "replicas").pick([1, 2]);
+  const replication = { lagMs, waits: true, ...(replicas > 1 && { replicas }) };
   const calls = plan.steps.filter((step) => step.do === "pay");
   const near = () =>
     random.pick(calls).atMs + Math.round(random.next() * random.pick([8, 60, 3_000]));

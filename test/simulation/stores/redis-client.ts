@@ -1,10 +1,11 @@
 import { EventEmitter } from "node:events";
 import type { RedisClient, RedisConnector } from "../../../src/redis/connect.ts";
 import { linkOf } from "../../../src/redis/link.ts";
+import { noteAddress, type Sentinels } from "../../../src/redis/sentinels.ts";
 import type { Lane, StoreNetwork } from "../network.ts";
 import type { Process, Scheduler } from "../scheduler.ts";
 import type { Answer, Command } from "./real-redis.ts";
-import type { SimulatedServer, Subscriber } from "./redis-server.ts";
+import { type SimulatedServer, type Subscriber, sentinelCount } from "./redis-server.ts";
 
 export interface ClientOptions {
   readonly server: SimulatedServer;
@@ -14,7 +15,7 @@ export interface ClientOptions {
 }
 
 /** Connects like `connectRedis`, over the simulated network. */
-export function connectorTo(options: ClientOptions): RedisConnector {
+export function connectorTo(options: ClientOptions, hasSentinels: boolean): RedisConnector {
   const open = () => new SimulatedClient(options).asClient();
   return {
     client: open(),
@@ -22,8 +23,28 @@ export function connectorTo(options: ClientOptions): RedisConnector {
     server() {
       throw new Error("there is one server");
     },
-    sentinels: undefined,
+    sentinels: hasSentinels ? (sentinelsOf(options) as Sentinels) : undefined,
     async close() {},
+  };
+}
+
+/** Asks the Sentinels over the same network. */
+function sentinelsOf({
+  server,
+  network,
+  scheduler,
+  process,
+}: ClientOptions): Pick<Sentinels, "size" | "views"> {
+  return {
+    size: sentinelCount,
+    async views() {
+      const all = Array.from({ length: sentinelCount }, (_, at) => at);
+      const heard = all.filter(() => !network.troubleOf(process));
+      await scheduler.wait(network.latencyMs() + network.stalledMs(process), process);
+      const views = heard.map((sentinel) => server.view(sentinel));
+      await scheduler.wait(network.latencyMs(), process);
+      return views;
+    },
   };
 }
 
@@ -183,6 +204,7 @@ class SimulatedClient extends EventEmitter implements Subscriber {
     become("connecting", ms, () =>
       become("connect", network.latencyMs(), () => {
         this.stream = {};
+        noteAddress(this.stream, this.#options.server.address);
         this.#lane = { thereMs: 0, backMs: 0 };
         become("ready", network.latencyMs() + network.stalledMs(process), () => {});
       }),
@@ -205,7 +227,7 @@ class SimulatedClient extends EventEmitter implements Subscriber {
 
 /** Commands that the stores use. */
 const commands: ReadonlySet<string> = new Set([
-  ...["eval", "evalsha", "wait", "exists", "subscribe", "unsubscribe"],
+  ...["eval", "evalsha", "wait", "role", "exists", "subscribe", "unsubscribe"],
   ...["hgetall", "hget", "hmget", "zrange", "zrem", "zcard", "zscore"],
   ...["zrangebyscore", "zrevrangebyscore"],
 ]);

@@ -1,3 +1,4 @@
+import type { SentinelView, ServerAddress } from "../../../src/redis/sentinels.ts";
 import type { Replication } from "../plan.ts";
 import { epochMs, type Scheduler } from "../scheduler.ts";
 import { type Answer, type Command, refill, run, shaOf } from "./real-redis.ts";
@@ -7,18 +8,34 @@ export interface Subscriber {
   hear(channel: string, message: string): void;
 }
 
+/** A replica of the server: a place in each entry of the journal. */
+interface Replica {
+  address: ServerAddress;
+  /** Until then nothing reaches it. */
+  heldUntilMs: number;
+}
+
+/** How many Sentinels there are if several replicas may be promoted. */
+export const sentinelCount = 3;
+
 /**
  * A simulated Redis: a real server runs its commands at the time of the history, and a journal
- * stands for a replica that lags behind.
+ * stands for replicas that lag behind. If there are several, Sentinels promote any one of them.
  */
 export class SimulatedServer {
   readonly #scheduler: Scheduler;
   readonly #replication: Replication | undefined;
-  /** All commands since the beginning, and when they reach the replica. */
-  #journal: { readonly atUs: number; readonly commands: Command[]; readonly reachesMs: number }[] =
-    [];
-  /** Until then nothing reaches the replica. */
-  #heldUntilMs = 0;
+  /** All commands since the beginning, and when they reach each replica. */
+  #journal: {
+    readonly atUs: number;
+    readonly commands: Command[];
+    readonly reachesMs: number[];
+  }[] = [];
+  readonly #replicas: Replica[];
+  #address = "redis:1";
+  #epoch = 0;
+  /** What each Sentinel knows of the primary. */
+  readonly #known: { primary: ServerAddress; epoch: number }[];
   /** The texts of the scripts that the server has, by digest. */
   readonly #scripts = new Map<string, string>();
   readonly #subscribers = new Map<string, Set<Subscriber>>();
@@ -28,6 +45,29 @@ export class SimulatedServer {
   constructor(scheduler: Scheduler, replication: Replication | undefined) {
     this.#scheduler = scheduler;
     this.#replication = replication;
+    const { replicas = 1 } = replication ?? { replicas: 0 };
+    this.#replicas = Array.from({ length: replicas }, (_, at) => ({
+      ...{ address: `redis:${at + 2}`, heldUntilMs: 0 },
+    }));
+    this.#known = Array.from({ length: sentinelCount }, () => ({
+      ...{ primary: this.#address, epoch: 0 },
+    }));
+  }
+
+  get address(): ServerAddress {
+    return this.#address;
+  }
+
+  /** What a Sentinel tells. */
+  view(sentinel: number): SentinelView {
+    const { primary = "", epoch = 0 } = this.#known[sentinel] ?? {};
+    const all = [this.#address, ...this.#replicas.map(({ address }) => address)];
+    return {
+      ...{ primary, epoch, sentinels: sentinelCount, failingOver: false },
+      replicas: all
+        .filter((address) => address !== primary)
+        .map((address) => ({ address, down: false, priority: 100, offset: 0 })),
+    };
   }
 
   /** Runs the commands that one connection sends in one piece. */
@@ -39,11 +79,11 @@ export class SimulatedServer {
       if ("name" in known) asked.push(known);
       answers.push("name" in known ? [null, undefined] : known);
     }
-    let waitMs = 0;
     if (asked.length > 0) {
       const atUs = this.#nowUs;
       if (this.#replication) {
-        this.#journal.push({ atUs, commands: asked, reachesMs: this.#reachesMs });
+        const reachesMs = this.#replicas.map((_, slot) => this.#reachesMs(slot));
+        this.#journal.push({ atUs, commands: asked, reachesMs });
       }
       const done = await this.#scheduler.outside(run(atUs, asked));
       let at = 0;
@@ -55,14 +95,9 @@ export class SimulatedServer {
       }
     }
     for (const [at, { name, args }] of commands.entries()) {
-      if (name !== "wait") continue;
-      const [replicas, ms] = args.map(Number) as [number, number];
-      const reachesMs = this.#replication && replicas === 1 ? this.#journal.at(-1)?.reachesMs : 0;
-      const leftMs = Math.max(0, (reachesMs ?? Infinity) - this.#scheduler.nowMs);
-      waitMs += Math.min(leftMs, ms);
-      answers[at] = [null, replicas === 1 && leftMs <= ms ? 1 : 0];
+      if (name === "role") answers[at] = [null, this.#role()];
+      if (name === "wait") answers[at] = [null, await this.#wait(Number(args[0]), Number(args[1]))];
     }
-    if (waitMs > 0) await this.#scheduler.wait(waitMs);
     return answers;
   }
 
@@ -78,10 +113,21 @@ export class SimulatedServer {
     for (const all of this.#subscribers.values()) all.delete(from);
   }
 
-  /** The replica takes over, with its clock `aheadMs` ahead: what had not reached it is lost. */
+  /** A replica takes over, with its clock `aheadMs` ahead: what had not reached it is lost. */
   async failOver(aheadMs: number): Promise<void> {
-    const { nowMs } = this.#scheduler;
-    this.#journal = this.#journal.filter(({ reachesMs }) => reachesMs <= nowMs);
+    const { nowMs, random } = this.#scheduler;
+    const slot = this.#replicas.length > 1 ? random.whole(0, this.#replicas.length - 1) : 0;
+    this.#journal = this.#journal.filter(({ reachesMs }) => (reachesMs[slot] ?? 0) <= nowMs);
+    const promoted = this.#replicas[slot];
+    if (promoted) {
+      // The old primary comes back as a replica, and takes over all that the new one has.
+      [promoted.address, this.#address] = [this.#address, promoted.address];
+      const { lagMs = 0 } = this.#replication ?? {};
+      if (this.#replicas.length > 1) {
+        for (const { reachesMs } of this.#journal) reachesMs[slot] = nowMs + lagMs;
+      }
+    }
+    this.#tellSentinels();
     this.#scripts.clear();
     this.#subscribers.clear();
     this.#aheadMs = aheadMs;
@@ -91,15 +137,52 @@ export class SimulatedServer {
     for (const hear of [...this.#connections]) hear();
   }
 
-  holdReplica(forMs: number): void {
-    this.#heldUntilMs = Math.max(this.#heldUntilMs, this.#scheduler.nowMs + forMs);
+  /** The one that led the failover knows of it at once. */
+  #tellSentinels(): void {
+    const { random } = this.#scheduler;
+    const news = { primary: this.#address, epoch: ++this.#epoch };
+    if (this.#replicas.length < 2) return;
+    for (const sentinel of this.#known.keys()) {
+      const inMs = sentinel === 0 ? 0 : random.between(0, 500);
+      this.#scheduler.after(inMs, () => {
+        if ((this.#known[sentinel]?.epoch ?? 0) < news.epoch) this.#known[sentinel] = news;
+      });
+    }
   }
 
-  /** When a command that runs now reaches the replica; commands keep their order. */
-  get #reachesMs(): number {
-    const leavesMs = Math.max(this.#scheduler.nowMs, this.#heldUntilMs);
+  holdReplica(forMs: number): void {
+    const { nowMs, random } = this.#scheduler;
+    const replica = this.#replicas.length > 1 ? random.pick(this.#replicas) : this.#replicas[0];
+    if (replica) replica.heldUntilMs = Math.max(replica.heldUntilMs, nowMs + forMs);
+  }
+
+  /** When a command that runs now reaches a replica; commands keep their order. */
+  #reachesMs(slot: number): number {
+    const { nowMs, random } = this.#scheduler;
+    const leavesMs = Math.max(nowMs, this.#replicas[slot]?.heldUntilMs ?? 0);
     const { lagMs = 0 } = this.#replication ?? {};
-    return Math.max(leavesMs + lagMs, this.#journal.at(-1)?.reachesMs ?? 0);
+    const share = slot === 0 ? 1 : random.between(0.3, 1.5);
+    return Math.max(leavesMs + lagMs * share, this.#journal.at(-1)?.reachesMs[slot] ?? 0);
+  }
+
+  /** The primary's answer to ROLE: its offset, and those that its replicas have acknowledged. */
+  #role(): unknown {
+    const { nowMs } = this.#scheduler;
+    const replicas = this.#replicas.map(({ address }, slot) => {
+      const held = this.#journal.filter(({ reachesMs }) => (reachesMs[slot] ?? 0) <= nowMs);
+      return [...address.split(":"), `${held.length}`];
+    });
+    return ["master", this.#journal.length, replicas];
+  }
+
+  /** Waits until so many replicas hold what was written. @returns how many do */
+  async #wait(count: number, ms: number): Promise<number> {
+    const { nowMs } = this.#scheduler;
+    const reachesMs = [...(this.#journal.at(-1)?.reachesMs ?? [])];
+    const endsMs = reachesMs.toSorted((a, b) => a - b)[count - 1] ?? Infinity;
+    const waitMs = Math.min(Math.max(endsMs - nowMs, 0), ms);
+    if (waitMs > 0) await this.#scheduler.wait(waitMs);
+    return reachesMs.filter((at) => at <= this.#scheduler.nowMs).length;
   }
 
   get #nowUs(): number {
@@ -108,7 +191,7 @@ export class SimulatedServer {
 
   /** Answers commands that need no data; undefined for all others. */
   #own({ name, args }: Command, from: Subscriber | undefined): Answer | undefined {
-    if (name === "wait") return [null, 0];
+    if (name === "wait" || name === "role") return [null, 0];
     if (name !== "subscribe" && name !== "unsubscribe") return undefined;
     for (const channel of args.map(String)) {
       const all = this.#subscribers.get(channel) ?? new Set();

@@ -25,12 +25,13 @@ const keysOf = (account: Account) => accountKeys(prefix, account);
 export function createRedisStores(options: StoreOptions): Stores {
   const { scheduler, network, perSecond, maxWaitMs, firstLookMs, giveUpMs, replication } = options;
   const server = new SimulatedServer(scheduler, replication);
-  const minReplicas = replication?.waits ? 1 : 0;
+  const hasSentinels = (replication?.replicas ?? 1) > 1;
+  const minReplicas = hasSentinels ? "all" : replication?.waits ? 1 : 0;
   let opened = 0;
   const direct = directTo(server);
   return {
     async open(process): Promise<ReplicaStores> {
-      const redis = connectorTo({ server, network, scheduler, process });
+      const redis = connectorTo({ server, network, scheduler, process }, hasSentinels);
       const { client } = redis;
       const given = { retentionMs, firstLookMs, giveUpMs };
       const ledger = createRedisLedger({ ...given, redis, prefix, minReplicas, keyringOf });
