@@ -307,11 +307,11 @@ function isExcused(call: CallRecord, history: History): boolean {
   // In the words of the service it must be its answer to this call.
   if (!error.includes("too_many_requests") && isBudgetUsed(call, history)) return true;
   if (deadlineMs !== undefined && endedMs > deadlineMs - 200) {
-    // It had no time, or its answer came too late.
+    // It had no time, or its answer came too late. Another gateway asks for it now and then.
     const isShort = deadlineMs - beganMs < 200;
-    if (isShort || own.some(({ answeredMs = Infinity }) => answeredMs > deadlineMs - 20)) {
-      return true;
-    }
+    const isLate = ({ answeredMs = Infinity, replica }: PostRecord) =>
+      answeredMs > deadlineMs - (replica === call.replica ? 20 : 20 + maxPauseMs);
+    if (isShort || own.some(isLate)) return true;
   }
   const [code = ""] = error.split(" ");
   // A gateway that has just started does not know how much of the budget was used before.
@@ -333,6 +333,9 @@ function isExcused(call: CallRecord, history: History): boolean {
       return false;
   }
 }
+
+/** Longest pause between two looks for the answer of a call at another gateway, in milliseconds. */
+const maxPauseMs = 320;
 
 /** Whether another request may have been open when a call began, or was asked to begin. */
 function isBefore(other: CallRecord, call: CallRecord, history: History): boolean {

@@ -306,10 +306,7 @@ const sharedKeys: Widen = (steps, random, { replicas }) => {
 const mixedHolds: Widen = (steps, random) => {
   const more = steps.filter(isPay).flatMap((step): PayStep[] => {
     const { externalId, atMs, replica } = step;
-    const isFirst = steps.every(
-      (other) => !isPay(other) || other.externalId !== externalId || other.atMs >= atMs,
-    );
-    if (step.method !== "CreatePayment" || step.held || !isFirst || atMs < 500) return [];
+    if (step.method !== "CreatePayment" || step.held || atMs < 500) return [];
     if (!random.chance(0.15)) return [];
     const declined = { retries: 0, echoes: [], callbacks: "never", turns: ["decline"] } as const;
     const { method } = step;
