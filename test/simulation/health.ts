@@ -65,10 +65,12 @@ export const healthChecks: Readonly<Record<string, Check>> = {
         healthyCalls(history).filter((call) => call.waits && isAlone(call, history)),
         ({ id, externalId, beganMs, endedMs = Infinity }) => {
           const settled = history.log.find(
-            (event) => event.externalId === externalId && !isOpen(event.state),
+            // What was settled before may be an earlier try.
+            (event) =>
+              event.externalId === externalId && event.storedMs >= beganMs && !isOpen(event.state),
           );
           if (!settled) return [];
-          const lateMs = endedMs - Math.max(settled.storedMs, beganMs);
+          const lateMs = endedMs - settled.storedMs;
           return lateMs > promptMs + slowestMs ? [`${id}: ${lateMs.toFixed(0)} ms late`] : [];
         },
       ),
