@@ -78,6 +78,8 @@ export class LedgerAccount implements StoredLog {
   }
 
   async #transact<T>(keys: readonly string[], decide: (change: Change) => T): Promise<Done<T>> {
+    // By a machine's clock that is wrong, the event would be dated wrongly, and the call looked up late.
+    if (!this.kernel.hasClock) await this.kernel.read([]);
     for (let tries = 0; tries < maxTries; tries++) {
       const drafts = keys.map((key) => {
         const { text, flags } = this.#cache.get(key);

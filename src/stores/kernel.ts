@@ -30,6 +30,8 @@ export interface AccountKernel {
   commit(commit: Commit): Promise<Committed>;
   /** The store's clock as last received, in milliseconds since the epoch. */
   nowMs(): number;
+  /** Whether the store's clock was received: until then, `nowMs` is this machine's. */
+  readonly hasClock: boolean;
 
   bounds(): Promise<Bounds>;
   /**

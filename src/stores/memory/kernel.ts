@@ -125,6 +125,8 @@ class MemoryAccount implements AccountKernel {
     return { kind: "committed", nowMs, cursors };
   }
 
+  readonly hasClock = true;
+
   nowMs(): number {
     return (this.#options.now ?? Date.now)();
   }

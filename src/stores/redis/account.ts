@@ -72,7 +72,11 @@ export class RedisAccount implements AccountKernel {
   }
 
   nowMs(): number {
-    return Date.now() + (Number.isFinite(this.#aheadMs) ? this.#aheadMs : 0);
+    return Date.now() + (this.hasClock ? this.#aheadMs : 0);
+  }
+
+  get hasClock(): boolean {
+    return Number.isFinite(this.#aheadMs);
   }
 
   async read(keys: readonly string[], { shown = false } = {}): Promise<Read> {

@@ -81,6 +81,8 @@ class SqliteAccount implements AccountKernel {
     this.#name = name;
   }
 
+  readonly hasClock = true;
+
   nowMs(): number {
     return (this.#options.now ?? Date.now)();
   }

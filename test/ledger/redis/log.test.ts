@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { eventLogModel } from "../../contracts/event-log-model.ts";
@@ -17,6 +18,17 @@ describe("on a single Redis", { skip: withoutRedis }, () => {
   const harness = () => redisHarness(server.url);
   eventLogContract("redis", harness);
   eventLogModel("redis", harness);
+
+  it("dates the first step of a process by Redis, whatever the machine's clock says", async (t) => {
+    const { log, close } = await replica(server.url, { prefix: "dated" });
+    const { now } = Date;
+    t.mock.method(Date, "now", () => now() + 60_000);
+    const { event } = await log.append("shop", payment());
+    const [seconds] = (await server.command("TIME")) as [string];
+    assert(event?.receivedAt);
+    assert(Math.abs(timestampMs(event.receivedAt) - Number(seconds) * 1_000) < 30_000);
+    await close();
+  });
 
   it("keeps each event and the state small after a thousand failed attempts", async () => {
     const { log, close } = await replica(server.url, { prefix: "failures" });

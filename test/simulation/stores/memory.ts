@@ -114,6 +114,7 @@ function remoteKernel(
         commit: (commit) =>
           ask(`commit ${commit.records.map(({ key }) => key)}`, () => store.commit(commit)),
         nowMs: () => store.nowMs(),
+        hasClock: true,
         bounds: () => ask("bounds", () => store.bounds()),
         page: (...args) => ask("page", () => store.page(...args)),
         newest: (...args) => ask("newest", () => store.newest(...args)),
