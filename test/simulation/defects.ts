@@ -512,6 +512,34 @@ export const sqliteDefects: readonly Defect[] = [
     shownBy: 200,
   },
   {
+    name: "a batch is answered before it is on the disk",
+    file: "stores/sqlite/worker.ts",
+    line: `      this.#database.exec("BEGIN IMMEDIATE");
+      const replies = requests.map((request) =>
+        this.#reply(request, () =>
+          this.#isWrite(request) ? this.#saved(request) : this.#operation(request),
+        ),
+      );
+      this.#database.exec("COMMIT");`,
+    instead: `      if (this.#database.isTransaction) this.#database.exec("COMMIT");
+      this.#database.exec("BEGIN IMMEDIATE");
+      const replies = requests.map((request) =>
+        this.#reply(request, () =>
+          this.#isWrite(request) ? this.#saved(request) : this.#operation(request),
+        ),
+      );`,
+    brokenChecks: ["acknowledged, not in the log once"],
+    shownBy: 7,
+  },
+  {
+    name: "the disk is not asked to keep what it has",
+    file: "stores/sqlite/store-thread.ts",
+    line: 'synchronous = "FULL", startWorker',
+    instead: 'synchronous = "OFF", startWorker',
+    brokenChecks: ["acknowledged, not in the log once"],
+    shownBy: 39,
+  },
+  {
     name: "the results of a batch are heard in another order",
     file: "stores/sqlite/store-thread.ts",
     line: "for (const reply of replies) {",
@@ -561,7 +589,7 @@ export const redisDefects: readonly Defect[] = [
     line: "conflict = conflict or value ~= record.expected[n + 1]",
     instead: "",
     brokenChecks: ["acknowledged, not in the log once", "one callback under two cursors"],
-    shownBy: 7,
+    shownBy: 13,
   },
   {
     name: "an event may be shown as soon as it is stored, whoever holds it",
@@ -593,7 +621,31 @@ export const redisDefects: readonly Defect[] = [
     line: "(address) => !holders.includes(address) && !spared.includes(address),",
     instead: "() => spared.length > all.size,",
     brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
-    shownBy: 48,
+    shownBy: "nothing reaches a replica that takes over",
+  },
+  {
+    name: "what too few replicas hold is taken for written",
+    file: "redis/writer.ts",
+    line: "else resolve({ answer, missing });",
+    instead: "else resolve({ answer, missing: undefined });",
+    brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
+    shownBy: "nothing reaches a replica that takes over",
+  },
+  {
+    name: "a replica that only the Sentinels know is not waited for",
+    file: "redis/held-by-all.ts",
+    line: "const all = new Set([...replicas.keys(), ...candidates.replicas.keys(), ...recent]);",
+    instead: "const all = new Set([...replicas.keys(), ...recent]);",
+    brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
+    shownBy: "two failovers follow each other, and the first primary takes over again",
+  },
+  {
+    name: "what a Sentinel says that does not know of the failover is trusted",
+    file: "redis/held-by-all.ts",
+    line: "if (newest.primary !== primary) {",
+    instead: 'if (newest.primary.length + (primary ?? "").length === 0) {',
+    brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
+    shownBy: "two failovers follow each other, and one Sentinel knows of the first",
   },
   {
     name: "a token comes back after half a window",

@@ -9,7 +9,7 @@ import { runPlan, runSeed } from "./run.ts";
 import { closeRedis } from "./stores/real-redis.ts";
 
 /** `npm run simulate -- --store redis` makes more of them. */
-const histories = 25;
+const histories = 15;
 
 describe("on a real Redis", { skip: withoutRedis }, () => {
   after(closeRedis);
@@ -39,7 +39,7 @@ describe("on a real Redis", { skip: withoutRedis }, () => {
     const isFailover = ({ plan }: { plan: Plan }) =>
       plan.steps.some((step) => step.do === "failOver");
     let failovers = 0;
-    for (let seed = 1; seed <= 6; seed++) {
+    for (let seed = 1; seed <= 4; seed++) {
       const [first, again] = [await runSeed(seed, "redis"), await runSeed(seed, "redis")];
       assert.deepEqual(again.history, first.history);
       failovers += Number(isFailover(first));

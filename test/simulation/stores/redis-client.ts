@@ -178,7 +178,7 @@ class SimulatedClient extends EventEmitter implements Subscriber {
 
   /** Breaks the connection: pending commands fail, and it connects again. */
   #break(): void {
-    if (this.status !== "ready") return;
+    if (this.status !== "ready" && this.status !== "connect") return;
     this.stream = undefined;
     this.#options.server.unsubscribe(this);
     this.status = "close";
@@ -190,17 +190,19 @@ class SimulatedClient extends EventEmitter implements Subscriber {
 
   #connectIn(ms: number): void {
     const { network, scheduler, process } = this.#options;
-    const become = (status: string, inMs: number, then: () => void) =>
+    const become = (status: string, inMs: number, then: () => void) => {
+      const { stream } = this;
       scheduler.after(
         inMs,
         () => {
-          if (this.status === "end") return;
+          if (this.status === "end" || this.stream !== stream) return;
           this.status = status;
           this.emit(status);
           then();
         },
         process,
       );
+    };
     become("connecting", ms, () =>
       become("connect", network.latencyMs(), () => {
         this.stream = {};

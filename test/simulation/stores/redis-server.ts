@@ -13,6 +13,8 @@ interface Replica {
   address: ServerAddress;
   /** Until then nothing reaches it. */
   heldUntilMs: number;
+  /** When the primary lists it: an old primary comes back as a replica some time later. */
+  joinsMs: number;
 }
 
 /** How many Sentinels there are if several replicas may be promoted. */
@@ -41,13 +43,15 @@ export class SimulatedServer {
   readonly #subscribers = new Map<string, Set<Subscriber>>();
   readonly #connections = new Set<() => void>();
   #aheadMs = 0;
+  /** When a writer last waited for replicas. */
+  waitedMs = -Infinity;
 
   constructor(scheduler: Scheduler, replication: Replication | undefined) {
     this.#scheduler = scheduler;
     this.#replication = replication;
     const { replicas = 1 } = replication ?? { replicas: 0 };
     this.#replicas = Array.from({ length: replicas }, (_, at) => ({
-      ...{ address: `redis:${at + 2}`, heldUntilMs: 0 },
+      ...{ address: `redis:${at + 2}`, heldUntilMs: 0, joinsMs: 0 },
     }));
     this.#known = Array.from({ length: sentinelCount }, () => ({
       ...{ primary: this.#address, epoch: 0 },
@@ -124,7 +128,8 @@ export class SimulatedServer {
       [promoted.address, this.#address] = [this.#address, promoted.address];
       const { lagMs = 0 } = this.#replication ?? {};
       if (this.#replicas.length > 1) {
-        for (const { reachesMs } of this.#journal) reachesMs[slot] = nowMs + lagMs;
+        promoted.joinsMs = nowMs + lagMs + random.between(0, 300);
+        for (const { reachesMs } of this.#journal) reachesMs[slot] = promoted.joinsMs;
       }
     }
     this.#tellSentinels();
@@ -150,6 +155,12 @@ export class SimulatedServer {
     }
   }
 
+  /** Moves the mark of a log, up to which events are shown, to its end. */
+  async showAll(log: string): Promise<void> {
+    const [[, tail]] = (await this.obey([{ name: "hget", args: [log, "tail"] }])) as [Answer];
+    if (tail) await this.obey([{ name: "hset", args: [log, "mark", String(tail)] }]);
+  }
+
   holdReplica(forMs: number): void {
     const { nowMs, random } = this.#scheduler;
     const replica = this.#replicas.length > 1 ? random.pick(this.#replicas) : this.#replicas[0];
@@ -159,18 +170,20 @@ export class SimulatedServer {
   /** When a command that runs now reaches a replica; commands keep their order. */
   #reachesMs(slot: number): number {
     const { nowMs, random } = this.#scheduler;
-    const leavesMs = Math.max(nowMs, this.#replicas[slot]?.heldUntilMs ?? 0);
+    const { heldUntilMs = 0, joinsMs = 0 } = this.#replicas[slot] ?? {};
+    const leavesMs = Math.max(nowMs, heldUntilMs, joinsMs);
     const { lagMs = 0 } = this.#replication ?? {};
-    const share = slot === 0 ? 1 : random.between(0.3, 1.5);
+    const share = slot === 0 ? 1 : random.between(0.3, 1);
     return Math.max(leavesMs + lagMs * share, this.#journal.at(-1)?.reachesMs[slot] ?? 0);
   }
 
   /** The primary's answer to ROLE: its offset, and those that its replicas have acknowledged. */
   #role(): unknown {
     const { nowMs } = this.#scheduler;
-    const replicas = this.#replicas.map(({ address }, slot) => {
+    const replicas = this.#replicas.flatMap(({ address, joinsMs }, slot) => {
+      if (joinsMs > nowMs) return [];
       const held = this.#journal.filter(({ reachesMs }) => (reachesMs[slot] ?? 0) <= nowMs);
-      return [...address.split(":"), `${held.length}`];
+      return [[...address.split(":"), `${held.length}`]];
     });
     return ["master", this.#journal.length, replicas];
   }
@@ -178,6 +191,7 @@ export class SimulatedServer {
   /** Waits until so many replicas hold what was written. @returns how many do */
   async #wait(count: number, ms: number): Promise<number> {
     const { nowMs } = this.#scheduler;
+    this.waitedMs = nowMs;
     const reachesMs = [...(this.#journal.at(-1)?.reachesMs ?? [])];
     const endsMs = reachesMs.toSorted((a, b) => a - b)[count - 1] ?? Infinity;
     const waitMs = Math.min(Math.max(endsMs - nowMs, 0), ms);

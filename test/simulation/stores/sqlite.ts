@@ -20,6 +20,8 @@ import { localBuckets } from "./memory.ts";
 import type { ReplicaStores, StoreOptions, Stores } from "./stores.ts";
 
 const retentionMs = 7 * 86_400_000;
+/** How long an operating system may keep what is not synchronised, in milliseconds. */
+const cachedMs = 5_000;
 
 /**
  * The embedded store of one process, which may die and open it again. The store's code and its
@@ -42,7 +44,10 @@ export function createSqliteStores(options: StoreOptions): Stores {
         ...{ ...given, keyringOf },
         thread: await openStoreThread({
           ...{ directory: "", rooms: {} },
-          startWorker: () => opened as unknown as Worker,
+          startWorker({ synchronous }) {
+            if (synchronous === "OFF") disk.lies ??= cachedMs;
+            return opened as unknown as Worker;
+          },
         }),
       });
       await Promise.all(accounts.map((account) => ledger.endLeases(account)));
@@ -60,7 +65,10 @@ export function createSqliteStores(options: StoreOptions): Stores {
       const { rows, bounds } = disk.read("page", account, ...args) as PageRow;
       const { events: seal } = keyringOf(account);
       return rows.map(({ place, bytes }) =>
-        Object.assign(readEvent(seal, bytes).event, { cursor: `${place}-${bounds.epoch}` }),
+        // A log whose account was lost has no epoch.
+        Object.assign(readEvent(seal, bytes).event, {
+          cursor: `${place}-${bounds.epoch || "00000000"}`,
+        }),
       );
     },
     powerOff: () => disk.powerOff(scheduler.nowMs),
@@ -146,8 +154,14 @@ class Disk {
     this.#emptying = tables.map(({ name }) => `DELETE FROM ${name};`).join("\n");
   }
 
+  /** Its process ends: a transaction that is open is rolled back. */
+  leave(): void {
+    if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+  }
+
   /** Deletes all rows and counters. */
   empty(): void {
+    this.leave();
     this.#given = [];
     this.#database.exec(`BEGIN;\n${this.#emptying}\nCOMMIT`);
   }
@@ -231,6 +245,7 @@ class SimulatedThread extends EventEmitter {
     this.#options = options;
     process.onDeath(() => {
       const { scheduler } = options;
+      disk.leave();
       const { batch, refusal } = this.#underWay ?? {};
       if (batch && !refusal && scheduler.random.chance(0.5)) disk.write(scheduler.nowMs, batch);
       this.#waiting = [];
