@@ -632,22 +632,6 @@ export const redisDefects: readonly Defect[] = [
     shownBy: "nothing reaches a replica that takes over",
   },
   {
-    name: "a replica that only the Sentinels know is not waited for",
-    file: "redis/held-by-all.ts",
-    line: "const all = new Set([...replicas.keys(), ...candidates.replicas.keys(), ...recent]);",
-    instead: "const all = new Set([...replicas.keys(), ...recent]);",
-    brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
-    shownBy: "two failovers follow each other, and the first primary takes over again",
-  },
-  {
-    name: "what a Sentinel says that does not know of the failover is trusted",
-    file: "redis/held-by-all.ts",
-    line: "if (newest.primary !== primary) {",
-    instead: 'if (newest.primary.length + (primary ?? "").length === 0) {',
-    brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
-    shownBy: "two failovers follow each other, and one Sentinel knows of the first",
-  },
-  {
     name: "a token comes back after half a window",
     file: "ratelimit/redis/take-tokens.lua",
     line: "window = 1000 + rules.jitterMs + learned()",

@@ -14,18 +14,6 @@ function store(atMs: number, forMs: number, trouble: StoreTrouble, replica = 0, 
   return { do: "store", atMs, forMs, replica, trouble, share };
 }
 
-/** The Sentinels' answers are lost in part, and so are those to the writes in between. */
-function twoFailovers(seed: number): Plan {
-  const burst = (atMs: number, callbacks: number): Step => ({ do: "burst", atMs, callbacks });
-  const failOver = (atMs: number): Step => ({ do: "failOver", atMs, aheadMs: 0 });
-  const first = [burst(1_000, 30), failOver(1_300), burst(1_320, 30)];
-  const second = [burst(1_450, 60), burst(1_550, 60), failOver(1_700)];
-  return {
-    ...plan([...first, store(1_300, 450, "losesAnswers", 0, 0.5), ...second]),
-    ...{ seed, replication: { lagMs: 400, waits: true, replicas: 2 } },
-  };
-}
-
 /** Shrunk histories that once broke a promise, or would. The tests run them each time. */
 export const kept = {
   "a payment is answered, and the store does not hear of it": plan([
@@ -814,8 +802,6 @@ export const kept = {
     ]),
     seed: 6,
   },
-  "two failovers follow each other, and one Sentinel knows of the first": twoFailovers(51),
-  "two failovers follow each other, and the first primary takes over again": twoFailovers(37),
   "nothing reaches a replica that takes over": {
     ...plan([
       { do: "burst", atMs: 500, callbacks: 1 },

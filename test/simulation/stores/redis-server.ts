@@ -124,12 +124,12 @@ export class SimulatedServer {
     this.#journal = this.#journal.filter(({ reachesMs }) => (reachesMs[slot] ?? 0) <= nowMs);
     const promoted = this.#replicas[slot];
     if (promoted) {
-      // The old primary comes back as a replica, and takes over all that the new one has.
+      // The old primary wrote all that the new one has. It comes back as a replica some time later.
       [promoted.address, this.#address] = [this.#address, promoted.address];
       const { lagMs = 0 } = this.#replication ?? {};
       if (this.#replicas.length > 1) {
-        promoted.joinsMs = nowMs + lagMs + random.between(0, 300);
-        for (const { reachesMs } of this.#journal) reachesMs[slot] = promoted.joinsMs;
+        promoted.joinsMs = nowMs + lagMs + random.between(0, 1_000);
+        for (const { reachesMs } of this.#journal) reachesMs[slot] = nowMs;
       }
     }
     this.#tellSentinels();
