@@ -110,7 +110,7 @@ export const defects: readonly Defect[] = [
     line: "if (event.cursor <= this.#position) continue;",
     instead: "",
     brokenChecks: ["shown twice or out of order"],
-    shownBy: 80,
+    shownBy: 44,
   },
   {
     name: "the live part is attached behind the first page",
@@ -324,7 +324,7 @@ export const defects: readonly Defect[] = [
     line: "(isFinal(event) && !(await this.#isCallOpen()))",
     instead: "isFinal(event)",
     brokenChecks: ["a watch that ends early"],
-    shownBy: 344,
+    shownBy: 186,
   },
   {
     name: "a watch that is to end with its payment goes on",
@@ -332,7 +332,7 @@ export const defects: readonly Defect[] = [
     line: "if (this.#last !== undefined) return this.#place >= this.#last;",
     instead: "if (this.#last !== undefined) return this.#place > this.#last;",
     brokenChecks: ["a watch that does not end"],
-    shownBy: 960,
+    shownBy: 352,
   },
   {
     name: "the current state is pushed once more",
@@ -472,7 +472,7 @@ export const defects: readonly Defect[] = [
       "published as unknown, and nothing since",
       "charged, shown as failed",
     ],
-    shownBy: 95,
+    shownBy: 93,
   },
   {
     name: "the lease of a call is short",
@@ -529,7 +529,7 @@ export const sqliteDefects: readonly Defect[] = [
         ),
       );`,
     brokenChecks: ["acknowledged, not in the log once"],
-    shownBy: 7,
+    shownBy: 159,
   },
   {
     name: "the disk is not asked to keep what it has",
@@ -589,7 +589,7 @@ export const redisDefects: readonly Defect[] = [
     line: "conflict = conflict or value ~= record.expected[n + 1]",
     instead: "",
     brokenChecks: ["acknowledged, not in the log once", "one callback under two cursors"],
-    shownBy: 13,
+    shownBy: 30,
   },
   {
     name: "an event may be shown as soon as it is stored, whoever holds it",
