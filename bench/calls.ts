@@ -8,11 +8,17 @@
  *     node bench/calls.ts [--only=connect-json,graphql] [--rounds=3] [--seconds=3] [--warm=6]
  *
  * Rows on Redis need `redis-server` on the path; they are left out without it.
+ *
+ *     node bench/calls.ts --soak=<memory|redis|data-dir> [--minutes=30] [--rate=1500]
+ *
+ * sends so many mixed calls a second to a gateway with an old space of 200 MiB instead, and prints
+ * its memory and the latencies of each minute.
  */
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import http2 from "node:http2";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Pool } from "undici";
@@ -34,6 +40,9 @@ const { values: options } = parseArgs({
     rounds: { type: "string", default: "3" },
     seconds: { type: "string", default: "3" },
     warm: { type: "string", default: "6" },
+    soak: { type: "string" },
+    minutes: { type: "string", default: "30" },
+    rate: { type: "string", default: "1500" },
   },
 });
 const inFlight = 64;
@@ -132,7 +141,11 @@ const calls: Readonly<Record<string, Call>> = {
   "callback-redis": callback,
 };
 
-async function startGateway(upstream: string, redisUrl: string | undefined) {
+async function startGateway(
+  upstream: string,
+  store: NodeJS.ProcessEnv = { ALLOW_VOLATILE: "true" },
+  nodeOptions = "",
+) {
   const free = "127.0.0.1:0";
   const keys = join(directory(), "api-keys.json");
   const scopes = ["payments:write", "payments:read", "operations:read"];
@@ -144,8 +157,8 @@ async function startGateway(upstream: string, redisUrl: string | undefined) {
     ...{ AUTH_MODE: "keys", API_KEYS_FILE: keys, WATCH_TOKEN_SECRET: "x".repeat(40) },
     ...{ RATE_LIMIT_INITIAL: "100000", NODE_ENV: "production" },
     // As in `npm start` and the image.
-    NODE_OPTIONS: "--max-semi-space-size=16",
-    ...(redisUrl ? { REDIS_URL: redisUrl } : { ALLOW_VOLATILE: "true" }),
+    NODE_OPTIONS: `--max-semi-space-size=16 ${nodeOptions}`,
+    ...store,
   });
 }
 
@@ -249,7 +262,7 @@ async function measure(): Promise<void> {
     const { pid, urls } =
       call.at === "proxy"
         ? await start("calls/proxy.ts", [upstream])
-        : await startGateway(upstream, onRedis ? redisUrl : undefined);
+        : await startGateway(upstream, onRedis ? { REDIS_URL: redisUrl } : undefined);
     if (name.startsWith("state-")) {
       const told = { ...callback, body: () => callback.body?.(known) ?? "" };
       const { send, close } = senderOf(told, urls.public ?? "");
@@ -286,8 +299,52 @@ async function measure(): Promise<void> {
   }
 }
 
+/** Sends mixed calls at a fixed rate, whether or not earlier ones are answered. */
+async function soak(kind: string): Promise<void> {
+  const upstream = (await start("calls/upstream.ts", [])).urls.upstream ?? "";
+  const stores: Readonly<Record<string, NodeJS.ProcessEnv>> = {
+    memory: { ALLOW_VOLATILE: "true" },
+    redis: { REDIS_URL: kind === "redis" ? (await startRedis())?.url : undefined },
+    "data-dir": { DATA_DIR: join(directory(), "data") },
+  };
+  const store = stores[kind];
+  if (!store) throw new Error(`--soak is one of ${Object.keys(stores).join(", ")}`);
+  const { pid, urls } = await startGateway(upstream, store, "--max-old-space-size=200");
+  // A callback for every payment, and two reads.
+  const mix = ["create-connect", "callback", "connect-json", "state-connect"] as const;
+  const senders = mix.map((name) => {
+    const call = calls[name] as Call;
+    return senderOf(call, urls[call.at] ?? "").send;
+  });
+  const told = { ...callback, body: () => callback.body?.(known) ?? "" };
+  await senderOf(told, urls.public ?? "").send();
+  console.log("| minute | MiB now | peak MiB | answered a second | p50 ms | p99 ms | refused |");
+  console.log("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+  const perTick = Number(options.rate) / 100;
+  for (let minute = 1; minute <= Number(options.minutes); minute++) {
+    const latencies: number[] = [];
+    let [refused, owed, sent] = [0, 0, 0];
+    const endMs = performance.now() + 60_000;
+    while (performance.now() < endMs) {
+      for (owed += perTick; owed >= 1; owed--) {
+        const startMs = performance.now();
+        (senders[sent++ % senders.length] as Send)().then(
+          () => void latencies.push(performance.now() - startMs),
+          () => void refused++,
+        );
+      }
+      await delay(10);
+    }
+    latencies.sort((a, b) => a - b);
+    const at = (share: number) => (latencies[Math.floor(latencies.length * share)] ?? 0).toFixed(1);
+    const memory = (["now", "peak"] as const).map((one) => (memoryKiB(pid, one) / 1024).toFixed(0));
+    const perSecond = (latencies.length / 60).toFixed(0);
+    console.log(`| ${[minute, ...memory, perSecond, at(0.5), at(0.99), refused].join(" | ")} |`);
+  }
+}
+
 try {
-  await measure();
+  await (options.soak === undefined ? measure() : soak(options.soak));
 } finally {
   await stopAll();
 }
