@@ -263,7 +263,9 @@ for (const [name, call] of Object.entries(callers)) {
   });
 }
 
-test("a callback links to its call, and deliveries link to the callback, across replicas", async () => {
+test("a callback links to its call, and deliveries link to the callback, across replicas", {
+  skip: withoutRedis,
+}, async () => {
   const externalId = "order-linked";
   const [a, b] = gateways;
   const watching = watchPayment(b, externalId);
