@@ -107,8 +107,10 @@ export class LedgerAccount implements StoredLog {
 
   async #commit(change: Change, commit: Commit, keys: readonly string[]): Promise<Committed> {
     for (const [n, { bytes }] of commit.events.entries()) {
-      const event = change.events[n]?.event;
-      if (event) this.#underWay.set(bytes, event);
+      const added = change.events[n];
+      if (!added) continue;
+      rememberTrace(added.event, added.trace);
+      this.#underWay.set(bytes, added.event);
     }
     try {
       return await this.kernel.commit(commit);
@@ -161,9 +163,8 @@ export class LedgerAccount implements StoredLog {
       texts.set(key, filled);
       this.#cache.wrote(key, filled === "" ? "" : commit.token, filled, flags);
     }
-    const events = change.events.map(({ event, trace }, n) => {
+    const events = change.events.map(({ event }, n) => {
       event.cursor = cursors[n] ?? "";
-      rememberTrace(event, trace);
       const bytes = commit.events[n]?.bytes;
       if (bytes) this.#recent.add({ event, bytes });
       return event;

@@ -11,7 +11,7 @@ export function observed(
   tracing: Tracing,
   report: Report,
 ): { readonly log: EventLog; readonly calls: IntentStore } {
-  /** The event remembers its trace (trace-of.ts). `append` gives undefined if it is not done yet. */
+  /** The event remembers its trace (`traceOf`). `append` gives undefined if it is not done yet. */
   async function observe<T extends Appended | undefined>(
     account: string,
     entry: Entry,

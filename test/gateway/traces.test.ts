@@ -263,9 +263,7 @@ for (const [name, call] of Object.entries(callers)) {
   });
 }
 
-test("a callback links to its call, and deliveries link to the callback, across replicas", {
-  skip: withoutRedis,
-}, async () => {
+test("a callback links to its call, and deliveries link to the callback, across replicas", async () => {
   const externalId = "order-linked";
   const [a, b] = gateways;
   const watching = watchPayment(b, externalId);
