@@ -62,7 +62,9 @@ export async function moneyAnswer<Result extends object>(
 
 /** The state as the event of an answer has it; as the answer alone shows it without an event. */
 function stateBy({ kind }: Awaited, { entry, appended }: Made<unknown>): StateAt {
-  return appended?.event ?? { ...statesAfter(kind, factsOf(entry)), cursor: "" };
+  if (!appended?.event) return { ...statesAfter(kind, factsOf(entry)), cursor: "" };
+  const { state, payoutState, cursor } = appended.event;
+  return { state, payoutState, cursor };
 }
 
 function factsOf(entry: Entry | undefined): Facts {
@@ -81,9 +83,8 @@ async function withState<Result>(
   made: Made<Result>,
 ): Promise<MoneyAnswer<Result>> {
   const { answer, entry, appended } = made;
-  const { state, payoutState, cursor } = stateBy(about, made);
-  const byItself = { answer, state, payoutState, cursor };
-  if (cursor || (entry && !appended)) return byItself;
+  const byItself = { answer, ...stateBy(about, made) };
+  if (appended?.event || (entry && !appended)) return byItself;
   const over = new AbortController();
   const timer = setTimeout(() => over.abort(), Math.min(timeLeftMs(times), maxReadMs));
   try {

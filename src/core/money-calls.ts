@@ -7,8 +7,7 @@ import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { markOf, markOfRefusal } from "../ledger/evidence.ts";
 import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../ledger/intents.ts";
 import type { Appended, Entry } from "../ledger/log.ts";
-import type { Kind } from "../model/kinds.ts";
-import type { MoneyMethod } from "../model/money-methods.ts";
+import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
@@ -22,7 +21,6 @@ import { unlessAborted } from "./unless-aborted.ts";
 export interface MoneyCall<Request extends DescMessage, Result extends DescMessage> {
   readonly call: Call;
   readonly method: MoneyMethod;
-  readonly kind: Kind;
   readonly externalId: string;
   readonly schema: Request;
   /** The caller's request, already validated. */
@@ -222,7 +220,8 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
 
   return {
     async run(moneyCall) {
-      const { call, method, kind, externalId, hold = false } = moneyCall;
+      const { call, method, externalId, hold = false } = moneyCall;
+      const { kind } = moneyMethods[method];
       const about = { method, kind, externalId, leaseMs, ...(hold && { hold }) };
       const intent: NewIntent = { id: randomUUID(), ...about };
       const key = keyOf(call);

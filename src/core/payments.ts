@@ -80,7 +80,7 @@ export function paymentCases(context: Context): PaymentCases {
       callbackUrl: request.callbackUrl ?? context.callbackUrl(account, "payments"),
     };
     const made = moneyCalls.run({
-      ...{ call, method, kind: about.kind, externalId },
+      ...{ call, method, externalId },
       ...{ schema, request: withoutWait(request), answerSchema: PaymentSchema },
       hold: held,
       send: (options) => send(context.account(account).upstream, sent, options),
@@ -92,12 +92,8 @@ export function paymentCases(context: Context): PaymentCases {
           ...(method !== "ConfirmPayment" && { held, call }),
         }),
     });
-    const {
-      answer: payment,
-      state,
-      cursor,
-    } = await moneyAnswer(...([context, call, about, waitUntil, made] as const));
-    return { payment, state, cursor };
+    const { answer, state, cursor } = await moneyAnswer(context, call, about, waitUntil, made);
+    return { payment: answer, state, cursor };
   }
 
   return {

@@ -42,7 +42,6 @@ export function payoutCases(context: Context): PayoutCases {
       const made = moneyCalls.run({
         call,
         method: "RequestPayout",
-        kind: about.kind,
         answerSchema: PayoutSchema,
         externalId,
         schema: RequestPayoutRequestSchema,
@@ -51,10 +50,10 @@ export function payoutCases(context: Context): PayoutCases {
         entry: (payout) =>
           payoutEntry(payout, { source: EventSource.RESPONSE, externalId }, context.payoutEnds),
       });
-      const { answer, payoutState, cursor } = await moneyAnswer(
-        ...([context, call, about, request.waitUntil, made] as const),
-      );
-      return { payout: answer, state: payoutState, cursor };
+      const { waitUntil } = request;
+      const answered = await moneyAnswer(context, call, about, waitUntil, made);
+      const { answer: payout, payoutState: state, cursor } = answered;
+      return { payout, state, cursor };
     },
 
     async payoutHistory(of, call) {

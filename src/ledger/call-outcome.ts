@@ -57,14 +57,6 @@ export function isCall({ operation }: OperationState): boolean {
   return operation === callOperation;
 }
 
-/** A call's state in the log; its rank is 2 once the outcome is known. */
-export function stateOfCall(
-  snapshot: Snapshot | undefined,
-  id: string,
-): OperationState | undefined {
-  return snapshot?.states.find((state) => isCall(state) && state.subjectId === id);
-}
-
 /** The latest event that reports a call as UNKNOWN or NEEDS_OPERATOR, if such a call is left. */
 export function unknownOutcome({ states }: Snapshot): Event | undefined {
   return states.findLast((state) => isCall(state) && open.has(state.event.callOutcome))?.event;
