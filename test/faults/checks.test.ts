@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { seeded } from "../random.ts";
 import { violationsOf } from "../simulation/checks.ts";
 import type { CallRecord, LoggedEvent } from "../simulation/history.ts";
-import { historyOf, seeded, type Told } from "./rig/history.ts";
+import { historyOf, type Told } from "./rig/history.ts";
 
 function call(externalId: string, beganMs: number, answer: Partial<CallRecord>): CallRecord {
   return {

@@ -8,8 +8,8 @@ import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { between, seeded } from "../random.ts";
 import { startTestGateway } from "../start.ts";
-import { between, seeded } from "../upstream/random.ts";
 import { type MoneyFault, type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 
 /** Payments per fault: 300 in the long form, `npm run faults`. */

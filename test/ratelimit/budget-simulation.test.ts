@@ -3,13 +3,13 @@ import { describe, it } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority } from "../../src/ratelimit/bucket.ts";
 import { createLocalBucket } from "../../src/ratelimit/queued-bucket.ts";
+import { seeded } from "../random.ts";
 import {
   fixedWindowUpstream,
   type ModelledUpstream,
   slidingWindowUpstream,
   tokenBucketUpstream,
 } from "./modelled-upstream.ts";
-import { randomFrom } from "./random.ts";
 import { settled, VirtualClock } from "./virtual-clock.ts";
 
 const LIMIT = 50;
@@ -110,7 +110,7 @@ interface Figures {
 
 async function simulate(scenario: Scenario): Promise<Figures> {
   const { seed, moneyShare = 0.3, reserve = 0.2, jitterMs = 40, seconds = SECONDS } = scenario;
-  const random = randomFrom(seed);
+  const random = seeded(seed);
   const clock = new VirtualClock();
   const upstream = scenario.model(LIMIT);
   const bucket = createLocalBucket({ initialLimit: LIMIT, reserve, maxWaitMs: 1_500, clock });

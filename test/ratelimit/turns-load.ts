@@ -3,8 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority, TokenBucket, TurnTaker } from "../../src/ratelimit/bucket.ts";
 import { type Clock, systemClock } from "../../src/ratelimit/clock.ts";
+import { seeded } from "../random.ts";
 import { slidingWindowUpstream } from "./modelled-upstream.ts";
-import { randomFrom } from "./random.ts";
 
 /** One caller's load. */
 export interface CallerLoad {
@@ -56,7 +56,7 @@ export interface TurnsFigures {
 /** Sends the callers' calls to random replicas of one account, before a strict upstream. */
 export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
   const { clock, buckets, limit, seconds } = load;
-  const random = randomFrom(1);
+  const random = seeded(1);
   const upstream = slidingWindowUpstream(limit);
   const { signal } = new AbortController();
   const pause = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve));
@@ -66,7 +66,7 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
 
   const figures = load.callers.map(({ caller, perSecond, priority = "read", spaced }, nth) => {
     // The times of a caller's calls do not depend on the other callers.
-    const arrivals = randomFrom(nth + 2);
+    const arrivals = seeded(nth + 2);
     const gap = () => (spaced ? 0.5 + arrivals() : -Math.log(1 - arrivals()));
     const counted = { offered: 0, granted: 0, refused: 0, waits: [] as number[] };
     const call = async () => {

@@ -1,18 +1,13 @@
+import { seeded } from "../random.ts";
+
 /** Random numbers, the same ones for the same seed and stream. */
 export class Random {
-  #state: number;
+  /** 0 to 1. */
+  readonly next: () => number;
 
   constructor(seed: number, stream = "") {
-    this.#state = (seed ^ hashOf(stream)) >>> 0;
+    this.next = seeded(seed ^ hashOf(stream));
   }
-
-  /** 0 to 1, by mulberry32. */
-  readonly next = (): number => {
-    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
 
   between(least: number, most: number): number {
     return least + this.next() * (most - least);

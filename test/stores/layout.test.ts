@@ -136,12 +136,12 @@ async function inRedis(
   }
 }
 
-/** A key of Redis as the command that makes it; texts are in base64, ids of streams are plain. */
+/** A command that makes a key of Redis again, or an entry of a stream; its arguments in base64. */
 type Command = readonly [name: string, ...args: string[]];
 
 const base64 = (text: Buffer) => text.toString("base64");
 
-async function dumpRedis(client: Redis): Promise<Command[]> {
+async function commandsFor(client: Redis): Promise<Command[]> {
   const keys = (await client.keys("*")).sort();
   const commands = keys.map(async (name): Promise<Command[]> => {
     const of = base64(Buffer.from(name));
@@ -223,19 +223,27 @@ function directory(t: TestContext): string {
   return path;
 }
 
+/** A directory whose database these statements make. */
+function directoryOf(t: TestContext, name: string): string {
+  const path = directory(t);
+  const database = new DatabaseSync(join(path, "gateway.sqlite"));
+  database.exec(readFileSync(new URL(name, fixtures), "utf8"));
+  database.close();
+  return path;
+}
+
 it("every layout of a directory is read", async (t) => {
   const names = await kept("sqlite-", `sqlite-${migrations.length}.sql`, async () => {
     const path = directory(t);
     await inDirectory(path, fill);
     return dumpSqlite(path);
   });
-  for (const name of names) {
-    const path = directory(t);
-    const database = new DatabaseSync(join(path, "gateway.sqlite"));
-    database.exec(readFileSync(new URL(name, fixtures), "utf8"));
-    database.close();
-    await inDirectory(path, check);
-  }
+  for (const name of names) await inDirectory(directoryOf(t, name), check);
+});
+
+it("a directory of an unreleased layout is refused, with what to do", async (t) => {
+  const opened = inDirectory(directoryOf(t, "unreleased.sql"), check);
+  await assert.rejects(opened, /layout of an unreleased gateway.*move the file away/);
 });
 
 it("every layout in Redis is read", { skip: withoutRedis }, async (t) => {
@@ -245,7 +253,7 @@ it("every layout in Redis is read", { skip: withoutRedis }, async (t) => {
     let commands: Command[] = [];
     await inRedis(server.url, async (ledger, client) => {
       await fill(ledger);
-      commands = await dumpRedis(client);
+      commands = await commandsFor(client);
     });
     return commands.map((command) => `${JSON.stringify(command)}\n`).join("");
   });

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { between } from "./random.ts";
+import { between } from "../random.ts";
 import { answer, json } from "./scripted-server.ts";
 
 /** How a request fails; `none` for success. */

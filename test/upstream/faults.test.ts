@@ -14,8 +14,8 @@ import {
   RequestPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
+import { between, seeded } from "../random.ts";
 import { type Fault, type FaultServer, faultServer } from "./fault-server.ts";
-import { between, seeded } from "./random.ts";
 import { hostedPayment, patient, rig } from "./rig.ts";
 
 const tries = Number(process.env.FAULT_TRIES ?? 60);

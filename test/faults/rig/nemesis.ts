@@ -6,10 +6,11 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { seeded } from "../../random.ts";
 import { judge, type Violation } from "../../simulation/checks.ts";
 import { addTried, seedsOf, tableOf } from "../../simulation/table.ts";
 import { type Fault, faults } from "./faults.ts";
-import { countsOf, seeded } from "./history.ts";
+import { countsOf } from "./history.ts";
 import { runFault } from "./run.ts";
 import { type Topology, untilWhole } from "./topologies.ts";
 

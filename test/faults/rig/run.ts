@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { startMoneyUpstream } from "../../gateway/money-upstream.ts";
+import { seeded } from "../../random.ts";
 import type { History } from "../../simulation/history.ts";
 import { until } from "../../until.ts";
 import type { Fault } from "./faults.ts";
 import { password, startGateways } from "./gateways.ts";
-import { seeded } from "./history.ts";
 import { startLoad } from "./load.ts";
 import { startAlone, startClusterOfSix, startSentinels, type Topology } from "./topologies.ts";
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
+import { seeded } from "../../random.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { fixedWindowUpstream, tokenBucketUpstream } from "../modelled-upstream.ts";
-import { randomFrom } from "../random.ts";
 import {
   assertGoals,
   figuresOf,
@@ -31,7 +31,7 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
   const load = async (scenario: Partial<LoadOptions>, check: (result: LoadResult) => void) => {
     const clock = new VirtualClock();
     const tamper: LoadOptions["tamper"] = (client) => redisOn(clock, client, roundTripMs);
-    const virtual = { clock, tamper, random: randomFrom(1) };
+    const virtual = { clock, tamper, random: seeded(1) };
     check(await runLoad({ redisUrl: server.url, limit: 50, seconds: 8, ...virtual, ...scenario }));
   };
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
+import { seeded } from "../../random.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
-import { randomFrom } from "../random.ts";
 import {
   figuresOf,
   type Load,
@@ -127,7 +127,7 @@ async function suffer(
   };
   const { tamper = (client) => client, ...rest } = options;
   return await runLoad({
-    ...{ redisUrl: redis.url, limit, seconds: 0, script, clock, random: randomFrom(1) },
+    ...{ redisUrl: redis.url, limit, seconds: 0, script, clock, random: seeded(1) },
     tamper: (client) => tamper(redisOn(clock, client, 1, link)),
     ...rest,
   });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { RedisClient } from "../../../src/redis/connect.ts";
+import { seeded } from "../../random.ts";
 import { startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
-import { randomFrom } from "../random.ts";
 import {
   assertGoals,
   figuresOf,
@@ -27,7 +27,7 @@ describe("replicas at 5 times the limit", { skip: withoutRedis, timeout: 120_000
     t.after(() => cluster.close());
     const clock = new VirtualClock();
     const result = await runLoad({
-      ...{ redisUrl: cluster.url, limit, seconds: 8, clock, random: randomFrom(1) },
+      ...{ redisUrl: cluster.url, limit, seconds: 8, clock, random: seeded(1) },
       tamper: (client) => redisOn(clock, client, roundTripMs),
     });
     report("a cluster", figuresOf(result));
@@ -58,7 +58,7 @@ describe("replicas at 5 times the limit", { skip: withoutRedis, timeout: 120_000
       await load.pause(4_000);
     };
     const result = await runLoad({
-      ...{ redisUrl: set.url, limit, seconds: 0, script, clock, random: randomFrom(1) },
+      ...{ redisUrl: set.url, limit, seconds: 0, script, clock, random: seeded(1) },
       tamper: (client) => {
         clients.push(client);
         return redisOn(clock, client, roundTripMs, link);

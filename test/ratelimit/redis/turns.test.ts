@@ -7,9 +7,9 @@ import { createLocalBucket, createRedisBucket } from "../../../src/ratelimit/que
 import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
+import { seeded } from "../../random.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
-import { randomFrom } from "../random.ts";
 import {
   type CallerLoad,
   jainOf,
@@ -88,7 +88,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
       });
 
       it("callers get even shares when timers are up to 40 ms late", async () => {
-        const random = randomFrom(7);
+        const random = seeded(7);
         const lateMs = () => (random() > 0.95 ? 40 * random() : 3 * random());
         const late = (clock: VirtualClock): Clock => ({
           now: () => clock.now(),

@@ -10,8 +10,8 @@ import { kernelRoom } from "../../../src/stores/sqlite/kernel.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { payment } from "../../ledger/entries.ts";
 import { createSqliteCalls } from "../../ledger/sqlite/calls-rig.ts";
+import { seeded } from "../../random.ts";
 import { openSeal } from "./open-seal.ts";
-import { seeded } from "./seeded.ts";
 
 const [directory = "", round = "", seed = "", synchronous = "FULL"] = process.argv.slice(2);
 const random = seeded(Number(seed));

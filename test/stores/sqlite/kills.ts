@@ -12,9 +12,9 @@ import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { payment } from "../../ledger/entries.ts";
 import { createSqliteCalls } from "../../ledger/sqlite/calls-rig.ts";
 import { openCalls } from "../../open-calls.ts";
+import { seeded } from "../../random.ts";
 import { freshDirectory } from "./directories.ts";
 import { openSeal } from "./open-seal.ts";
-import { seeded } from "./seeded.ts";
 
 /** What a process promised before it was killed. */
 interface Promised {
