@@ -50,9 +50,10 @@ describe("an event that this process stored", { skip: withoutRedis, timeout: 60_
     const prefix = randomUUID();
     const here = await replica(server.url, { prefix, ...counting("here") });
     const there = await replica(server.url, { prefix, ...counting("there") });
-    const [own, other] = await Promise.all([reader(here.log), reader(there.log)]);
-
     const { event } = await here.log.append("shop", sealed());
+    // Only now: live readers may get the event before the commit's answer, and decode it.
+    const [own, other] = await Promise.all([here, there].map(({ log }) => reader(log, "earliest")));
+    assert.ok(own && other);
     await Promise.all([own.sees(1), other.sees(1)]);
     const [seenHere, seenThere] = [own.seen[0], other.seen[0]];
     assert.ok(event && seenHere && seenThere);
