@@ -126,7 +126,6 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
-    payoutEnds: config.payoutEnds,
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     report,
@@ -236,7 +235,6 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
           intents,
           afterMs: config.reconcileAfterMs,
           giveUpMs: config.reconcileGiveUpMs,
-          payoutEnds: config.payoutEnds,
           timeoutMs,
           ...(clock && { sleep: clock.sleep }),
           report,

@@ -63,7 +63,7 @@ const resources: Readonly<Record<Kind, CallbackResource>> = {
   },
   [EventKind.PAYOUT]: {
     entryOf: (text, decoding, options, payoutEnds) =>
-      payoutEntry(decodePayout(text, decoding, payoutEnds), options, payoutEnds),
+      payoutEntry(decodePayout(text, decoding, payoutEnds), options),
     missing: "external_id or transaction_id is missing",
   },
 };

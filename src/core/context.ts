@@ -2,7 +2,6 @@ import type { WatchTokens } from "../auth/watch-token.ts";
 import type { IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import type { Resource } from "../model/kinds.ts";
-import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
@@ -32,8 +31,6 @@ export interface CoreOptions {
   readonly maxStreamsPerCaller?: number | undefined;
   /** The address that the service sends an account's callbacks to, without a trailing slash. */
   readonly callbackUrl: (account: string, resource: Resource) => string;
-  /** The service's status texts for a finished payout. */
-  readonly payoutEnds: PayoutEnds;
   /** Default: nothing is reported. */
   readonly report?: Report;
   /** Default: nothing is traced. */

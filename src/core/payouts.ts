@@ -47,8 +47,7 @@ export function payoutCases(context: Context): PayoutCases {
         schema: RequestPayoutRequestSchema,
         request: withoutWait(request),
         send: (options) => context.account(account).upstream.requestPayout(sent, options),
-        entry: (payout) =>
-          payoutEntry(payout, { source: EventSource.RESPONSE, externalId }, context.payoutEnds),
+        entry: (payout) => payoutEntry(payout, { source: EventSource.RESPONSE, externalId }),
       });
       const { waitUntil } = request;
       const answered = await moneyAnswer(context, call, about, waitUntil, made);
@@ -96,7 +95,7 @@ async function lookUp(
     return answer(known, event?.resource.case === "payout" ? event.resource.value : undefined);
   }
   const source = EventSource.RECONCILIATION;
-  const newEntry = payoutEntry(payout, { source, externalId }, context.payoutEnds);
+  const newEntry = payoutEntry(payout, { source, externalId });
   try {
     let known = await openCalls();
     if (outcomeFlags(known.openCalls).outcomeUnknown) {

@@ -5,7 +5,7 @@ import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/eve
 import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../model/kinds.ts";
-import { defaultPayoutEnds, type PayoutEnds } from "../model/payout-statuses.ts";
+import { endOf } from "../model/payout-statuses.ts";
 import { unreadFieldsOf } from "../model/unread-fields.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
 import { boundedId } from "../redis/bounded-id.ts";
@@ -63,18 +63,12 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
 
 /**
  * The log entry for a payout transaction. Undefined if it lacks an external_id or a transaction_id.
- * The set of statuses is open: `ends` lists the final ones; all others except `init` are
- * intermediate.
+ * The set of statuses is open: those that do not end it are intermediate, except `init`.
  */
-export function payoutEntry(
-  payout: Payout,
-  options: EntryOptions,
-  ends: PayoutEnds = defaultPayoutEnds,
-): Entry | undefined {
+export function payoutEntry(payout: Payout, options: EntryOptions): Entry | undefined {
   const given = payout.status?.toLowerCase() ?? "";
-  const end = ends.success.has(given) ? "success" : ends.failure.has(given) ? "failure" : undefined;
-  // Where `ends` does not list `success` or `failure`, which the log takes for final, rename it.
-  const status = end ?? (rankOfEnd(given) === 2 ? `step:${given}` : given);
+  // Where `success` or `failure`, which the log takes for final, is no end, rename it.
+  const status = endOf(payout) ?? (rankOfEnd(given) === 2 ? `step:${given}` : given);
   return entry(options, {
     kind: EventKind.PAYOUT,
     externalId: payout.externalId || options.externalId,

@@ -18,7 +18,6 @@ import type { Intent } from "../ledger/intents.ts";
 import type { Entry, OperationState, Snapshot } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
 import { moneyMethods } from "../model/money-methods.ts";
-import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { unrecognizedIn, unrecognizedValue } from "../model/unrecognized.ts";
 import { saysAlreadyPaid, saysNotFound } from "../upstream/error-codes.ts";
 import type { SendOptions, Upstream } from "../upstream/upstream.ts";
@@ -56,7 +55,6 @@ export interface Lookup {
   readonly intent: Intent;
   readonly snapshot: Snapshot | undefined;
   readonly options: SendOptions;
-  readonly payoutEnds?: PayoutEnds | undefined;
 }
 
 const lookups: Readonly<Record<Kind, (lookup: Lookup) => Promise<Probed>>> = {
@@ -76,12 +74,12 @@ async function probePayment({ upstream, intent, snapshot, options }: Lookup): Pr
   return await probeByCallback(upstream, intent, options);
 }
 
-async function probePayout({ upstream, intent, options, payoutEnds }: Lookup): Promise<Probed> {
+async function probePayout({ upstream, intent, options }: Lookup): Promise<Probed> {
   const { externalId } = intent;
   const request = create(GetPayoutRequestSchema, { externalId });
   return await asked("payout", async () => {
     const payout = await upstream.getPayout(request, options);
-    return payoutEntry(payout, { source: EventSource.RECONCILIATION, externalId }, payoutEnds);
+    return payoutEntry(payout, { source: EventSource.RECONCILIATION, externalId });
   });
 }
 

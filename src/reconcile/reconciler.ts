@@ -4,7 +4,6 @@ import { GatewayError } from "../errors.ts";
 import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
-import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -34,8 +33,6 @@ export interface ReconcilerOptions {
   readonly tracing?: Tracing;
   /** Waits for this time, or until the signal aborts. Default: a timer. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** The service's status texts for a finished payout. Default: success and failure. */
-  readonly payoutEnds?: PayoutEnds;
   /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
   readonly causeOf?: (
     account: string,
@@ -164,7 +161,6 @@ class AccountReconciler {
     const probed = await probe({
       ...{ upstream, intent, snapshot: known.snapshot },
       options: { signal: this.#stop, deadlineMs },
-      payoutEnds: this.#options.payoutEnds,
     });
     if (this.#stop.aborted) return done;
     report?.("probed", { account, lookupMethod: probed.lookupMethod, outcome: probed.kind });

@@ -1,5 +1,10 @@
 import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import { defaultPayoutEnds, isKnownStatus, type PayoutEnds } from "../model/payout-statuses.ts";
+import {
+  defaultPayoutEnds,
+  isKnownStatus,
+  noteEnds,
+  type PayoutEnds,
+} from "../model/payout-statuses.ts";
 import { unrecognizedText, unrecognizedValue } from "../model/unrecognized.ts";
 import { type DecodeOptions, decode } from "./wire.ts";
 
@@ -14,6 +19,7 @@ export function decodePayout(
   ends: PayoutEnds = defaultPayoutEnds,
 ): Payout {
   const payout = decode(PayoutSchema, text, options);
+  if (ends !== defaultPayoutEnds) noteEnds(payout, ends);
   const { status = "" } = payout;
   if (isKnownStatus(status, ends)) return payout;
   const [path, value] = ["status", unrecognizedText(status)];

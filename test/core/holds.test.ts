@@ -27,7 +27,6 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
-import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import { reportTo } from "../../src/report.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -56,7 +55,6 @@ function rig() {
   const core = createCore({
     accounts: new Map([[account, { upstream } as never]]),
     ...{ log, intents, keyrings: new Map([[account, keyring]]), watchTokens: undefined },
-    payoutEnds: defaultPayoutEnds,
     timeouts: { maxWaitMs: 1_000, timeoutMs: 5_000 },
     callbackUrl: () => "http://127.0.0.1/",
     report: reportTo({

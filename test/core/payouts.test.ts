@@ -15,7 +15,6 @@ import {
 import { payoutEntry } from "../../src/ledger/entry.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
-import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import { reportTo } from "../../src/report.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { payoutRequest } from "../gateway/operations.ts";
@@ -39,7 +38,6 @@ function rig(found: Payout | GatewayError) {
   const core = createCore({
     accounts: new Map([[account, { upstream: upstream as unknown as Upstream } as never]]),
     ...{ log, intents, keyrings: new Map(), watchTokens: undefined },
-    payoutEnds: defaultPayoutEnds,
     timeouts: { maxWaitMs: 1_000, timeoutMs: 1_000 },
     callbackUrl: () => "http://127.0.0.1/",
     report: reportTo({

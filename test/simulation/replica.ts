@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { createCallbackHandler } from "../../src/callbacks/receiver.ts";
 import { createCore, type RunningCore } from "../../src/core/create-core.ts";
-import { defaultPayoutEnds } from "../../src/model/payout-statuses.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { createIntake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
@@ -96,15 +95,10 @@ export class Replica {
     const core = createCore({
       ...{ accounts, log, intents, keyrings, watchTokens: undefined },
       timeouts: { maxWaitMs: times.maxWaitMs, timeoutMs: times.timeoutMs },
-      payoutEnds: defaultPayoutEnds,
       callbackUrl: (name, resource) => `http://gateways/callbacks/${name}/${resource}`,
     });
     this.#receive = createCallbackHandler({
-      ...{
-        accounts: new Map(merchants.map((each) => [each.name, each])),
-        payoutEnds: defaultPayoutEnds,
-        log,
-      },
+      ...{ accounts: new Map(merchants.map((each) => [each.name, each])), log },
       intake: createIntake({
         budget: createMemoryBudget(),
         admission: createAdmission({ maxCalls: undefined }),
@@ -112,7 +106,7 @@ export class Replica {
     });
     const reconciler = createReconciler({
       ...{ accounts, log, intents, afterMs: times.afterMs, giveUpMs: times.giveUpMs },
-      ...{ payoutEnds: defaultPayoutEnds, timeoutMs: times.timeoutMs },
+      timeoutMs: times.timeoutMs,
     });
     this.#reconcilers.push(reconciler);
     return core;
