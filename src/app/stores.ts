@@ -20,7 +20,6 @@ import { countReplicas } from "../redis/replicas.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
-import { kernelRoom } from "../stores/sqlite/kernel.ts";
 import { openStoreThread } from "../stores/sqlite/store-thread.ts";
 
 /** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */
@@ -97,7 +96,6 @@ async function sqliteStores(
 ): Promise<Stores> {
   const thread = await openStoreThread({
     directory,
-    rooms: { kernel: kernelRoom },
     onStateChange(trouble) {
       if (trouble === undefined) log.info("writes to DATA_DIR work again");
       else {

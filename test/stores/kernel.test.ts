@@ -5,7 +5,7 @@ import { readyWithin } from "../../src/redis/ready.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
 import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
-import { createSqliteKernel, kernelRoom } from "../../src/stores/sqlite/kernel.ts";
+import { createSqliteKernel } from "../../src/stores/sqlite/kernel.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { testKernel } from "../contracts/kernel.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
@@ -21,7 +21,7 @@ testKernel("in memory", async () => {
 
 testKernel("in SQLite", async () => {
   const { path, remove } = freshDirectory();
-  const thread = await openStoreThread({ directory: path, rooms: { kernel: kernelRoom } });
+  const thread = await openStoreThread({ directory: path });
   const kernel = createSqliteKernel({ thread, retentionMs });
   return {
     kernel,

@@ -15,7 +15,6 @@ import { connectRedis } from "../../src/redis/connect.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/layout.ts";
-import { kernelRoom } from "../../src/stores/sqlite/kernel.ts";
 import { migrations } from "../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { payment, payout } from "../ledger/entries.ts";
@@ -110,7 +109,7 @@ async function inDirectory(
   directory: string,
   use: (ledger: Ledger) => Promise<void>,
 ): Promise<void> {
-  const thread = await openStoreThread({ directory, rooms: { kernel: kernelRoom } });
+  const thread = await openStoreThread({ directory });
   const ledger = createSqliteLedger({ ...times, thread, now, keyringOf: () => keyring });
   try {
     await use(ledger);

@@ -7,7 +7,6 @@ import type { LetterRow } from "./rows.ts";
 import type { StoreThread } from "./store-thread.ts";
 
 export interface SqliteDeadLettersOptions {
-  /** Has the module `kernelRoom` as its room `kernel`. */
   readonly thread: StoreThread;
   /** Encrypts an account's letters. */
   readonly sealOf: (account: string) => Seal;
@@ -77,6 +76,6 @@ export class SqliteDeadLetters {
   }
 
   #run<T>(operation: string, account: string, ...args: unknown[]): Promise<T> {
-    return this.#options.thread.run<T>("kernel", operation, [account, ...args]);
+    return this.#options.thread.run<T>(operation, [account, ...args]);
   }
 }

@@ -12,19 +12,16 @@ import type {
   Scored,
 } from "../kernel.ts";
 import type { BoundsRow, CommittedRow, PageRow, ReadRow } from "./rows.ts";
-import { moduleBeside, type StoreThread } from "./store-thread.ts";
+import type { StoreThread } from "./store-thread.ts";
 
 export interface SqliteKernelOptions {
-  /** Has the module `kernelRoom` as its room `kernel`. Stays open when the store is closed. */
+  /** Stays open when the store is closed. */
   readonly thread: StoreThread;
   /** How long events are kept, in milliseconds. */
   readonly retentionMs: number;
   /** Wall clock in milliseconds. Default: `Date.now`. */
   readonly now?: () => number;
 }
-
-/** The module with the operations in the store's thread. */
-export const kernelRoom = moduleBeside(import.meta.url, "operations");
 
 /** How often expired rows are deleted, in milliseconds; reads ignore them before that. */
 const sweepMs = 60_000;
@@ -42,7 +39,7 @@ export function createSqliteKernel(options: SqliteKernelOptions): Kernel {
   async function sweep(): Promise<void> {
     try {
       // In small portions, so that writes run in between.
-      while (!closed && (await thread.run("kernel", "sweep", [now(), retentionMs])));
+      while (!closed && (await thread.run("sweep", [now(), retentionMs])));
     } catch {
       // The store's thread reports its failures itself. The next interval tries again.
     }
@@ -171,7 +168,7 @@ class SqliteAccount implements AccountKernel {
   /** Adds the account to the store at its first use. */
   #account(): Promise<BoundsRow> {
     this.#made ??= this.#options.thread
-      .run<BoundsRow>("kernel", "account", [this.#name, newEpoch()])
+      .run<BoundsRow>("account", [this.#name, newEpoch()])
       .catch((error: unknown) => {
         this.#made = undefined;
         throw error;
@@ -185,7 +182,7 @@ class SqliteAccount implements AccountKernel {
     map?: (row: T) => M,
   ): Promise<M> {
     if (!this.#made) await this.#account();
-    return this.#options.thread.run("kernel", operation, [this.#name, ...args], map);
+    return this.#options.thread.run(operation, [this.#name, ...args], map);
   }
 
   /** Events before this place are no longer kept. */

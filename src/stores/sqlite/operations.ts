@@ -1,7 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { beginning, newEpoch, nextPlace, placeOf } from "../cursor.ts";
 import { type Commit, type Found, filledIn, type RecordChange } from "../kernel.ts";
-import type { RoomOperations } from "./room.ts";
+import type { Operations } from "./protocol.ts";
 import type { BoundsRow, CommittedRow, EventRow, LetterRow, PageRow, ReadRow } from "./rows.ts";
 
 /** Sorts after every place, since places are hex digits. */
@@ -17,7 +17,7 @@ export interface LettersBound {
 }
 
 /** What the store does in its thread. Accounts are given by name; each is added at its first use. */
-export function open(database: DatabaseSync): RoomOperations {
+export function open(database: DatabaseSync): Operations {
   const sql = statementsOf(database);
 
   function accountOf(name: string): AccountRow {

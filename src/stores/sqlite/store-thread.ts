@@ -2,12 +2,12 @@ import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { GatewayError } from "../../errors.ts";
 import { StoreRefused } from "./errors.ts";
-import type { Opened, Reply, Request, ThreadData } from "./room.ts";
+import type { Opened, Reply, Request, ThreadData } from "./protocol.ts";
 
 export interface StoreThreadOptions {
   readonly directory: string;
-  /** Modules of the rooms that have tables in the store, by name; see RoomModule. */
-  readonly rooms: Readonly<Record<string, URL>>;
+  /** The module with the thread's operations. Default: operations.ts. */
+  readonly operations?: URL;
   /** Called with the reason when the store fails, and with undefined when it works again. */
   readonly onStateChange?: (trouble: string | undefined) => void;
   /** Default: FULL. OFF is for tests that show what FULL protects from. */
@@ -22,18 +22,13 @@ export interface StoreThreadOptions {
  */
 export interface StoreThread {
   /**
-   * Runs an operation of a room. A write resolves once it is on the disk.
+   * Runs an operation. A write resolves once it is on the disk.
    * @param map is called with the result as soon as it arrives, in the order in which the
    * operations were done
    * @throws GatewayError UNAVAILABLE when the store fails: the operation was not done, as far as is
    * known
    */
-  run<T, M = T>(
-    room: string,
-    operation: string,
-    args: readonly unknown[],
-    map?: (result: T) => M,
-  ): Promise<M>;
+  run<T, M = T>(operation: string, args: readonly unknown[], map?: (result: T) => M): Promise<M>;
   /** Why the store fails; undefined while it works. */
   readonly trouble: string | undefined;
   /** Ends the thread after all pending operations. */
@@ -48,7 +43,7 @@ export async function openStoreThread(options: StoreThreadOptions): Promise<Stor
 }
 
 function startThread(workerData: ThreadData): Worker {
-  return new Worker(moduleBeside(import.meta.url, "worker"), { workerData, name: "store" });
+  return new Worker(moduleBeside("worker"), { workerData, name: "store" });
 }
 
 /** How often a failed store is tried again, in milliseconds. */
@@ -87,14 +82,9 @@ class Thread implements StoreThread {
   }
 
   async start(): Promise<void> {
-    const { directory, rooms, synchronous = "FULL", startWorker = startThread } = this.#options;
-    const addresses = Object.entries(rooms).map(([name, url]) => [name, url.href]);
-    const workerData: ThreadData = {
-      directory,
-      rooms: Object.fromEntries(addresses),
-      synchronous,
-    };
-    const worker = startWorker(workerData);
+    const { directory, synchronous = "FULL", startWorker = startThread } = this.#options;
+    const { operations = moduleBeside("operations") } = this.#options;
+    const worker = startWorker({ directory, operations: operations.href, synchronous });
     const { promise: ended, resolve: onEnd } = Promise.withResolvers<void>();
     this.#ended = ended;
     let failure: Error | undefined;
@@ -121,7 +111,6 @@ class Thread implements StoreThread {
   }
 
   run<T, M = T>(
-    room: string,
     operation: string,
     args: readonly unknown[],
     map: (result: T) => M = (result) => result as unknown as M,
@@ -140,12 +129,12 @@ class Thread implements StoreThread {
           }
         },
         reject,
-        isProbe: room === probe.room,
+        isProbe: operation === probe,
         sinceMs: performance.now(),
       });
       this.#keepAlive();
       this.#lookIn(answerMs);
-      worker.postMessage({ id, room, operation, args } satisfies Request);
+      worker.postMessage({ id, operation, args } satisfies Request);
     });
   }
 
@@ -228,7 +217,7 @@ class Thread implements StoreThread {
       this.#timer = undefined;
       try {
         if (!this.#worker) await this.start();
-        await this.run(probe.room, probe.operation, []);
+        await this.run(probe, []);
       } catch (error) {
         if (this.#closing) return;
         if (error instanceof StoreRefused) this.#fail(error.message);
@@ -241,7 +230,7 @@ class Thread implements StoreThread {
 const silent = `the disk has not answered for ${answerMs} ms`;
 
 /** The operation that shows whether the store takes writes; every store has it. */
-const probe = { room: "store", operation: "probe" } as const;
+const probe = "probe";
 
 function storeFailed(reason: string): GatewayError {
   return new GatewayError("UNAVAILABLE", "the store is out of reach", {
@@ -251,7 +240,7 @@ function storeFailed(reason: string): GatewayError {
   });
 }
 
-/** The URL of a module in the same folder, in source and compiled alike. */
-export function moduleBeside(url: string, name: string): URL {
-  return new URL(`./${name}${extname(url)}`, url);
+/** The URL of a module in this folder, in source and compiled alike. */
+function moduleBeside(name: string): URL {
+  return new URL(`./${name}${extname(import.meta.url)}`, import.meta.url);
 }

@@ -10,12 +10,12 @@ import { reasonOf, StoreRefused } from "./errors.ts";
 import type {
   Opened,
   Operation,
+  Operations,
+  OperationsModule,
   Reply,
   Request,
-  RoomModule,
-  RoomOperations,
   ThreadData,
-} from "./room.ts";
+} from "./protocol.ts";
 
 /** Most requests in one transaction. */
 const maxAtOnce = 1_000;
@@ -23,14 +23,14 @@ const maxAtOnce = 1_000;
 /** Runs the requests that wait at the same time in one transaction. */
 export class StoreWorker {
   readonly #database: DatabaseSync;
-  readonly #rooms: ReadonlyMap<string, RoomOperations>;
+  readonly #operations: Operations;
   readonly #save: StatementSync;
   readonly #undo: StatementSync;
   readonly #keep: StatementSync;
 
-  constructor(database: DatabaseSync, rooms: ReadonlyMap<string, RoomOperations>) {
+  constructor(database: DatabaseSync, operations: Operations) {
     this.#database = database;
-    this.#rooms = rooms;
+    this.#operations = operations;
     this.#save = database.prepare("SAVEPOINT request");
     this.#undo = database.prepare("ROLLBACK TO request");
     this.#keep = database.prepare("RELEASE request");
@@ -85,16 +85,15 @@ export class StoreWorker {
     }
   }
 
-  #operation({ room, operation, args }: Request): unknown {
-    const operations = this.#rooms.get(room);
-    const run: Operation | undefined =
-      operations?.writes[operation] ?? operations?.reads[operation];
-    if (!run) throw new Error(`no such operation: ${room}.${operation}`);
+  #operation({ operation, args }: Request): unknown {
+    const { reads, writes } = this.#operations;
+    const run: Operation | undefined = writes[operation] ?? reads[operation];
+    if (!run) throw new Error(`no such operation: ${operation}`);
     return run(...args);
   }
 
-  #isWrite({ room, operation }: Request): boolean {
-    return this.#rooms.get(room)?.writes[operation] !== undefined;
+  #isWrite({ operation }: Request): boolean {
+    return this.#operations.writes[operation] !== undefined;
   }
 }
 
@@ -105,14 +104,10 @@ class TransactionLost extends Error {
 }
 
 async function start(port: MessagePort): Promise<void> {
-  const { directory, rooms, synchronous } = workerData as ThreadData;
+  const { directory, operations, synchronous } = workerData as ThreadData;
   const { database, close } = openDirectory(directory, synchronous);
-  const opened = new Map([["store", probing(database)]]);
-  for (const [name, address] of Object.entries(rooms)) {
-    const module = (await import(address)) as RoomModule;
-    opened.set(name, module.open(database));
-  }
-  const worker = new StoreWorker(database, opened);
+  const { open } = (await import(operations)) as OperationsModule;
+  const worker = new StoreWorker(database, withProbe(database, open(database)));
   port.on("message", (message: Request | "close") => {
     // With this request go those that arrived while the last transaction was written.
     const requests: Request[] = [];
@@ -129,12 +124,12 @@ async function start(port: MessagePort): Promise<void> {
   port.postMessage({ opened: true } satisfies Opened);
 }
 
-/** Its operation shows that the disk takes writes, and has space for more than the smallest one. */
-export function probing(database: DatabaseSync): RoomOperations {
+/** Adds `probe`, which shows that the disk takes writes, and has space for more than the smallest. */
+export function withProbe(database: DatabaseSync, { reads, writes }: Operations): Operations {
   const write = database.prepare(
     "INSERT INTO probe (id, bytes) VALUES (1, randomblob(65536)) ON CONFLICT DO UPDATE SET bytes = excluded.bytes",
   );
-  return { reads: {}, writes: { probe: () => void write.run() } };
+  return { reads, writes: { ...writes, probe: () => void write.run() } };
 }
 
 if (parentPort) {

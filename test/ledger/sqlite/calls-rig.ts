@@ -3,7 +3,6 @@ import type { IntentStoreOptions } from "../../../src/ledger/intents.ts";
 import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import { kernelRoom } from "../../../src/stores/sqlite/kernel.ts";
 import { openStoreThread, type StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 
 const keyring = await deriveKeyring("default", [new Secret("password")]);
@@ -30,7 +29,7 @@ export async function openIntents(
   directory: string,
   { accounts = ["default"], ...options }: SqliteCallsOptions & { accounts?: string[] } = {},
 ) {
-  const thread = await openStoreThread({ directory, rooms: { kernel: kernelRoom } });
+  const thread = await openStoreThread({ directory });
   const { store, ledger } = createSqliteCalls(thread, options);
   for (const account of accounts) await ledger.endLeases(account);
   return {

@@ -143,7 +143,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     ahead = 30 * 86_400_000;
     const { store, thread, close } = await openIntents(path, { now });
     t.after(close);
-    while (await thread.run("kernel", "sweep", [now(), 7 * 86_400_000]));
+    while (await thread.run("sweep", [now(), 7 * 86_400_000]));
     for (const table of ["records", "attachments", "flags"]) {
       const database = new DatabaseSync(join(path, databaseFile), { readOnly: true });
       assert.deepEqual(database.prepare(`SELECT * FROM ${table}`).all(), [], table);
@@ -160,10 +160,10 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const failing: StoreThread = {
       trouble: undefined,
       close: () => thread.close(),
-      run(room, operation, args, map) {
+      run(operation, args, map) {
         const isRefused = disk.full && operation === "commit";
         if (isRefused) disk.refused++;
-        return thread.run(room, isRefused ? "none" : operation, args, map);
+        return thread.run(isRefused ? "none" : operation, args, map);
       },
     };
     const { store: intents, ledger } = createSqliteCalls(failing);

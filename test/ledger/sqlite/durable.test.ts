@@ -62,7 +62,7 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   await log.append("shop", payment({ operation: "confirm" }));
   await log.addDeadLetter("shop", letter("l-1"));
   ahead = 7 * day + 1_000;
-  const sweep = () => thread.run("kernel", "sweep", [Date.now() + ahead, 7 * day]);
+  const sweep = () => thread.run("sweep", [Date.now() + ahead, 7 * day]);
   assert.equal(await sweep(), false);
   assert.deepEqual(await log.history("shop", EventKind.PAYMENT, "order-1", 10), []);
   await assert.rejects(log.read("shop", everything, old.event?.cursor ?? "", { signal }), {
@@ -135,7 +135,7 @@ it("a write that fails does not fail the concurrent writes of its batch", {
   const { log, thread, close } = await openLog(directory(t));
   t.after(close);
   await log.append("shop", payment({ paymentId: "first" }));
-  const broken = thread.run("events", "append", [{}]);
+  const broken = thread.run("commit", [{}]);
   const appends = Array.from({ length: 50 }, (_, i) =>
     log.append("shop", payment({ paymentId: `p-${i}` })),
   );

@@ -3,7 +3,6 @@ import type { EventLog } from "../../../src/ledger/log.ts";
 import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import { kernelRoom } from "../../../src/stores/sqlite/kernel.ts";
 import {
   openStoreThread,
   type StoreThreadOptions,
@@ -19,7 +18,7 @@ export async function openLog(
   directory: string,
   options: Partial<SqliteLedgerOptions & StoreThreadOptions> = {},
 ) {
-  const thread = await openStoreThread({ directory, rooms: { kernel: kernelRoom }, ...options });
+  const thread = await openStoreThread({ directory, ...options });
   const log = createSqliteLedger({
     thread,
     retentionMs: 7 * day,
@@ -69,7 +68,6 @@ async function openShared() {
   const directory = freshDirectory();
   const thread = await openStoreThread({
     directory: directory.path,
-    rooms: { kernel: kernelRoom },
   });
   return { thread, directory };
 }

@@ -9,11 +9,11 @@ import { createSqliteLedger } from "../../../src/ledger/sqlite.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { beginning, placeOf } from "../../../src/stores/cursor.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
-import type { Opened, Reply, Request, RoomOperations } from "../../../src/stores/sqlite/room.ts";
+import type { Opened, Operations, Reply, Request } from "../../../src/stores/sqlite/protocol.ts";
 import type { PageRow } from "../../../src/stores/sqlite/rows.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
-import { probing, StoreWorker } from "../../../src/stores/sqlite/worker.ts";
+import { StoreWorker, withProbe } from "../../../src/stores/sqlite/worker.ts";
 import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
 import { localBuckets } from "./memory.ts";
@@ -43,7 +43,7 @@ export function createSqliteStores(options: StoreOptions): Stores {
       const ledger = createSqliteLedger({
         ...{ ...given, keyringOf },
         thread: await openStoreThread({
-          ...{ directory: "", rooms: {} },
+          directory: "",
           startWorker({ synchronous }) {
             if (synchronous === "OFF") disk.lies ??= cachedMs;
             return opened as unknown as Worker;
@@ -120,7 +120,7 @@ class Disk {
   lies: number | undefined;
   readonly #database = new DatabaseSync(":memory:");
   readonly #worker: StoreWorker;
-  readonly #kernel: RoomOperations;
+  readonly #kernel: Operations;
   readonly #emptying: string;
   /** The refusal of the batch that is written, and which of its writes fails. */
   #refusal: { readonly how: Refusal; at: number } | undefined;
@@ -130,7 +130,7 @@ class Disk {
   constructor() {
     const database = this.#database;
     migrate(database);
-    this.#kernel = openKernel(database);
+    this.#kernel = withProbe(database, openKernel(database));
     const failing = new Proxy(database, {
       get: (target, name) => {
         const value: unknown = Reflect.get(target, name, target);
@@ -142,13 +142,7 @@ class Disk {
         };
       },
     });
-    this.#worker = new StoreWorker(
-      failing,
-      new Map([
-        ["kernel", this.#mayFail(this.#kernel)],
-        ["store", this.#mayFail(probing(database))],
-      ]),
-    );
+    this.#worker = new StoreWorker(failing, this.#mayFail(this.#kernel));
     const tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
     // One of the tables is sqlite_sequence, with the counters of AUTOINCREMENT.
     this.#emptying = tables.map(({ name }) => `DELETE FROM ${name};`).join("\n");
@@ -170,8 +164,8 @@ class Disk {
     return this.#kernel.reads[operation]?.(...args);
   }
 
-  isWrite({ room, operation }: Request): boolean {
-    return room === "store" || this.#kernel.writes[operation] !== undefined;
+  isWrite({ operation }: Request): boolean {
+    return this.#kernel.writes[operation] !== undefined;
   }
 
   write(atMs: number, batch: readonly Request[], how?: Refusal, at = 0): Reply[] {
@@ -191,7 +185,7 @@ class Disk {
     for (const { atMs, batch } of kept) this.write(atMs, batch);
   }
 
-  #mayFail({ reads, writes }: RoomOperations): RoomOperations {
+  #mayFail({ reads, writes }: Operations): Operations {
     const failing = Object.entries(writes).map(([name, write]) => [
       name,
       (...args: unknown[]) => {

@@ -6,7 +6,6 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { kernelRoom } from "../../../src/stores/sqlite/kernel.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { payment } from "../../ledger/entries.ts";
 import { createSqliteCalls } from "../../ledger/sqlite/calls-rig.ts";
@@ -17,7 +16,6 @@ const [directory = "", round = "", seed = "", synchronous = "FULL"] = process.ar
 const random = seeded(Number(seed));
 const thread = await openStoreThread({
   directory,
-  rooms: { kernel: kernelRoom },
   synchronous: synchronous as "FULL" | "OFF",
 });
 const { ledger: log, store: intents } = createSqliteCalls(thread, {

@@ -7,7 +7,6 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
-import { kernelRoom } from "../../../src/stores/sqlite/kernel.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { payment } from "../../ledger/entries.ts";
 import { createSqliteCalls } from "../../ledger/sqlite/calls-rig.ts";
@@ -117,7 +116,6 @@ async function check(
 ): Promise<string | undefined> {
   const thread = await openStoreThread({
     directory: path,
-    rooms: { kernel: kernelRoom },
   });
   const { ledger: log, store: intents } = createSqliteCalls(thread, {
     retentionMs: 86_400_000,

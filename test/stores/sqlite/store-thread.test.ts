@@ -5,7 +5,7 @@ import { GatewayError } from "../../../src/errors.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { freshDirectory } from "./directories.ts";
 
-const room = new URL("./test-room.ts", import.meta.url);
+const operations = new URL("./test-operations.ts", import.meta.url);
 
 describe("the store's thread", { timeout: 60_000 }, () => {
   async function open(t: TestContext) {
@@ -13,15 +13,14 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     const states: (string | undefined)[] = [];
     const thread = await openStoreThread({
       directory: path,
-      rooms: { test: room },
+      operations,
       onStateChange: (trouble) => states.push(trouble),
     });
     t.after(async () => {
       await thread.close();
       remove();
     });
-    const run = <T>(operation: string, ...args: unknown[]) =>
-      thread.run<T>("test", operation, args);
+    const run = <T>(operation: string, ...args: unknown[]) => thread.run<T>(operation, args);
     return { thread, run, states };
   }
 
@@ -38,9 +37,7 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     const gate = new Int32Array(new SharedArrayBuffer(4));
     const held = run("hold", gate);
     const results: string[] = [];
-    const all = ["a", "b", "c"].map((text) =>
-      thread.run("test", "add", [text], () => results.push(text)),
-    );
+    const all = ["a", "b", "c"].map((text) => thread.run("add", [text], () => results.push(text)));
     const inTransaction = run<boolean>("inTransaction");
     Atomics.store(gate, 0, 1);
     Atomics.notify(gate, 0);
@@ -119,7 +116,7 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     await delay(100);
     const silence = run("wait", 7_000);
     const late = Promise.withResolvers<void>();
-    const slow = thread.run("test", "add", ["late"], () => late.resolve());
+    const slow = thread.run("add", ["late"], () => late.resolve());
     await assert.rejects(silence, isAway(/has not answered for 5000 ms/));
     await assert.rejects(slow, isAway(/has not answered/));
     assert.match(thread.trouble ?? "", /has not answered/);

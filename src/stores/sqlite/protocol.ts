@@ -1,14 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
 
-/**
- * The store's operations of one room (a folder of `src` with tables of its own). The store's thread
- * imports this module by its URL and calls `open`, so that the thread's code depends on no room.
- */
-export interface RoomModule {
-  open(database: DatabaseSync): RoomOperations;
+/** The module with the operations of a store's thread, which imports it by its URL. */
+export interface OperationsModule {
+  open(database: DatabaseSync): Operations;
 }
 
-export interface RoomOperations {
+export interface Operations {
   /** These change nothing in the database. */
   readonly reads: Readonly<Record<string, Operation>>;
   /** These run in a transaction, which is on the disk before their results are returned. */
@@ -22,7 +19,6 @@ export type Operation = (...args: any[]) => unknown;
 /** One call of an operation, as it is sent to the thread. */
 export interface Request {
   readonly id: number;
-  readonly room: string;
   readonly operation: string;
   readonly args: readonly unknown[];
 }
@@ -34,8 +30,8 @@ export type Reply =
 /** What the thread is started with. */
 export interface ThreadData {
   readonly directory: string;
-  /** URLs of the rooms' modules, by name. */
-  readonly rooms: Readonly<Record<string, string>>;
+  /** URL of the module with its operations. */
+  readonly operations: string;
   /** OFF only in tests that show what FULL protects from. */
   readonly synchronous: "FULL" | "OFF";
 }

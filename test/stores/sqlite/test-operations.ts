@@ -1,9 +1,9 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { RoomOperations } from "../../../src/stores/sqlite/room.ts";
+import type { Operations } from "../../../src/stores/sqlite/protocol.ts";
 import { numberOf } from "../../../src/stores/sqlite/schema.ts";
 
 /** Operations for the tests of the store's thread. */
-export function open(database: DatabaseSync): RoomOperations {
+export function open(database: DatabaseSync): Operations {
   database.exec("CREATE TABLE IF NOT EXISTS notes (text TEXT UNIQUE)");
   const add = database.prepare("INSERT INTO notes VALUES (?)");
   const all = database.prepare("SELECT text FROM notes ORDER BY rowid");
