@@ -19,7 +19,7 @@ export function reportTo(handlers: Partial<Handlers>): Report {
 export const noReport: Report = () => {};
 
 /**
- * All that the rooms report; `telemetry` makes metrics and log records of it. `traceparent` is that
+ * All that is reported; `telemetry` makes metrics and log records of it. `traceparent` is that
  * of the span, if it is sampled. Nothing here holds a secret or a caller's text, except for
  * `externalId` and errors, which go into logs alone.
  */

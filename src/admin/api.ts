@@ -56,19 +56,20 @@ export async function answerApi(
   request: ApiRequest,
 ): Promise<AdminAnswer | undefined> {
   const { method, path, query } = request;
-  const [, , room = "", ...rest] = path.split("/");
-  if (room === "sandbox") return answerSandboxAction(data.sandboxActions, operator, request, rest);
+  const [, , resource = "", ...rest] = path.split("/");
+  if (resource === "sandbox")
+    return answerSandboxAction(data.sandboxActions, operator, request, rest);
   if (method !== "GET") throw new Refused(405, "method not allowed");
-  if (room === "session" && rest.length === 0) return found(data.session(operator));
+  if (resource === "session" && rest.length === 0) return found(data.session(operator));
 
-  if (room === "dead-letters" && rest.length === 2) {
+  if (resource === "dead-letters" && rest.length === 2) {
     const [account = "", id = ""] = rest.map(decodeURIComponent);
     const letter = await data.deadLetter(accountOf(operator, account), id);
     return letter && found(letter);
   }
   if (rest.length > 0) return undefined;
   const account = () => accountOf(operator, query.get("account"));
-  switch (room) {
+  switch (resource) {
     case "status":
       return found(await data.status(account()));
     case "start":

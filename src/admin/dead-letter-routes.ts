@@ -28,8 +28,8 @@ export async function answerDeadLetters(
   operator: Operator,
   { method, path, query, contentType }: DeadLettersRequest,
 ): Promise<AdminAnswer | undefined> {
-  const [, room, account, id, action, ...rest] = path.split("/").map(decodeURIComponent);
-  if (room !== "dead-letters" || rest.length > 0) return undefined;
+  const [, first, account, id, action, ...rest] = path.split("/").map(decodeURIComponent);
+  if (first !== "dead-letters" || rest.length > 0) return undefined;
   if (account === undefined) {
     if (method !== "GET") return notAllowed("GET, HEAD");
     return answerList(letters, operator, query);

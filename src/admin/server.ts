@@ -97,12 +97,12 @@ async function answer(
     request.resume();
     throw new Refused(400, "the path must be in its shortest form, without dot segments");
   }
-  const [, room = ""] = url.pathname.split("/", 2);
-  if (options.healthOnly && (room === "" || operatorRooms.has(room))) {
+  const [, first = ""] = url.pathname.split("/", 2);
+  if (options.healthOnly && (first === "" || operatorPaths.has(first))) {
     request.resume();
     throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
   }
-  if (operatorRooms.has(room)) return answerOperator(options, request, response, hold, url);
+  if (operatorPaths.has(first)) return answerOperator(options, request, response, hold, url);
   request.resume();
   if (methodOf(request) !== "GET") {
     response.setHeader("allow", "GET, HEAD");
@@ -124,7 +124,7 @@ function plainUrl(target: string): URL | undefined {
 const withoutOperators =
   "with AUTH_MODE=none a listener off loopback serves health and metrics alone: give keys or jwt, or set ADMIN_ADDR to loopback";
 
-const operatorRooms: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
+const operatorPaths: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
 
 async function answerAnybody(
   { notReady, details: detailsOf, refresh, exposition, console: { page } }: AdminOptions,

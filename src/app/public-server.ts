@@ -43,11 +43,11 @@ function reportEnd(
 
 /** The template of a path: a metric must not hold the parts that callers choose. */
 function routeOf(path: string): string | undefined {
-  const [, room, first = "", second = "", ...rest] = path.split("/");
+  const [, head, first = "", second = "", ...rest] = path.split("/");
   if (rest.length > 0) return undefined;
   if (path === "/graphql") return path;
-  if (room === "watch" && kindOfResource(first) && second) return `/watch/${first}/{external_id}`;
-  if (room === "callbacks" && first && kindOfResource(second)) {
+  if (head === "watch" && kindOfResource(first) && second) return `/watch/${first}/{external_id}`;
+  if (head === "callbacks" && first && kindOfResource(second)) {
     return `/callbacks/{merchant}/${second}`;
   }
   return undefined;

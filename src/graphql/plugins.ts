@@ -183,7 +183,7 @@ export function ambiguityOf(args: ExecutionArgs): readonly GraphQLError[] {
   return [new RequestError(message, "BAD_USER_INPUT", { status: 400 })];
 }
 
-/** Executes with GraphQL.js, as the straight path does, so that error texts are identical. */
+/** Executes with GraphQL.js, as the fast path does, so that error texts are identical. */
 export function executesByGraphqlJs(): GatewayPlugin {
   return {
     onExecute({ setExecuteFn }) {

@@ -27,6 +27,7 @@ import {
 import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
+import { createFastPath } from "./fast-path.ts";
 import { watchSpelling } from "./field-names.ts";
 import { createFindDocument } from "./find-document.ts";
 import { firstDocuments } from "./first-documents.ts";
@@ -48,7 +49,6 @@ import {
 import { createRequestBody, handOver } from "./request-body.ts";
 import { schema as fullSchema } from "./schema/schema.ts";
 import { sharesResults } from "./shared-results.ts";
-import { createStraightPath } from "./straight-path.ts";
 import {
   answersEventStreams,
   beginSubscription,
@@ -91,8 +91,8 @@ export interface GraphqlServerOptions {
    * with no other listener.
    */
   readonly intake?: Intake;
-  /** Whether ordinary operations take the straight path. Default: yes. */
-  readonly straight?: boolean;
+  /** Whether ordinary operations take the fast path. Default: yes. */
+  readonly fast?: boolean;
   /**
    * Longest silence on an event stream and ping interval of a WebSocket, in milliseconds. Default:
    * 15,000.
@@ -129,7 +129,7 @@ export interface GraphqlServer {
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, report = noReport, production, corsOrigins = [] } = options;
-  const { straight = true, schema = fullSchema } = options;
+  const { fast = true, schema = fullSchema } = options;
   const { tracing = noTracing } = options;
   const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
   const { heartbeatMs = defaultHeartbeatMs } = options;
@@ -183,7 +183,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     logging: false,
   });
 
-  const straightPath = createStraightPath({
+  const fastPath = createFastPath({
     core,
     schema,
     corsOrigins,
@@ -257,16 +257,16 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
     const surroundings = { lifetime, authenticate, live };
-    const answerType = straight ? straightPath.answerTypeOf(request) : undefined;
-    const isStream = straight && answerType === undefined;
-    const format = isStream ? straightPath.streamFormatOf(request) : undefined;
+    const answerType = fast ? fastPath.answerTypeOf(request) : undefined;
+    const isStream = fast && answerType === undefined;
+    const format = isStream ? fastPath.streamFormatOf(request) : undefined;
 
-    const answerStraight = async (): Promise<Answer | undefined> => {
+    const answerFast = async (): Promise<Answer | undefined> => {
       if (answerType !== undefined) {
-        const answered = await straightPath.answer(body, answerType, surroundings);
+        const answered = await fastPath.answer(body, answerType, surroundings);
         if (answered) return answered;
       }
-      const results = format && (await straightPath.subscribe(request, body, surroundings));
+      const results = format && (await fastPath.subscribe(request, body, surroundings));
       if (!results) return undefined;
       const { status, stream } = await beginSubscription(results, live, format, request.method);
       return { status, headers: stream ? streamHeaders(format) : {}, body: stream };
@@ -283,11 +283,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       return { status, headers: added, body: stream ?? (await answered.text()) };
     };
 
-    let answered = await answerStraight();
+    let answered = await answerFast();
     if (!answered) {
       // The client left before its whole body had arrived.
-      const isStraight = answerType !== undefined || format !== undefined;
-      if (isStraight && request.destroyed && !request.complete) return void response.destroy();
+      const isFast = answerType !== undefined || format !== undefined;
+      if (isFast && request.destroyed && !request.complete) return void response.destroy();
       answered = await answerByYoga();
     }
     whole = answered.whole === true;

@@ -91,18 +91,18 @@ export function isForgotten(
 }
 
 /**
- * Who told of the entry before: `c` a callback, `o` the service's answer, empty nobody. A callback
- * repeats an earlier callback with the same body or the same identity. A response or a
+ * Where an equal entry came from before: `c` a callback, `o` an answer, empty: there was none. A
+ * callback repeats an earlier callback with the same body or the same identity. A response or a
  * reconciliation repeats any earlier entry with the same identity.
  */
 function seenOf(draft: Draft, { identity, digest }: Entry, nowMs: number, { retentionMs }: Ages) {
-  const teller = (name: string) => {
+  const sourceOf = (name: string) => {
     const [of = "", atMs] = draft.flag(name).split(" ");
     return Number(atMs) >= nowMs - retentionMs ? of : "";
   };
   return {
-    identity: teller(`i${shortened(identity)}`),
-    body: digest === undefined ? "" : teller(`b${shortened(digest)}`),
+    identity: sourceOf(`i${shortened(identity)}`),
+    body: digest === undefined ? "" : sourceOf(`b${shortened(digest)}`),
   };
 }
 

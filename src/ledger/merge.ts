@@ -17,16 +17,16 @@ export interface Merge {
  * partial refunds, say) are separate operations: they do not conflict, and neither makes the other
  * late. A status that is not known is never late: it may follow any state.
  */
-export function merge(held: Step | undefined, entry: Step): Merge {
-  if (!held) return { replaces: true, late: false, conflict: false };
+export function merge(state: Step | undefined, entry: Step): Merge {
+  if (!state) return { replaces: true, late: false, conflict: false };
   const another =
-    held.operationId !== "" && entry.operationId !== "" && held.operationId !== entry.operationId;
-  if (entry.rank !== held.rank) {
-    const lower = entry.rank < held.rank;
+    state.operationId !== "" && entry.operationId !== "" && state.operationId !== entry.operationId;
+  if (entry.rank !== state.rank) {
+    const lower = entry.rank < state.rank;
     const late = lower && !another && entry.rank >= 0;
     return { replaces: !lower, late, conflict: false };
   }
-  if (entry.rank < 2 || entry.status === held.status) {
+  if (entry.rank < 2 || entry.status === state.status) {
     return { replaces: true, late: false, conflict: false };
   }
   return { replaces: entry.status === "success", late: false, conflict: !another };

@@ -154,7 +154,7 @@ class AccountReconciler {
       report?.("givenUp", { account, method, externalId, was, startedAtMs });
       return done;
     }
-    const { upstream, bucket } = this.#accountRooms;
+    const { upstream, bucket } = this.#ofAccount;
     if (!hasToSpare(bucket)) return { restMs: spareMs };
 
     const deadlineMs = Date.now() + this.#options.timeoutMs;
@@ -215,10 +215,10 @@ class AccountReconciler {
     return Math.max(startedAtMs + giveUpMs - intents.nowMs(this.#account), 0) + 1;
   }
 
-  get #accountRooms() {
-    const rooms = this.#options.accounts.get(this.#account);
-    if (!rooms) throw new Error(`no such merchant account: ${this.#account}`);
-    return rooms;
+  get #ofAccount() {
+    const account = this.#options.accounts.get(this.#account);
+    if (!account) throw new Error(`no such merchant account: ${this.#account}`);
+    return account;
   }
 
   get #tickMs(): number {

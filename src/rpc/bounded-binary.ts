@@ -19,9 +19,9 @@ export function excessOfBinary(type: DescMessage, bytes: Uint8Array): Excess | u
 const shortBytes = 1_000;
 
 /** What a field with a length holds: a message, packed numbers, or bytes. */
-type Held = Plan | "packed";
+type Content = Plan | "packed";
 interface Plan {
-  readonly fields: ReadonlyMap<number, () => Held>;
+  readonly fields: ReadonlyMap<number, () => Content>;
 }
 
 const plans = new WeakMap<DescMessage, Plan>();
@@ -29,7 +29,7 @@ const plans = new WeakMap<DescMessage, Plan>();
 function planOf(type: DescMessage): Plan {
   const known = plans.get(type);
   if (known) return known;
-  const fields = new Map<number, () => Held>();
+  const fields = new Map<number, () => Content>();
   for (const field of type.fields) {
     const { message } = field;
     if (message) fields.set(field.number, () => planOf(message));
@@ -75,12 +75,12 @@ class Scan {
           const length = this.#varint();
           const next = this.#at + length;
           if (next > end) return undefined;
-          const held = fields.get(tag >>> 3)?.();
-          if (held === "packed") {
+          const content = fields.get(tag >>> 3)?.();
+          if (content === "packed") {
             this.#count += this.#packed(next);
             if (this.#count > this.#max) return tooMany(this.#max);
-          } else if (held) {
-            const excess = this.message(held, next, depth + 1);
+          } else if (content) {
+            const excess = this.message(content, next, depth + 1);
             if (excess) return excess;
           }
           this.#at = next;

@@ -13,11 +13,11 @@ import { capTimeout, maxTimerMs } from "../net/timeout-header.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { type AdmissionGate, isOpenService } from "./admission-gate.ts";
 import { withAnswer } from "./answer.ts";
+import type { FastCall, FastPath } from "./fast-path.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
 import { bodyForConnect, type ReceiveOptions } from "./request-body.ts";
-import type { StraightCall, StraightPath } from "./straight-path.ts";
 
 export interface RequestLimits {
   /** Longest a unary call may take, whatever its caller asks for, in milliseconds. */
@@ -38,7 +38,7 @@ export function createRequestListener(
   log: Log,
   tracing: Tracing = noTracing,
   gate: AdmissionGate = openGate,
-  straightPaths: readonly StraightPath[] = [],
+  fastPaths: readonly FastPath[] = [],
 ): (head: RequestHead) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
@@ -55,10 +55,10 @@ export function createRequestListener(
     const standard = handler.requestPath.startsWith("/grpc.");
     const span = startSpan(standard ? noTracing : tracing, handler, head);
     endWith(head, span);
-    const straight = straightCallOf(handler, head);
+    const fast = fastCallOf(handler, head);
     span.run(() => {
-      if (!straight) return serveByConnect(handler, head, slot);
-      straight(slot).then(
+      if (!fast) return serveByConnect(handler, head, slot);
+      fast(slot).then(
         (body) => body && serveByConnect(handler, head, slot, body),
         (error: unknown) => {
           slot.leave();
@@ -72,8 +72,8 @@ export function createRequestListener(
     });
   }
 
-  function straightCallOf(handler: UniversalHandler, head: RequestHead): StraightCall | undefined {
-    for (const path of straightPaths) {
+  function fastCallOf(handler: UniversalHandler, head: RequestHead): FastCall | undefined {
+    for (const path of fastPaths) {
       const call = path.callOf(handler, head);
       if (call) return call;
     }

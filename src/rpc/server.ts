@@ -46,8 +46,8 @@ export interface RpcServerOptions {
   readonly admission?: Admission;
   /** Takes in the bodies of calls. Default: one that shares its memory with no other listener. */
   readonly intake?: Intake;
-  /** Whether ordinary calls take the straight paths, instead of Connect's own. Default: true. */
-  readonly straight?: boolean;
+  /** Whether ordinary calls take the fast paths, instead of Connect's own. Default: true. */
+  readonly fast?: boolean;
 }
 
 export interface RpcLimits extends ConnectionLimits, RequestLimits {
@@ -134,8 +134,8 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   });
 
   const ofPaths = { core, identify, log, report, binaryOptions, jsonOptions, ...limits };
-  const straightPaths =
-    options.straight === false ? [] : [createUnaryPath(ofPaths), createStreamPath(ofPaths)];
+  const fastPaths =
+    options.fast === false ? [] : [createUnaryPath(ofPaths), createStreamPath(ofPaths)];
 
   let listener: OnePortOptions["listener"];
   const port = createOnePort({
@@ -149,13 +149,13 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
   const cutCalls = () => {
     shutdown.abort(new ConnectError("the gateway is shutting down", Code.Unavailable));
-    for (const path of straightPaths) path.cut();
+    for (const path of fastPaths) path.cut();
   };
 
   return {
     async listen(host, number) {
       const gate = await createAdmissionGate(admission, report, limits.maxConnections);
-      listener = createRequestListener(router, limits, log, tracing, gate, straightPaths);
+      listener = createRequestListener(router, limits, log, tracing, gate, fastPaths);
       return port.listen(host, number);
     },
     setServing: (serving) => health.setServing(serving),

@@ -14,57 +14,61 @@ import { cutIfUnread, isOver } from "./answer.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
 import type { CallRecord } from "./call-record.ts";
 import { toConnectError } from "./errors.ts";
-import { idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
-import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
-import { setRateLimit } from "./rate-limit.ts";
-import { receiveBody } from "./request-body.ts";
 import {
   beginRecord,
+  type FastPath,
+  type FastPathOptions,
   isPlainPost,
   type MethodNames,
   methodsByPath,
   prepare,
   type Served,
-  type StraightPath,
-  type StraightPathOptions,
   textOf,
-} from "./straight-path.ts";
-import { type StreamDialect, type StreamRequest, streamRequestOf } from "./stream-protocols.ts";
+} from "./fast-path.ts";
+import { idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
+import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
+import { setRateLimit } from "./rate-limit.ts";
+import { receiveBody } from "./request-body.ts";
+import { type StreamProtocol, type StreamRequest, streamRequestOf } from "./stream-protocols.ts";
 import { envelopeBytes, messageOfEnvelope } from "./unary-protocols.ts";
 
 /**
- * The straight path of a watch: a POST of one plain message, answered by a stream of events. The
+ * The fast path of a watch: a POST of one plain message, answered by a stream of events. The
  * steps are the same as Connect's: identify, receive, decode, open, write events, record, write the
  * end. An idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` sends the same
  * requests both ways and checks that the answers are equal.
  */
-export function createStreamPath(options: StraightPathOptions): StraightPath {
+export function createStreamPath(options: FastPathOptions): FastPath {
   const methods = streamMethods(options);
   const underWay = new UnderWay<AbortController>();
 
   async function serve(
     method: StreamMethod,
     head: RequestHead,
-    { dialect, timeoutMs }: StreamRequest,
+    { protocol, timeoutMs }: StreamRequest,
   ): Promise<Uint8Array | undefined> {
     const startedMs = performance.now();
     const deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
     const requestId = requestIdOf(textOf(head.headers, requestIdHeader));
-    const answer = new StreamAnswer(head, dialect, encoderOf(method.names.method.output, dialect));
+    const answer = new StreamAnswer(
+      head,
+      protocol,
+      encoderOf(method.names.method.output, protocol),
+    );
     answer.set("cache-control", "no-store");
     answer.set(requestIdHeader, requestId);
     const life = new CallLife(head, timeoutMs, underWay);
     life.endWith(head.ending);
     let call: Call | undefined;
     let record: CallRecord | undefined;
-    const names = { ...method.names, protocolName: dialect.name };
+    const names = { ...method.names, protocolName: protocol.name };
     const begun = { ...names, signal: life.signal, requestId, startedMs };
 
     try {
       const caller = await options.identify({ get: (name) => textOf(head.headers, name) });
       call = {
         ...callOn(answer),
-        ...{ caller, signal: life.signal, requestId, transport: dialect.name },
+        ...{ caller, signal: life.signal, requestId, transport: protocol.name },
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...idempotencyOf(textOf(head.headers, "idempotency-key"), answer),
       };
@@ -80,7 +84,7 @@ export function createStreamPath(options: StraightPathOptions): StraightPath {
       record = beginRecord(begun, options, caller);
       const values = createContextValues();
       setGatedCall(values, { record, answerHeader: answer, call });
-      const messages = method.open(input, dialect, { values });
+      const messages = method.open(input, protocol, { values });
       // Not awaited: a stream lasts long, and must not retain this function's request.
       void deliver(messages, answer, life, record);
     } catch (error) {
@@ -118,11 +122,11 @@ interface StreamMethod {
   open(input: Uint8Array, format: Format, context: Pick<HandlerContext, "values">): Messages;
 }
 
-type Format = Pick<StreamDialect, "isJson">;
+type Format = Pick<StreamProtocol, "isJson">;
 
 type Messages = AsyncIterable<{ readonly event?: Event }>;
 
-function streamMethods(options: StraightPathOptions): Map<string, StreamMethod> {
+function streamMethods(options: FastPathOptions): Map<string, StreamMethod> {
   return methodsByPath(
     options,
     "server_streaming",
@@ -177,18 +181,18 @@ function settle(error: unknown, answer: StreamAnswer, life: CallLife, record: Ca
 
 /** The answer of one stream: headers, messages, end. */
 class StreamAnswer {
-  readonly #dialect: StreamDialect;
+  readonly #protocol: StreamProtocol;
   readonly #encoder: EventEncoder;
   /** Set until the answer begins. */
   #head: RequestHead | undefined;
   #headers: Record<string, string> | undefined;
   #outlet: Outlet | undefined;
 
-  constructor(head: RequestHead, dialect: StreamDialect, encoder: EventEncoder) {
+  constructor(head: RequestHead, protocol: StreamProtocol, encoder: EventEncoder) {
     this.#head = head;
-    this.#dialect = dialect;
+    this.#protocol = protocol;
     this.#encoder = encoder;
-    this.#headers = { ...dialect.headers };
+    this.#headers = { ...protocol.headers };
   }
 
   /** Adds a header to the answer; has no effect once it has begun. */
@@ -217,7 +221,7 @@ class StreamAnswer {
   end(error: ConnectError | undefined): void {
     const outlet = this.#begin();
     if (!outlet || isOver(outlet)) return;
-    const end = this.#dialect.end(error);
+    const end = this.#protocol.end(error);
     if ("body" in end) {
       outlet.end(end.body);
       return;
@@ -234,7 +238,7 @@ class StreamAnswer {
   #begin(): Outlet | undefined {
     if (!this.#head) return this.#outlet;
     const headers = this.#headers ?? {};
-    const waitForTrailers = this.#dialect.hasTrailers;
+    const waitForTrailers = this.#protocol.hasTrailers;
     this.#outlet = this.#head.begin({ status: 200, headers, waitForTrailers });
     this.#head = undefined;
     this.#headers = undefined;

@@ -16,7 +16,7 @@ import { withReadableMessage } from "./grpc-message.ts";
 import { envelope, type MessageFormat } from "./pushed-events.ts";
 
 /** How the response of a streaming call is written: its protocol, codec and compression. */
-export interface StreamDialect extends MessageFormat {
+export interface StreamProtocol extends MessageFormat {
   readonly name: "connect" | "grpc" | "grpc-web";
   /** Headers of every response, also of one that ends with an error. */
   readonly headers: Headers;
@@ -32,7 +32,7 @@ type Headers = Readonly<Record<string, string>>;
 
 /** What the headers of an ordinary stream request ask for. */
 export interface StreamRequest {
-  readonly dialect: StreamDialect;
+  readonly protocol: StreamProtocol;
   /** How long its caller waits, in milliseconds, if the request says so. */
   readonly timeoutMs: number | undefined;
 }
@@ -55,11 +55,11 @@ export function streamRequestOf(
     Number.POSITIVE_INFINITY,
   );
   if (error) return undefined;
-  const dialect = dialectFor(kind, headers[kind.acceptHeader]?.toString());
-  return dialect && { dialect, timeoutMs };
+  const protocol = protocolFor(kind, headers[kind.acceptHeader]?.toString());
+  return protocol && { protocol, timeoutMs };
 }
 
-function dialectFor(kind: Kind, accepted: string | undefined): StreamDialect | undefined {
+function protocolFor(kind: Kind, accepted: string | undefined): StreamProtocol | undefined {
   if (accepted === undefined) return kind.plain;
   const { response } = compressionNegotiate(compressions, null, accepted, kind.acceptHeader);
   if (response === null) return kind.plain;
@@ -71,8 +71,8 @@ interface Kind {
   readonly acceptHeader: string;
   readonly timeoutHeader: string;
   readonly parseTimeout: typeof parseConnectTimeout;
-  readonly plain: StreamDialect;
-  readonly gzip: StreamDialect;
+  readonly plain: StreamProtocol;
+  readonly gzip: StreamProtocol;
 }
 
 const kinds = new Map<string, Kind>([
@@ -89,7 +89,7 @@ const kinds = new Map<string, Kind>([
 function connectKind(isJson: boolean): Kind {
   const type = `application/connect+${isJson ? "json" : "proto"}`;
   const serialization = createEndStreamSerialization({});
-  const dialect = (isGzip: boolean): StreamDialect => ({
+  const protocol = (isGzip: boolean): StreamProtocol => ({
     ...{ name: "connect", isJson, isGzip, hasTrailers: false },
     headers: headersOf(type, "connect-content-encoding", isGzip),
     end(error) {
@@ -102,13 +102,13 @@ function connectKind(isJson: boolean): Kind {
     acceptHeader: "connect-accept-encoding",
     timeoutHeader: "connect-timeout-ms",
     parseTimeout: parseConnectTimeout,
-    ...{ plain: dialect(false), gzip: dialect(true) },
+    ...{ plain: protocol(false), gzip: protocol(true) },
   };
 }
 
 function grpcKind(name: "grpc" | "grpc-web", isJson: boolean): Kind {
   const type = `application/${name}+${isJson ? "json" : "proto"}`;
-  const dialect = (isGzip: boolean): StreamDialect => ({
+  const protocol = (isGzip: boolean): StreamProtocol => ({
     ...{ name, isJson, isGzip, hasTrailers: name === "grpc" },
     headers: headersOf(type, "grpc-encoding", isGzip),
     end(error) {
@@ -123,7 +123,7 @@ function grpcKind(name: "grpc" | "grpc-web", isJson: boolean): Kind {
     acceptHeader: "grpc-accept-encoding",
     timeoutHeader: "grpc-timeout",
     parseTimeout: parseGrpcTimeout,
-    ...{ plain: dialect(false), gzip: dialect(true) },
+    ...{ plain: protocol(false), gzip: protocol(true) },
   };
 }
 

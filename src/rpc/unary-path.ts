@@ -10,43 +10,44 @@ import { turnEnd } from "../net/turn-end.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
 import type { CallRecord } from "./call-record.ts";
 import { toConnectError } from "./errors.ts";
-import { idempotencyOf, setGatedCall } from "./gated-call.ts";
-import { jsonWriterOf } from "./json-writer.ts";
-import { rateLimitOf } from "./rate-limit.ts";
-import { receiveBody } from "./request-body.ts";
 import {
   beginRecord,
+  type FastPath,
+  type FastPathOptions,
   isPlainPost,
   type MethodNames,
   methodsByPath,
   prepare,
   type Served,
-  type StraightPath,
-  type StraightPathOptions,
   textOf,
-} from "./straight-path.ts";
-import { dialectOf, type UnaryDialect } from "./unary-protocols.ts";
+} from "./fast-path.ts";
+import { idempotencyOf, setGatedCall } from "./gated-call.ts";
+import { jsonWriterOf } from "./json-writer.ts";
+import { rateLimitOf } from "./rate-limit.ts";
+import { receiveBody } from "./request-body.ts";
+import { protocolOf, type UnaryProtocol } from "./unary-protocols.ts";
 
 /**
- * The straight path of nearly every call: a unary POST of Connect, gRPC or gRPC-Web whose message
+ * The fast path of nearly every call: a unary POST of Connect, gRPC or gRPC-Web whose message
  * is not compressed. It takes the same steps as Connect's own path, without its pipelines of
  * iterators and web streams: identify, receive, decode, run the use case, encode, record, answer.
  * `test/rpc/unary-path.test.ts` sends the same requests both ways and checks that the answers are
  * equal.
  */
-export function createUnaryPath(options: StraightPathOptions): StraightPath {
+export function createUnaryPath(options: FastPathOptions): FastPath {
   const methods = unaryMethods(options);
   const underWay = new UnderWay<AbortController>();
 
   async function serve(
     method: UnaryMethod,
     head: RequestHead,
-    dialect: UnaryDialect,
+    protocol: UnaryProtocol,
     slot: Slot,
   ): Promise<Uint8Array | undefined> {
     const startedMs = performance.now();
     const { headers } = head;
-    const deadlineMs = dialect.timeoutMs === undefined ? undefined : Date.now() + dialect.timeoutMs;
+    const deadlineMs =
+      protocol.timeoutMs === undefined ? undefined : Date.now() + protocol.timeoutMs;
     const requestId = requestIdOf(textOf(headers, requestIdHeader));
     const answerHeaders: Record<string, string> = {
       "cache-control": "no-store",
@@ -57,12 +58,12 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
         answerHeaders[name] = value;
       },
     };
-    const life = new CallLife(head, dialect.timeoutMs, underWay);
+    const life = new CallLife(head, protocol.timeoutMs, underWay);
     let record: CallRecord | undefined;
     let call: Call | undefined;
     let output: Uint8Array | string | undefined;
     let failure: ConnectError | undefined;
-    const names = { ...method.names, protocolName: dialect.name };
+    const names = { ...method.names, protocolName: protocol.name };
     const begun = { ...names, signal: life.signal, requestId, startedMs };
 
     try {
@@ -71,15 +72,15 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
         caller,
         signal: life.signal,
         requestId,
-        transport: dialect.name,
+        transport: protocol.name,
         onWait: slot.leave,
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...idempotencyOf(textOf(headers, "idempotency-key"), answerHeader),
       };
       requireScope(caller, method.names.method);
-      const maxBytes = dialect.maxBodyBytes(options.readMaxBytes);
+      const maxBytes = protocol.maxBodyBytes(options.readMaxBytes);
       const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options, slot));
-      const input = dialect.messageIn(body);
+      const input = protocol.messageIn(body);
       if (input === undefined) {
         life.end();
         return body;
@@ -87,7 +88,7 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
       record = beginRecord(begun, options, caller);
       const values = createContextValues();
       setGatedCall(values, { record, answerHeader, call });
-      output = await method.run(input, dialect.binary, { values, signal: life.signal });
+      output = await method.run(input, protocol.binary, { values, signal: life.signal });
     } catch (error) {
       record ??= beginRecord(begun, options, call?.caller);
       prepare(error, method.names, answerHeader, call !== undefined);
@@ -99,8 +100,8 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
     record?.settle(failure);
     const answer =
       output === undefined || failure
-        ? dialect.fail(failure ?? new ConnectError("internal error", Code.Internal), answerHeaders)
-        : dialect.succeed(output, answerHeaders);
+        ? protocol.fail(failure ?? new ConnectError("internal error", Code.Internal), answerHeaders)
+        : protocol.succeed(output, answerHeaders);
     const ready = answer instanceof Promise ? await answer : answer;
     await turnEnd();
     head.send(ready);
@@ -111,8 +112,8 @@ export function createUnaryPath(options: StraightPathOptions): StraightPath {
     callOf(handler, head) {
       const method = methods.get(handler.requestPath);
       if (!method || !isPlainPost(head)) return undefined;
-      const dialect = dialectOf(head.headers, head.httpVersion);
-      return dialect && ((slot) => serve(method, head, dialect, slot));
+      const protocol = protocolOf(head.headers, head.httpVersion);
+      return protocol && ((slot) => serve(method, head, protocol, slot));
     },
     cut() {
       for (const controller of underWay) controller.abort(shuttingDown());
@@ -130,7 +131,7 @@ interface UnaryMethod {
   ): Promise<Uint8Array | string>;
 }
 
-function unaryMethods(options: StraightPathOptions): Map<string, UnaryMethod> {
+function unaryMethods(options: FastPathOptions): Map<string, UnaryMethod> {
   return methodsByPath(options, "unary", (method, { run, decode }: Served<Handler>) => {
     const writeJson = jsonWriterOf(method.output);
     return {

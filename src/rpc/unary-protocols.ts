@@ -21,7 +21,7 @@ import { compressions } from "./compressions.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
 
 /** How one unary call is read and answered, according to its headers. */
-export interface UnaryDialect {
+export interface UnaryProtocol {
   readonly name: "connect" | "grpc" | "grpc-web";
   readonly binary: boolean;
   /** How long its caller waits, in milliseconds, if the request says so. */
@@ -44,13 +44,13 @@ export type Answer = HttpResponse | Promise<HttpResponse>;
 type Headers = Readonly<Record<string, string>>;
 
 /**
- * The dialect of an ordinary unary request. Undefined for any other, which Connect answers: a
+ * The protocol of an ordinary unary request. Undefined for any other, which Connect answers: a
  * compressed request, an unusual content type, an invalid time-out.
  */
-export function dialectOf(
+export function protocolOf(
   headers: IncomingHttpHeaders,
   httpVersion: "1.1" | "2",
-): UnaryDialect | undefined {
+): UnaryProtocol | undefined {
   const kind = kinds.get(headers["content-type"] ?? "");
   if (kind === undefined || (kind.needsHttp2 && httpVersion !== "2")) return undefined;
   if (!isIdentity(headers[kind.encodingHeader])) return undefined;
@@ -61,7 +61,7 @@ export function dialectOf(
   if (error) return undefined;
   const accepted = headers[kind.acceptHeader]?.toString() ?? null;
   const { response } = compressionNegotiate(compressions, null, accepted, kind.acceptHeader);
-  return kind.dialect(timeoutMs, response);
+  return kind.protocol(timeoutMs, response);
 }
 
 function isIdentity(encoding: string | string[] | undefined): boolean {
@@ -75,10 +75,10 @@ interface Kind {
   readonly acceptHeader: string;
   readonly timeoutHeader: string;
   readonly parseTimeout: typeof parseConnectTimeout;
-  readonly dialect: (
+  readonly protocol: (
     timeoutMs: number | undefined,
     compression: Compression | null,
-  ) => UnaryDialect;
+  ) => UnaryProtocol;
 }
 
 const kinds = new Map<string, Kind>([
@@ -118,7 +118,7 @@ function connectKind(binary: boolean): Kind {
     acceptHeader: "accept-encoding",
     timeoutHeader: "connect-timeout-ms",
     parseTimeout: parseConnectTimeout,
-    dialect: (timeoutMs, compression) => ({
+    protocol: (timeoutMs, compression) => ({
       name: "connect",
       binary,
       timeoutMs,
@@ -179,7 +179,7 @@ function grpcKind(web: boolean): Kind {
     acceptHeader: "grpc-accept-encoding",
     timeoutHeader: "grpc-timeout",
     parseTimeout: parseGrpcTimeout,
-    dialect: (timeoutMs, compression) => ({
+    protocol: (timeoutMs, compression) => ({
       name: web ? "grpc-web" : "grpc",
       binary: true,
       timeoutMs,

@@ -11,7 +11,7 @@ import { upstream } from "./upstream.ts";
 export type Telemetry = ReturnType<typeof createTelemetry>;
 
 /**
- * Turns the facts that the gateway's rooms report into metrics and log records, one file per area.
+ * Turns the facts that the gateway reports into metrics and log records, one file per area.
  * Label values are bounded: configured accounts, endpoints, methods, codes and verdicts; never ids
  * or a caller's text. Most counters of an account start at 0, so that their first increase is
  * visible.

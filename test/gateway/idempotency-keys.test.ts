@@ -87,7 +87,7 @@ test("over WebSocket a repeat with the key in its input makes no second payment"
 });
 
 for (const [name, headers] of Object.entries({
-  "on the straight path": {},
+  "on the fast path": {},
   "by Yoga": { "content-type": "application/json; charset=UTF-8" },
 })) {
   test(`${name}, a key in the input and in the header is the same key`, async () => {

@@ -38,7 +38,7 @@ const cards = {
 };
 
 for (const [name, transport] of Object.entries({
-  "the straight path": () => createGrpcTransport({ baseUrl: gateway.rpcUrl }),
+  "the fast path": () => createGrpcTransport({ baseUrl: gateway.rpcUrl }),
   "Connect's own path": () =>
     createGrpcTransport({
       baseUrl: gateway.rpcUrl,
@@ -215,7 +215,7 @@ test("GraphQL waits with the input field waitUntil", async () => {
 const ways: Readonly<
   Record<string, (of: Gateway, externalId: string, signal: AbortSignal) => Promise<unknown>>
 > = {
-  "the straight path of RPC": (of, externalId, signal) =>
+  "the fast path of RPC": (of, externalId, signal) =>
     payments(of).createPayment(waitingFor(externalId), { signal }),
   "Connect's own path": (of, externalId, signal) =>
     createClient(

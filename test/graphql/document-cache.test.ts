@@ -23,7 +23,7 @@ function largeQuery(number: number): string {
   return `query ($id: ID!) { ${payments.join(" ")} }`;
 }
 
-/** Keeps a document, and compiles it as the straight path does. */
+/** Keeps a document, and compiles it as the fast path does. */
 function keep(cache: DocumentCache, text: string): void {
   const document = parse(text);
   const operation = getOperationAST(document);

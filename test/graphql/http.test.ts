@@ -226,7 +226,7 @@ for (const [thrown, status, code] of refusals) {
 }
 
 for (const [path, headers] of [
-  ["the straight path", {}],
+  ["the fast path", {}],
   ["Yoga", { "content-type": "application/json; charset=UTF-8" }],
 ] as const) {
   test(`a refusal has Retry-After, and the budget of its kind of call, by ${path}`, async (t) => {
@@ -460,8 +460,8 @@ test("a request error is answered 400 where application/graphql-response+json is
     { query: "{ nonsense" },
     { query: "{ nonsense }" },
   ];
-  for (const straight of [true, false]) {
-    const gateway = await serve(t, {}, { straight });
+  for (const fast of [true, false]) {
+    const gateway = await serve(t, {}, { fast });
     for (const body of wrong) {
       for (const [accept, status] of [
         ["application/json", 200],

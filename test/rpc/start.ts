@@ -70,7 +70,7 @@ export async function start(
     admission?: Admission;
     intake?: Intake;
     report?: Report;
-    straight?: boolean;
+    fast?: boolean;
   } = {},
 ): Promise<Started> {
   const calls: CoreCall[] = [];
@@ -94,7 +94,7 @@ export async function start(
     ...(options.admission ? { admission: options.admission } : {}),
     ...(options.intake ? { intake: options.intake } : {}),
     ...(options.report ? { report: options.report } : {}),
-    ...(options.straight === undefined ? {} : { straight: options.straight }),
+    ...(options.fast === undefined ? {} : { fast: options.fast }),
   });
   const { port } = await server.listen("127.0.0.1", 0);
   const url = `${options.tls ? "https" : "http"}://127.0.0.1:${port}`;

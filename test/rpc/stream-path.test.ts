@@ -65,7 +65,7 @@ const two = twoWays({
 before(two.start);
 after(two.stop);
 
-interface Dialect {
+interface Format {
   readonly type: string;
   readonly http: readonly Version[];
   readonly isJson: boolean;
@@ -75,7 +75,7 @@ interface Dialect {
 const both = ["1.1", "2"] as const;
 const ofConnect = { http: both, protocol: "connect" } as const;
 const ofGrpc = { http: both, protocol: "grpc" } as const;
-const dialects: Dialect[] = [
+const formats: Format[] = [
   { type: "application/connect+json", ...ofConnect, isJson: true },
   { type: "application/connect+json; charset=utf-8", ...ofConnect, isJson: true },
   { type: "application/connect+proto", ...ofConnect, isJson: false },
@@ -89,17 +89,17 @@ const dialects: Dialect[] = [
 
 type Requests = Record<string, Omit<Sent, "path"> & { readonly path?: string }>;
 
-function messageOf(dialect: Pick<Dialect, "isJson">, externalId: string): Buffer {
+function messageOf(format: Pick<Format, "isJson">, externalId: string): Buffer {
   const message = create(WatchPaymentRequestSchema, { externalId });
-  return dialect.isJson
+  return format.isJson
     ? json(toJson(WatchPaymentRequestSchema, message))
     : binary(WatchPaymentRequestSchema, message);
 }
 
-function requestsOf(dialect: Dialect): Requests {
-  const { type, protocol } = dialect;
+function requestsOf(format: Format): Requests {
+  const { type, protocol } = format;
   const headers = { "content-type": type };
-  const of = (externalId: string) => envelope(messageOf(dialect, externalId));
+  const of = (externalId: string) => envelope(messageOf(format, externalId));
   const known = of("order-1");
   const ofBody = (body: Sent["body"]) => ({ headers, body });
   const withHeaders = (more: Record<string, string>, body: Sent["body"] = known) => ({
@@ -121,7 +121,7 @@ function requestsOf(dialect: Dialect): Requests {
     ["one byte", Buffer.from([8])],
     ["text", Buffer.from("hello, here is no message at all")],
     ["zeros", Buffer.alloc(64)],
-    ["a message without its envelope", messageOf(dialect, "order-1")],
+    ["a message without its envelope", messageOf(format, "order-1")],
     ["JSON null", text("null")],
     ["JSON list", text("[]")],
     ["JSON with a wrong type", text('{"externalId":4111111111111111}')],
@@ -135,7 +135,7 @@ function requestsOf(dialect: Dialect): Requests {
     ["too large", envelope(Buffer.alloc(20_000, 0x20))],
     ["the largest", envelope(Buffer.concat([known.subarray(5), Buffer.alloc(9_000, 0x20)]))],
     ["an envelope that says more", envelope(Buffer.from([1, 2]), 0, 9)],
-    ["an envelope that says less", envelope(messageOf(dialect, "x"), 0, 1)],
+    ["an envelope that says less", envelope(messageOf(format, "x"), 0, 1)],
     ["an envelope that says too much", envelope(Buffer.from([1, 2]), 0, 1_000_000)],
     ["an envelope of nothing", envelope(Buffer.alloc(0))],
     ["two envelopes", Buffer.concat([known, known])],
@@ -152,7 +152,7 @@ function requestsOf(dialect: Dialect): Requests {
     "a watch of a payout": { path: watchPayout, ...ofBody(known) },
     "all events": {
       path: streamEvents,
-      ...ofBody(envelope(dialect.isJson ? json({}) : Buffer.of())),
+      ...ofBody(envelope(format.isJson ? json({}) : Buffer.of())),
     },
     "a watch that opens with its first event": ofBody(of("unopened")),
     "a watch without events": ofBody(of("none")),
@@ -206,10 +206,10 @@ function requestsOf(dialect: Dialect): Requests {
 }
 
 let compared = 0;
-for (const dialect of dialects) {
-  for (const version of dialect.http) {
-    test(`the straight path and Connect answer ${dialect.type} over HTTP/${version} alike`, async () => {
-      for (const [name, request] of Object.entries(requestsOf(dialect))) {
+for (const format of formats) {
+  for (const version of format.http) {
+    test(`the fast path and Connect answer ${format.type} over HTTP/${version} alike`, async () => {
+      for (const [name, request] of Object.entries(requestsOf(format))) {
         const sent = { path: watchPayment, ...request };
         const [mine, its] = await two.outcomes(version, sent);
         assert.deepEqual(mine, its, name);
@@ -223,12 +223,12 @@ test("at least 1,000 requests were compared", () => {
   assert.ok(compared >= 1_000, String(compared));
 });
 
-for (const dialect of dialects) {
-  for (const version of dialect.http) {
-    if (dialect.type === "application/grpc" && version === "1.1") continue;
-    test(`the straight path and Connect treat a leaving client alike, by ${dialect.type} over HTTP/${version}`, async () => {
-      const body = envelope(messageOf(dialect, "until-cut"));
-      const headers = { "content-type": dialect.type };
+for (const format of formats) {
+  for (const version of format.http) {
+    if (format.type === "application/grpc" && version === "1.1") continue;
+    test(`the fast path and Connect treat a leaving client alike, by ${format.type} over HTTP/${version}`, async () => {
+      const body = envelope(messageOf(format, "until-cut"));
+      const headers = { "content-type": format.type };
       const [mine, its] = await two.both(async (at, session) => {
         const [calls, records] = [at.calls.length, at.records.length];
         const method = "POST";
@@ -254,8 +254,8 @@ for (const dialect of dialects) {
   }
 }
 
-test("the straight path takes ordinary requests and leaves unusual ones to Connect", () => {
-  for (const { type, http } of dialects) {
+test("the fast path takes ordinary requests and leaves unusual ones to Connect", () => {
+  for (const { type, http } of formats) {
     for (const version of http) {
       const isOdd = type.includes(";") || (type === "application/grpc" && version === "1.1");
       const request = streamRequestOf({ "content-type": type }, version);

@@ -11,7 +11,7 @@ import type { Identify } from "../../src/rpc/gate.ts";
 import { caller, type Started, start } from "./start.ts";
 
 /*
- * Sends the same requests to a straight path and to Connect, and describes responses, log records
+ * Sends the same requests to a fast path and to Connect, and describes responses, log records
  * and calls to the core in a form that can be compared. Left out: times, ids that are new in each
  * response, how HTTP frames a body, and the size that an error gives for a too large message.
  */
@@ -53,7 +53,7 @@ const identify: Identify = async (headers) => {
   return caller;
 };
 
-/** Two servers that differ only in the path that serves a request: a straight path, and Connect. */
+/** Two servers that differ only in the path that serves a request: a fast path, and Connect. */
 export function twoWays(answers: Partial<Core>) {
   const servers: Started[] = [];
   const sessions = new Map<Started, http2.ClientHttp2Session>();
@@ -61,8 +61,8 @@ export function twoWays(answers: Partial<Core>) {
   return {
     async start() {
       const limits = { readMaxBytes: 10_000 };
-      for (const straight of [true, false]) {
-        const at = await start(answers, { identify, limits, straight });
+      for (const fast of [true, false]) {
+        const at = await start(answers, { identify, limits, fast });
         servers.push(at);
         sessions.set(at, http2.connect(at.url));
       }
@@ -71,7 +71,7 @@ export function twoWays(answers: Partial<Core>) {
       for (const session of sessions.values()) session.destroy();
       for (const server of servers) await server[Symbol.asyncDispose]();
     },
-    /** The outcomes of a request: first by the straight path, then by Connect. */
+    /** The outcomes of a request: first by the fast path, then by Connect. */
     outcomes(version: Version, sent: Sent) {
       return this.both(async (at, session) =>
         understood(await senders[version](at, session, sent)),

@@ -12,7 +12,7 @@ import {
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
-import { dialectOf } from "../../src/rpc/unary-protocols.ts";
+import { protocolOf } from "../../src/rpc/unary-protocols.ts";
 import { answeredPayment } from "../core/answers.ts";
 import {
   binary,
@@ -26,7 +26,7 @@ import {
 } from "./two-ways.ts";
 
 /*
- * Sends the same requests to the straight path and to Connect: responses, log records and calls to
+ * Sends the same requests to the fast path and to Connect: responses, log records and calls to
  * the core must be the same. Not compared: times, ids that are new in each response, how HTTP
  * frames a body, and the size that an error gives for a message that is too large.
  */
@@ -51,7 +51,7 @@ const answers = {
     answeredPayment({ externalId, details: { amount, description: "é€𝄞" } }),
 };
 
-interface Dialect {
+interface Format {
   readonly type: string;
   readonly http: readonly Version[];
   readonly encode: <D extends DescMessage>(schema: D, init: MessageInitShape<D>) => Uint8Array;
@@ -63,7 +63,7 @@ before(two.start);
 after(two.stop);
 
 const both = ["1.1", "2"] as const;
-const dialects: Dialect[] = [
+const formats: Format[] = [
   { type: "application/json", http: both, encode: (_, init) => json(init), grpc: false },
   { type: "application/json; charset=utf-8", http: ["2"], encode: (_, i) => json(i), grpc: false },
   { type: "application/proto", http: both, encode: binary, grpc: false },
@@ -75,7 +75,7 @@ const dialects: Dialect[] = [
 
 type Requests = Record<string, Omit<Sent, "path"> & { readonly path?: string }>;
 
-function requestsOf({ type, encode, grpc }: Dialect): Requests {
+function requestsOf({ type, encode, grpc }: Format): Requests {
   const headers = { "content-type": type };
   const get = (externalId: string) => encode(GetPaymentRequestSchema, { externalId });
   const known = get("order-1");
@@ -167,10 +167,10 @@ function requestsOf({ type, encode, grpc }: Dialect): Requests {
 }
 
 let compared = 0;
-for (const dialect of dialects) {
-  for (const version of dialect.http) {
-    test(`the straight path and Connect answer ${dialect.type} over HTTP/${version} alike`, async () => {
-      for (const [name, request] of Object.entries(requestsOf(dialect))) {
+for (const format of formats) {
+  for (const version of format.http) {
+    test(`the fast path and Connect answer ${format.type} over HTTP/${version} alike`, async () => {
+      for (const [name, request] of Object.entries(requestsOf(format))) {
         const sent = { path: getPayment, ...request };
         const [mine, its] = await two.outcomes(version, sent);
         assert.deepEqual(mine, its, name);
@@ -184,15 +184,15 @@ test("at least 300 requests were compared", () => {
   assert.ok(compared >= 300, String(compared));
 });
 
-test("the straight path takes ordinary requests and leaves unusual ones to Connect", () => {
-  for (const { type, http } of dialects) {
+test("the fast path takes ordinary requests and leaves unusual ones to Connect", () => {
+  for (const { type, http } of formats) {
     const isPlain = !type.includes(";");
     for (const version of http) {
       const isGrpcOnHttp1 = type === "application/grpc" && version === "1.1";
-      const dialect = dialectOf({ "content-type": type }, version);
-      assert.equal(dialect !== undefined, isPlain && !isGrpcOnHttp1, `${type} ${version}`);
+      const format = protocolOf({ "content-type": type }, version);
+      assert.equal(format !== undefined, isPlain && !isGrpcOnHttp1, `${type} ${version}`);
     }
   }
   const compressed = { "content-type": "application/grpc", "grpc-encoding": "gzip" };
-  assert.equal(dialectOf(compressed, "2"), undefined);
+  assert.equal(protocolOf(compressed, "2"), undefined);
 });

@@ -194,8 +194,8 @@ class MemoryAccount implements AccountKernel {
 
   async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
     const nowMs = this.nowMs();
-    const held = this.#leases.get(name);
-    if (held && held.holder !== holder && held.untilMs > nowMs) return false;
+    const lease = this.#leases.get(name);
+    if (lease && lease.holder !== holder && lease.untilMs > nowMs) return false;
     this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });
     return true;
   }

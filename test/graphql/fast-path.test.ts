@@ -20,13 +20,13 @@ import {
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import { createErrorFormatter, mappings } from "../../src/graphql/errors.ts";
+import { createFastPath } from "../../src/graphql/fast-path.ts";
 import { createFindDocument } from "../../src/graphql/find-document.ts";
 import { createLive } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord } from "../../src/graphql/operation-record.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createGraphqlServer } from "../../src/graphql/server.ts";
-import { createStraightPath } from "../../src/graphql/straight-path.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import type { Admission } from "../../src/net/admission.ts";
 import { freeSlot } from "../../src/net/admission.ts";
@@ -38,7 +38,7 @@ import { fakeCore, type Seen } from "./fake-core.ts";
 import { somebody } from "./serve.ts";
 
 /*
- * Sends the same requests to the straight path and to Yoga: responses, log records, observed
+ * Sends the same requests to the fast path and to Yoga: responses, log records, observed
  * operations and calls to the core must be the same. Times, and ids that are new in each response,
  * are not compared.
  */
@@ -134,7 +134,7 @@ interface Variant {
   readonly admission?: Admission;
 }
 
-async function start(variant: Variant, straight: boolean): Promise<At> {
+async function start(variant: Variant, fast: boolean): Promise<At> {
   const { core, seen } = fakeCore(methods);
   const records: Record<string, unknown>[] = [];
   const ended: Ended[] = [];
@@ -142,7 +142,7 @@ async function start(variant: Variant, straight: boolean): Promise<At> {
   const graphql = createGraphqlServer({
     core,
     identify,
-    straight,
+    fast,
     production: true,
     report: reportTo({ graphqlEnded: (operation) => void ended.push(operation) }),
     log: createLogger("trace", { write: (line) => void records.push(JSON.parse(line)) }),
@@ -549,12 +549,12 @@ const variants: Record<string, { variant: Variant; every: number }> = {
 
 let compared = 0;
 for (const [name, { variant, every }] of Object.entries(variants)) {
-  test(`the straight path and Yoga answer requests alike, ${name}`, async (t) => {
-    const [straight, byYoga] = [await start(variant, true), await start(variant, false)];
-    t.after(() => Promise.all([straight.close(), byYoga.close()]));
+  test(`the fast path and Yoga answer requests alike, ${name}`, async (t) => {
+    const [fast, byYoga] = [await start(variant, true), await start(variant, false)];
+    t.after(() => Promise.all([fast.close(), byYoga.close()]));
     const sent = corpus.filter((_, index) => index % every === 0);
     for (const [what, request] of sent) {
-      const [mine, its] = await Promise.all([straight, byYoga].map((at) => outcomeOf(at, request)));
+      const [mine, its] = await Promise.all([fast, byYoga].map((at) => outcomeOf(at, request)));
       assert.deepEqual(mine, its, what);
       compared += 1;
     }
@@ -565,13 +565,13 @@ test("at least 300 requests were compared", () => {
   assert.ok(compared >= 300, String(compared));
 });
 
-test("the straight path takes ordinary operations and leaves unusual ones to Yoga", async (t) => {
+test("the fast path takes ordinary operations and leaves unusual ones to Yoga", async (t) => {
   const { core } = fakeCore(methods);
   const formatError = createErrorFormatter(createLogger("silent"));
   const documents = createDocumentCache();
   const finding = { schema, introspection: false, formatError, documents };
   const findDocument = createFindDocument(finding);
-  const path = createStraightPath({
+  const path = createFastPath({
     ...{ documents, findDocument },
     ...{ core, schema, corsOrigins: [shop], formatError },
     documentOf: createDocumentOf(schema),

@@ -24,9 +24,9 @@ import type { strictUtf8 } from "./strict-utf8.ts";
  * Serves ordinary calls in the same steps as Connect, without its pipelines of iterators and web
  * streams. Connect serves all other calls.
  */
-export interface StraightPath {
+export interface FastPath {
   /** Returns the function that serves a request; undefined if Connect must serve it. */
-  callOf(handler: UniversalHandler, head: RequestHead): StraightCall | undefined;
+  callOf(handler: UniversalHandler, head: RequestHead): FastCall | undefined;
   /** Aborts the calls in flight with UNAVAILABLE, since the gateway shuts down. */
   cut(): void;
 }
@@ -35,9 +35,9 @@ export interface StraightPath {
  * Serves the call. Resolves with undefined once it is answered or its stream has begun. Resolves
  * with the request's body if only Connect can refuse it: then nothing was recorded or answered.
  */
-export type StraightCall = (slot: Slot) => Promise<Uint8Array | undefined>;
+export type FastCall = (slot: Slot) => Promise<Uint8Array | undefined>;
 
-export interface StraightPathOptions extends ReceiveOptions {
+export interface FastPathOptions extends ReceiveOptions {
   readonly core: Core;
   readonly identify: Identify;
   readonly log: Log;
@@ -61,7 +61,7 @@ export interface Served<Run> {
 
 /** All methods of a kind by request path. `ready` prepares each from its function and codec. */
 export function methodsByPath<Run, Ready>(
-  { core, readMaxBytes, binaryOptions, jsonOptions }: StraightPathOptions,
+  { core, readMaxBytes, binaryOptions, jsonOptions }: FastPathOptions,
   kind: DescMethod["methodKind"],
   ready: (method: DescMethod, served: Served<Run>) => Ready,
 ): Map<string, Ready & { readonly names: MethodNames }> {
@@ -95,7 +95,7 @@ export interface Begun extends RecordedCall {
 /** @param caller undefined for a call that was refused before its caller was identified */
 export function beginRecord(
   begun: Begun,
-  { log, report }: StraightPathOptions,
+  { log, report }: FastPathOptions,
   caller: Caller | undefined,
 ): CallRecord {
   const options = { log, report, quiet: false };

@@ -34,7 +34,7 @@ import { formatOf, takesParts } from "./transport/event-stream.ts";
 import { eventStreamType, type StreamFormat } from "./transport/stream-format.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
 
-export interface StraightPathOptions {
+export interface FastPathOptions {
   readonly core: Core;
   readonly schema: GraphQLSchema;
   readonly corsOrigins: readonly string[];
@@ -46,7 +46,7 @@ export interface StraightPathOptions {
 }
 
 /** A response that is ready to be written. */
-export interface StraightAnswer {
+export interface FastAnswer {
   /** Whether the result has no errors: then no field of the operation still runs. */
   readonly whole: boolean;
   readonly status: number;
@@ -58,10 +58,10 @@ export interface StraightAnswer {
  * Serves ordinary requests without Yoga: nearly all are a JSON POST with one valid query or
  * mutation. It takes the same steps as Yoga with the same functions, but without fetch objects
  * between them: identify, receive, decode, find the document, check, execute, mask, encode. Any
- * other request goes to Yoga. `test/graphql/straight-path.test.ts` sends the same requests both
+ * other request goes to Yoga. `test/graphql/fast-path.test.ts` sends the same requests both
  * ways and compares the responses.
  */
-export interface StraightPath {
+export interface FastPath {
   /** The media type of the response if this path may serve a request; undefined if Yoga must. */
   answerTypeOf(request: IncomingMessage): string | undefined;
   /** Serves a request; undefined if Yoga must after all, which then takes the same body. */
@@ -69,7 +69,7 @@ export interface StraightPath {
     requestBody: RequestBody,
     answerType: string,
     surroundings: Surroundings,
-  ): Promise<StraightAnswer | undefined>;
+  ): Promise<FastAnswer | undefined>;
   /** The stream format if this path may serve a subscription; undefined if Yoga must. */
   streamFormatOf(request: IncomingMessage): StreamFormat<ExecutionResult> | undefined;
   /**
@@ -83,7 +83,7 @@ export interface StraightPath {
   ): Promise<AsyncIterator<ExecutionResult> | undefined>;
 }
 
-export function createStraightPath(options: StraightPathOptions): StraightPath {
+export function createFastPath(options: FastPathOptions): FastPath {
   const { core, schema, corsOrigins, documentOf, documents, findDocument } = options;
   const { formatError, overload } = options;
   // Freed with their documents.
@@ -349,7 +349,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 function documentTextOf(
   params: Params,
-  documentOf: StraightPathOptions["documentOf"],
+  documentOf: FastPathOptions["documentOf"],
 ): string | undefined {
   try {
     return documentOf(params);
@@ -359,13 +359,13 @@ function documentTextOf(
 }
 
 /** Writes a result with Yoga's own function: status, headers and JSON. */
-function encode(result: ExecutionResult, answerType: string): StraightAnswer {
+function encode(result: ExecutionResult, answerType: string): FastAnswer {
   const encoded = processRegularResult(result, plainFetch, answerType) as unknown as Encoded;
   const { status, headers, body } = encoded;
   return { status, headers, body, whole: result.errors === undefined };
 }
 
-type Encoded = Omit<StraightAnswer, "whole">;
+type Encoded = Omit<FastAnswer, "whole">;
 
 const plainFetch = {
   Response: class {

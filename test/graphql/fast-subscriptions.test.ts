@@ -12,12 +12,12 @@ import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
+import { createFastPath } from "../../src/graphql/fast-path.ts";
 import { createFindDocument } from "../../src/graphql/find-document.ts";
 import { createLive } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord } from "../../src/graphql/operation-record.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
-import { createStraightPath } from "../../src/graphql/straight-path.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
@@ -26,7 +26,7 @@ import { paymentEvent } from "./feed.ts";
 import { type Served, serve, somebody } from "./serve.ts";
 
 /*
- * Sends the same subscriptions to the straight path and to Yoga: status, headers, body, log records
+ * Sends the same subscriptions to the fast path and to Yoga: status, headers, body, log records
  * and calls to the core must be the same. Times, and ids that are new in each response, are not
  * compared.
  */
@@ -146,13 +146,13 @@ async function recordsOf({ logged }: Served, count: number): Promise<string[]> {
   }
 }
 
-test("the straight path takes an ordinary subscription, and leaves all else to Yoga", async (t) => {
+test("the fast path takes an ordinary subscription, and leaves all else to Yoga", async (t) => {
   const { core: fake } = fakeCore(core);
   const formatError = createErrorFormatter(createLogger("silent"));
   const documents = createDocumentCache();
   const finding = { schema, introspection: false, formatError, documents };
   const findDocument = createFindDocument(finding);
-  const path = createStraightPath({
+  const path = createFastPath({
     ...{ documents, findDocument },
     ...{ core: fake, schema, formatError, corsOrigins: [] },
     documentOf: createDocumentOf(schema),
@@ -205,13 +205,13 @@ async function both(t: TestContext) {
     corsOrigins: ["https://shop.example"],
     trustedDocuments: { documents: new Map([["known", query]]), only: false },
   };
-  const straight = await serve(t, core, options);
-  const byYoga = await serve(t, core, { ...options, straight: false });
-  return [straight, byYoga] as const;
+  const fast = await serve(t, core, options);
+  const byYoga = await serve(t, core, { ...options, fast: false });
+  return [fast, byYoga] as const;
 }
 
-test("a subscription is answered alike by the straight path and by Yoga", async (t) => {
-  const [straight, byYoga] = await both(t);
+test("a subscription is answered alike by the fast path and by Yoga", async (t) => {
+  const [fast, byYoga] = await both(t);
   const seenOf = (served: Served) =>
     served.seen().map(({ method, args }) => ({
       method,
@@ -222,7 +222,7 @@ test("a subscription is answered alike by the straight path and by Yoga", async 
   let count = 0;
   const compare = async (about: string, path: string, init: RequestInit) => {
     const [one, other] = await Promise.all(
-      [straight, byYoga].map(({ url }) => answerOf(url + path, init)),
+      [fast, byYoga].map(({ url }) => answerOf(url + path, init)),
     );
     assert.deepEqual(one, other, about.slice(0, 400));
     // Node refuses an address that is too long, so the gateway records no operation.
@@ -249,7 +249,7 @@ test("a subscription is answered alike by the straight path and by Yoga", async 
   for (const path of ["?variables={&query=x", "?query=%ff", "?", "?watch_token=wrong&query=x"]) {
     await compare(path, path, { headers: { accept: "text/event-stream" } });
   }
-  assert.deepEqual(seenOf(straight), seenOf(byYoga));
-  assert.ok(seenOf(straight).length > 100);
-  assert.deepEqual(await recordsOf(straight, count), await recordsOf(byYoga, count));
+  assert.deepEqual(seenOf(fast), seenOf(byYoga));
+  assert.ok(seenOf(fast).length > 100);
+  assert.deepEqual(await recordsOf(fast, count), await recordsOf(byYoga, count));
 });
