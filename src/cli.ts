@@ -1,5 +1,9 @@
 #!/usr/bin/env node
-import { runCommandLine } from "./cli/command-line.ts";
+import { enableCompileCache } from "node:module";
+import { fileURLToPath } from "node:url";
+
+// Compiled code is kept for later starts, if this folder can be written.
+enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/compiled", import.meta.url)));
 
 /** The reader of the output may close it early (`| head`): exit without an error message. */
 for (const stream of [process.stdout, process.stderr]) {
@@ -9,5 +13,6 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
+const { runCommandLine } = await import("./cli/command-line.ts");
 const code = await runCommandLine(process.argv.slice(2), process.env);
 if (code !== 0) process.exitCode = code;

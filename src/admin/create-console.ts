@@ -25,7 +25,7 @@ export interface ConsoleOptions {
   /** Whether operators need credentials. */
   readonly authenticated: boolean;
   /** Its callers are identified by `operators`. */
-  readonly graphql: GraphqlServer;
+  readonly graphql: GraphqlServer["handle"];
   readonly notReady: () => readonly string[];
   /** RATE_LIMIT_RESERVE. */
   readonly reserve: number;
@@ -76,7 +76,7 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
     page: loadPage(),
     isCrossOrigin: (request) => isCrossOrigin(originOf(request), []),
     operatorOf: operators.operatorOf,
-    graphql: graphql.handle,
+    graphql,
     onFailure: options.onFailure,
     close: () => clearInterval(sampling),
     data: {

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import type { DeadLetters } from "./dead-letters.ts";
 import { requireJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { z } from "zod";
+import * as z from "zod";
 import { type Replayed, replay } from "../callbacks/replay.ts";
 import { GatewayError } from "../errors.ts";
 import type { EventLog } from "../ledger/log.ts";

@@ -9,7 +9,7 @@ import type { Identify } from "../auth/identify.ts";
 import type { Config } from "../config/config.ts";
 import type { Core } from "../core/core.ts";
 import { createMaskedSchema } from "../graphql/schema/schema.ts";
-import { createGraphqlServer } from "../graphql/server.ts";
+import { createGraphqlServer, type GraphqlServer } from "../graphql/server.ts";
 import type { Admission } from "../net/admission.ts";
 import type { Intake } from "../net/intake.ts";
 import { isLoopback } from "../net/loopback.ts";
@@ -52,15 +52,20 @@ export function createAdminListener(
   const names = [...accounts.keys()];
   const operators = createOperatorIdentity(options.identify, names);
   const deadLetters = createDeadLetters(names, eventLog, report, config.payoutEnds);
+  // Built when a page first asks, since a second schema costs a tenth of the start.
+  let built: GraphqlServer | undefined;
+  const graphql = () => {
+    const { identify } = operators;
+    built ??= createGraphqlServer({
+      ...{ core, identify, log, intake, schema: createMaskedSchema(), production: true },
+    });
+    return built;
+  };
   const operatorConsole = createConsole({
     ...{ accounts, activities, log: eventLog, deadLetters, operators, notReady },
     intents: stores.intents,
     authenticated: !isOpen,
-    graphql: createGraphqlServer({
-      ...{ core, identify: operators.identify, log, intake },
-      schema: createMaskedSchema(),
-      production: true,
-    }),
+    graphql: (request, response) => graphql().handle(request, response),
     reserve: config.rateLimit.reserve,
     sourceOf: stores.budgetSourceOf,
     reconciler: {

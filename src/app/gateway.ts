@@ -27,9 +27,9 @@ import { asConfigError } from "./config-errors.ts";
 import { type EmulatorClock, startInnerEmulator } from "./emulator.ts";
 import { createHostGuard, guardRequests } from "./host-guard.ts";
 import { listen, listening, url } from "./listening.ts";
+import { openStores } from "./open-stores.ts";
 import { createPublicServer } from "./public-server.ts";
 import { createShutdown } from "./shutdown.ts";
-import { openStores } from "./stores.ts";
 
 /** A running gateway. Its URLs have the actual ports, also where port 0 was configured. */
 export interface Gateway {

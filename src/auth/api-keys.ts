@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { z } from "zod";
+import * as z from "zod";
 import { GatewayError } from "../errors.ts";
 import { type Credential, isScope, type Scope, scopes } from "./caller.ts";
 import { reloadedFile } from "./reloaded-file.ts";

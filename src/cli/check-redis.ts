@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { Cluster, type Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { Config } from "../config/config.ts";
 import { connectRedis, type RedisClient, type RedisConnector } from "../redis/connect.ts";
 import { RedisTimeout, within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
+import { isCluster } from "../redis/link.ts";
 import { readyWithin } from "../redis/ready.ts";
 import type { MinReplicas } from "../redis/writer.ts";
 import { type Finding, findings } from "./finding.ts";
@@ -37,7 +38,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
         ),
       ];
     }
-    const servers = client instanceof Cluster ? client.nodes("master") : [client];
+    const servers = isCluster(client) ? client.nodes("master") : [client];
     const infos = await Promise.all(servers.map(infoOf));
     const versions = [...new Set(infos.map((info) => info.setting("redis_version") ?? "?"))];
     const nodes = servers.length > 1 ? `, ${servers.length} masters` : "";

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { z } from "zod";
+import * as z from "zod";
 
 /** A kind of value: what it accepts, in words, and how its text is read. */
 export interface Kind<T> {

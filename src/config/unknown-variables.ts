@@ -62,6 +62,8 @@ function editsBetween(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
   const at = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
   for (let i = 1; i <= a.length; i++) {
+    // A row depends on the two before it. Most names differ from the start.
+    if (rows.slice(-2).every((row) => Math.min(...row) > 2)) return Number.POSITIVE_INFINITY;
     const row = [i];
     rows.push(row);
     for (let j = 1; j <= b.length; j++) {

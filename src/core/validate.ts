@@ -7,13 +7,13 @@ import {
   type MessageShape,
 } from "@bufbuild/protobuf";
 import { pathToString, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
-import { createValidator, type Violation } from "@bufbuild/protovalidate";
+import { createValidator, type Validator, type Violation } from "@bufbuild/protovalidate";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { type FieldViolation, GatewayError, textOfFields } from "../errors.ts";
 import { file_payments_v1_rules } from "../gen/payments/v1/rules_pb.ts";
 import { isSurelyValid } from "./rules/surely-valid.ts";
 
-const validator = createValidator({ registry: createRegistry(file_payments_v1_rules) });
+let validator: Validator | undefined;
 
 /**
  * Checks a request against the rules in the proto, for both edges alike.
@@ -26,6 +26,7 @@ export function validate<Desc extends DescMessage>(
   if (isSurelyValid(schema, request)) return;
   const large = tooLarge(reflect(schema, request));
   if (large.length > 0) throw invalidFields(large);
+  validator ??= createValidator({ registry: createRegistry(file_payments_v1_rules) });
   const result = validator.validate(schema, request);
   if (result.kind === "valid") return;
   if (result.kind === "error") throw result.error;
@@ -99,14 +100,11 @@ export function invalidFields(fields: readonly FieldViolation[]): GatewayError {
 }
 
 /**
- * Compiles the rules of the given messages: the first check of a type costs tens of milliseconds,
- * which no caller should pay.
+ * Compiles the checks that valid requests pass, so that no caller waits for that. Protovalidate
+ * compiles the rules of a type when it first words a refusal, which takes tens of milliseconds.
  */
 export function warmUp(schemas: Iterable<DescMessage>): void {
-  for (const schema of schemas) {
-    isSurelyValid(schema, create(schema));
-    validator.validate(schema, create(schema));
-  }
+  for (const schema of schemas) isSurelyValid(schema, create(schema));
 }
 
 /**

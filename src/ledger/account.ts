@@ -19,14 +19,8 @@ import { isAbout, type Topic } from "./log.ts";
 import { RecentEvents } from "./recent-events.ts";
 import { isBlank, recordKey } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
-import { rememberTrace } from "./stored-event.ts";
+import { type EventCodec, rememberTrace } from "./stored-event.ts";
 import type { Page, StoredLog } from "./tail.ts";
-
-/** Encodes events for a store, and decodes them. */
-export interface EventCodec {
-  write(event: Event, trace: string | undefined): Uint8Array;
-  read(bytes: Uint8Array): Event;
-}
 
 /** A committed step. */
 export interface Done<T> {

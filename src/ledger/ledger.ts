@@ -7,7 +7,7 @@ import type { Report } from "../report.ts";
 import type { Bounds, Cursor } from "../stores/cursor.ts";
 import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../stores/dead-letter.ts";
 import type { Kernel, StoredRecord } from "../stores/kernel.ts";
-import { type EventCodec, LedgerAccount } from "./account.ts";
+import { LedgerAccount } from "./account.ts";
 import {
   addNews,
   adoptCall,
@@ -59,6 +59,7 @@ import type {
 import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import { keyRecordKey, type OpenCall, type PaymentRecord, recordKey } from "./record.ts";
+import type { EventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
 import { memberOf, ofMember } from "./unfinished.ts";
 

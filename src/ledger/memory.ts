@@ -1,8 +1,7 @@
 import { MemoryDeadLetters } from "../stores/memory/dead-letters.ts";
 import { createMemoryKernel, type MemoryKernelOptions } from "../stores/memory/kernel.ts";
-import type { EventCodec } from "./account.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
-import { readEvent, writeEvent } from "./stored-event.ts";
+import { type EventCodec, readEvent, writeEvent } from "./stored-event.ts";
 
 export type MemoryLedgerOptions = MemoryKernelOptions &
   Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report">>;

@@ -1,11 +1,9 @@
 import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../secrets/keyring.ts";
-import type { Seal } from "../secrets/seal.ts";
 import { RedisDeadLetters } from "../stores/redis/dead-letters.ts";
 import { createRedisKernel, type RedisKernelOptions } from "../stores/redis/kernel.ts";
-import type { EventCodec } from "./account.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
-import { readEvent, writeEvent } from "./stored-event.ts";
+import { sealedCodec } from "./stored-event.ts";
 
 export interface RedisLedgerOptions
   extends RedisKernelOptions,
@@ -31,16 +29,4 @@ export function createRedisLedger(options: RedisLedgerOptions): Ledger {
     codecOf: (account) =>
       sealedCodec(keyringOf(account).events, () => report?.("locked", { account, what: "event" })),
   });
-}
-
-/** Encodes events with their secrets sealed. An event whose seal does not open lacks them. */
-export function sealedCodec(seal: Seal, onLocked: () => void): EventCodec {
-  return {
-    write: (event, trace) => writeEvent(seal, event, trace),
-    read(bytes) {
-      const { event, locked } = readEvent(seal, bytes);
-      if (locked) onLocked();
-      return event;
-    },
-  };
 }

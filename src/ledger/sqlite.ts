@@ -2,7 +2,7 @@ import type { Keyring } from "../secrets/keyring.ts";
 import { SqliteDeadLetters, type SqliteDeadLettersOptions } from "../stores/sqlite/dead-letters.ts";
 import { createSqliteKernel, type SqliteKernelOptions } from "../stores/sqlite/kernel.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
-import { sealedCodec } from "./redis.ts";
+import { sealedCodec } from "./stored-event.ts";
 
 export interface SqliteLedgerOptions
   extends SqliteKernelOptions,

@@ -81,3 +81,21 @@ export function rememberTrace(event: Event, traceparent: string | undefined): vo
 }
 
 const traces = new WeakMap<Event, string>();
+
+/** Encodes events for a store, and decodes them. */
+export interface EventCodec {
+  write(event: Event, trace: string | undefined): Uint8Array;
+  read(bytes: Uint8Array): Event;
+}
+
+/** Encodes events with their secrets sealed. An event whose seal does not open lacks them. */
+export function sealedCodec(seal: Seal, onLocked: () => void): EventCodec {
+  return {
+    write: (event, trace) => writeEvent(seal, event, trace),
+    read(bytes) {
+      const { event, locked } = readEvent(seal, bytes);
+      if (locked) onLocked();
+      return event;
+    },
+  };
+}

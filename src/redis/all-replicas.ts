@@ -1,4 +1,4 @@
-import { type ChainableCommander, Cluster } from "ioredis";
+import type { ChainableCommander } from "ioredis";
 import type { RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
 import {
@@ -11,6 +11,7 @@ import {
   readRole,
 } from "./held-by-all.ts";
 import type { Holders, PipelineAnswers, Question } from "./holders.ts";
+import { isCluster } from "./link.ts";
 import type { SentinelView, ServerAddress } from "./sentinels.ts";
 
 /**
@@ -65,7 +66,7 @@ export class AllReplicas implements Holders {
     pipeline.role();
     pipeline.wait(this.#waitFor, ms);
     pipeline.role();
-    if (this.#redis.client instanceof Cluster) pipeline.call("CLUSTER", "NODES");
+    if (isCluster(this.#redis.client)) pipeline.call("CLUSTER", "NODES");
   }
 
   async missing(

@@ -1,8 +1,9 @@
-import { Cluster, type Redis } from "ioredis";
+import type { Cluster, Redis } from "ioredis";
 import { storeAway } from "./ask.ts";
 import type { RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
 import { candidatesOf } from "./held-by-all.ts";
+import { isCluster } from "./link.ts";
 import { addressOf } from "./sentinels.ts";
 
 const answerMs = 500;
@@ -16,7 +17,7 @@ const answerMs = 500;
 export async function confirmPrimary(redis: RedisConnector, key: string): Promise<void> {
   const { client, sentinels } = redis;
   try {
-    if (client instanceof Cluster) return await confirmOwner(client, key);
+    if (isCluster(client)) return await confirmOwner(client, key);
     if (!sentinels) return;
     const candidates = candidatesOf(
       await sentinels.views(),

@@ -1,6 +1,7 @@
-import { Cluster, type Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { ask } from "./ask.ts";
 import type { RedisClient } from "./connect.ts";
+import { isCluster } from "./link.ts";
 
 /**
  * Returns a warning for the operator about what is lost when Redis's process ends; undefined if its
@@ -13,7 +14,7 @@ export async function describeDurability(
   client: RedisClient,
   hasSentinels = false,
 ): Promise<string | undefined> {
-  const servers = client instanceof Cluster ? client.nodes("master") : [client];
+  const servers = isCluster(client) ? client.nodes("master") : [client];
   for (const server of servers) {
     const warning = await warningOf(server, hasSentinels);
     if (warning !== undefined) return warning;

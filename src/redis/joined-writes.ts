@@ -1,4 +1,5 @@
-import { Cluster, type Redis } from "ioredis";
+import type { Cluster, Redis } from "ioredis";
+import { isCluster } from "./link.ts";
 
 /**
  * Sends all commands of one turn of the event loop in one piece: a socket write for each command
@@ -6,7 +7,7 @@ import { Cluster, type Redis } from "ioredis";
  * than the turn lasts, and their order stays.
  */
 export function joinWrites(client: Redis | Cluster): void {
-  if (client instanceof Cluster) {
+  if (isCluster(client)) {
     client.nodes("all").forEach(ofConnection);
     client.on("+node", ofConnection);
   } else ofConnection(client);

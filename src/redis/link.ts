@@ -1,4 +1,4 @@
-import { Cluster, type Redis } from "ioredis";
+import type { Cluster, Redis } from "ioredis";
 
 /** What a client's connections have shown about the store so far. */
 export interface Link {
@@ -17,6 +17,11 @@ export interface Link {
 
 const links = new WeakMap<Redis | Cluster, Link>();
 
+/** Without loading the driver, which only a gateway with Redis needs. */
+export function isCluster(client: Redis | Cluster): client is Cluster {
+  return client.isCluster;
+}
+
 /**
  * Returns the link of a client. It follows the client's connections from the first call on: best
  * called right after the client was made.
@@ -24,7 +29,7 @@ const links = new WeakMap<Redis | Cluster, Link>();
 export function linkOf(client: Redis | Cluster): Link {
   const known = links.get(client);
   if (known) return known;
-  const link = client instanceof Cluster ? clusterLink(client) : connectionLink(client);
+  const link = isCluster(client) ? clusterLink(client) : connectionLink(client);
   links.set(client, link);
   return link;
 }

@@ -1,7 +1,8 @@
-import { Cluster, type Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { RedisClient } from "./connect.ts";
 import { within } from "./deadline.ts";
 import { readRole } from "./held-by-all.ts";
+import { isCluster } from "./link.ts";
 
 const answerMs = 500;
 const everyMs = 10_000;
@@ -34,7 +35,7 @@ export function countReplicas(
 }
 
 async function fewest(client: RedisClient): Promise<number | undefined> {
-  const servers: Redis[] = client instanceof Cluster ? client.nodes("master") : [client];
+  const servers: Redis[] = isCluster(client) ? client.nodes("master") : [client];
   const roles = await Promise.all(servers.map((server) => within(answerMs, server.role())));
   const counts = roles.flatMap((role) => readRole(role)?.replicas.size ?? []);
   return counts.length === 0 ? undefined : Math.min(...counts);

@@ -1,9 +1,10 @@
-import { type ChainableCommander, Cluster } from "ioredis";
+import type { ChainableCommander } from "ioredis";
 import { AllReplicas } from "./all-replicas.ts";
 import { ask, storeAway } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
 import { type Holders, type PipelineAnswers, SomeReplicas } from "./holders.ts";
+import { isCluster } from "./link.ts";
 import { isUnknown, type Script } from "./script.ts";
 import { addressOf, type ServerAddress } from "./sentinels.ts";
 
@@ -174,7 +175,7 @@ class Batches {
    */
   async #findOwners(): Promise<void> {
     const client = this.#client;
-    if (!(client instanceof Cluster)) return;
+    if (!isCluster(client)) return;
     await ask(client, () => new Promise<void>((found) => client.refreshSlotsCache(() => found())));
   }
 
@@ -197,7 +198,7 @@ interface Asked {
 }
 
 function askedOf(client: RedisClient): Asked {
-  if (client instanceof Cluster) return { connection: undefined, primary: undefined };
+  if (isCluster(client)) return { connection: undefined, primary: undefined };
   const { stream } = client;
   return { connection: stream, primary: addressOf(stream) };
 }

@@ -1,4 +1,6 @@
-import { type buildConnector, type Dispatcher, Pool } from "undici";
+import type { buildConnector, Dispatcher } from "undici";
+// The package's index loads fetch, caches and mocks too, which doubles the time.
+import Pool from "undici/lib/dispatcher/pool.js";
 
 /** The connections to the payments service. */
 export interface Connections extends Pick<Dispatcher, "dispatch"> {

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { Redis } from "ioredis";
 import { pino } from "pino";
-import { openStores } from "../../src/app/stores.ts";
+import { openStores } from "../../src/app/open-stores.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";

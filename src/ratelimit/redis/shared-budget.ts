@@ -1,6 +1,6 @@
-import { Cluster } from "ioredis";
 import type { RedisClient } from "../../redis/connect.ts";
 import { RedisTimeout } from "../../redis/deadline.ts";
+import { isCluster } from "../../redis/link.ts";
 import { readyWithin } from "../../redis/ready.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Priority } from "../bucket.ts";
@@ -242,7 +242,7 @@ export class SharedBudget {
 
 /** Undefined for a cluster, which has many. */
 function connectionOf(client: RedisClient): unknown {
-  return client instanceof Cluster ? undefined : client.stream;
+  return isCluster(client) ? undefined : client.stream;
 }
 
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));

@@ -1,0 +1,117 @@
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import { CallsWithFallback } from "../ledger/fallback.ts";
+import { createMemoryLedger } from "../ledger/memory.ts";
+import { createSqliteLedger } from "../ledger/sqlite.ts";
+import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
+import type { Report } from "../report.ts";
+import type { Keyring } from "../secrets/keyring.ts";
+import { openStoreThread } from "../stores/sqlite/store-thread.ts";
+import type { Stores } from "./stores.ts";
+
+/**
+ * Opens the configured stores, and logs once what they do not guarantee.
+ * @param keyrings by account: they seal secrets that Redis or the directory stores
+ * @param now the clock of the stores in memory, in milliseconds; other stores have their own
+ */
+export async function openStores(
+  config: Config,
+  keyrings: ReadonlyMap<string, Keyring>,
+  report: Report,
+  log: Logger,
+  now: () => number = Date.now,
+): Promise<Stores> {
+  const { redis, dataDirectory } = config;
+  if (redis) {
+    const { redisStores } = await import("./redis-stores.ts");
+    const ledgerOf = { ...ledgerOptions(config), keyringOf: keyringIn(keyrings) };
+    return redisStores(config, redis, ledgerOf, report, log);
+  }
+  if (dataDirectory === undefined) return memoryStores(config, report, log, now);
+  return sqliteStores(config, dataDirectory, keyrings, report, log);
+}
+
+function memoryStores(config: Config, report: Report, log: Logger, now: () => number): Stores {
+  log.warn(
+    "neither REDIS_URL nor DATA_DIR is set: all state is kept in memory and lost when the process ends",
+  );
+  const ledger = createMemoryLedger({ ...ledgerOptions(config), report, now });
+  return {
+    eventLog: ledger,
+    intents: ledger,
+    notReady: () => [],
+    budgetSourceOf: () => "own",
+    bucketOf: () => createLocalBucket(config.rateLimit),
+    refresh() {},
+    close: () => ledger.close(),
+  };
+}
+
+async function sqliteStores(
+  config: Config,
+  directory: string,
+  keyrings: ReadonlyMap<string, Keyring>,
+  report: Report,
+  log: Logger,
+): Promise<Stores> {
+  const thread = await openStoreThread({
+    directory,
+    onStateChange(trouble) {
+      if (trouble === undefined) log.info("writes to DATA_DIR work again");
+      else {
+        log.error(
+          { reason: trouble },
+          "cannot write to DATA_DIR: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying. If the disk is full, free space",
+        );
+      }
+    },
+  });
+  log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
+  const ledger = createSqliteLedger({
+    ...ledgerOptions(config),
+    thread,
+    keyringOf: keyringIn(keyrings),
+    report,
+  });
+  await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
+  // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
+  const intents = new CallsWithFallback({
+    ...ledgerOptions(config),
+    ...{ ledger, isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
+  });
+  return {
+    eventLog: ledger,
+    intents,
+    notReady() {
+      return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
+    },
+    budgetSourceOf: () => "own",
+    bucketOf: () => createLocalBucket(config.rateLimit),
+    refresh() {},
+    async close() {
+      await intents.close();
+      await ledger.close();
+      await thread.close();
+    },
+  };
+}
+
+function keyringIn(keyrings: ReadonlyMap<string, Keyring>) {
+  return (account: string): Keyring => {
+    const keyring = keyrings.get(account);
+    if (!keyring) throw new Error(`no such merchant account: ${account}`);
+    return keyring;
+  };
+}
+
+/** With reconciliation off no call is looked up: only events settle calls. */
+function ledgerOptions({ eventRetentionMs, reconcileAfterMs, reconcileGiveUpMs }: Config) {
+  return {
+    retentionMs: eventRetentionMs,
+    firstLookMs: reconcileAfterMs ?? reconcileGiveUpMs,
+    giveUpMs: reconcileGiveUpMs,
+  };
+}
+
+/** The store's thread has a longer limit of its own. */
+const diskAnswerMs = 10_000;

@@ -1,0 +1,173 @@
+import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import { ConfigError } from "../config/config-error.ts";
+import { hasFailover } from "../config/kinds.ts";
+import type { CallOptions } from "../ledger/calls.ts";
+import { CallsWithFallback, isAway } from "../ledger/fallback.ts";
+import { createRedisLedger, type RedisLedgerOptions } from "../ledger/redis.ts";
+import { createRedisBucket } from "../ratelimit/queued-bucket.ts";
+import { storeAway } from "../redis/ask.ts";
+import { connectRedis } from "../redis/connect.ts";
+import { describeDurability } from "../redis/durability.ts";
+import { accountKeys } from "../redis/keys.ts";
+import { watchOutages } from "../redis/outages.ts";
+import { countReplicas } from "../redis/replicas.ts";
+import type { Report } from "../report.ts";
+import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
+import type { BudgetSource, Stores } from "./stores.ts";
+
+/** @throws ConfigError for state in a layout that cannot be read */
+export async function redisStores(
+  config: Config,
+  { url, prefix, minReplicas, requiredForMoney }: NonNullable<Config["redis"]>,
+  ledgerOptions: CallOptions & Pick<RedisLedgerOptions, "retentionMs" | "keyringOf">,
+  report: Report,
+  log: Logger,
+): Promise<Stores> {
+  const redis = connectRedis(url, (error) => report("redisError", { error }), report);
+  const layouts = [...config.accounts.keys()].map(async (account) => {
+    const layout = await otherLayout(redis.client, accountKeys(prefix, account));
+    if (layout === undefined) return;
+    throw new ConfigError(
+      "REDIS_PREFIX",
+      `${JSON.stringify(prefix)}: Redis has state of the account ${account} in layout ${layout}, and this gateway reads layout ${redisLayout} alone: set another REDIS_PREFIX, or take an empty Redis`,
+    );
+  });
+  await Promise.all(layouts).catch(async (error: unknown) => {
+    await redis.close();
+    throw error;
+  });
+  const outages = watchOutages({
+    client: redis.client,
+    keys: [...config.accounts.keys()].map((account) => accountKeys(prefix, account).log),
+    onAway: (reason) => report("redisAway", { reason: reasonOf(reason) }),
+    onBack: (awayMs) => report("redisBack", { awayMs }),
+  });
+  const replicaId = randomUUID();
+  const ledger = createRedisLedger({
+    ...ledgerOptions,
+    redis,
+    prefix,
+    minReplicas,
+    report,
+    onFeed({ account, state, error }) {
+      const level = state === "back" ? "info" : "warn";
+      log[level]({ account, state, reason: reasonOf(error) }, feedMessages[state]);
+    },
+  });
+  const intents = new CallsWithFallback({
+    ...ledgerOptions,
+    ledger,
+    isAway: (error) => !requiredForMoney && isAway(error),
+    unavailable: (error) => storeAway(error, redis.client),
+    answerMs: redisAnswerMs,
+    onStateChange(state, cause) {
+      const level = state === "shared" ? "info" : "warn";
+      const reason = reasonOf(cause);
+      log[level]({ state, reason }, intentsMessages[state]);
+    },
+  });
+  const sources = new Map<string, BudgetSource>();
+  const onSource = (account: string, source: string) => {
+    sources.set(account, source === "redis" ? "shared" : "share");
+    report("budgetShared", { account, shared: source === "redis" });
+  };
+  if (redis.client.status === "ready") warnIfNotDurable();
+  else redis.client.once("ready", () => warnIfNotDurable());
+  if (minReplicas === 0 && hasFailover(url.reveal())) log.warn(failoverWarning);
+  let replicas: number | undefined;
+  let warning = minReplicas === 0 && hasFailover(url.reveal()) ? failoverWarning : undefined;
+  const counting = countReplicas(redis.client, (count) => {
+    replicas = count;
+    if (minReplicas === "all" || minReplicas === 0) return;
+    const before = warning;
+    warning = count > minReplicas ? replicasWarning(minReplicas, count) : undefined;
+    if (warning !== undefined && before === undefined) log.warn(warning);
+  });
+  return {
+    eventLog: ledger,
+    intents,
+    // The gateway still serves while Redis is away.
+    notReady: () => [],
+    budgetSourceOf: (account) => sources.get(account) ?? "own",
+    bucketOf(account) {
+      onSource(account, "redis");
+      return createRedisBucket({
+        client: redis.client,
+        keys: accountKeys(prefix, account),
+        replicaId,
+        ...config.rateLimit,
+        onStateChange(source, reason) {
+          onSource(account, source);
+          const level = source === "redis" ? "info" : "warn";
+          log[level]({ account, source, reason }, budgetMessages[source]);
+        },
+      });
+    },
+    refresh() {
+      const { awaySinceMs } = outages;
+      const isUp = redis.client.status === "ready" && awaySinceMs === undefined;
+      report("redisState", { isUp, awaySinceMs, replicas });
+    },
+    redisHealth() {
+      const { awaySinceMs } = outages;
+      return {
+        status: awaySinceMs === undefined ? "up" : "away",
+        ...(awaySinceMs !== undefined && { since: new Date(awaySinceMs).toISOString() }),
+        ...(replicas !== undefined && { replicas }),
+        ...(warning !== undefined && { warning }),
+      };
+    },
+    async close() {
+      outages.close();
+      counting.close();
+      await intents.close();
+      await ledger.close();
+      await redis.close();
+    },
+  };
+
+  function warnIfNotDurable(): void {
+    describeDurability(redis.client, redis.sentinels !== undefined).then(
+      (warning) => warning && log.warn(warning),
+      (error: unknown) =>
+        log.warn(
+          { reason: reasonOf(error) },
+          "cannot read the settings of Redis: its durability is not checked",
+        ),
+    );
+  }
+}
+
+const failoverWarning =
+  "REDIS_MIN_REPLICAS is 0: a failover of Redis may lose the newest events, locks and Idempotency-Keys, so a call that moves money may be sent a second time; set it to all";
+
+const replicasWarning = (min: number, count: number) =>
+  `REDIS_MIN_REPLICAS is ${min}, and ${count} replicas are connected: a failover to one that lacks the newest events, locks and Idempotency-Keys loses them; set it to all`;
+
+const feedMessages = {
+  away: "cannot read events from Redis: watchers wait; retrying",
+  back: "events are read from Redis again",
+  lost: "Redis has lost the events that watchers saw last: their streams end",
+} as const;
+
+const intentsMessages = {
+  alone: "cannot write to Redis about calls that move money: kept in memory; retrying",
+  shared: "all that calls that move money had to write is in Redis",
+} as const;
+
+const budgetMessages = {
+  local: "rate budget without Redis: this replica uses its share of the limit; retrying",
+  redis: "rate budget shared through Redis again",
+} as const;
+
+/** Longest that Redis may take to answer a call that moves money. */
+const redisAnswerMs = 500;
+
+/** The error with its causes: "the store is out of reach" alone does not say why. */
+function reasonOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const cause = reasonOf(error.cause);
+  return cause === undefined ? error.message : `${error.message}: ${cause}`;
+}
