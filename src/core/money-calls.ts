@@ -148,25 +148,18 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
     try {
       result = await send({ ...sending, onSent });
     } catch (error) {
-      if (!run.sent) {
-        await end({ state: "closed", key: "free" });
-        throw error;
+      const failure = failureOf(error, run.sent);
+      if (failure.kind === "refused") {
+        const { upstream } = failure.error.details;
+        const paid = upstream && saysAlreadyPaid(upstream) ? upstream : undefined;
+        const mark = markOfRefusal(intent.method, upstream?.paymentId);
+        const told = upstream && (await refusal?.(upstream, intent));
+        await end({ state: "closed", mark, key: sealed({ error: failure.error }), paid }, told);
+      } else {
+        await end(endingOf[failure.kind]);
       }
-      if (!isUnderstood(error)) {
-        await end({ state: "unknown" });
-        throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
-      }
-      if (error.code === "RESOURCE_EXHAUSTED") {
-        // The service attempted nothing: its "try later" must not be stored as the key's answer.
-        await end({ state: "closed", key: "free" });
-        throw error;
-      }
-      const { upstream } = error.details;
-      const paid = upstream && saysAlreadyPaid(upstream) ? upstream : undefined;
-      const mark = markOfRefusal(intent.method, upstream?.paymentId);
-      const told = upstream && (await refusal?.(upstream, intent));
-      await end({ state: "closed", mark, key: sealed({ error }), paid }, told);
-      throw error;
+      if (error instanceof GatewayError) throw error;
+      throw failure.kind === "unknown" ? outcomeUnknown(externalId, { cause: error }) : error;
     }
     const newEntry = entry(result, intent);
     const key = sealed({ answer: result });
@@ -293,10 +286,28 @@ export function sendOptions(call: Call): SendOptions {
   return deadlineMs === undefined ? { signal, caller } : { signal, deadlineMs, caller };
 }
 
-/** Whether an error is the service's definite refusal of a call, which then did not happen. */
-function isUnderstood(error: unknown): error is GatewayError {
-  return error instanceof GatewayError && !error.details.outcomeUnknown;
+/** How a call failed. */
+type Failure =
+  /** It never left this process, or the service attempted nothing: "try later". */
+  | { readonly kind: "notAttempted" }
+  /** It was sent, and no answer was understood. */
+  | { readonly kind: "unknown" }
+  /** The service's definite refusal: the call did not happen. */
+  | { readonly kind: "refused"; readonly error: GatewayError };
+
+function failureOf(error: unknown, sent: boolean): Failure {
+  if (!sent) return { kind: "notAttempted" };
+  if (!(error instanceof GatewayError) || error.details.outcomeUnknown) return { kind: "unknown" };
+  return error.code === "RESOURCE_EXHAUSTED"
+    ? { kind: "notAttempted" }
+    : { kind: "refused", error };
 }
+
+/** What is stored of a failed call that was not refused. The key of one never attempted is free. */
+const endingOf: Readonly<Record<Exclude<Failure["kind"], "refused">, Ending>> = {
+  notAttempted: { state: "closed", key: "free" },
+  unknown: { state: "unknown" },
+};
 
 function unlessAbandoned<Result>(
   { answer, perhapsSent }: Run<Result>,
