@@ -36,9 +36,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   ledger: ["stores/", "redis/"],
   reconcile: ["ledger/", "upstream/", "ratelimit/"],
   callbacks: ["wire/", "ledger/", "net/"],
-  core: ["upstream/", "ledger/", "stores/cursor.ts", "auth/", "ratelimit/"],
-  rpc: ["core/", "auth/", "ratelimit/", "net/"],
-  graphql: ["core/", "auth/", "ratelimit/", "net/"],
+  live: [],
+  core: ["live/", "upstream/", "ledger/", "stores/cursor.ts", "auth/", "ratelimit/"],
+  rpc: ["live/", "core/", "auth/", "ratelimit/", "net/"],
+  graphql: ["live/", "core/", "auth/", "ratelimit/", "net/"],
   admin: [
     ...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "ratelimit/"],
     ...["reconcile/", "stores/dead-letter.ts", "telemetry/", "upstream/", "wire/"],

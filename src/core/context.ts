@@ -1,6 +1,7 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
 import type { IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
+import type { Drain } from "../live/drain.ts";
 import type { Resource } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
@@ -8,9 +9,7 @@ import type { Keyring } from "../secrets/keyring.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { MoneyCalls } from "./money-calls.ts";
-import type { StreamDrain } from "./stream-drain.ts";
 import type { StreamLimits } from "./stream-limits.ts";
-import type { Waits } from "./waits.ts";
 
 /** What the gateway has for one merchant account: its client of the service and its rate budget. */
 export interface Account {
@@ -44,9 +43,9 @@ export interface Context extends CoreOptions {
   account(name: string): Account;
   readonly moneyCalls: MoneyCalls;
   /** Ends all waits when the gateway shuts down, so that the waiting calls are answered. */
-  readonly waits: Waits;
+  readonly waits: Drain;
   /** Limits how many waits one caller has open. */
   readonly waitLimits: StreamLimits;
   /** Ends all streams when the gateway shuts down, each with the cursor to resume from. */
-  readonly drain: StreamDrain;
+  readonly drain: Drain;
 }

@@ -1,3 +1,4 @@
+import { Drain } from "../live/drain.ts";
 import { noReport } from "../report.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
@@ -9,10 +10,8 @@ import { observedStreams } from "./observed-streams.ts";
 import { operationCases } from "./operations.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
-import { createStreamDrain } from "./stream-drain.ts";
 import { createStreamLimits } from "./stream-limits.ts";
 import { subscriptionCases } from "./subscriptions.ts";
-import { createWaits } from "./waits.ts";
 import { walletCases } from "./wallet.ts";
 
 export interface RunningCore extends Core {
@@ -27,8 +26,8 @@ export interface RunningCore extends Core {
 const maxWaitsPerCaller = 10_000;
 
 export function createCore(options: CoreOptions): RunningCore {
-  const drain = createStreamDrain();
-  const waits = createWaits();
+  const drain = new Drain();
+  const waits = new Drain();
   const { intents, keyrings, report = noReport, tracing = noTracing } = options;
   const moneyCalls = createMoneyCalls({
     ...options.timeouts,
@@ -72,7 +71,7 @@ export function createCore(options: CoreOptions): RunningCore {
     ...observedStreams(guardedCases, tracing, report),
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),
     async drain(reason, spreadMs) {
-      waits.end();
+      waits.end(reason, 0);
       drain.end(reason, spreadMs);
       await moneyCalls.idle();
     },

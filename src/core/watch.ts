@@ -14,10 +14,10 @@ import type { EventLog, Snapshot, Topic } from "../ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { isPayingOperation, setStateAfter } from "../ledger/payment-state.ts";
 import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
+import type { Drain } from "../live/drain.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { Call } from "./core.ts";
-import type { StreamDrain } from "./stream-drain.ts";
 import { invalidFields } from "./validate.ts";
 
 export interface StreamOptions {
@@ -25,7 +25,7 @@ export interface StreamOptions {
   readonly intents: IntentStore;
   readonly call: Call;
   /** Ends streams when the gateway shuts down. */
-  readonly drain: StreamDrain;
+  readonly drain: Drain;
 }
 
 /** Where a stream begins. */

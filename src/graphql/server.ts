@@ -7,6 +7,7 @@ import type { Identify } from "../auth/identify.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
+import { Heartbeats } from "../live/heartbeats.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
 import type { Cut } from "../net/cut.ts";
 import { cutHttp1 } from "../net/http1.ts";
@@ -57,7 +58,6 @@ import {
   takesParts,
 } from "./transport/event-stream.ts";
 import { answerHeaders, cors, exposeHeaders } from "./transport/headers.ts";
-import { Heartbeats } from "./transport/heartbeats.ts";
 import { type Answer, sendAnswer } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
 import { createWatchEndpoint } from "./transport/watch.ts";

@@ -13,9 +13,6 @@ export const defaultUnreadLimits: UnreadLimits = {
   unreadTimeoutMs: 30_000,
 };
 
-/** How long a client may take to read the rest of a stream that has failed, in milliseconds. */
-export const failedStreamMs = 5_000;
-
 export interface UnreadAnswers {
   /** Applies the limits to a response until it is over. */
   watch(response: WritableResponse): void;

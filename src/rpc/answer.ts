@@ -2,8 +2,8 @@ import { ServerResponse } from "node:http";
 import { constants } from "node:http2";
 import { type ContextValues, createContextKey } from "@connectrpc/connect";
 import { GatewayError } from "../errors.ts";
+import { cutUnlessRead } from "../live/reader.ts";
 import type { Outlet, Response } from "../net/request.ts";
-import { failedStreamMs } from "../net/unread-answers.ts";
 
 /** Adds the call's response, for code that writes to it past Connect or has to cut it. */
 export function withAnswer(values: ContextValues, response: Response): ContextValues {
@@ -11,18 +11,18 @@ export function withAnswer(values: ContextValues, response: Response): ContextVa
 }
 
 /**
- * Cuts a failed stream if its client has not read all of it after `failedStreamMs`; a client that
- * has receives the error in the regular way. Over HTTP/2 the reset gives the reason: gRPC clients
+ * Cuts a failed stream if its client does not read on; one that does receives the error in the
+ * regular way. Over HTTP/2 the reset gives the reason: gRPC clients
  * read ENHANCE_YOUR_CALM as RESOURCE_EXHAUSTED.
  */
 export function cutIfUnread(outlet: Outlet | undefined, error: Error): void {
   if (!outlet || isOver(outlet)) return;
-  const timer = setTimeout(() => {
-    if (isOver(outlet) || outlet.writableLength === 0) return;
+  const isUnread = () => !isOver(outlet) && outlet.writableLength > 0;
+  const stop = cutUnlessRead(isUnread, () => {
     if (outlet instanceof ServerResponse) outlet.destroy();
     else outlet.close(resetCode(error));
-  }, failedStreamMs);
-  outlet.once("close", () => clearTimeout(timer));
+  });
+  outlet.once("close", stop);
 }
 
 /** What a call's response is written to; undefined if `withAnswer` was not called. */

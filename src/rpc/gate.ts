@@ -14,7 +14,7 @@ import { toConnectError, withErrorInfo } from "./errors.ts";
 import { type GatedCall, idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
 import { type Incoming, incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
-import { pushOf } from "./pushed-events.ts";
+import { writerOf } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 
 /** For a read by GET, whose message is part of the URL. */
@@ -61,7 +61,7 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
     try {
       const caller = await identify(context.requestHeader);
       record.caller = caller.name;
-      gatedCall.call = newCall(context, caller, requestId);
+      gatedCall.call = newCall(context, caller, requestId, gatedCall);
       setRateLimit(context.responseHeader, core, gatedCall.call, context.method);
       requireScope(caller, context.method);
       if (!isUtf8Address(incomingOf(context.values)?.url ?? "")) throw notUtf8();
@@ -73,9 +73,16 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
   };
 }
 
-function newCall(context: HandlerContext, caller: Caller, requestId: string): Call {
+function newCall(
+  context: HandlerContext,
+  caller: Caller,
+  requestId: string,
+  gatedCall: GatedCall,
+): Call {
   const timeoutMs = context.timeoutMs();
   const incoming = incomingOf(context.values);
+  const writer = context.method.methodKind === "unary" ? undefined : writerOf(context);
+  gatedCall.beat = writer?.beat;
   return {
     caller,
     signal: callSignal(context),
@@ -85,8 +92,8 @@ function newCall(context: HandlerContext, caller: Caller, requestId: string): Ca
     onFail: (error) => cutIfUnread(outletOf(context.values), error),
     ...(timeoutMs === undefined ? {} : { deadlineMs: Date.now() + timeoutMs }),
     ...idempotencyOf(context.requestHeader.get("idempotency-key"), context.responseHeader),
-    ...(incoming && context.method.methodKind !== "unary"
-      ? { onOpen: opens(context.responseHeader, incoming), push: pushOf(context) }
+    ...(incoming && writer
+      ? { onOpen: opens(context.responseHeader, incoming), push: writer.push }
       : {}),
   };
 }

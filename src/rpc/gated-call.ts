@@ -10,6 +10,8 @@ export interface GatedCall {
   readonly answerHeader: AnswerHeader;
   /** The call of an identified caller; absent for services that need no credentials. */
   call?: Call;
+  /** Of a stream: writes a message without an event, unless the answer's buffer is full. */
+  beat?: (() => void) | undefined;
 }
 
 export type AnswerHeader = Pick<Headers, "set">;

@@ -12,30 +12,39 @@ import { compressMinBytes } from "./unary-protocols.ts";
 
 type StreamContext = Pick<HandlerContext, "method" | "values" | "requestHeader" | "responseHeader">;
 
+/** Writes messages of a stream past Connect's pipeline, which waits for its next message. */
+interface Writer {
+  /** Writes an event in the call that stores it. */
+  readonly push: NonNullable<Call["push"]>;
+  /** Writes a message without an event, if there is room for it. */
+  readonly beat: () => void;
+}
+
 /**
- * Returns a function that writes a stream's events to its socket in the call that stores them, past
- * Connect's pipeline, which meanwhile waits for its next message. All protocols put the same
- * envelope around a stream's messages, so each event is encoded once and shared by all its
- * watchers. Undefined for a compression that only Connect can write.
+ * All protocols put the same envelope around a stream's messages, so each event is encoded once and
+ * shared by all its watchers. In any compression but gzip a message is written uncompressed, which
+ * its envelope says.
  */
-export function pushOf(context: StreamContext): Call["push"] {
+export function writerOf(context: StreamContext): Writer {
   const contentType = context.requestHeader.get("content-type") ?? "";
   const compression =
     context.responseHeader.get("grpc-encoding") ??
     context.responseHeader.get("connect-content-encoding");
-  if (compression !== null && compression !== "gzip") return undefined;
   const encoder = encoderOf(context.method.output, {
     isJson: /\+json(?:;|$)/.test(contentType),
     isGzip: compression === "gzip",
   });
-  return (event) => pushTo(outletOf(context.values), encoder, event);
+  return {
+    push: (event) => pushTo(outletOf(context.values), () => encoder.event(event)),
+    beat: () => void pushTo(outletOf(context.values), () => encoder.heartbeat),
+  };
 }
 
-/** Writes an event. Returns false if the response has not begun, is over or has a full buffer. */
-export function pushTo(outlet: Outlet | undefined, encoder: EventEncoder, event: Event): boolean {
+/** Writes a message. Returns false if the response has not begun, is over or has a full buffer. */
+export function pushTo(outlet: Outlet | undefined, message: () => Buffer): boolean {
   if (!outlet || isOver(outlet) || !outlet.headersSent) return false;
   if (outlet.writableNeedDrain || outlet.writableEnded) return false;
-  outlet.write(encoder.event(event));
+  outlet.write(message());
   return true;
 }
 

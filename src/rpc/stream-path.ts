@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { Message } from "@bufbuild/protobuf";
 import { type ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
@@ -6,6 +5,7 @@ import { UnderWay } from "../collections/under-way.ts";
 import { requireScope } from "../core/authorize.ts";
 import type { Call } from "../core/core.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
+import { drained } from "../live/reader.ts";
 import type { Slot } from "../net/admission.ts";
 import type { Outlet } from "../net/request.ts";
 import type { RequestHead } from "../net/request-head.ts";
@@ -83,7 +83,7 @@ export function createStreamPath(options: FastPathOptions): FastPath {
       }
       record = beginRecord(begun, options, caller);
       const values = createContextValues();
-      setGatedCall(values, { record, answerHeader: answer, call });
+      setGatedCall(values, { record, answerHeader: answer, call, beat: () => answer.beat() });
       const messages = method.open(input, protocol, { values });
       // Not awaited: a stream lasts long, and must not retain this function's request.
       void deliver(messages, answer, life, record);
@@ -207,7 +207,11 @@ class StreamAnswer {
   }
 
   push(event: Event): boolean {
-    return pushTo(this.#outlet, this.#encoder, event);
+    return pushTo(this.#outlet, () => this.#encoder.event(event));
+  }
+
+  beat(): void {
+    pushTo(this.#outlet, () => this.#encoder.heartbeat);
   }
 
   /** @returns a promise to await before the next write, if the buffer is full */
@@ -244,15 +248,4 @@ class StreamAnswer {
     this.#headers = undefined;
     return this.#outlet;
   }
-}
-
-/** Resolves when the outlet has room again or is closed. */
-function drained(outlet: Outlet): Promise<void> {
-  return new Promise((resolve) => {
-    const done = () => {
-      outlet.off("drain", done).off("close", done);
-      resolve();
-    };
-    (outlet as ServerResponse).on("drain", done).on("close", done);
-  });
 }

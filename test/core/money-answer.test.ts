@@ -5,13 +5,13 @@ import type { Call } from "../../src/core/core.ts";
 import { moneyAnswer } from "../../src/core/money-answer.ts";
 import type { Made } from "../../src/core/money-calls.ts";
 import { createStreamLimits } from "../../src/core/stream-limits.ts";
-import { createWaits } from "../../src/core/waits.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import type { IntentStore } from "../../src/ledger/intents.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { Drain } from "../../src/live/drain.ts";
 import { payment } from "../ledger/entries.ts";
 
 const about = { account: "default", kind: EventKind.PAYMENT, externalId: "order-1" };
@@ -31,7 +31,7 @@ function answered(
   { until = WaitUntil.UNSPECIFIED, log, ...given }: Partial<Call & Of> = {},
 ) {
   const context = {
-    ...{ log, intents: { known }, waits: createWaits(), waitLimits: createStreamLimits(10) },
+    ...{ log, intents: { known }, waits: new Drain(), waitLimits: createStreamLimits(10) },
   } as unknown as Context;
   const { signal } = new AbortController();
   const call: Call = { caller, requestId: "r", signal, ...given };

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Call } from "../../src/core/core.ts";
-import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { stream, watch } from "../../src/core/watch.ts";
 import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { Drain } from "../../src/live/drain.ts";
 import { payment } from "../ledger/entries.ts";
 
 const account = "default";
@@ -39,7 +39,7 @@ function open(
     onOpen: from.resolve,
     ...(resumed === undefined ? {} : { resumed }),
   };
-  const options = { log, intents: log as Ledger, call, drain: createStreamDrain() };
+  const options = { log, intents: log as Ledger, call, drain: new Drain() };
   const request = { kind: EventKind.PAYMENT, externalId, after, untilFinal };
   const events = all
     ? stream(options, () => ({ kinds: [], after }))

@@ -5,10 +5,10 @@ import { moneyAnswer } from "../../src/core/money-answer.ts";
 import type { Made } from "../../src/core/money-calls.ts";
 import { createStreamLimits } from "../../src/core/stream-limits.ts";
 import { wait } from "../../src/core/wait.ts";
-import { createWaits } from "../../src/core/waits.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { Drain } from "../../src/live/drain.ts";
 import { payment } from "../ledger/entries.ts";
 import { overridden } from "../overridden.ts";
 
@@ -21,7 +21,7 @@ async function rig(t: TestContext, { maxWaits = 10 } = {}) {
   const intents = log;
   await log.append(about.account, payment({ status: "pending" }));
   const context = {
-    ...{ log, intents, waits: createWaits() },
+    ...{ log, intents, waits: new Drain() },
     waitLimits: createStreamLimits(maxWaits),
   };
   return {
@@ -126,7 +126,7 @@ test("a shutdown ends all waits, and later ones end at once", async (t) => {
   const { begin, context } = await rig(t);
   const before = begin();
   await turns();
-  context.waits.end();
+  context.waits.end(new Error("shutting down"), 0);
   assert.notEqual((await before.waiting)?.cursor, "");
   assert.notEqual((await begin().waiting)?.cursor, "");
 });

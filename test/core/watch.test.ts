@@ -4,7 +4,6 @@ import { getEventListeners } from "node:events";
 import { describe, it, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Call } from "../../src/core/core.ts";
-import { createStreamDrain } from "../../src/core/stream-drain.ts";
 import { watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
 import {
@@ -20,6 +19,7 @@ import type { IntentStore } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry, EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { Drain } from "../../src/live/drain.ts";
 import { decode } from "../../src/wire/wire.ts";
 import { stateOn, step } from "../ledger/entries.ts";
 import { overridden } from "../overridden.ts";
@@ -87,7 +87,7 @@ interface StartOptions extends Pick<Call, "push"> {
 function start(log: EventLog, options: StartOptions = {}) {
   const { intents = log as Ledger } = options;
   const leave = new AbortController();
-  const drain = createStreamDrain();
+  const drain = new Drain();
   const events = watch({ log, intents, call: callOf(leave.signal, options), drain }, () => ({
     kind: EventKind.PAYMENT,
     externalId,
@@ -522,7 +522,7 @@ test("all watches of a credential end when it is withdrawn, and share one listen
     const call = callOf(leave.signal, {});
     const events = watch(
       {
-        ...{ log, intents: log, drain: createStreamDrain() },
+        ...{ log, intents: log, drain: new Drain() },
         call: { ...call, caller: { ...call.caller, revoked }, onOpen: () => opened.resolve() },
       },
       () => ({ kind: EventKind.PAYMENT, externalId, after: undefined, untilFinal: false }),

@@ -1,10 +1,10 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { Push } from "../../core/core.ts";
+import type { Heartbeats } from "../../live/heartbeats.ts";
+import { cutUnlessRead, drained } from "../../live/reader.ts";
 import { turnEnd } from "../../net/turn-end.ts";
-import { failedStreamMs } from "../../net/unread-answers.ts";
 import type { Live } from "../live.ts";
 import type { EventStream } from "./event-stream.ts";
-import type { Heartbeats } from "./heartbeats.ts";
 
 /** What answers a request: a whole text, an event stream, or a head alone. */
 export interface Answer {
@@ -76,28 +76,17 @@ export async function sendEventStream(
   }
 }
 
-/** Resolves when everything written has left this process, or the connection is closed. */
-async function drained(response: ServerResponse): Promise<void> {
-  if (response.closed) return;
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      response.off("drain", done).off("close", done);
-      resolve();
-    };
-    response.once("drain", done).once("close", done);
-  });
-}
-
 function cutIfUnread(response: ServerResponse, live: Live): () => void {
-  let timer: NodeJS.Timeout | undefined;
+  let stop: (() => void) | undefined;
   live.onFailing = () => {
-    timer = setTimeout(() => {
-      if (response.writableLength > 0) response.destroy();
-    }, failedStreamMs);
+    stop = cutUnlessRead(
+      () => response.writableLength > 0,
+      () => response.destroy(),
+    );
   };
   if (live.isFailing) live.onFailing();
   return () => {
     live.onFailing = undefined;
-    clearTimeout(timer);
+    stop?.();
   };
 }

@@ -1,4 +1,5 @@
 import type { WebSocket } from "ws";
+import { Drain } from "../../live/drain.ts";
 
 /** How long a listener takes to close its sockets when it shuts down, in milliseconds. */
 export interface DrainTimes {
@@ -19,11 +20,10 @@ export interface SocketDrain {
 
 /** How long clients may take to answer the close of their socket. */
 const closeGraceMs = 1_000;
-/** Each open socket's share of that period, so that a few close fast; at most `spreadMs` in all. */
-const spreadPerSocketMs = 10;
 
 export function createSocketDrain(): SocketDrain {
   const underWay = new Map<WebSocket, number>();
+  const open = new Drain();
   let draining = false;
 
   function closeIfIdle(socket: WebSocket): void {
@@ -41,7 +41,11 @@ export function createSocketDrain(): SocketDrain {
   return {
     add(socket) {
       underWay.set(socket, 0);
-      socket.once("close", () => underWay.delete(socket));
+      const leave = open.join(() => closeIfIdle(socket));
+      socket.once("close", () => {
+        underWay.delete(socket);
+        leave();
+      });
     },
     track(socket, operation) {
       const change = (by: number) => {
@@ -57,16 +61,13 @@ export function createSocketDrain(): SocketDrain {
     },
     async drain({ spreadMs, timeoutMs }) {
       draining = true;
-      const open = [...underWay.keys()];
-      const windowMs = Math.min(spreadMs, open.length * spreadPerSocketMs);
-      const turns = open.map((socket) =>
-        setTimeout(() => closeIfIdle(socket), Math.random() * windowMs),
-      );
-      const timeUp = setTimeout(() => open.forEach(close), timeoutMs);
+      const sockets = [...underWay.keys()];
+      open.end(new Error("the gateway is shutting down"), spreadMs);
+      const timeUp = setTimeout(() => sockets.forEach(close), timeoutMs);
       await Promise.all(
-        open.map((socket) => new Promise((resolve) => socket.once("close", resolve))),
+        sockets.map((socket) => new Promise((resolve) => socket.once("close", resolve))),
       );
-      for (const timer of [...turns, timeUp]) clearTimeout(timer);
+      clearTimeout(timeUp);
     },
   };
 }

@@ -1,7 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { OnCut } from "../../net/cut.ts";
-import { failedStreamMs } from "../../net/unread-answers.ts";
 
 /**
  * Stops reading from a client while it does not read, since responses and pongs would pile up. Its
@@ -20,13 +19,6 @@ export function readOnlyWhileRead(socket: WebSocket, connection: Duplex): void {
 export function resumeWhenRead(socket: WebSocket, connection: Duplex): void {
   if (connection.writableNeedDrain) connection.once("drain", () => socket.resume());
   else socket.resume();
-}
-
-/** Cuts a failed operation's socket unless its client reads the error within `failedStreamMs`. */
-export function cutIfUnread(socket: WebSocket, isOver: () => boolean): void {
-  setTimeout(() => {
-    if (!isOver() && socket.bufferedAmount > 0) socket.terminate();
-  }, failedStreamMs).unref();
 }
 
 /**

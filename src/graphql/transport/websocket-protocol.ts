@@ -9,6 +9,7 @@ import type { Caller } from "../../auth/caller.ts";
 import type { Identify } from "../../auth/identify.ts";
 import type { UnderWay } from "../../collections/under-way.ts";
 import { GatewayError } from "../../errors.ts";
+import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import type { Context, Surroundings } from "../context.ts";
@@ -26,7 +27,6 @@ import type { Overload } from "../overload.ts";
 import type { DocumentParams } from "../trusted-documents.ts";
 import { withoutHttp } from "./formatted-result.ts";
 import { nextFrames } from "./next-frames.ts";
-import { cutIfUnread } from "./socket-flow.ts";
 
 export interface ProtocolOptions extends Pick<RecordOptions, "log" | "report"> {
   readonly tracing: Tracing;
@@ -100,7 +100,12 @@ export function createProtocol(options: ProtocolOptions) {
         stream.write(frames(id));
         return true;
       };
-      live.onFailing = () => cutIfUnread(extra.socket, isOver);
+      const { socket } = extra;
+      live.onFailing = () => {
+        const isUnread = () => !isOver() && socket.bufferedAmount > 0;
+        const stop = cutUnlessRead(isUnread, () => socket.terminate());
+        socket.once("close", stop);
+      };
       try {
         const surroundings = { lifetime, live, authenticate: async () => stillValid(extra.caller) };
         const query = documentOf(payload) ?? "";

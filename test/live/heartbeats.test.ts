@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Heartbeats } from "../../../src/graphql/transport/heartbeats.ts";
+import { Heartbeats } from "../../src/live/heartbeats.ts";
 
 const intervalMs = 15_000;
 const tickMs = 50;

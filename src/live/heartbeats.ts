@@ -1,4 +1,4 @@
-import { type Member, UnderWay } from "../../collections/under-way.ts";
+import { type Member, UnderWay } from "../collections/under-way.ts";
 
 /**
  * Heartbeats of all streams of a listener, by one timer that checks one slot of streams at a time.
@@ -68,6 +68,15 @@ export class Heartbeats {
     if (this.#dueMs <= now) this.#late = setImmediate(() => this.#tick());
     for (const heartbeat of slot) heartbeat.look();
   }
+}
+
+/** A heartbeat after each silence of its own interval, by a timer of its own. */
+export function ownHeartbeat(
+  intervalMs: number,
+  beat: () => void,
+): Pick<Heartbeat, "spoke" | "stop"> {
+  const timer = setInterval(beat, intervalMs);
+  return { spoke: () => void timer.refresh(), stop: () => clearInterval(timer) };
 }
 
 /** Checks of each stream in an interval. A stream that sent nothing since its last check beats. */

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { createStreamDrain, type StreamDrain } from "../../src/core/stream-drain.ts";
+import { Drain } from "../../src/live/drain.ts";
 
 const reason = new Error("shutting down");
 
 /** A stream in the drain, and the reason with which it was ended. */
-function join(drain: StreamDrain) {
+function join(drain: Drain) {
   const stream: { reason?: Error; leave(): void } = { leave: () => undefined };
   stream.leave = drain.join((given) => {
     stream.reason = given;
@@ -16,7 +16,7 @@ function join(drain: StreamDrain) {
 test("streams end one by one, all within the window", (t) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   t.after(() => mock.timers.reset());
-  const drain = createStreamDrain();
+  const drain = new Drain();
   const places = Array.from({ length: 1_000 }, () => join(drain));
   drain.end(reason, 3_000);
   const endedBy = () => places.filter(({ reason }) => reason).length;
@@ -33,7 +33,7 @@ test("streams end one by one, all within the window", (t) => {
 test("a few streams end soon, however long the window", (t) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   t.after(() => mock.timers.reset());
-  const drain = createStreamDrain();
+  const drain = new Drain();
   const places = [join(drain), join(drain)];
   drain.end(reason, 60_000);
   mock.timers.tick(20);
@@ -43,7 +43,7 @@ test("a few streams end soon, however long the window", (t) => {
 test("a stream that left is not ended, and one that joins late is ended at once", (t) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   t.after(() => mock.timers.reset());
-  const drain = createStreamDrain();
+  const drain = new Drain();
   const gone = join(drain);
   const left = join(drain);
   gone.leave();
