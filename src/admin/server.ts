@@ -5,6 +5,7 @@ import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
 import { type Body, createIntake, type Intake } from "../net/intake.ts";
+import { createReadTurns } from "../net/read-turns.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
 import { type AdminAnswer, answerDeadLetters } from "./dead-letter-routes.ts";
@@ -79,7 +80,9 @@ export function createAdminServer(options: AdminOptions): Server {
       .then((found) => found && send(response, request, found));
   });
   const limits = { ...defaultUnreadLimits, ...counts };
-  const guard = limitHttp1(server, limits, intake.budget, onCut);
+  // Its requests do not wait until those of other listeners are read.
+  const inlet = { budget: intake.budget, readTurns: createReadTurns() };
+  const guard = limitHttp1(server, limits, inlet, onCut);
   return server;
 }
 

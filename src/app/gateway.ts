@@ -168,7 +168,7 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
   const publicServer = guardRequests(
     createPublicServer(
       { graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
-      { counts, budget, report, isTimed: durations !== undefined },
+      { counts, intake, report, isTimed: durations !== undefined },
     ),
     publicGuard,
     // Callbacks are signed, and the service may reach the gateway by any host name.

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { kindOfResource } from "../model/kinds.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
-import type { MemoryBudget } from "../net/memory-budget.ts";
+import type { Intake } from "../net/intake.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import type { Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
@@ -55,8 +55,7 @@ function routeOf(path: string): string | undefined {
 
 export interface PublicServerOptions {
   readonly counts: ConnectionCounts;
-  /** Counts unread answers. */
-  readonly budget: MemoryBudget;
+  readonly intake: Intake;
   readonly report: Report;
   /** Whether requests are timed, to send their durations to a collector. */
   readonly isTimed: boolean;
@@ -65,7 +64,7 @@ export interface PublicServerOptions {
 /** The public listener: GraphQL, watches, callbacks, and in sandbox mode the demo. */
 export function createPublicServer(
   { graphql, watch, callbacks, demo }: PublicRooms,
-  { counts, budget, report, isTimed }: PublicServerOptions,
+  { counts, intake, report, isTimed }: PublicServerOptions,
 ): Server {
   const server = createServer(
     {
@@ -93,7 +92,7 @@ export function createPublicServer(
       response.end('{"error":"not found"}\n');
     },
   );
-  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, budget, (limit) =>
+  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, intake, (limit) =>
     report("cut", { listener: "public", limit }),
   );
   return server;

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { UnderWay } from "../collections/under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
 import type { Cut, OnCut } from "./cut.ts";
-import type { MemoryBudget } from "./memory-budget.ts";
+import type { Intake } from "./intake.ts";
 import { onePerTurn } from "./one-per-turn.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
 
@@ -17,7 +17,7 @@ export const maxPipelined = 16;
 export function limitHttp1(
   server: Server,
   limits: ConnectionCounts & UnreadLimits,
-  budget: MemoryBudget,
+  { budget, readTurns }: Pick<Intake, "budget" | "readTurns">,
   onCut: OnCut,
 ): Http1Guard {
   const guard = guardHttp1(server, onCut);
@@ -27,7 +27,10 @@ export function limitHttp1(
   // What a connection has sent until it is accepted is read in a turn of its own.
   const inTurn = onePerTurn();
   Object.assign(server, { pauseOnConnect: true });
-  server.on("connection", (socket: Socket) => inTurn(() => socket.resume()));
+  server.on("connection", (socket: Socket) => {
+    readTurns.add(socket);
+    inTurn(() => socket.resume());
+  });
   return {
     passes(request, response) {
       if (!guard.passes(request, response)) return false;

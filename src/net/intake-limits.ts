@@ -12,11 +12,15 @@ export const intakeLimits = {
   openMessageBytes: 4 * 1024,
   /** Largest message in an address after it is decompressed: no larger than without compression. */
   addressMessageBytes: 16 * 1024,
+  /** A piece of a body below this size counts as small. */
+  smallBytes: 256,
   /** Small pieces of bodies that one connection may send, after the first few of each body. */
   smallPieces: { burst: 1_000, perSecond: 200 },
   /** Values of one message at all depths: fields, list elements, objects, unknown fields. */
   values: 10_000,
-  /** Values of an answer of the payments service. */
+  /** Largest answer of the payments service, in bytes; a small piece counts as `smallBytes`. */
+  answerBytes: 1024 * 1024,
+  /** Values of such an answer. */
   answerValues: 50_000,
   /** Objects and lists within each other. */
   depth: 64,

@@ -12,9 +12,9 @@ import {
   type MemoryBudget,
 } from "./memory-budget.ts";
 import { overloaded } from "./overloaded.ts";
+import { createReadTurns, type ReadTurns } from "./read-turns.ts";
 
-/** A piece of a body below this size counts as small, except for the first few of each body. */
-const smallBytes = 256;
+/** The first few pieces of each body do not count as small. */
 const freePieces = 4;
 
 export type Source = IncomingMessage | ServerHttp2Stream;
@@ -52,6 +52,8 @@ export interface Body {
 /** Takes in the bodies of all requests. */
 export interface Intake {
   readonly budget: MemoryBudget;
+  /** Of the connections of all listeners that take bodies in. */
+  readonly readTurns: ReadTurns;
   /**
    * Begins to hold a request's body, as its headers arrive.
    * @param cut ends a connection whose client sends bodies in too many small pieces
@@ -73,9 +75,10 @@ interface IntakeOptions {
 
 export function createIntake({ budget = createMemoryBudget(), admission }: IntakeOptions): Intake {
   const allowances = new WeakMap<object, () => boolean>();
+  const readTurns = createReadTurns();
 
   const of: Process = {
-    budget,
+    ...{ budget, readTurns },
     mayBeSmall(connection) {
       let allowance = allowances.get(connection);
       if (!allowance) {
@@ -87,7 +90,7 @@ export function createIntake({ budget = createMemoryBudget(), admission }: Intak
   };
 
   return {
-    budget,
+    ...{ budget, readTurns },
     body: (source, connection, cut) =>
       new ArrivingBody(source, connection, cut as (connection: object) => void, of),
     turn: (owner) =>
@@ -124,8 +127,7 @@ export function unreadError(why: Unread, tooLarge: () => Error): Error {
 }
 
 /** What the bodies of all connections share. */
-interface Process {
-  readonly budget: MemoryBudget;
+interface Process extends Pick<Intake, "budget" | "readTurns"> {
   /** Whether a connection may send one more small piece. */
   mayBeSmall(connection: object): boolean;
 }
@@ -248,8 +250,9 @@ class ArrivingBody implements Body, Droppable {
 
   /** Whether a piece may be one more of its connection's small ones; cuts the connection if not. */
   #mayCome(piece: Buffer): boolean {
+    this.#of.readTurns.hasRead();
     this.#pieces += 1;
-    if (piece.length >= smallBytes || this.#pieces <= freePieces) return true;
+    if (piece.length >= intakeLimits.smallBytes || this.#pieces <= freePieces) return true;
     if (this.#isCut) return false;
     if (this.#of.mayBeSmall(this.#connection)) return true;
     this.#isCut = true;

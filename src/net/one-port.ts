@@ -118,6 +118,7 @@ export function createOnePort(options: OnePortOptions): OnePort {
     },
   );
   h1.on("connection", (socket: net.Socket) => {
+    intake.readTurns.add(socket);
     const age = ageConnection(limits, { onOld() {}, onEnd: () => socket.destroy() });
     ages.set(socket, age);
     socket.on("close", age.stop);
@@ -162,27 +163,31 @@ export function createOnePort(options: OnePortOptions): OnePort {
   const inTurn = onePerTurn();
   const accept = (socket: net.Socket) => {
     undecided.add(socket);
-    // A socket is not read before its turn; then all that the client has sent is handled at once.
     socket.on("error", () => {});
-    const delayMs = penalties.delayMs(socket.remoteAddress ?? "");
     socket.on("close", () => undecided.delete(socket));
-    if (delayMs === 0) return inTurn(() => begin(socket));
-    const begins = setTimeout(inTurn, delayMs, () => begin(socket));
+    const delayMs = penalties.delayMs(socket.remoteAddress ?? "");
+    if (delayMs === 0) return begin(socket);
+    const begins = setTimeout(begin, delayMs, socket);
     socket.on("close", () => clearTimeout(begins));
   };
 
   const begin = (socket: net.Socket) => {
     if (socket.destroyed) return;
     sniff(socket, limits.sniffTimeoutMs, (protocol) => {
-      undecided.delete(socket);
-      if (protocol === "h1") h1.emit("connection", socket);
-      if (protocol !== "h2") return;
-      // `session.socket` restricts access to the socket, so it is passed on here. `emit` creates
-      // the session synchronously.
-      const opened = (session: http2.ServerHttp2Session) => openSession(session, socket);
-      h2.once("session", opened).emit("connection", socket);
-      h2.off("session", opened);
+      // All that the client has sent is then handled at once.
+      if (protocol) inTurn(() => hand(socket, protocol));
     });
+  };
+
+  const hand = (socket: net.Socket, protocol: "h1" | "h2") => {
+    if (socket.destroyed) return;
+    undecided.delete(socket);
+    if (protocol === "h1") return h1.emit("connection", socket);
+    // `session.socket` restricts access to the socket, so it is passed on here. `emit` creates
+    // the session synchronously.
+    const opened = (session: http2.ServerHttp2Session) => openSession(session, socket);
+    h2.once("session", opened).emit("connection", socket);
+    h2.off("session", opened);
   };
   const acceptor = createAcceptor(options, accept);
   limitConnections(acceptor, limits, onCut, () => {
@@ -240,7 +245,7 @@ const maxHeaderListPairs = 128;
 const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as const;
 
 function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) => void): net.Server {
-  // `begin` starts to read a connection when its turn has come.
+  // `begin` starts to read a connection when its time has come.
   if (!options.tls) return net.createServer({ ...tcp, pauseOnConnect: true }, accept);
   return tls.createServer(
     {

@@ -66,6 +66,7 @@ export function serveWebSockets(
       socket.end(`HTTP/1.1 ${refused}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
       return;
     }
+    intake.readTurns.remove(socket);
     sockets.handleUpgrade(request, socket, head, (webSocket) => {
       readOnlyWhileRead(webSocket, socket);
       keepAlive(webSocket, onCut, heartbeatMs);
