@@ -30,7 +30,10 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   net: [],
   redis: [],
   auth: [],
-  upstream: ["ratelimit/", "wire/", "net/growing-buffer.ts"],
+  upstream: [
+    ...["ratelimit/", "wire/"],
+    ...["net/growing-buffer.ts", "net/intake-limits.ts", "net/one-per-turn.ts"],
+  ],
   ratelimit: ["redis/"],
   stores: ["redis/"],
   ledger: ["stores/", "redis/"],

@@ -1,5 +1,6 @@
 import type { buildConnector } from "undici";
 import type { GatewayError } from "../errors.ts";
+import { intakeLimits } from "../net/intake-limits.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -29,7 +30,7 @@ export interface ClientOptions extends Pick<AttemptOptions, "onMoneyCall"> {
   readonly tls?: Partial<buildConnector.BuildOptions>;
   /** The connections to the service. Default: HTTP/1.1, up to 256 as needed. */
   readonly connections?: Connections;
-  /** A call with a longer answer body fails. Default: 4 MiB. */
+  /** A call with a longer answer body fails. Default: 1 MiB. */
   readonly maxResponseBytes?: number;
   /** Overrides of the breakers' default policies. */
   readonly breaker?: Partial<BreakerPolicy>;
@@ -55,7 +56,7 @@ export interface Client {
 export function createClient(options: ClientOptions): Client {
   const { account, bucket, timeoutMs, report = noReport, onMoneyCall } = options;
   const { now = () => performance.now(), random = Math.random } = options;
-  const { maxResponseBytes = 4 * 1024 * 1024, tracing = noTracing } = options;
+  const { maxResponseBytes = intakeLimits.answerBytes, tracing = noTracing } = options;
   const { origin } = new URL(account.url);
   const { connections = createConnections({ origin, timeoutMs, tls: options.tls, now }) } = options;
   const breakers = createBreakers({

@@ -1,6 +1,8 @@
 import type { Dispatcher } from "undici";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import { GrowingBuffer } from "../net/growing-buffer.ts";
+import { intakeLimits } from "../net/intake-limits.ts";
+import { onePerTurn } from "../net/one-per-turn.ts";
 import { startTimer } from "./timer.ts";
 
 export interface HttpRequest {
@@ -24,12 +26,17 @@ export interface HttpResponse extends HttpHead {
 
 const utf8 = new TextDecoder();
 
+/** To read a large answer takes milliseconds: one in each turn of the event loop. */
+const largeInTurn = onePerTurn();
+const largeBytes = 16 * 1024;
+
 export interface ExchangeOptions {
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
   readonly deadlineMs?: number;
   /** Longest the whole exchange may take, the answer's last byte included. */
   readonly timeoutMs: number;
+  /** Largest body of an answer; a piece counts as at least `intakeLimits.smallBytes`. */
   readonly maxResponseBytes: number;
   /** Once the request is written, only the time-out ends the exchange, not signal or deadline. */
   readonly finishOnceSent: boolean;
@@ -88,6 +95,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #settled = false;
   #head: HttpHead | undefined;
   readonly #body = new GrowingBuffer();
+  #counted = 0;
   #stopTimeout: (() => void) | undefined;
   #stopDeadline: (() => void) | undefined;
 
@@ -138,8 +146,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    const bytes = this.#body.size + chunk.length;
-    if (bytes > this.#options.maxResponseBytes) this.#fail("tooLarge", undefined);
+    this.#counted += Math.max(chunk.length, intakeLimits.smallBytes);
+    if (this.#counted > this.#options.maxResponseBytes) this.#fail("tooLarge", undefined);
     else this.#body.append(chunk);
   }
 
@@ -147,7 +155,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#settled || !this.#head) return;
     this.#settle();
     const { status, headers } = this.#head;
-    this.#resolve({ status, headers, text: utf8.decode(this.#body.take()) });
+    const resolve = () => this.#resolve({ status, headers, text: utf8.decode(this.#body.take()) });
+    if (this.#body.size > largeBytes) largeInTurn(resolve);
+    else resolve();
   }
 
   onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {

@@ -7,10 +7,9 @@ import { socketLimits } from "../../src/graphql/transport/websocket-limits.ts";
 import { intakeLimits } from "../../src/net/intake-limits.ts";
 
 const most = Number.MAX_SAFE_INTEGER;
-const many = { burst: most, perSecond: most };
 Object.assign(intakeLimits, {
-  ...{ values: most, answerValues: most, depth: most, numberChars: most },
-  ...{ ratio: most, smallPieces: many },
+  ...{ values: most, answerValues: most, answerBytes: most, depth: most, numberChars: most },
+  ...{ ratio: most, smallBytes: 0 },
 });
 Object.assign(limits, { fragments: most, repeats: most });
 Object.assign(socketLimits, { initBytes: limits.messageBytes, atOnceBytes: most });

@@ -310,6 +310,17 @@ test("a body longer than maxResponseBytes fails the call, with and without Conte
   assert.equal((await createPayment(upstream)).id?.length, 2000);
 });
 
+test("a small piece of a body counts as 256 bytes", async (t) => {
+  const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const pieces = (count: number) => `e\r\n{"id":"o-1",  \r\n${"1\r\n \r\n".repeat(count)}`;
+  const end = '9\r\n"x":true}\r\n0\r\n\r\n';
+  const options = { maxResponseBytes: 256 * 100 };
+  const few = await serverRig(t, `${head}${pieces(98)}${end}`, options);
+  assert.equal((await createPayment(few.upstream)).id, "o-1");
+  const many = await serverRig(t, `${head}${pieces(99)}${end}`, options);
+  assert.equal((await failureOf(createPayment(many.upstream))).code, "UNKNOWN");
+});
+
 test("a read that the service failed says when to retry; a call with an unknown outcome does not", async (t) => {
   for (const script of [
     answer(503, "<html>no</html>"),
