@@ -1,15 +1,16 @@
 import { GatewayError } from "../errors.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
+import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
 import type { Entry, Facts } from "../ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
-import { statesAfter } from "../ledger/payment-state.ts";
+import { stateAfter, statesAfter } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { type Made, notKnownYet } from "./money-calls.ts";
 import { timeLeftMs } from "./time-left.ts";
 import { unlessAborted } from "./unless-aborted.ts";
-import { type Awaited, wait } from "./wait.ts";
+import { type Awaited, type Waited, wait } from "./wait.ts";
 
 /** The answer of a call that moves money, with the state of its external_id in both forms. */
 export interface MoneyAnswer<Result> extends StateAt {
@@ -25,7 +26,7 @@ const maxReadMs = 5_000;
 /**
  * Completes the answer of a call: waits if the caller wants it, and adds the state. The answer is
  * the payment or payout as known at the end of the wait; the call's own if there is no wait, if
- * that cannot be read, or if the caller goes away.
+ * only an attempt before it has failed, if that cannot be read, or if the caller goes away.
  * @throws GatewayError what the call threw, unless its outcome became known during the wait
  */
 export async function moneyAnswer<Result extends object>(
@@ -52,12 +53,19 @@ export async function moneyAnswer<Result extends object>(
     if (lost && error instanceof GatewayError) throw notKnownYet(about.externalId, error);
     return undefined;
   });
-  const told = known?.current?.resource.value as Result | undefined;
+  const isOlder = made && known && isOfEarlierAttempt(about, made, known);
+  const told = isOlder ? undefined : (known?.current?.event.resource.value as Result | undefined);
   if (lost && (!told || known?.callIsOpen || known?.isGivenUp)) throw lost;
   const answer = told ?? (made as Made<Result>).answer;
   if (!known) return { answer, ...stateBy(about, made as Made<Result>) };
   const { facts, callIsOpen, cursor } = known;
   return { answer, ...statesAfter(about.kind, facts, callIsOpen), cursor };
+}
+
+/** Whether what is known shows a failure that is not the call's: it has not failed itself. */
+function isOfEarlierAttempt({ kind }: Awaited, { entry }: Made<unknown>, known: Waited): boolean {
+  if (known.current?.status !== "failure" || entry?.status === "failure") return false;
+  return stateAfter(kind, known.facts, known.callIsOpen) !== PaymentState.FAILED;
 }
 
 /** The state as the event of an answer has it; as the answer alone shows it without an event. */

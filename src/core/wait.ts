@@ -1,9 +1,9 @@
 import { errorOfAbort } from "../errors.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
-import { currentEvent } from "../ledger/current.ts";
+import { currentState } from "../ledger/current.ts";
 import { noFacts } from "../ledger/facts.ts";
-import type { Facts } from "../ledger/log.ts";
+import type { Facts, OperationState } from "../ledger/log.ts";
 import { type OpenCalls, openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { stateAfter } from "../ledger/payment-state.ts";
 import type { Kind } from "../model/kinds.ts";
@@ -27,8 +27,8 @@ export interface Waited {
   readonly callIsOpen: boolean;
   /** Empty when the log has nothing for the external_id yet. */
   readonly cursor: Cursor;
-  /** The event with the current state; undefined when all that is known is an open call. */
-  readonly current: Event | undefined;
+  /** The operation with the current state; undefined when all that is known is an open call. */
+  readonly current: OperationState | undefined;
   /** A call was reported as NOT_DONE or NEEDS_OPERATOR: there is nothing more to wait for. */
   readonly isGivenUp: boolean;
 }
@@ -125,7 +125,7 @@ function placeOf({ waitLimits }: Pick<Context, "waitLimits">, { caller }: Call) 
 
 function waitedOf({ openCalls, snapshot }: OpenCalls, event?: Event): Waited {
   return {
-    current: snapshot && currentEvent(snapshot),
+    current: snapshot && currentState(snapshot),
     facts: snapshot?.facts ?? noFacts,
     callIsOpen: outcomeFlags(openCalls).outcomeUnknown,
     cursor: snapshot?.cursor ?? "",
@@ -144,7 +144,8 @@ function isReached(kind: Kind, known: Waited, until: WaitUntil): boolean {
     return state !== PaymentState.AUTHORIZED || !isConfirming;
   }
   if (until !== WaitUntil.ACTION || state !== PaymentState.PENDING) return false;
-  return current?.resource.case === "payment" && Boolean(current.resource.value.action?.value);
+  const { resource } = current?.event ?? {};
+  return resource?.case === "payment" && Boolean(resource.value.action?.value);
 }
 
 const openStates: ReadonlySet<PaymentState> = new Set([

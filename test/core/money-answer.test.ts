@@ -66,6 +66,35 @@ test("the state after an answer comes from it alone while the log cannot be read
   }
 });
 
+test("a wait that ends without news does not tell the failure of an earlier attempt", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000 });
+  const log = createMemoryLedger({ retentionMs: 3_600_000, firstLookMs: 60_000, giveUpMs: 60_000 });
+  const confirm = (status: string) => payment({ operation: "confirm", status, paymentId: "p-1" });
+  // A payment of unknown outcome, of which one confirmation has failed and another is pending.
+  const method = "CreatePayment";
+  const { kind, externalId } = about;
+  const begun = await log.begin(about.account, { id: "c", method, kind, externalId, leaseMs: 9 });
+  assert.ok(begun.kind === "started");
+  await log.end(about.account, begun.intent, { state: "unknown" });
+  await log.append(about.account, confirm("failure"));
+  const entry = confirm("pending");
+  await log.append(about.account, entry);
+  // The store's answer to the first try was lost.
+  const appended = { outcome: "duplicate", conflict: false } as const;
+  const run = async (later: (() => Promise<unknown>) | undefined) => {
+    const answer = answered({ answer: theAnswer, entry, appended }, log.known.bind(log), {
+      ...{ log, until: WaitUntil.SETTLED },
+    });
+    await later?.();
+    for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+    t.mock.timers.tick(30_000);
+    return (await answer).answer;
+  };
+  assert.deepEqual(await run(undefined), theAnswer);
+  const isPaid = await run(() => log.append(about.account, confirm("success")));
+  assert.notDeepEqual(isPaid, theAnswer, "what came later is told");
+});
+
 test("an answer that is not in the log is not waited for", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000 });
   const log = createMemoryLedger({ retentionMs: 3_600_000, firstLookMs: 60_000, giveUpMs: 60_000 });

@@ -71,7 +71,7 @@ for (const [name, call, waitMs] of [
     assert.equal(isOver(), false);
     t.mock.timers.tick(1);
     const known = await waiting;
-    assert.equal(known?.current?.externalId, about.externalId);
+    assert.equal(known?.current?.event.externalId, about.externalId);
     assert.notEqual(known?.cursor, "");
   });
 }
@@ -149,7 +149,7 @@ test("a caller that goes away ends only its own wait", async (t) => {
   await turns();
   assert.equal(staying.isOver(), false);
   await log.append(about.account, payment({ status: "success" }));
-  assert.equal((await staying.waiting)?.current?.final, true);
+  assert.equal((await staying.waiting)?.current?.event.final, true);
 });
 
 test("a deadline that passes during a wait does not deny a call that was sent", async (t) => {

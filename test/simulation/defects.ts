@@ -27,8 +27,8 @@ export const defects: readonly Defect[] = [
   {
     name: "an unknown outcome is told as a definite failure",
     file: "core/money-calls.ts",
-    line: "if (!isUnderstood(error)) {",
-    instead: "if (false) {",
+    line: "if (!(error instanceof GatewayError) || error.details.outcomeUnknown)",
+    instead: "if (!(error instanceof GatewayError))",
     brokenChecks: ["sent while another is open", "charged, told as failed"],
     shownBy: 1,
   },
@@ -423,10 +423,19 @@ export const defects: readonly Defect[] = [
     shownBy: 1,
   },
   {
+    name: "a wait without news tells the failure of an earlier attempt",
+    file: "core/money-answer.ts",
+    line: 'if (known.current?.status !== "failure" || entry?.status === "failure") return false;',
+    instead: "if (known) return false;",
+    brokenChecks: ["charged, told as failed"],
+    shownBy:
+      "a lost hold, of which one confirmation failed and the next one waits while the store is cut",
+  },
+  {
     name: "a key keeps the service's request to try later",
     file: "core/money-calls.ts",
-    line: 'if (error.code === "RESOURCE_EXHAUSTED") {',
-    instead: "if (false) {",
+    line: 'return error.code === "RESOURCE_EXHAUSTED"',
+    instead: 'return error.code === "OK"',
     brokenChecks: ["refused without a cause"],
     shownBy: 105,
   },

@@ -10,7 +10,13 @@ function plan(steps: readonly Step[], replicas = 1): Plan {
   return { seed: 1, perSecond: 50, replicas, steps };
 }
 
-function store(atMs: number, forMs: number, trouble: StoreTrouble, replica = 0, share = 1): Step {
+function store(
+  atMs: number,
+  forMs: number,
+  trouble: StoreTrouble,
+  replica: number | "all" = 0,
+  share = 1,
+): Step {
   return { do: "store", atMs, forMs, replica, trouble, share };
 }
 
@@ -811,5 +817,26 @@ export const kept = {
     ]),
     seed: 2,
     replication: { lagMs: 20, waits: true, replicas: 2 },
+  },
+  "a lost hold, of which one confirmation failed and the next one waits while the store is cut": {
+    ...plan(
+      [
+        {
+          ...{ ...pay, atMs: 1_397, held: true, turns: ["payThenOwnError"], callbacks: "late" },
+          ...{ replica: 1, retries: 1 },
+        },
+        store(1_525, 2_500, "cuts", "all", 0.1),
+        {
+          ...{ ...pay, atMs: 3_013, id: "order-0.c2", method: "ConfirmPayment", replica: 2 },
+          ...{ turns: ["decline", "pending"], retries: 1, waits: "ACTION" },
+        },
+        {
+          ...{ ...pay, atMs: 3_628, id: "order-0.c1", method: "ConfirmPayment", replica: 1 },
+          ...{ turns: ["pay"], callbacks: "twice" },
+        },
+      ],
+      3,
+    ),
+    ...{ seed: 50_025_748, perSecond: 3 },
   },
 } satisfies Readonly<Record<string, Plan>>;
