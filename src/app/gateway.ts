@@ -2,9 +2,11 @@ import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { Activity } from "../admin/activity.ts";
 import { createAuthentication } from "../auth/create-authentication.ts";
+import type { Identify } from "../auth/identify.ts";
 import { createWatchTokens, type WatchTokens } from "../auth/watch-token.ts";
 import { createCallbackHandler } from "../callbacks/receiver.ts";
 import type { Config } from "../config/config.ts";
+import type { Core } from "../core/core.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
@@ -13,14 +15,16 @@ import { observed } from "../ledger/observed.ts";
 import { createAdmission } from "../net/admission.ts";
 import { createIntake } from "../net/intake.ts";
 import { createMemoryBudget } from "../net/memory-budget.ts";
-import { openTlsFiles } from "../net/tls-files.ts";
+import { openTlsFiles, type TlsFiles } from "../net/tls-files.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
+import type { Report } from "../report.ts";
 import { createRpcServer } from "../rpc/server.ts";
 import { services } from "../rpc/services/routes.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";
 import { Secret } from "../secrets/secret.ts";
 import { createTracing, loadDurations } from "../telemetry/load-sdk.ts";
-import { createTelemetry } from "../telemetry/telemetry.ts";
+import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
+import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
 import { runAccounts } from "./accounts.ts";
 import { createAdminListener } from "./admin-listener.ts";
 import { asConfigError } from "./config-errors.ts";
@@ -58,24 +62,21 @@ export async function startGateway(
   sandbox: object = {},
 ): Promise<Gateway> {
   try {
-    return await joinRooms(config, log, sandbox);
+    return await start(config, log, sandbox);
   } catch (error) {
     throw asConfigError(error);
   }
 }
 
-async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
+async function start(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
   const names = [...config.accounts.keys()];
   const telemetry = createTelemetry(log, names, await loadDurations(config.metrics));
-  const { durations, metrics, report } = telemetry;
+  const { durations, report } = telemetry;
 
   // Authentication and TLS come first: a wrong file ends the start before stores or listeners open.
   const watchTokens = watchTokensOf(config);
   const authentication = createAuthentication({
-    ...config.auth,
-    accounts: new Set(names),
-    watchTokens,
-    report,
+    ...{ ...config.auth, accounts: new Set(names), watchTokens, report },
   });
   const { identify } = authentication;
   const tlsFiles =
@@ -83,112 +84,34 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     openTlsFiles({
       paths: config.tls,
       onChange(identity) {
-        rpc.renewTls(identity);
+        edges.rpc.renewTls(identity);
         report("tlsChanged", identity);
       },
       onProblem: (problem) => report("tlsUnusable", problem),
     });
   const tracing = await createTracing(config.tracing, report);
+  const common = { log, report, tracing };
 
-  // The stores.
-  const keyrings = await deriveKeyrings([...config.accounts.values()]);
-  // Tests advance the sandbox's clock; stores in memory follow it.
-  let clock: EmulatorClock | undefined;
-  const now = () => clock?.now() ?? Date.now();
-  const stores = await openStores(config, keyrings, report, log, now);
-  const { log: eventLog, calls: intents } = observed(
-    { log: stores.eventLog, calls: stores.intents },
-    tracing,
-    report,
-  );
-  const causes = createCauses(eventLog);
+  const back = await openBack(config, sandbox, telemetry, common);
+  const { stores, eventLog, intents, causes, emulator, accounts, activities, running } = back;
 
-  // The payments service, or the sandbox in its place.
-  const emulator = config.sandboxAddress && (await startInnerEmulator(config, log, sandbox));
-  clock = emulator?.clock;
-  const accounts = [...config.accounts.values()].map((account) =>
-    account.url === "" && emulator ? { ...account, url: emulator.url } : account,
-  );
-  const activities = new Map(names.map((name) => [name, new Activity(name, metrics)]));
-  const timeoutMs = config.upstreamTimeoutMs;
-  const running = runAccounts({
-    ...{ accounts, stores, causes, activities, report, tracing, timeoutMs },
-    payoutEnds: config.payoutEnds,
-  });
-
-  // The use cases. Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
+  // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
   let publicUrl = config.publicUrl ?? "";
+  const timeoutMs = config.upstreamTimeoutMs;
   const core = createCore({
-    accounts: running.byName,
-    log: eventLog,
-    intents,
-    keyrings,
+    ...{ accounts: running.byName, log: eventLog, intents, keyrings: back.keyrings },
     timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
-    report,
-    tracing,
+    ...{ report, tracing },
   });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
-  // The edges.
-  const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
-  const budget = createMemoryBudget(config.maxBufferedBytes);
-  const intake = createIntake({ budget, admission });
-  const { maxConnections, maxConnectionsPerAddress } = config;
-  const counts = { maxConnections, maxConnectionsPerAddress };
-  const graphql = createGraphqlServer({
-    core,
-    admission,
-    intake,
-    identify,
-    log,
-    report,
-    tracing,
-    production: config.production,
-    corsOrigins: config.corsOrigins,
-    introspection: config.graphqlIntrospection,
-    heartbeatMs: config.heartbeatMs,
-    ...(config.trustedDocuments ? { trustedDocuments: config.trustedDocuments } : {}),
-  });
-  const callbacks = createCallbackHandler({
-    accounts: new Map(accounts.map((account) => [account.name, account])),
-    payoutEnds: config.payoutEnds,
-    log: eventLog,
-    report,
-    intake,
-    tracing,
-    causeOf: causes.of,
-  });
-  // The demo's pages call without credentials.
-  const demo = emulator && config.auth.modes.has("none") ? emulator.createDemo() : undefined;
-  const publicGuard = createHostGuard(config, config.publicAddress);
-  const publicServer = guardRequests(
-    createPublicServer(
-      { graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
-      { counts, intake, report, isTimed: durations !== undefined },
-    ),
-    publicGuard,
-    // Callbacks are signed, and the service may reach the gateway by any host name.
-    (path) => path.startsWith("/callbacks/"),
-  );
-  const closeSockets = graphql.attachWebSocket(publicServer, publicGuard);
-  const rpc = createRpcServer({
-    core,
-    identify: (headers) => identify({ header: (name) => headers.get(name) }),
-    log,
-    misdirection: createHostGuard(config, config.rpcAddress),
-    admission,
-    intake,
-    limits: { ...config.rpcConnections, ...counts },
-    report,
-    tracing,
-    ...(tlsFiles ? { tls: tlsFiles.identity } : {}),
-  });
+  const edges = createEdges(config, back, { ...common, core, identify, tlsFiles, durations });
+  const { admission, intake, graphql, publicServer, closeSockets, rpc } = edges;
 
-  // The operators.
   const notReady = () => [
     ...(shutdown.announced ? ["shutting down"] : []),
     ...stores.notReady(),
@@ -198,19 +121,8 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
   ];
   const [sandboxAccount] = accounts;
   const admin = createAdminListener(config, log, {
-    accounts: running.byName,
-    log: eventLog,
-    ...{
-      activities,
-      core,
-      identify,
-      stores,
-      admission,
-      intake,
-      tlsFiles,
-      telemetry,
-      notReady,
-    },
+    ...{ accounts: running.byName, log: eventLog, activities, core, identify, stores },
+    ...{ admission, intake, tlsFiles, telemetry, notReady },
     sandbox:
       emulator && sandboxAccount
         ? {
@@ -226,28 +138,21 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
   const rpcPort = await listening("RPC_ADDR", config.rpcAddress, ({ host, port }) =>
     rpc.listen(host, port),
   );
+  const { reconcileAfterMs: afterMs, reconcileGiveUpMs: giveUpMs } = config;
   const reconciler =
-    config.reconcileAfterMs === undefined
+    afterMs === undefined
       ? undefined
       : createReconciler({
-          accounts: running.byName,
-          log: eventLog,
-          intents,
-          afterMs: config.reconcileAfterMs,
-          giveUpMs: config.reconcileGiveUpMs,
-          timeoutMs,
-          ...(clock && { sleep: clock.sleep }),
-          report,
-          tracing,
-          causeOf: causes.of,
+          ...{ accounts: running.byName, log: eventLog, intents, afterMs, giveUpMs, timeoutMs },
+          ...(emulator && { sleep: emulator.clock.sleep }),
+          ...{ report, tracing, causeOf: causes.of },
         });
   const shutdown = createShutdown({
     times: config.shutdown,
     accounts: running.byName,
     watchedFiles: [authentication, tlsFiles],
     ...{ publicServer, graphql, closeSockets, rpc, admin, core, reconciler, stores, tracing },
-    durations,
-    emulator,
+    ...{ durations, emulator },
   });
   const adminUrl = await listen(admin.server, "ADMIN_ADDR", config.adminAddress);
 
@@ -258,6 +163,97 @@ async function joinRooms(config: Config, log: Logger, sandbox: object): Promise<
     ...(emulator ? { sandboxUrl: emulator.url } : {}),
     stop: () => shutdown.stop(),
   };
+}
+
+interface Common {
+  readonly log: Logger;
+  readonly report: Report;
+  readonly tracing: RunningTracing;
+}
+
+type Back = Awaited<ReturnType<typeof openBack>>;
+
+/** What the use cases work with: the stores, and the payments service or the sandbox in its place. */
+async function openBack(
+  config: Config,
+  sandbox: object,
+  { metrics }: Telemetry,
+  { log, report, tracing }: Common,
+) {
+  const keyrings = await deriveKeyrings([...config.accounts.values()]);
+  // Tests advance the sandbox's clock; stores in memory follow it.
+  let clock: EmulatorClock | undefined;
+  const now = () => clock?.now() ?? Date.now();
+  const stores = await openStores(config, keyrings, report, log, now);
+  const of = { log: stores.eventLog, calls: stores.intents };
+  const { log: eventLog, calls: intents } = observed(of, tracing, report);
+  const causes = createCauses(eventLog);
+
+  const emulator = config.sandboxAddress && (await startInnerEmulator(config, log, sandbox));
+  clock = emulator?.clock;
+  const accounts = [...config.accounts.values()].map((account) =>
+    account.url === "" && emulator ? { ...account, url: emulator.url } : account,
+  );
+  const activities = new Map(
+    accounts.map(({ name }) => [name, new Activity(name, metrics)] as const),
+  );
+  const running = runAccounts({
+    ...{ accounts, stores, causes, activities, report, tracing },
+    ...{ timeoutMs: config.upstreamTimeoutMs, payoutEnds: config.payoutEnds },
+  });
+  return { keyrings, stores, eventLog, intents, causes, emulator, accounts, activities, running };
+}
+
+interface EdgeOptions extends Common, Pick<Telemetry, "durations"> {
+  readonly core: Core;
+  readonly identify: Identify;
+  readonly tlsFiles: TlsFiles | undefined;
+}
+
+/** The two edges and the callbacks, on their listeners, which do not listen yet. */
+function createEdges(config: Config, back: Back, options: EdgeOptions) {
+  const { core, identify, tlsFiles, durations, ...common } = options;
+  const { report } = common;
+  const { emulator, accounts } = back;
+  const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
+  const budget = createMemoryBudget(config.maxBufferedBytes);
+  const intake = createIntake({ budget, admission });
+  const { maxConnections, maxConnectionsPerAddress } = config;
+  const counts = { maxConnections, maxConnectionsPerAddress };
+  const graphql = createGraphqlServer({
+    ...{ ...common, core, admission, intake, identify },
+    production: config.production,
+    corsOrigins: config.corsOrigins,
+    introspection: config.graphqlIntrospection,
+    heartbeatMs: config.heartbeatMs,
+    ...(config.trustedDocuments ? { trustedDocuments: config.trustedDocuments } : {}),
+  });
+  const callbacks = createCallbackHandler({
+    accounts: new Map(accounts.map((account) => [account.name, account])),
+    ...{ payoutEnds: config.payoutEnds, log: back.eventLog, intake, causeOf: back.causes.of },
+    ...{ report, tracing: common.tracing },
+  });
+  // The demo's pages call without credentials.
+  const demo = emulator && config.auth.modes.has("none") ? emulator.createDemo() : undefined;
+  const publicGuard = createHostGuard(config, config.publicAddress);
+  const publicServer = guardRequests(
+    createPublicServer(
+      { graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
+      { counts, intake, report, isTimed: durations !== undefined },
+    ),
+    publicGuard,
+    // Callbacks are signed, and the service may reach the gateway by any host name.
+    (path) => path.startsWith("/callbacks/"),
+  );
+  const closeSockets = graphql.attachWebSocket(publicServer, publicGuard);
+  const rpc = createRpcServer({
+    ...{ ...common, core, admission, intake },
+    identify: (headers) => identify({ header: (name) => headers.get(name) }),
+    misdirection: createHostGuard(config, config.rpcAddress),
+    limits: { ...config.rpcConnections, ...counts },
+    ...(tlsFiles ? { tls: tlsFiles.identity } : {}),
+  });
+  return { admission, intake, graphql, publicServer, closeSockets, rpc };
 }
 
 /** In sandbox mode a random secret will do; real replicas share a configured one. */
