@@ -68,6 +68,9 @@ const alone = [
  */
 const heapOptions = ["--min-semi-space-size=32", "--max-semi-space-size=32"];
 
+const besideThis = (file: string) => new URL(file, import.meta.url).pathname;
+const testOptions = ["--import", besideThis("untracked-tests.ts"), "--test-timeout=120000"];
+
 /** Files that open pages: they share one process, which starts one Chromium. */
 const browsing = [
   /^test\/console\/(?!api)/,
@@ -236,16 +239,13 @@ function testJob(several: readonly string[]): Job {
   const { seconds, cpuSeconds } = timesOf(several);
   const processors = oneOf(calm)(file) ? calmProcessors : cpuSeconds / seconds;
   const times = { files: several, seconds, processors };
-  const reporter = ["--test-reporter=spec", "--test-timeout=120000"];
-  const options = oneOf(alone)(file) ? [] : heapOptions;
-  if (more.length === 0) return { ...times, name: file, args: [...options, ...reporter, file] };
+  const options = [...(oneOf(alone)(file) ? [] : heapOptions), ...testOptions];
+  if (more.length === 0) {
+    return { ...times, name: file, args: [...options, "--test-reporter=spec", file] };
+  }
   const folders = [...new Set(several.map(folderOf))];
   const name = `${several.length} files of ${folders.join(", ")}, from ${file}`;
-  return {
-    ...times,
-    name,
-    args: [...options, "--test", "--test-isolation=none", ...reporter, ...several],
-  };
+  return { ...times, name, args: [...options, besideThis("test-files.ts"), ...several] };
 }
 
 function checkJob(half: "generated" | "static"): Job {

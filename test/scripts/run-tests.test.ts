@@ -57,6 +57,19 @@ test("prints the whole failure of a test and fails", async (t) => {
   assert.equal(code, 1);
 });
 
+test("fails a file in which nobody awaits an error", async (t) => {
+  const rejects = `import { test } from "node:test";
+    test("x", () => { Promise.reject(Error("unheard")); });`;
+  const timer = rejects
+    .replace("Promise.reject(Error", "setTimeout(() => { throw Error")
+    .replace("));", "); });");
+  for (const files of [{ "bad.test.ts": rejects }, { "bad.test.ts": timer }]) {
+    const { code, lines } = await run(t, files);
+    assert.ok(lines.some((line) => line.includes("unheard")));
+    assert.equal(code, 1);
+  }
+});
+
 test("kills and names a file whose process does not end, and kills its child processes", async (t) => {
   const leftOver = `
     import { spawn } from "node:child_process";
