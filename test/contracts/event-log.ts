@@ -51,7 +51,6 @@ const account = "shop";
 const everything: Topic = { kinds: [] };
 const order1: Topic = { kind: EventKind.PAYMENT, externalId: "order-1" };
 
-/** Tests what every implementation of EventLog promises. */
 /** Begins a call with `confirm: false`. */
 async function holdBy(
   log: EventLog,
@@ -65,7 +64,16 @@ async function holdBy(
   return begun.intent;
 }
 
-export function eventLogContract(name: string, create: () => Promise<EventLogHarness>): void {
+/**
+ * Tests what every implementation of EventLog promises.
+ * @param allOrders whether all 720 orders of six events are tried. Default: 60 of them, since the
+ * same functions decide about each step on every store
+ */
+export function eventLogContract(
+  name: string,
+  create: () => Promise<EventLogHarness>,
+  { allOrders = false } = {},
+): void {
   describe(`event log contract: ${name}`, { timeout }, () => {
     let harness: EventLogHarness;
     let log: EventLog;
@@ -96,19 +104,16 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       assert(event);
       return event;
     };
-    const storeMany = async (count: number, from = 0): Promise<Event[]> => {
+    /** Stores many payments, twenty at a time, and returns their events in order. */
+    const storeMany = async (
+      count: number,
+      from = 0,
+      toldOf: (name: string) => Told = (name) => ({ externalId: name, paymentId: name }),
+    ): Promise<Event[]> => {
+      const entries = Array.from({ length: count }, (_, i) => payment(toldOf(`many-${from + i}`)));
       const events: Event[] = [];
-      for (let i = from; i < from + count; i++) {
-        events.push(await stored(payment({ externalId: `many-${i}`, paymentId: `many-${i}` })));
-      }
-      return events;
-    };
-    /** Stores many payments, a hundred at a time, and returns their events in order. */
-    const storeTogether = async (count: number, toldOf: (name: string) => Told) => {
-      const events: Event[] = [];
-      for (let from = 0; from < count; from += 100) {
-        const entries = Array.from({ length: 100 }, (_, i) => payment(toldOf(`n-${from + i}`)));
-        events.push(...(await Promise.all(entries.map((entry) => stored(entry)))));
+      while (entries.length > 0) {
+        events.push(...(await Promise.all(entries.splice(0, 20).map((entry) => stored(entry)))));
       }
       return events.sort((a, b) => (a.cursor < b.cursor ? -1 : 1));
     };
@@ -141,12 +146,13 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
 
       it("gives cursors that are unique and whose text order is the order of the log", async () => {
-        const events = await storeMany(300);
-        const given = cursors(events);
+        const given: string[] = [];
+        for (let i = 0; i < 200; i++)
+          given.push((await stored(payment({ paymentId: `p-${i}` }))).cursor);
         assert.deepEqual([...given].sort(), given);
         assert.equal(new Set(given).size, given.length);
         assert.equal(new Set(given.map(({ length }) => length)).size, 1);
-        const kept = await take(await read(everything, "earliest"), 300);
+        const kept = await take(await read(everything, "earliest"), 200);
         assert.deepEqual(cursors(kept), given);
       });
 
@@ -266,7 +272,9 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
           assert.equal(history.length, entries.length);
         };
         // Many orders run concurrently.
-        const orders = [...permutations(entries).entries()];
+        const orders = [...permutations(entries).entries()].filter(
+          ([index]) => allOrders || index % 12 === 0,
+        );
         const worker = async () => {
           for (let next = orders.pop(); next; next = orders.pop()) await check(next[1], next[0]);
         };
@@ -793,7 +801,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
 
       it("yields all events of a payment that has more than a page of them", async () => {
-        const made = cursors(await storeTogether(600, (name) => ({ statusCode: name })));
+        const made = cursors(await storeMany(600, 0, (name) => ({ statusCode: name })));
         for (const [start, expected] of [
           ["earliest", made],
           [made[0] ?? "", made.slice(1)],
@@ -874,7 +882,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         const early = await stored(payout());
         // More than a log scans for one page.
         const between = 4_200;
-        await storeTogether(between, (name) => ({ externalId: name, paymentId: name }));
+        await storeMany(between);
         const behind = await stored(payout({ externalId: "payout-2", transactionId: "tx-2" }));
         const all = await read(everything, "earliest");
         const payouts = await read({ kinds: [EventKind.PAYOUT] }, "earliest");
@@ -1051,7 +1059,7 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         const fast = await read(everything, "latest");
         const [first] = await storeMany(1);
         assert.equal((await slow.next()).value?.cursor, first?.cursor);
-        const rest = takeUntil(fast, ({ externalId }) => externalId === "many-1200");
+        const rest = take(fast, 1_201);
         const made = [first, ...(await storeMany(1_200, 1))].filter((event) => event !== undefined);
         assert.deepEqual(cursors(await rest), cursors(made), "other readers see all");
 

@@ -12,12 +12,15 @@ const short: readonly [kind: Topology["kind"], fault: string][] = [
   ["sentinel", "primary killed, a Sentinel frozen"],
 ];
 
+/** A load that leaves the machine time for other tests. */
+const everyMs = 60;
+
 describe("three gateways through a failover", { skip: withoutRedis, timeout: 280_000 }, () => {
   for (const [at, [kind, name]] of short.entries()) {
     it(`lose nothing, and all come back: ${kind}, ${name}`, async (t) => {
       const fault = faults[kind][name];
       assert(fault, "there is no such fault");
-      const { history, strayLines } = await runFault(kind, fault, at);
+      const { history, strayLines } = await runFault(kind, fault, at, everyMs);
       const { callbacks, posts, shown, ends } = history;
       t.diagnostic(
         `${callbacks.length} callbacks, ${posts.length} payments, ${shown.length} shown, ${ends.length} unknown`,

@@ -14,7 +14,7 @@ import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 
 /** Times that the gateway is killed: 100 in the long form, `npm run faults`. */
-const kills = process.env.FAULTS === "long" ? 100 : 2;
+const kills = process.env.FAULTS === "long" ? 100 : 1;
 const password = "password";
 
 describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {

@@ -20,7 +20,7 @@ import { type StrictUpstream, startStrictUpstream } from "./strict-upstream.ts";
  * distinguishes a shared budget from three separate ones: of their requests, half would be refused.
  */
 const long = process.env.FAULTS === "long";
-const loadSeconds = long ? 20 : 2;
+const loadSeconds = long ? 20 : 1;
 const goals = long
   ? { used: 0.9, rejected: 0.001, slowestMs: 1_000, refusedPayments: 0 }
   : { used: 0.01, rejected: 0.3, slowestMs: 20_000, refusedPayments: 0.5 };

@@ -13,9 +13,9 @@ import { keepsAnswering } from "./health.ts";
 const timeout = 280_000;
 const streams = 200;
 /** Fewer in Redis, where a gateway that shares its turns unfairly would never finish. */
-const storedEvents = { memory: 6_000, redis: 2_000 };
+const storedEvents = { memory: 3_000, redis: 1_500 };
 /** How long the streams read on before they disconnect: all events would take many times that. */
-const readMs = 1_000;
+const readMs = 500;
 const attackMs = 60_000;
 
 after(killSpawned);

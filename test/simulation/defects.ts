@@ -582,7 +582,7 @@ export const redisDefects: readonly Defect[] = [
     line: "conflict = conflict or record.found ~= record.was",
     instead: "",
     brokenChecks: ["sent while another is open"],
-    shownBy: 1,
+    shownBy: 12,
   },
   {
     name: "the script forgets what is attached to a record",
@@ -590,7 +590,7 @@ export const redisDefects: readonly Defect[] = [
     line: "fields[#fields + 1], fields[#fields + 2] = 'a:' .. record.attachments[n], record.attachments[n + 1]",
     instead: "",
     brokenChecks: ["a key's answer is forgotten"],
-    shownBy: 11,
+    shownBy: 13,
   },
   {
     name: "the script commits whatever the flags say",

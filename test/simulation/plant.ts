@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { registerHooks } from "node:module";
+import { registerHooks, stripTypeScriptTypes } from "node:module";
 import type { Defect } from "./defects.ts";
 
 type Simulation = typeof import("./run.ts");
@@ -42,27 +42,37 @@ const resolve: NonNullable<Parameters<typeof registerHooks>[0]["resolve"]> = (
 };
 
 const load: NonNullable<Parameters<typeof registerHooks>[0]["load"]> = (url, context, next) => {
-  const text = next(url, context);
-  const [, file, variant] = /\/src\/([^?]+)\?defect=(\d+)$/.exec(url) ?? [];
+  const [, own, variant] = /^(.*)\?defect=(\d+)$/.exec(url) ?? [];
   const defect = planted[Number(variant)];
-  if (!defect) return text;
-  if (defect.file === file) {
+  if (own === undefined || !defect) return next(url, context);
+  const loadedAs = (source: string) => ({ format: "module", source, shortCircuit: true });
+  if (own === `${root}src/${defect.file}`) {
     loaded.add(Number(variant));
-    return { ...text, source: textWith(defect) };
+    return loadedAs(stripTypeScriptTypes(textWith(defect)));
   }
-  if (file !== "redis/script.ts" || !defect.file.endsWith(".lua")) return text;
+  const text = textOf(own);
+  if (own !== `${root}src/redis/script.ts` || !defect.file.endsWith(".lua")) return loadedAs(text);
   // A Lua script is read when the module that runs it is loaded.
   const reading = 'readFileSync(file, "utf8")';
-  const source = String(text.source);
-  if (!source.includes(reading)) throw new Error(`${defect.name}: scripts are read otherwise`);
+  if (!text.includes(reading)) throw new Error(`${defect.name}: scripts are read otherwise`);
   const isPlanted = `file.pathname.endsWith(${JSON.stringify(`/src/${defect.file}`)})`;
   const marks = `globalThis[Symbol.for(${JSON.stringify(loadedKey.description)})].add(${variant})`;
   const script = JSON.stringify(textWith(defect));
-  return {
-    ...text,
-    source: source.replace(reading, () => `(${isPlanted} ? (${marks}, ${script}) : ${reading})`),
-  };
+  return loadedAs(
+    text.replace(reading, () => `(${isPlanted} ? (${marks}, ${script}) : ${reading})`),
+  );
 };
+
+/** The modules without their types. All variants load them, and to strip them takes the longest. */
+const texts = new Map<string, string>();
+
+function textOf(url: string): string {
+  const known = texts.get(url);
+  if (known !== undefined) return known;
+  const text = stripTypeScriptTypes(readFileSync(new URL(url), "utf8"));
+  texts.set(url, text);
+  return text;
+}
 
 function mayDiffer(url: string): boolean {
   if (url.includes("?") || !url.startsWith(root)) return false;

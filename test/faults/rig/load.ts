@@ -38,6 +38,7 @@ export function startLoad(
   gateways: readonly Gateway[],
   upstream: MoneyUpstream,
   random: () => number,
+  everyMs = 25,
 ): Load {
   const callbacks: SentCallback[] = [];
   const calls: CallRecord[] = [];
@@ -97,7 +98,7 @@ export function startLoad(
     } else {
       begin(pay(`none-p${n++}`, any()));
     }
-  }, 25);
+  }, everyMs);
   const watchers = gateways.flatMap((gateway, at) => [
     watch(`${gateway.name} alone`, [gateway]),
     watch(`roaming ${at}`, [...gateways.slice(at), ...gateways.slice(0, at)]),

@@ -19,11 +19,13 @@ export interface Outcome {
 
 /**
  * Runs three gateways on a topology of their own under a random load, with a fault in the middle.
+ * @param everyMs how often a client begins something; by default 40 times a second
  */
 export async function runFault(
   kind: Topology["kind"],
   fault: Fault,
   seed: number,
+  everyMs?: number,
 ): Promise<Outcome> {
   const random = seeded(seed);
   const closing: (() => Promise<unknown>)[] = [];
@@ -35,7 +37,7 @@ export async function runFault(
     const gateways = await startGateways(topology, upstream.url);
     closing.push(() => Promise.all(gateways.map((gateway) => gateway.stop())));
     upstream.answerMs = 20;
-    const load = startLoad(gateways, upstream, random);
+    const load = startLoad(gateways, upstream, random, everyMs);
     closing.push(() => load.stop());
     await until(async () => load.acknowledged() > 20);
     await delay(random() * 500);

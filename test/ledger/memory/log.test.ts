@@ -25,7 +25,7 @@ async function harness() {
   };
 }
 
-eventLogContract("memory", harness);
+eventLogContract("memory", harness, { allOrders: true });
 eventLogModel("memory", harness);
 
 describe("memory log", () => {

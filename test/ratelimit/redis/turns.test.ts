@@ -61,7 +61,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
   ) {
     const clock = new VirtualClock();
     const { limit = 50 } = load;
-    const seconds = Math.min(100, Math.max(5, 1_000 / limit));
+    const seconds = Math.min(100, Math.max(4, 500 / limit));
     const buckets = home(limit, clock, timersOf(clock));
     const figures = await runTurns({ clock, buckets, limit, seconds, turns: true, ...load });
     reportTurns(name, figures);

@@ -3,7 +3,7 @@ import { it } from "node:test";
 import { killAgainAndAgain } from "./kills.ts";
 
 /** 1,000 in the long form, `npm run faults`. */
-const kills = Number(process.env.KILLS ?? (process.env.FAULTS === "long" ? 1_000 : 10));
+const kills = Number(process.env.KILLS ?? (process.env.FAULTS === "long" ? 1_000 : 6));
 const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 const timeout = kills * 10_000;
 

@@ -73,18 +73,20 @@ async function runAndKill(
     syncedBytes: 0,
   };
   const opened = Promise.withResolvers<void>();
+  const working = Promise.withResolvers<void>();
   const lines = createInterface(child.stdout).on("line", (line) => {
     const [synced, word, what = "", cursor = ""] = line.split(" ");
     promised.syncedBytes = Number(synced);
     if (word === "open") opened.resolve();
     else if (word === "stored") promised.stored.set(what, cursor);
     else if (word === "sent" || word === "unknown" || word === "answered") promised[word].add(what);
+    if (word === "unknown" || word === "answered") working.resolve();
   });
   const closed = Promise.all([once(child, "exit"), once(lines, "close")]);
   // Sometimes it is killed while it opens the store of its predecessor.
   if (random() < 0.1) await Promise.race([opened.promise, delay(random() * 400)]);
   else {
-    await Promise.race([opened.promise, closed]);
+    await Promise.race([working.promise, closed]);
     await delay(random() * 150);
   }
   assert.equal(child.exitCode, null, "it ended by itself");
