@@ -250,8 +250,9 @@ class ArrivingBody implements Body, Droppable {
 
   /** Whether a piece may be one more of its connection's small ones; cuts the connection if not. */
   #mayCome(piece: Buffer): boolean {
-    this.#of.readTurns.hasRead();
     this.#pieces += 1;
+    // An ordinary body, which comes in one piece, costs nothing here.
+    if (this.#pieces > 1) this.#of.readTurns.hasRead();
     if (piece.length >= intakeLimits.smallBytes || this.#pieces <= freePieces) return true;
     if (this.#isCut) return false;
     if (this.#of.mayBeSmall(this.#connection)) return true;
