@@ -94,12 +94,12 @@ async function oneByteFrames({ rpc, keys }: Target, connections: number): Promis
   );
 }
 
-/** Requests for nothing, with 100 header fields that each enter the table of the connection. */
-async function newHeaderFields({ rpc }: Target): Promise<void> {
+/** A header field that enters the table of its connection. */
+const newField = (n: number) => Buffer.from(`\x40\x03x${10 + (n % 90)}\x01v`);
+
+/** Requests for nothing over one connection, with these header fields. */
+async function headerFields({ rpc }: Target, fields: readonly Buffer[]): Promise<void> {
   const peer = await h2Peer(portOf(rpc));
-  const fields = Array.from({ length: 100 }, (_, n) =>
-    Buffer.from(`\x40\x03x${10 + (n % 90)}\x01v`),
-  );
   const pseudo = { ":method": "GET", ":scheme": "http", ":path": "/", ":authority": "localhost" };
   const block = Buffer.concat([headerBlock(pseudo), ...fields]);
   const flags = flag.endHeaders | flag.endStream;
@@ -267,7 +267,14 @@ const attacks: Readonly<Record<string, Attack>> = {
       Buffer.from("G"),
       Buffer.from("ET / HTTP/1.1\r\nhost: x\r\n\r\nG".repeat(10_000)),
     ),
-  "header fields that fill the table anew": newHeaderFields,
+  "header fields that fill the table anew": (target) =>
+    headerFields(
+      target,
+      Array.from({ length: 100 }, (_, n) => newField(n)),
+    ),
+  // More than a call may have: Node resets each call.
+  "header fields of one byte": (target) =>
+    headerFields(target, [newField(0), Buffer.alloc(2_000, 0x80 | 62)]),
   "documents that come late": lateDocuments,
   "callbacks of 1 MiB that come late": ({ publicUrl }) => {
     const body = Buffer.alloc(mebibyte, "x");
