@@ -147,13 +147,13 @@ export class LedgerAccount implements StoredLog {
   #done(
     change: Change,
     commit: Commit,
-    { cursors, nowMs }: Extract<Committed, { kind: "committed" }>,
+    { cursors, nowMs, instant }: Extract<Committed, { kind: "committed" }>,
   ): { texts: Map<string, string>; events: Event[] } {
     const places = cursors.map((cursor) => cursor.slice(0, placeLength));
     const texts = new Map<string, string>();
     for (const { key, text, flags } of commit.records) {
       if (text === undefined) continue;
-      const filled = filledIn(text, commit.token, places, nowMs);
+      const filled = filledIn(text, commit.token, places, nowMs, instant);
       texts.set(key, filled);
       this.#cache.wrote(key, filled === "" ? "" : commit.token, filled, flags);
     }

@@ -53,7 +53,7 @@ export function callOutcomeEntry(call: LostCall, outcome: CallOutcome, isShown =
 }
 
 /** Whether a state describes a call rather than a payment or payout. */
-export function isCall({ operation }: OperationState): boolean {
+export function isCall({ operation }: Pick<OperationState, "operation">): boolean {
   return operation === callOperation;
 }
 

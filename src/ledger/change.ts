@@ -52,6 +52,11 @@ export class Change {
   get now(): string {
     return `${this.token}:now`;
   }
+
+  /** Stands for the commit's instant in a record, if an index has it as a score. */
+  get instant(): string {
+    return `${this.token}:instant`;
+  }
 }
 
 export interface EventChange {

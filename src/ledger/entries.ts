@@ -71,6 +71,11 @@ export function factsOf({ facts, holds, folded }: PaymentRecord): Facts {
   return readFacts(facts, { held: holds.length > 0, folded });
 }
 
+/** How long a record is kept after its last event, at least, in milliseconds. */
+export function keptFor({ retentionMs }: Ages): number {
+  return 2 * retentionMs;
+}
+
 /** The draft's record. What is known of operations is forgotten two retentions after the last event. */
 export function recordOf(draft: Draft, nowMs: number, ages: Ages): PaymentRecord {
   draft.value ??= newRecord();
@@ -78,6 +83,7 @@ export function recordOf(draft: Draft, nowMs: number, ages: Ages): PaymentRecord
   if (isForgotten(record, nowMs, ages)) {
     for (const { n } of record.states) draft.attachments.set(`e${n}`, undefined);
     Object.assign(record, { facts: [], states: [], holds: [], folded: 0, last: "", lastMs: 0 });
+    delete record.firstSeen;
   }
   return record;
 }
@@ -87,7 +93,7 @@ export function isForgotten(
   nowMs: number,
   { retentionMs }: Ages,
 ): boolean {
-  return lastMs > 0 && lastMs < nowMs - 2 * retentionMs;
+  return lastMs > 0 && lastMs < nowMs - keptFor({ retentionMs });
 }
 
 /**

@@ -152,6 +152,10 @@ export interface Known {
   /** Unsettled calls of all replicas, the oldest first. */
   readonly intents: readonly Intent[];
   readonly snapshot: Snapshot | undefined;
+  /** As in `Listed`; undefined if it is not listed. */
+  readonly firstSeen?: number | undefined;
+  /** When the newest event was stored or the newest call began, in milliseconds since the epoch. */
+  readonly updatedMs?: number;
 }
 
 /** For metrics: counts over at most 1,000 intents of an account. */

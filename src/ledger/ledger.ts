@@ -25,7 +25,7 @@ import {
   lookedAt,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
-import { factsOf, isForgotten, unfinishedIndex } from "./entries.ts";
+import { factsOf, isForgotten, keptFor, unfinishedIndex } from "./entries.ts";
 import {
   type Begun,
   type Ending,
@@ -46,19 +46,28 @@ import {
   type Unsettled,
   type UnsettledIntent,
 } from "./intents.ts";
+import { indexesOf, list } from "./listing.ts";
 import type {
   Appended,
   Entry,
   EventLog,
+  Listed,
   OperationState,
   ReadOptions,
+  Selection,
   Snapshot,
   Topic,
   Unfinished,
 } from "./log.ts";
 import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
-import { keyRecordKey, type OpenCall, type PaymentRecord, recordKey } from "./record.ts";
+import {
+  keyRecordKey,
+  type OpenCall,
+  ofRecordKey,
+  type PaymentRecord,
+  recordKey,
+} from "./record.ts";
 import type { EventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
 import { memberOf, ofMember } from "./unfinished.ts";
@@ -128,6 +137,8 @@ export class Ledger implements EventLog, IntentStore {
     return {
       intents: record.calls.map((call) => intentOfCall(key, call, record.marks)),
       snapshot: this.#snapshotOf(of, stored, record, bounds),
+      firstSeen: record.firstSeen === undefined ? undefined : Number(record.firstSeen),
+      updatedMs: Math.max(record.lastMs, ...record.calls.map(({ startedAt }) => Number(startedAt))),
     };
   }
 
@@ -174,6 +185,16 @@ export class Ledger implements EventLog, IntentStore {
     return rows.map((row) => of.eventOf(row));
   }
 
+  async list(account: string, selection: Selection, limit: number): Promise<Listed[]> {
+    const { after = 0, before = Number.MAX_SAFE_INTEGER, newestFirst } = selection;
+    const range = { min: after + 1, max: before - 1, limit, newestFirst };
+    const found = await this.#account(account).kernel.range(indexesOf(selection), range);
+    return found.map(({ member, score }) => ({
+      externalId: ofRecordKey(member).externalId,
+      firstSeen: score,
+    }));
+  }
+
   async cursorBefore(account: string, count: number): Promise<Cursor> {
     return this.#account(account).kernel.cursorBefore(count);
   }
@@ -201,7 +222,7 @@ export class Ledger implements EventLog, IntentStore {
   async unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]> {
     const { kernel } = this.#account(account);
     const nowMs = kernel.nowMs();
-    const found = await kernel.range(unfinishedIndex, { max: nowMs - forMs, limit });
+    const found = await kernel.range([unfinishedIndex], { max: nowMs - forMs, limit });
     const isOld = (score: number) => score < nowMs - 2 * this.#options.retentionMs;
     const old = found.filter(({ score }) => isOld(score)).map(({ member }) => member);
     if (old.length > 0) await kernel.drop(unfinishedIndex, old);
@@ -305,7 +326,7 @@ export class Ledger implements EventLog, IntentStore {
 
   async due(account: string, limit: number): Promise<Intent[]> {
     const { kernel } = this.#account(account);
-    const found = await kernel.range(dueIndex, { max: kernel.nowMs(), limit });
+    const found = await kernel.range([dueIndex], { max: kernel.nowMs(), limit });
     const due = await this.#intentsOf(
       account,
       dueIndex,
@@ -333,7 +354,7 @@ export class Ledger implements EventLog, IntentStore {
 
   async stats(account: string): Promise<IntentStats> {
     const { kernel } = this.#account(account);
-    const found = await kernel.range(dueIndex, { limit: maxInspected });
+    const found = await kernel.range([dueIndex], { limit: maxInspected });
     const all = await this.#intentsOf(
       account,
       dueIndex,
@@ -350,8 +371,8 @@ export class Ledger implements EventLog, IntentStore {
 
   async unsettled(account: string, limit: number): Promise<Unsettled> {
     const { kernel } = this.#account(account);
-    const due = await kernel.range(dueIndex, { limit: maxInspected });
-    const givenUp = await kernel.range(givenUpIndex, { limit: maxInspected, newestFirst: true });
+    const due = await kernel.range([dueIndex], { limit: maxInspected });
+    const givenUp = await kernel.range([givenUpIndex], { limit: maxInspected, newestFirst: true });
     const dueAt = new Map(due.map(({ member, score }) => [callOfMember(member).id, score]));
     const members = [...due.map(({ member }) => member)];
     const known = await this.#intentsOf(account, dueIndex, members);
@@ -375,7 +396,7 @@ export class Ledger implements EventLog, IntentStore {
    */
   async endLeases(account: string): Promise<void> {
     const { kernel } = this.#account(account);
-    const found = await kernel.range(dueIndex, { limit: Number.MAX_SAFE_INTEGER });
+    const found = await kernel.range([dueIndex], { limit: Number.MAX_SAFE_INTEGER });
     const calls = await this.#intentsOf(
       account,
       dueIndex,
@@ -450,7 +471,10 @@ export class Ledger implements EventLog, IntentStore {
     const startedMs = performance.now();
     const done = await this.#account(account).transact(keys, (change) => {
       const result = decide(change);
-      for (const draft of change.drafts) this.#keep(draft);
+      for (const draft of change.drafts) {
+        if (isOfPayment(draft.value) && !change.isRead) list(change, draft);
+        this.#keep(draft);
+      }
       settled = change.settled;
       return result;
     });
@@ -484,12 +508,11 @@ export class Ledger implements EventLog, IntentStore {
    */
   #keep(draft: Draft): void {
     draft.keepMs ||= keyRetentionMs;
-    const record = draft.value as Partial<PaymentRecord> | undefined;
-    if (!record?.calls) return;
-    const { calls, marks = [], over = [] } = record;
+    if (!isOfPayment(draft.value)) return;
+    const { calls, marks, over } = draft.value;
     const hadCalls = calls.length + marks.length + over.length > 0;
     const callsMs = hadCalls ? keepCallsMs(this.#options) : 0;
-    draft.keepMs = Math.max(2 * this.#options.retentionMs, callsMs);
+    draft.keepMs = Math.max(keptFor(this.#options), callsMs);
     draft.isPinned = calls.length > 0;
   }
 
@@ -502,6 +525,11 @@ export class Ledger implements EventLog, IntentStore {
     }
     return account;
   }
+}
+
+/** Whether a record is of a payment or payout, not of an `Idempotency-Key`. */
+function isOfPayment(value: unknown): value is PaymentRecord {
+  return (value as Partial<PaymentRecord> | undefined)?.calls !== undefined;
 }
 
 /**

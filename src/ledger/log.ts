@@ -1,4 +1,5 @@
 import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../stores/dead-letter.ts";
@@ -151,6 +152,30 @@ export interface Unfinished {
   readonly ageMs: number;
 }
 
+/** Which payments or payouts of an account to list. */
+export interface Selection {
+  readonly kind: Kind;
+  /** As `Event.state` has them. Empty: all. */
+  readonly states: readonly PaymentState[];
+  /** Only those that need an operator, or only the others. Undefined: all. */
+  readonly needsOperator: boolean | undefined;
+  /** First heard of later, and earlier, than these; in microseconds since the epoch. */
+  readonly after?: number | undefined;
+  readonly before?: number | undefined;
+  /** Begin with the one that was heard of last. */
+  readonly newestFirst: boolean;
+}
+
+/** A payment or payout in a list. */
+export interface Listed {
+  readonly externalId: string;
+  /**
+   * When the store first heard of it, in microseconds since the epoch. No other one of the account
+   * has the same: it is the place in the list.
+   */
+  readonly firstSeen: number;
+}
+
 export interface ReadOptions {
   /** Ends the iteration, which throws `errorOfAbort(signal)` with `resumeCursor`. */
   readonly signal: AbortSignal;
@@ -225,6 +250,12 @@ export interface EventLog {
     limit: number,
     before?: Cursor,
   ): Promise<Event[]>;
+  /**
+   * The first `limit` payments or payouts of a selection that are known, in the order in which the
+   * store first heard of each. What is known of them may have changed since this was read.
+   * @throws GatewayError UNAVAILABLE when the store is out of reach
+   */
+  list(account: string, selection: Selection, limit: number): Promise<Listed[]>;
   /**
    * The cursor after which exactly the newest `count` kept events come, or all if there are fewer.
    */

@@ -68,6 +68,7 @@ export function observed(
       snapshot: log.snapshot.bind(log),
       read: log.read.bind(log),
       history: log.history.bind(log),
+      list: log.list.bind(log),
       cursorBefore: log.cursorBefore.bind(log),
       unfinished: log.unfinished.bind(log),
       dismiss: log.dismiss.bind(log),

@@ -1,4 +1,6 @@
+import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
+import { isCall } from "./call-outcome.ts";
 import { type Evidence, evidenceOf, isNamed, isOperationOf, type Known } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
 import {
@@ -9,6 +11,7 @@ import {
   type UnsettledIntent,
 } from "./intents.ts";
 import type { Snapshot } from "./log.ts";
+import { stateAfter } from "./payment-state.ts";
 
 /** A call that is open, with what the log says about it. */
 export interface OpenCall {
@@ -79,6 +82,23 @@ export function outcomeFlags(openCalls: readonly OpenCall[]): {
     outcomeUnknown: unexplained.some(({ isRecorded }) => !isRecorded),
     needsOperator: unexplained.some(({ intent }) => intent.needsOperator),
   };
+}
+
+/** What callers see of an external_id beside its payment or payout. */
+export interface Standing extends ReturnType<typeof outcomeFlags> {
+  /** As `Event.state` has it. */
+  readonly state: PaymentState;
+}
+
+/** Undefined if nothing is known of the external_id and no call is out. */
+export function standingOf(
+  kind: Kind,
+  { openCalls, snapshot }: OpenCalls<Known>,
+): Standing | undefined {
+  const flags = outcomeFlags(openCalls);
+  const isKnown = flags.outcomeUnknown || snapshot?.states.some((state) => !isCall(state));
+  if (!isKnown) return undefined;
+  return { ...flags, state: stateAfter(kind, snapshot?.facts ?? noFacts, flags.outcomeUnknown) };
 }
 
 /** How many intents are considered, of those that are due first and of those given up last each. */

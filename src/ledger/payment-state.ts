@@ -69,7 +69,8 @@ const statesOfPayouts: Readonly<Record<number, PaymentState>> = {
   [PayoutState.UNKNOWN]: PaymentState.UNKNOWN,
 };
 
-function stateOfPayout(state: PayoutState): PaymentState {
+/** The PaymentState of the same name. */
+export function stateOfPayout(state: PayoutState): PaymentState {
   return statesOfPayouts[state] ?? PaymentState.UNSPECIFIED;
 }
 
@@ -103,6 +104,16 @@ const payoutStates: Readonly<Record<Kind, ReadonlyMap<PaymentState, PayoutState>
 export function stateAfter(kind: Kind, facts: Facts, callIsOpen = false): PaymentState {
   return states[kind](facts, callIsOpen);
 }
+
+/** The states that a payment or payout can have, as its events carry them. */
+export function statesOf(kind: Kind): readonly PaymentState[] {
+  return allStates[kind];
+}
+
+const allStates: Readonly<Record<Kind, readonly PaymentState[]>> = {
+  [EventKind.PAYMENT]: Object.values(PaymentState).filter((value) => typeof value === "number"),
+  [EventKind.PAYOUT]: Object.values(statesOfPayouts),
+};
 
 const states: Readonly<Record<Kind, (facts: Facts, callIsOpen: boolean) => PaymentState>> = {
   [EventKind.PAYMENT]: paymentState,

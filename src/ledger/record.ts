@@ -32,6 +32,10 @@ export interface PaymentRecord {
   marks: string[];
   /** How often the record was changed; numbers its operations. */
   changes: number;
+  /** The index that lists it (listing.ts); absent while nothing is known of it. */
+  index?: string;
+  /** When it was first heard of, in microseconds; text, since the store fills it in. */
+  firstSeen?: string;
 }
 
 export interface StoredState {

@@ -2,7 +2,9 @@ import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { RedisDeadLetters } from "../stores/redis/dead-letters.ts";
 import { createRedisKernel, type RedisKernelOptions } from "../stores/redis/kernel.ts";
+import { keptFor } from "./entries.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
+import { listIndexes } from "./listing.ts";
 import { sealedCodec } from "./stored-event.ts";
 
 export interface RedisLedgerOptions
@@ -24,7 +26,11 @@ export function createRedisLedger(options: RedisLedgerOptions): Ledger {
   return new Ledger({
     ...{ firstLookMs: 60_000, giveUpMs: 86_400_000 },
     ...options,
-    kernel: createRedisKernel({ ...options, writer }),
+    kernel: createRedisKernel({
+      ...options,
+      writer,
+      ofRecords: { indexes: listIndexes, keepMs: keptFor(options) },
+    }),
     letters,
     codecOf: (account) =>
       sealedCodec(keyringOf(account).events, () => report?.("locked", { account, what: "event" })),

@@ -7,7 +7,7 @@ import { boundedId } from "./bounded-id.ts";
 export interface AccountKeys {
   /** Token bucket: string, see take-tokens.lua. */
   readonly bucket: string;
-  /** The state of the account's log, without its events: hash of `epoch`, `tail` and `mark`. */
+  /** The state of the account's log, without its events: hash, see open-log.lua. */
   readonly log: string;
   /** All events of the account: stream. */
   readonly events: string;

@@ -49,8 +49,8 @@ export interface AccountKernel {
    */
   watch(listener: Listener): Promise<() => void>;
 
-  /** The members of an index with a score of at most `max`, the lowest score first. */
-  range(index: string, options: RangeOptions): Promise<readonly Scored[]>;
+  /** The members of these indexes at one instant, together, the lowest score first. */
+  range(indexes: readonly string[], options: RangeOptions): Promise<readonly Scored[]>;
   /** The number of members of an index. */
   count(index: string): Promise<number>;
   /** Removes members from an index, such as those whose record is gone. */
@@ -81,8 +81,9 @@ export interface Read {
 export interface Commit {
   /**
    * Unique, of letters and digits: the new version of each record that the commit changes. In a record's text,
-   * `<token>:<n>` stands for the place of the commit's event `n`, and `<token>:now` for the store's
-   * clock in milliseconds; the store puts the values there.
+   * `<token>:<n>` stands for the place of the commit's event `n`, `<token>:now` for the store's clock
+   * in milliseconds, and `<token>:instant` for the commit's instant, if an index has it as a score;
+   * the store puts the values there.
    */
   readonly token: string;
   readonly records: readonly RecordChange[];
@@ -119,9 +120,13 @@ export interface NewEvent {
 
 export interface IndexChange {
   readonly index: string;
+  /** One that is the key of a record goes when the record goes. */
   readonly member: string;
-  /** Undefined removes the member. */
-  readonly score: number | undefined;
+  /**
+   * `instant` is the store's clock in whole microseconds, and greater than at each commit before that
+   * asked for it. Undefined removes the member.
+   */
+  readonly score: number | "instant" | undefined;
   /** Leaves a member that is there already as it is. */
   readonly onlyNew?: boolean;
   /** Most members: beyond that those with the lowest score are dropped. */
@@ -129,7 +134,13 @@ export interface IndexChange {
 }
 
 export type Committed =
-  | { readonly kind: "committed"; readonly nowMs: number; readonly cursors: readonly Cursor[] }
+  | {
+      readonly kind: "committed";
+      readonly nowMs: number;
+      readonly cursors: readonly Cursor[];
+      /** If an index has it as a score. */
+      readonly instant?: number | undefined;
+    }
   /** A record or a flag is not as supposed: here are all of the commit's records as they are. */
   | { readonly kind: "conflict"; readonly nowMs: number; readonly records: readonly Found[] };
 
@@ -162,6 +173,8 @@ export interface Listener {
 }
 
 export interface RangeOptions {
+  /** Lowest and highest score. Default: all. */
+  readonly min?: number;
   readonly max?: number;
   readonly limit: number;
   readonly newestFirst?: boolean;
@@ -173,9 +186,28 @@ export interface Scored {
 }
 
 /** A record's text with the values that only the store could know; see `Commit.token`. */
-export function filledIn(text: string, token: string, places: readonly string[], nowMs: number) {
+export function filledIn(
+  text: string,
+  token: string,
+  places: readonly string[],
+  nowMs: number,
+  instant?: number,
+) {
   if (!text.includes(token)) return text;
-  return text.replaceAll(new RegExp(`${token}:([0-9a-z]+)`, "g"), (unknown, name: string) =>
-    name === "now" ? `${nowMs}` : (places[Number(name)] ?? unknown),
-  );
+  return text.replaceAll(new RegExp(`${token}:([0-9a-z]+)`, "g"), (unknown, name: string) => {
+    if (name === "now") return `${nowMs}`;
+    return name === "instant" ? `${instant}` : (places[Number(name)] ?? unknown);
+  });
+}
+
+/** The instant of a commit, if it asks for one. @param last the latest one before */
+export function instantOf({ indexes }: Commit, nowMs: number, last: number): number | undefined {
+  if (!indexes.some(({ score }) => score === "instant")) return undefined;
+  return Math.max(Math.floor(nowMs * 1_000), last + 1);
+}
+
+/** The members that each index has in a range, as one list. */
+export function merged(found: Scored[], { limit, newestFirst }: RangeOptions): Scored[] {
+  found.sort((a, b) => (newestFirst ? b.score - a.score : a.score - b.score));
+  return found.slice(0, limit);
 }

@@ -4,6 +4,7 @@ import { after, before, describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ending, IntentStore, NewIntent } from "../../src/ledger/intents.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
+import { allKinds } from "../../src/model/kinds.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
@@ -91,6 +92,11 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
       answer: (await log.append("shop", payment({ operation: "refund", source: "response" })))
         .outcome,
       letters: await lettersOf(log, "shop"),
+      listed: await Promise.all(
+        allKinds.map((kind) =>
+          log.list("shop", { kind, states: [], needsOperator: undefined, newestFirst: true }, 99),
+        ),
+      ),
       unfinished: (await log.unfinished("shop", 0, 10)).map(({ subjectId }) => subjectId),
       open: await Promise.all(
         names.map((name) => openCalls(intents, "shop", EventKind.PAYMENT, name)),

@@ -10,13 +10,13 @@ import {
   EventSchema,
   EventSource,
 } from "../../src/gen/payments/v1/event_pb.ts";
-import { PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentState, PaymentStateSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import { currentEvent } from "../../src/ledger/current.ts";
 import { maxFailures } from "../../src/ledger/facts.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import type { Appended, Entry, EventLog, Topic } from "../../src/ledger/log.ts";
+import type { Appended, Entry, EventLog, Selection, Topic } from "../../src/ledger/log.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import { traceOf } from "../../src/ledger/stored-event.ts";
 import type { Kind } from "../../src/model/kinds.ts";
@@ -1102,6 +1102,99 @@ export function eventLogContract(
         assert.deepEqual(await lettersOf(log, account), []);
         await log.removeDeadLetter(account, "l-1");
         assert.equal((await lettersOf(log, "other")).length, 1);
+      });
+    });
+
+    describe("lists", () => {
+      const all: Selection = {
+        ...{ kind: EventKind.PAYMENT, states: [], needsOperator: undefined, newestFirst: false },
+      };
+      const list = async (of: Partial<Selection> = {}, limit = 1_000, by = log) =>
+        by.list(account, { ...all, ...of }, limit);
+      const names = async (of: Partial<Selection> = {}, limit?: number, by?: EventLog) =>
+        (await list(of, limit, by)).map(({ externalId }) => externalId);
+      const told = (externalId: string, status: string, about: Told = {}) =>
+        stored(payment({ externalId, paymentId: externalId, status, ...about }));
+      const begin = async (externalId: string, method: MoneyMethod = "CreatePayment") => {
+        const about = { id: `call ${externalId}`, kind: EventKind.PAYMENT, leaseMs: 60_000 };
+        const begun = await (log as Ledger).begin(account, { ...about, method, externalId });
+        assert.ok(begun.kind === "started");
+        return begun.intent;
+      };
+
+      it("has each payment where it was first heard of, in the index of its state", async () => {
+        for (const name of ["c", "a", "b"]) await told(name, "pending");
+        await stored(payout({ externalId: "a" }));
+        await told("a", "success");
+        assert.deepEqual(await names(), ["c", "a", "b"]);
+        assert.deepEqual(await names({ newestFirst: true }), ["b", "a", "c"]);
+        assert.deepEqual(await names({}, 2, peer), ["c", "a"]);
+        assert.deepEqual(await names({ states: [PaymentState.PENDING] }), ["c", "b"]);
+        assert.deepEqual(await names({ states: [PaymentState.PAID, PaymentState.PAID] }), ["a"]);
+        assert.deepEqual(await names({ kind: EventKind.PAYOUT }), ["a"]);
+        assert.deepEqual(await log.list("another", all, 9), []);
+        const [first, second, third] = await list();
+        assert.ok(first && second && third);
+        const between = { after: first.firstSeen, before: third.firstSeen };
+        assert.deepEqual(await names(between), ["a"]);
+        const { firstSeen, updatedMs } = await (log as Ledger).known(account, all.kind, "a");
+        assert.equal(firstSeen, second.firstSeen);
+        assert.ok((updatedMs ?? 0) >= Math.floor(second.firstSeen / 1_000));
+      });
+
+      it("has a payment while a call is out, and what became of it", async () => {
+        const unknown = { states: [PaymentState.UNKNOWN] };
+        const intent = await begin("order-1");
+        assert.deepEqual(await names(unknown, 9, peer), ["order-1"]);
+        await (log as Ledger).end(account, intent, { state: "unknown" });
+        assert.deepEqual(await names(unknown), ["order-1"]);
+        await (peer as Ledger).giveUp(account, intent);
+        assert.deepEqual(await names({ ...unknown, needsOperator: true }), ["order-1"]);
+        assert.deepEqual(await names({ needsOperator: false }), []);
+        const [before] = await list();
+        await told("order-1", "success");
+        assert.deepEqual(await names({ needsOperator: true }), []);
+        assert.deepEqual(await list({ states: [PaymentState.PAID] }), [before]);
+      });
+
+      it("lacks a payment of which nothing is known any more, which is new when it comes again", async () => {
+        const intent = await begin("refused");
+        await told("other", "pending");
+        await (log as Ledger).end(account, intent, { state: "closed", key: "free" });
+        assert.deepEqual(await names({}, 9, peer), ["other"]);
+        await told("refused", "success");
+        assert.deepEqual(await names(), ["other", "refused"]);
+      });
+
+      it("pages without a gap and without a repeat while payments change and come", async () => {
+        const count = 60;
+        const name = (n: number) => `order-${n}`;
+        for (let n = 0; n < count; n++) await told(name(n), "pending");
+        const changes = (async () => {
+          for (let n = 0; n < count; n++) {
+            // Begin where the pages have not come yet, and where they have been.
+            const of = n % 2 ? count - n : n;
+            await stored(
+              payment({ externalId: name(of), paymentId: name(of), status: "success" }),
+              n % 3 ? log : peer,
+            );
+            await told(`new-${n}`, "pending");
+          }
+        })();
+        const seen: string[] = [];
+        for (let after = 0; ; ) {
+          const page = await list({ after }, 7);
+          seen.push(...page.map(({ externalId }) => externalId));
+          const last = page.at(-1);
+          if (!last) break;
+          after = last.firstSeen;
+        }
+        await changes;
+        const first = Array.from({ length: count }, (_, n) => name(n));
+        assert.deepEqual(seen.slice(0, count), first);
+        assert.deepEqual(await names(), [...first, ...first.map((_, n) => `new-${n}`)]);
+        const states = [PaymentState.PAID];
+        assert.deepEqual(await names({ states }), first);
       });
     });
 

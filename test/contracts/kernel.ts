@@ -16,6 +16,8 @@ import { until } from "../until.ts";
 export interface KernelHarness {
   readonly kernel: Kernel;
   readonly peer: Kernel;
+  /** Removes the members of an index whose records have expired, as the store does at intervals. */
+  sweep(account: string, index: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -291,7 +293,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
         await done(one.commit(add(member, score)));
       }
       const members = async (options: Parameters<AccountKernel["range"]>[1]) =>
-        (await one.range("i", options)).map(({ member, score }) => `${member}${score}`);
+        (await one.range(["i"], options)).map(({ member, score }) => `${member}${score}`);
       assert.deepEqual(await members({ limit: 9 }), ["a1", "b2", "c3"]);
       assert.deepEqual(await members({ limit: 2 }), ["a1", "b2"]);
       assert.deepEqual(await members({ limit: 9, max: 2 }), ["a1", "b2"]);
@@ -311,11 +313,107 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       await done(one.commit(add("high", 9, most)));
       await done(one.commit(add("low", 1, most)));
       await done(one.commit(add("middle", 5, most)));
-      const found = await one.range("i", { limit: 9 });
+      const found = await one.range(["i"], { limit: 9 });
       assert.deepEqual(
         found.map(({ member }) => member),
         ["middle", "high"],
       );
+    });
+
+    it("merges indexes as they are at one instant", async () => {
+      const { one } = fresh();
+      const scores = (await Promise.all(
+        Array.from({ length: 40 }, async (_, n) => {
+          const index = n % 3 ? "some" : "others";
+          const change = { index, member: `m${n}`, score: n };
+          await done(one.commit(commitOf({ indexes: [change] })));
+          return n;
+        }),
+      )) as number[];
+      const range = async (options: Parameters<AccountKernel["range"]>[1]) =>
+        (await one.range(["some", "none", "others"], options)).map(({ score }) => score);
+      assert.deepEqual(await range({ limit: 99 }), scores);
+      assert.deepEqual(await range({ limit: 3, min: 5 }), [5, 6, 7]);
+      assert.deepEqual(await range({ limit: 9, min: 5, max: 7 }), [5, 6, 7]);
+      assert.deepEqual(await range({ limit: 3, max: 7, newestFirst: true }), [7, 6, 5]);
+      // A member that moves is in one of them at each instant.
+      const move = async (from: string, to: string) => {
+        const change = { member: "mover", score: 10.5 };
+        const away = { ...change, index: from, score: undefined };
+        await done(one.commit(commitOf({ indexes: [away, { ...change, index: to }] })));
+      };
+      await move("others", "some");
+      const moving = (async () => {
+        for (let n = 0; n < 25; n++) {
+          await move("some", "others");
+          await move("others", "some");
+        }
+      })();
+      let looks = 0;
+      for (let isOver = false; !isOver; looks++) {
+        const [over, found] = await Promise.all([
+          Promise.race([moving.then(() => true), delay(0, false)]),
+          range({ limit: 99, min: 10.5, max: 10.5 }),
+        ]);
+        assert.deepEqual(found, [10.5]);
+        isOver = over;
+      }
+      assert.ok(looks > 0);
+    });
+
+    it("gives each commit that asks for it an instant of its own, in their order", async () => {
+      const { one, peer } = fresh();
+      let last = 0;
+      for (let n = 0; n < 20; n++) {
+        const token = `asking${n}`;
+        const { instant = 0 } = await done(
+          (n % 2 ? one : peer).commit({
+            ...commitOf({ indexes: [{ index: "i", member: `m${n}`, score: "instant" }] }),
+            ...{ token, records: [put({ key: `k${n}`, text: `since ${token}:instant.` })] },
+          }),
+        );
+        assert.ok(Number.isSafeInteger(instant) && instant > last, `${instant} after ${last}`);
+        last = instant;
+        assert.equal((await stored(one, `k${n}`)).text, `since ${instant}.`);
+      }
+      const members = await one.range(["i"], { limit: 99 });
+      assert.deepEqual(
+        members.map(({ member }) => member),
+        Array.from({ length: 20 }, (_, n) => `m${n}`),
+      );
+      assert.equal(members.at(-1)?.score, last);
+      assert.ok(Math.abs(last / 1_000 - one.nowMs()) < 60_000, "in microseconds on its clock");
+      const { instant } = await done(one.commit(add("other", 5)));
+      assert.equal(instant, undefined);
+    });
+
+    it("removes the key of a record from indexes once the record has expired", async () => {
+      const { one } = fresh();
+      const of = (key: string, keepMs: number) =>
+        done(
+          one.commit(
+            commitOf({
+              records: [put({ key, keepMs })],
+              indexes: [{ index: "i", member: key, score: "instant" }],
+            }),
+          ),
+        );
+      for (let n = 0; n < 450; n++) await of(`short ${n}`, 1);
+      await of("long", 600_000);
+      await done(one.commit(add("no record", 7, { index: "other" })));
+      await until(async () => (await stored(one, "short 449")).version === "");
+      await harness.sweep(`account-${accounts - 1}`, "i");
+      const members = await one.range(["i", "other"], { limit: 999 });
+      assert.deepEqual(
+        members.map(({ member }) => member),
+        ["no record", "long"],
+      );
+      // A record that comes again under the key of an expired one is no member.
+      await of("again", 1);
+      await until(async () => (await stored(one, "again")).version === "");
+      await harness.sweep(`account-${accounts - 1}`, "i");
+      await done(one.commit(commitOf({ records: [put({ key: "again" })] })));
+      assert.equal(await one.count("i"), 1);
     });
 
     it("lends a lease to one holder at a time", async () => {

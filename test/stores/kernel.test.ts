@@ -4,6 +4,7 @@ import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createMemoryKernel } from "../../src/stores/memory/kernel.ts";
+import type { RedisAccount } from "../../src/stores/redis/account.ts";
 import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
 import { createSqliteKernel } from "../../src/stores/sqlite/kernel.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
@@ -16,7 +17,8 @@ const closed = new Error("the test is over");
 
 testKernel("in memory", async () => {
   const kernel = createMemoryKernel({ retentionMs });
-  return { kernel, peer: kernel, stop: () => kernel.close(closed) };
+  const sweep = async (account: string) => void (await kernel.account(account).read([]));
+  return { kernel, peer: kernel, sweep, stop: () => kernel.close(closed) };
 });
 
 testKernel("in SQLite", async () => {
@@ -26,6 +28,9 @@ testKernel("in SQLite", async () => {
   return {
     kernel,
     peer: kernel,
+    async sweep() {
+      while (await thread.run("sweep", [Date.now(), retentionMs]));
+    },
     async stop() {
       await kernel.close(closed);
       await thread.close();
@@ -52,6 +57,8 @@ describe("on Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
     return {
       kernel: one.kernel,
       peer: peer.kernel,
+      sweep: (account, index) =>
+        (one.kernel.account(account) as RedisAccount).dropExpired(index, Number.MAX_SAFE_INTEGER),
       async stop() {
         for (const { redis, kernel } of all) {
           await kernel.close(closed);

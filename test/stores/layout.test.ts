@@ -83,6 +83,14 @@ async function check(ledger: Ledger): Promise<void> {
 
   const open = async (kind: NewIntent["kind"], externalId: string) =>
     (await ledger.known(account, kind, externalId)).intents.map(({ state }) => state);
+  const listed = async (kind: NewIntent["kind"], states: PaymentState[] = []) => {
+    const selection = { kind, states, needsOperator: undefined, newestFirst: false };
+    return (await ledger.list(account, selection, 9)).map(({ externalId }) => externalId);
+  };
+  assert.deepEqual(await listed(EventKind.PAYMENT), ["paid", "lost"]);
+  assert.deepEqual(await listed(EventKind.PAYMENT, [PaymentState.UNKNOWN]), ["lost"]);
+  assert.deepEqual(await listed(EventKind.PAYOUT, [PaymentState.PENDING]), ["payout"]);
+
   assert.deepEqual(await open(EventKind.PAYMENT, "lost"), ["unknown"]);
   assert.deepEqual(await open(EventKind.PAYOUT, "payout"), ["pending"]);
   await ledger.append(
@@ -93,6 +101,7 @@ async function check(ledger: Ledger): Promise<void> {
   assert.deepEqual(await open(EventKind.PAYMENT, "lost"), []);
   assert.deepEqual(await open(EventKind.PAYOUT, "payout"), []);
 
+  assert.deepEqual(await listed(EventKind.PAYMENT, [PaymentState.PAID]), ["paid", "lost"]);
   const about: string[] = [];
   const { signal } = new AbortController();
   const events = await ledger.read(account, { kinds: [] }, "earliest", { signal });

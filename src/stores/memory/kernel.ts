@@ -16,8 +16,10 @@ import {
   type Committed,
   filledIn,
   type IndexChange,
+  instantOf,
   type Kernel,
   type Listener,
+  merged,
   type RangeOptions,
   type Read,
   type RecordChange,
@@ -85,6 +87,7 @@ class MemoryAccount implements AccountKernel {
   readonly #leases = new Map<string, { holder: string; untilMs: number }>();
   readonly #listeners = new Set<Listener>();
   #position: Position = beginning;
+  #instant = 0;
   #floor = encodeCursor(beginning, this.#epoch);
   #tail = this.#floor;
 
@@ -118,11 +121,16 @@ class MemoryAccount implements AccountKernel {
     const rows = commit.events.map(({ topic, bytes }) => this.#store(topic, bytes, nowMs));
     const cursors = rows.map(({ cursor }) => cursor);
     const places = cursors.map((cursor) => cursor.slice(0, placeLength));
-    for (const change of commit.records) this.#change(change, commit.token, places, nowMs);
-    for (const change of commit.indexes) this.#index(change);
+    const instant = instantOf(commit, nowMs, this.#instant);
+    this.#instant = instant ?? this.#instant;
+    const text = (text: string) => filledIn(text, commit.token, places, nowMs, instant);
+    for (const change of commit.records) this.#change(change, commit.token, text, nowMs);
+    for (const change of commit.indexes) {
+      this.#index(change, change.score === "instant" ? this.#instant : change.score);
+    }
     this.#trim(nowMs);
     for (const row of rows) for (const listener of this.#listeners) listener.row(row);
-    return { kind: "committed", nowMs, cursors };
+    return { kind: "committed", nowMs, cursors, instant };
   }
 
   readonly hasClock = true;
@@ -171,17 +179,16 @@ class MemoryAccount implements AccountKernel {
     return () => void this.#listeners.delete(listener);
   }
 
-  async range(
-    index: string,
-    { max = Infinity, limit, newestFirst }: RangeOptions,
-  ): Promise<Scored[]> {
+  async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
+    const { min = -Infinity, max = Infinity } = options;
+    this.#sweep(this.nowMs());
     const found: Scored[] = [];
-    for (const [member, score] of this.#indexes.get(index) ?? []) {
-      if (score <= max) found.push({ member, score });
+    for (const index of indexes) {
+      for (const [member, score] of this.#indexes.get(index) ?? []) {
+        if (score >= min && score <= max) found.push({ member, score });
+      }
     }
-    found.sort((a, b) => a.score - b.score);
-    if (newestFirst) found.reverse();
-    return found.slice(0, limit);
+    return merged(found, options);
   }
 
   async count(index: string): Promise<number> {
@@ -229,11 +236,17 @@ class MemoryAccount implements AccountKernel {
     return true;
   }
 
-  #change(change: RecordChange, token: string, places: readonly string[], nowMs: number): void {
+  #change(
+    change: RecordChange,
+    token: string,
+    filled: (text: string) => string,
+    nowMs: number,
+  ): void {
     const { key, text, keepMs, isPinned = false } = change;
     if (text === undefined) return;
     const before = this.#kept(key, nowMs);
-    this.#records.delete(key);
+    if (!before || text === "") this.#forget(key);
+    else this.#records.delete(key);
     if (text === "") return;
     let attachments = before?.attachments ?? none;
     for (const [name, bytes] of change.attachments)
@@ -241,12 +254,21 @@ class MemoryAccount implements AccountKernel {
     const flags = before?.flags ?? (change.flags.size > 0 ? new Map<string, string>() : undefined);
     for (const [name, value] of change.flags) flags?.set(name, value);
     this.#records.set(key, {
-      ...{ version: token, text: filledIn(text, token, places, nowMs) },
+      ...{ version: token, text: filled(text) },
       ...{ attachments, flags, untilMs: nowMs + keepMs, isPinned },
     });
   }
 
-  #index({ index, member, score, onlyNew = false, max = Infinity }: IndexChange): void {
+  /** Removes a record with its members of indexes. */
+  #forget(key: string): void {
+    if (!this.#records.delete(key)) return;
+    for (const members of this.#indexes.values()) members.delete(key);
+  }
+
+  #index(
+    { index, member, onlyNew = false, max = Infinity }: IndexChange,
+    score: number | undefined,
+  ): void {
     const members = this.#indexes.get(index) ?? new Map<string, number>();
     this.#indexes.set(index, members);
     if (score === undefined) members.delete(member);
@@ -280,7 +302,7 @@ class MemoryAccount implements AccountKernel {
     let looked = 0;
     for (const [key, { untilMs, isPinned }] of this.#records) {
       const isOver = untilMs < nowMs || (this.#records.size > maxEvents && !isPinned);
-      if (isOver) this.#records.delete(key);
+      if (isOver) this.#forget(key);
       else if (++looked === sweepAhead) return;
     }
   }

@@ -13,18 +13,20 @@ import {
   decodeCursor,
   newEpoch,
 } from "../cursor.ts";
-import type {
-  AccountKernel,
-  Commit,
-  Committed,
-  Found,
-  Listener,
-  RangeOptions,
-  Read,
-  RecordChange,
-  Row,
-  Scored,
-  StoredRecord,
+import {
+  type AccountKernel,
+  type Commit,
+  type Committed,
+  type Found,
+  type IndexChange,
+  type Listener,
+  merged,
+  type RangeOptions,
+  type Read,
+  type RecordChange,
+  type Row,
+  type Scored,
+  type StoredRecord,
 } from "../kernel.ts";
 import { type FeedState, RedisFeed, type StoredPage } from "./feed.ts";
 import { cursorOf, idOf } from "./place.ts";
@@ -53,6 +55,9 @@ const maxTries = 5;
 
 /** The first event of a millisecond gets a random `seq` below this; see commit.lua. */
 const firstSeqs = 0x1_0000;
+
+/** How many members of an index one script looks at, so that it does not block others. */
+const dropsAtOnce = 200;
 
 /** No answer takes this long: a clock was set, in milliseconds. */
 const clockSetMs = 5_000;
@@ -118,22 +123,21 @@ export class RedisAccount implements AccountKernel {
   async commit(commit: Commit): Promise<Committed> {
     const { keys, writer, awaitsReplicas, retentionMs } = this.#options;
     const { token, records, events, indexes } = commit;
+    const places = placesOf(indexes);
     const on = [
       ...[keys.log, keys.events],
       ...records.map(({ key }) => keys.record(key)),
       ...events.map(({ topic }) => keys.topic(topic)),
-      ...indexes.map(({ index }) => keys.index(index)),
+      ...places.flatMap(({ of }) => of.map((index) => keys.index(index))),
     ];
     const args: (string | Buffer)[] = [
       ...[token, newEpoch(), `${Math.floor(Math.random() * firstSeqs)}`],
       ...[keys.wakeUp, awaitsReplicas ? "1" : "0"],
-      ...[`${retentionMs}`, `${records.length}`, `${events.length}`, `${indexes.length}`],
+      ...[`${retentionMs}`, `${records.length}`, `${events.length}`, `${places.length}`],
+      indexes.some(({ score }) => score === "instant") ? "1" : "0",
       ...records.flatMap(argumentsOf),
       ...events.map(({ bytes }) => bufferOf(bytes)),
-      ...indexes.flatMap(({ member, score, onlyNew, max }) => [
-        ...[member, score === undefined ? "" : score.toFixed(3)],
-        ...[onlyNew ? "1" : "0", `${max ?? 0}`],
-      ]),
+      ...places.flatMap(({ args }) => args),
     ];
     const { answer, missing } = await writer.attempt(scripts.commit, on, args);
     const [kind, now, ...rest] = answer as [Committed["kind"], string, ...unknown[]];
@@ -142,11 +146,12 @@ export class RedisAccount implements AccountKernel {
     if (kind === "conflict") return { kind, nowMs, records: foundIn(records, rest) };
     // Nothing rests on it while too few replicas hold it: a replaced primary would answer the same.
     if (missing && !commit.isRead) throw storeAway(missing);
-    const [epoch, ...ids] = rest as string[];
+    const [epoch, instant, ...ids] = rest as string[];
     const last = ids.at(-1);
     // The events are safely stored. If the mark cannot be moved now, a reader moves it later.
     if (awaitsReplicas && epoch && last) await this.#show(epoch, last).catch(() => {});
-    return { kind, nowMs, cursors: ids.map((id) => cursorOf(id, epoch ?? "")) };
+    const cursors = ids.map((id) => cursorOf(id, epoch ?? ""));
+    return { kind, nowMs, cursors, instant: instant ? Number(instant) : undefined };
   }
 
   async bounds(): Promise<Bounds> {
@@ -248,20 +253,17 @@ export class RedisAccount implements AccountKernel {
     }
   }
 
-  async range(index: string, { max, limit, newestFirst }: RangeOptions): Promise<Scored[]> {
+  async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
+    const { min = -Infinity, max = Infinity, limit, newestFirst } = options;
     const { client, keys } = this.#options;
-    const key = keys.index(index);
-    const top = max === undefined ? "+inf" : max.toFixed(3);
-    const found = await ask(client, () =>
-      newestFirst
-        ? client.zrevrangebyscore(key, top, "-inf", "WITHSCORES", "LIMIT", 0, limit)
-        : client.zrangebyscore(key, "-inf", top, "WITHSCORES", "LIMIT", 0, limit),
-    );
-    const scored: Scored[] = [];
-    for (let at = 0; at + 1 < found.length; at += 2) {
-      scored.push({ member: found[at] ?? "", score: Number(found[at + 1]) });
+    const on = indexes.map((index) => keys.index(index));
+    const args = [scoreOf(min), scoreOf(max), `${limit}`, newestFirst ? "1" : "0"];
+    const answer = (await ask(client, () => scripts.readIndexes.run(client, on, args))) as string[];
+    const found: Scored[] = [];
+    for (let at = 0; at + 1 < answer.length; at += 2) {
+      found.push({ member: answer[at] ?? "", score: Number(answer[at + 1]) });
     }
-    return scored;
+    return merged(found, options);
   }
 
   async count(index: string): Promise<number> {
@@ -272,6 +274,23 @@ export class RedisAccount implements AccountKernel {
   async drop(index: string, members: readonly string[]): Promise<void> {
     const { client, keys } = this.#options;
     if (members.length > 0) await ask(client, () => client.zrem(keys.index(index), ...members));
+  }
+
+  /**
+   * Removes the members of an index whose record has expired, which Redis does not do by itself.
+   * @param until the highest score that may be of such a record
+   */
+  async dropExpired(index: string, until: number): Promise<void> {
+    const { client, keys } = this.#options;
+    for (let min = 0; ; ) {
+      const found = await this.range([index], { min, max: until, limit: dropsAtOnce });
+      const members = found.map(({ member }) => member);
+      const on = [keys.index(index), ...members.map((member) => keys.record(member))];
+      await ask(client, () => scripts.dropExpired.run(client, on, members));
+      const last = found.at(-1);
+      if (!last || found.length < dropsAtOnce) return;
+      min = last.score + 1;
+    }
   }
 
   async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
@@ -346,6 +365,8 @@ const scripts = {
   readHistory: onLog("read-history"),
   placeBefore: onLog("place-before"),
   markLog: onLog("mark-log"),
+  readIndexes: loadScript(file("read-indexes")),
+  dropExpired: loadScript(file("drop-expired")),
   touchLog: onLog("touch-log"),
   lease: loadScript(file("lease")),
 };
@@ -370,6 +391,37 @@ function argumentsOf(change: RecordChange): (string | Buffer)[] {
     ...list(kept, 2),
     ...list(removed, 1),
   ];
+}
+
+/**
+ * The changes of indexes as commit.lua takes them. A member that moves from one to another is one
+ * change: each key and argument costs Redis as much time as a part of the change itself.
+ */
+function placesOf(changes: readonly IndexChange[]): { of: string[]; args: string[] }[] {
+  const places: { of: string[]; args: string[] }[] = [];
+  for (let at = 0; at < changes.length; at++) {
+    const { index, member, score, onlyNew = false, max } = changes[at] as IndexChange;
+    const next = changes[at + 1];
+    const isPlain = next && next.score !== undefined && !next.onlyNew && next.max === undefined;
+    if (score === undefined && isPlain && next.member === member) {
+      places.push({ of: [next.index, index], args: [member, textOfScore(next.score), "<"] });
+      at++;
+    } else {
+      const how = onlyNew || max !== undefined ? `${onlyNew ? "1" : ""}:${max ?? 0}` : "";
+      places.push({ of: [index], args: [member, textOfScore(score), how] });
+    }
+  }
+  return places;
+}
+
+function textOfScore(score: IndexChange["score"]): string {
+  return typeof score === "number" ? score.toFixed(3) : (score ?? "");
+}
+
+/** As Redis reads it. */
+function scoreOf(score: number): string {
+  if (Number.isFinite(score)) return `${score}`;
+  return score > 0 ? "+inf" : "-inf";
 }
 
 function foundIn(records: readonly RecordChange[], answer: readonly unknown[]): Found[] {

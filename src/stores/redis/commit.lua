@@ -9,19 +9,22 @@
 --         without events writes the tail of the log again, so that a WAIT after it covers all
 --         earlier writes
 -- ARGV[6] retention of events in milliseconds   ARGV[7] how many records, ARGV[8] events,
--- ARGV[9] indexes; then of each record: its version as supposed, how long it is kept in
---         milliseconds, '1' if it changes, its text (empty to remove it), and three lists, each led
---         by its length: expected flags and flags to set (names and values in turn), attachments to
---         set (likewise), attachments to remove (names); of each event: its bytes; of each index:
---         member, score (empty to remove it), '1' to leave a member as it is, most members or 0
+-- ARGV[9] indexes   ARGV[10] '1' if a score is the commit's instant: the clock in microseconds, and
+--         greater than at each commit before; then of each record: its version as supposed, how long
+--         it is kept in milliseconds, '1' if it changes, its text (empty to remove it), and three
+--         lists, each led by its length: expected flags and flags to set (names and values in turn),
+--         attachments to set (likewise), attachments to remove (names); of each event: its bytes; of
+--         each index: member, score (empty to remove it, 'instant' for the commit's), and how: '<' if
+--         it leaves the index of the next key, else empty, or '1' to leave a member as it is, ':', and
+--         most members or 0
 --
--- Returns { 'committed', now, epoch, id, ... } or { 'conflict', now, version, text, values of the
--- expected flags as a list, ... }; now in milliseconds
+-- Returns { 'committed', now, epoch, instant or empty, id, ... } or { 'conflict', now, version, text,
+-- values of the expected flags as a list, ... }; now in milliseconds
 
 local log, events = KEYS[1], KEYS[2]
 local token, retention_ms, awaits = ARGV[1], tonumber(ARGV[6]), ARGV[5] == '1'
 local record_count, event_count, index_count = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local at = 9
+local at = 10
 
 local function take()
   at = at + 1
@@ -64,7 +67,13 @@ if conflict then
 end
 
 local head = open(log, events, ARGV[2])
-local answer, places, lasts, tail = { 'committed', now_text, head.epoch }, {}, {}, head.tail
+local instant = ''
+if ARGV[10] == '1' then
+  local last = tonumber(redis.call('HGET', log, 'instant') or 0)
+  instant = string.format('%.0f', math.max(time[1] * 1000000 + time[2], last + 1))
+  redis.call('HSET', log, 'instant', instant)
+end
+local answer, places, lasts, tail = { 'committed', now_text, head.epoch, instant }, {}, {}, head.tail
 for i = 1, event_count do
   local topic, before = KEYS[2 + record_count + i], tail
   tail = next_id(before, now, tonumber(ARGV[3]))
@@ -75,7 +84,7 @@ for i = 1, event_count do
   places[tostring(i - 1)] = place_of(tail)
   lasts[topic] = tail
 end
-places.now = now_text
+places.now, places.instant = now_text, instant
 if event_count > 0 then
   redis.call('HSET', log, 'tail', tail, 'mark', awaits and head.mark or tail)
   -- Trims whole nodes of the stream, and 1,000 events at most, so that no commit blocks others.
@@ -87,12 +96,28 @@ elseif awaits then
   redis.call('HSET', log, 'tail', tail)
 end
 
+-- A record's text with the values that only the store knows. Most of a text is none of them: a plain
+-- search passes it many times faster than a pattern.
+local function filled_in(text)
+  local parts, from = {}, 1
+  local first, last = string.find(text, token, 1, true)
+  while first do
+    local name = string.match(text, '^:(%w+)', last + 1)
+    local value = name and places[name]
+    parts[#parts + 1] = string.sub(text, from, first - 1)
+    parts[#parts + 1] = value or token
+    from = value and last + 2 + #name or last + 1
+    first, last = string.find(text, token, from, true)
+  end
+  parts[#parts + 1] = string.sub(text, from)
+  return table.concat(parts)
+end
+
 for _, record in ipairs(records) do
   if record.changes and record.text == '' then
     redis.call('DEL', record.key)
   elseif record.changes then
-    local text = string.gsub(record.text, token .. ':(%w+)', places)
-    local fields = { 'v', token, 't', text }
+    local fields = { 'v', token, 't', filled_in(record.text) }
     if event_count > 0 then fields[5], fields[6] = 'l', tail end
     for n = 1, #record.flags, 2 do
       fields[#fields + 1], fields[#fields + 2] = 'f:' .. record.flags[n], record.flags[n + 1]
@@ -106,13 +131,23 @@ for _, record in ipairs(records) do
   end
 end
 
+local key = 2 + record_count + event_count
 for i = 1, index_count do
-  local index = KEYS[2 + record_count + event_count + i]
-  local member, score, only_new, most = take(), take(), take() == '1', tonumber(take())
+  key = key + 1
+  local index, member, score, how = KEYS[key], take(), take(), take()
+  if score == 'instant' then score = instant end
+  if how == '<' then
+    key = key + 1
+    redis.call('ZREM', KEYS[key], member)
+  end
   if score == '' then
     redis.call('ZREM', index, member)
-  elseif redis.call('ZADD', index, only_new and 'NX' or 'CH', score, member) == 1 and most > 0 then
-    redis.call('ZREMRANGEBYRANK', index, 0, -most - 1)
+  elseif how == '' or how == '<' then
+    redis.call('ZADD', index, score, member)
+  else
+    local only_new, most = string.match(how, '^(1?):(%d+)$')
+    local added = redis.call('ZADD', index, only_new == '1' and 'NX' or 'CH', score, member)
+    if added == 1 and tonumber(most) > 0 then redis.call('ZREMRANGEBYRANK', index, 0, -most - 1) end
   end
 end
 

@@ -33,7 +33,8 @@ export async function importAccount(account: StoredAccount, options: ImportOptio
   await inPortions(client, records(account, options, counts));
   await inPortions(client, members(account, options, counts));
   await inPortions(client, letters(account, options, counts));
-  const head = { epoch: account.epoch, tail: idOfPlace(account.tail), layout: redisLayout };
+  const { epoch, instant } = account;
+  const head = { epoch, tail: idOfPlace(account.tail), instant, layout: redisLayout };
   await inPortions(client, [(pipeline) => pipeline.hset(keys.log, head).hdel(keys.log, "mark")]);
   return counts;
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { confirmPrimary } from "../../redis/confirm-primary.ts";
 import type { RedisConnector } from "../../redis/connect.ts";
 import { accountKeys } from "../../redis/keys.ts";
@@ -7,6 +8,9 @@ import { RedisAccount } from "./account.ts";
 import type { FeedState } from "./feed.ts";
 import { createWakeUps } from "./wake-ups.ts";
 
+/** How often the members of expired records are removed from indexes. */
+const sweepMs = 60_000;
+
 export interface RedisKernelOptions {
   /** Stays open when the store is closed. */
   readonly redis: RedisConnector;
@@ -14,6 +18,15 @@ export interface RedisKernelOptions {
   readonly prefix: string;
   /** How long events are kept, in milliseconds. */
   readonly retentionMs: number;
+  /**
+   * Indexes whose members are keys of records, and whose scores are instants. Default: none. Redis
+   * does not remove such a member when its record expires, so this process does, from time to time.
+   */
+  readonly ofRecords?: {
+    readonly indexes: readonly string[];
+    /** A record is kept at least so long after its instant, in milliseconds. */
+    readonly keepMs: number;
+  };
   /** Replicas of Redis that must hold a commit before it is acknowledged. Default: 0. */
   readonly minReplicas?: MinReplicas;
   /** Default: one that waits for `minReplicas`. The store closes it. */
@@ -39,6 +52,22 @@ export function createRedisKernel(options: RedisKernelOptions): Kernel {
   const wakeUps = createWakeUps(redis);
   const accounts = new Map<string, RedisAccount>();
   let closed: Error | undefined;
+  const holder = randomUUID();
+  const sweeper = setInterval(() => void sweep(), sweepMs).unref();
+
+  /** One process at a time does it. */
+  async function sweep(): Promise<void> {
+    const { indexes = [], keepMs = 0 } = options.ofRecords ?? {};
+    for (const account of accounts.values()) {
+      try {
+        if (!(await account.lease("sweep", holder, 2 * sweepMs))) continue;
+        const until = (account.nowMs() - keepMs) * 1_000;
+        for (const index of indexes) await account.dropExpired(index, until);
+      } catch {
+        // Redis is away, which others report. The next interval tries again.
+      }
+    }
+  }
 
   return {
     durable: true,
@@ -60,6 +89,7 @@ export function createRedisKernel(options: RedisKernelOptions): Kernel {
 
     async close(error) {
       closed = error;
+      clearInterval(sweeper);
       for (const account of accounts.values()) account.end(error);
       wakeUps.close();
       writer.close();

@@ -8,6 +8,8 @@ export interface StoredAccount {
   /** Places of the last event ever appended, and of the last one that was deleted. */
   readonly tail: string;
   readonly floor: string;
+  /** The latest instant of a commit; see IndexChange. */
+  readonly instant: number;
   events(): Iterable<EventRow & { readonly topic: string }>;
   records(): Iterable<RecordRow>;
   members(): Iterable<{ readonly index: string; readonly member: string; readonly score: number }>;
@@ -26,9 +28,9 @@ export interface RecordRow {
 export function storedAccounts(database: DatabaseSync): StoredAccount[] {
   const all = <T>(text: string, ...values: (string | number)[]) =>
     database.prepare(text).iterate(...values) as unknown as Iterable<T>;
-  const accounts = all<{ id: number; name: string; epoch: string; tail: string; floor: string }>(
-    "SELECT id, name, epoch, tail, floor FROM accounts ORDER BY name",
-  );
+  const accounts = all<
+    Omit<StoredAccount, "events" | "records" | "members" | "letters"> & { id: number }
+  >("SELECT id, name, epoch, tail, floor, instant FROM accounts ORDER BY name");
   return [...accounts].map(({ id, ...account }) => ({
     ...account,
     events: () =>

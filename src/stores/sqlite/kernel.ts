@@ -102,7 +102,7 @@ class SqliteAccount implements AccountKernel {
       for (const [n, { bytes }] of commit.events.entries()) {
         for (const listener of this.#listeners) listener.row({ cursor: cursors[n] ?? "", bytes });
       }
-      return { kind: row.kind, nowMs: row.nowMs, cursors };
+      return { kind: row.kind, nowMs: row.nowMs, cursors, instant: row.instant };
     });
   }
 
@@ -140,8 +140,8 @@ class SqliteAccount implements AccountKernel {
     return () => void this.#listeners.delete(listener);
   }
 
-  async range(index: string, { max, limit, newestFirst = false }: RangeOptions): Promise<Scored[]> {
-    return this.#run("range", [index, max ?? Number.MAX_VALUE, limit, newestFirst]);
+  async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
+    return this.#run("range", [indexes, options]);
   }
 
   async count(index: string): Promise<number> {

@@ -1,6 +1,15 @@
 import type { DatabaseSync } from "node:sqlite";
 import { beginning, newEpoch, nextPlace, placeOf } from "../cursor.ts";
-import { type Commit, type Found, filledIn, type RecordChange } from "../kernel.ts";
+import {
+  type Commit,
+  type Found,
+  filledIn,
+  instantOf,
+  merged,
+  type RangeOptions,
+  type RecordChange,
+  type Scored,
+} from "../kernel.ts";
 import type { Operations } from "./protocol.ts";
 import type { BoundsRow, CommittedRow, EventRow, LetterRow, PageRow, ReadRow } from "./rows.ts";
 
@@ -23,7 +32,8 @@ export function open(database: DatabaseSync): Operations {
   function accountOf(name: string): AccountRow {
     const known = sql.account.get(name) as AccountRow | undefined;
     if (known) return known;
-    return { id: -1, epoch: "", tail: placeOf(beginning), floor: placeOf(beginning) };
+    const first = placeOf(beginning);
+    return { id: -1, epoch: "", tail: first, floor: first, instant: 0 };
   }
 
   function makeAccount(name: string, epoch: string): void {
@@ -63,6 +73,7 @@ export function open(database: DatabaseSync): Operations {
   function forget(account: number, key: string): void {
     sql.forgetAttachments.run(account, key);
     sql.forgetFlags.run(account, key);
+    sql.forgetMembers.run(account, key);
     sql.forgetRecord.run(account, key);
   }
 
@@ -127,8 +138,13 @@ export function open(database: DatabaseSync): Operations {
         return { rows: [], upTo: (nth as EventRow | undefined)?.place ?? bounds.floor, bounds };
       },
 
-      range: (account: string, index: string, max: number, limit: number, newestFirst: boolean) =>
-        (newestFirst ? sql.highest : sql.lowest).all(accountOf(account).id, index, max, limit),
+      range(account: string, indexes: readonly string[], options: RangeOptions) {
+        const { id } = accountOf(account);
+        const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE, limit, newestFirst } = options;
+        const members = newestFirst ? sql.highest : sql.lowest;
+        const found = indexes.flatMap((index) => members.all(id, index, min, max, limit));
+        return merged(found as unknown as Scored[], options);
+      },
 
       count: (account: string, index: string) =>
         (sql.count.get(accountOf(account).id, index) as { many: number }).many,
@@ -153,7 +169,7 @@ export function open(database: DatabaseSync): Operations {
 
       commit(name: string, commit: Commit, nowMs: number): CommittedRow {
         const { token, records, events, indexes } = commit;
-        const { id: account, tail } = accountOf(name);
+        const { id: account, tail, instant: lastInstant } = accountOf(name);
         const now = records.map((one) => found(account, one, nowMs));
         if (!records.every((one, at) => isAsSupposed(one, now[at] as Found))) {
           return { kind: "conflict", nowMs, records: now };
@@ -165,17 +181,20 @@ export function open(database: DatabaseSync): Operations {
           return last;
         });
         if (places.length > 0) sql.moveTail.run(last, account);
+        const instant = instantOf(commit, nowMs, lastInstant);
+        if (instant !== undefined) sql.moveInstant.run(instant, account);
         for (const one of records) {
           if (one.text === undefined) continue;
-          const text = filledIn(one.text, token, places, nowMs);
+          const text = filledIn(one.text, token, places, nowMs, instant);
           change(account, one, one.was === "", text, { version: token, nowMs });
         }
-        for (const { index, member, score, onlyNew = false, max } of indexes) {
+        for (const { index, member, score: given, onlyNew = false, max } of indexes) {
+          const score = given === "instant" ? instant : given;
           if (score === undefined) sql.drop.run(account, index, member);
           else (onlyNew ? sql.addNew : sql.add).run(account, index, member, score);
           if (max !== undefined) sql.dropOldest.run(account, index, account, index, max);
         }
-        return { kind: "committed", nowMs, places };
+        return { kind: "committed", nowMs, places, instant };
       },
 
       drop(account: string, index: string, members: readonly string[]): void {
@@ -222,6 +241,7 @@ export function open(database: DatabaseSync): Operations {
 
 interface AccountRow extends BoundsRow {
   readonly id: number;
+  readonly instant: number;
 }
 
 interface RecordRow {
@@ -240,12 +260,13 @@ const letterColumns = "place, id, kind, reason, received_ms AS receivedMs, body"
 function statementsOf(database: DatabaseSync) {
   const make = (text: string) => database.prepare(text);
   return {
-    account: make("SELECT id, epoch, tail, floor FROM accounts WHERE name = ?"),
+    account: make("SELECT id, epoch, tail, floor, instant FROM accounts WHERE name = ?"),
     accounts: make("SELECT id FROM accounts"),
     makeAccount: make(
       "INSERT INTO accounts (name, epoch, tail, floor) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
     ),
     moveTail: make("UPDATE accounts SET tail = ? WHERE id = ?"),
+    moveInstant: make("UPDATE accounts SET instant = ? WHERE id = ?"),
     moveFloor: make("UPDATE accounts SET floor = ? WHERE id = ?"),
 
     record: make("SELECT version, text, until_ms FROM records WHERE account = ? AND key = ?"),
@@ -271,6 +292,7 @@ function statementsOf(database: DatabaseSync) {
        ON CONFLICT DO UPDATE SET value = excluded.value`,
     ),
     forgetFlags: make("DELETE FROM flags WHERE account = ? AND key = ?"),
+    forgetMembers: make("DELETE FROM members WHERE account = ? AND member = ?"),
 
     store: make("INSERT INTO events (account, place, topic, bytes) VALUES (?, ?, ?, ?)"),
     lastBefore: make(
@@ -309,11 +331,11 @@ function statementsOf(database: DatabaseSync) {
         ORDER BY score LIMIT max((SELECT count(*) FROM members WHERE account = ? AND name = ?) - ?, 0))`,
     ),
     lowest: make(
-      `SELECT member, score FROM members WHERE account = ? AND name = ? AND score <= ?
+      `SELECT member, score FROM members WHERE account = ? AND name = ? AND score >= ? AND score <= ?
        ORDER BY score ${boundLimit}`,
     ),
     highest: make(
-      `SELECT member, score FROM members WHERE account = ? AND name = ? AND score <= ?
+      `SELECT member, score FROM members WHERE account = ? AND name = ? AND score >= ? AND score <= ?
        ORDER BY score DESC ${boundLimit}`,
     ),
     count: make("SELECT count(*) AS many FROM members WHERE account = ? AND name = ?"),

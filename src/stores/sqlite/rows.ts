@@ -30,7 +30,9 @@ export interface ReadRow {
 }
 
 export type CommittedRow =
-  | { readonly kind: "committed"; readonly nowMs: number; readonly places: readonly string[] }
+  | (Omit<Extract<Committed, { kind: "committed" }>, "cursors"> & {
+      readonly places: readonly string[];
+    })
   | Exclude<Committed, { kind: "committed" }>;
 
 export interface LetterRow {

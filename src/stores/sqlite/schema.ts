@@ -21,7 +21,8 @@ export const migrations: readonly string[] = [
     name TEXT NOT NULL UNIQUE,
     epoch TEXT NOT NULL,
     tail TEXT NOT NULL,  -- place of the last event ever appended
-    floor TEXT NOT NULL  -- place of the last event that was deleted
+    floor TEXT NOT NULL,  -- place of the last event that was deleted
+    instant INTEGER NOT NULL DEFAULT 0  -- the latest that a commit has asked for
   ) STRICT;
   CREATE TABLE records (
     account INTEGER NOT NULL,
@@ -59,7 +60,7 @@ export const migrations: readonly string[] = [
     name TEXT NOT NULL,  -- of the index
     member TEXT NOT NULL,
     score REAL NOT NULL,
-    PRIMARY KEY (account, name, member)
+    PRIMARY KEY (account, member, name)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX members_by_score ON members (account, name, score);
   CREATE TABLE dead_letters (

@@ -1,0 +1,55 @@
+import type { DescEnumValue } from "@bufbuild/protobuf";
+import { type PaymentState, PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
+import { allKinds, type Kind, kinds } from "../model/kinds.ts";
+import { intentOfCall } from "./calls.ts";
+import type { Change, Draft } from "./change.ts";
+import { knownOf } from "./known.ts";
+import type { Selection } from "./log.ts";
+import { explained, standingOf } from "./open-calls.ts";
+import { statesOf } from "./payment-state.ts";
+import { ofRecordKey, type PaymentRecord } from "./record.ts";
+
+/**
+ * Moves a record to the index of what it shows callers, if that has changed. The indexes of a kind
+ * have each payment or payout that is known once, by when it was first heard of: so a list by state
+ * reads no more than it shows, and that of all is their union.
+ */
+export function list(change: Change, draft: Draft): void {
+  const record = draft.value as PaymentRecord;
+  const { kind } = ofRecordKey(draft.key);
+  const intents = record.calls.map((call) => {
+    const intent = intentOfCall(draft.key, call, record.marks);
+    // A call that begins in this step has no start yet.
+    return Number.isNaN(intent.startedAtMs) ? { ...intent, startedAtMs: change.nowMs } : intent;
+  });
+  const standing = standingOf(kind, explained(intents, knownOf(record)));
+  const index = standing && indexOf(kind, standing.state, standing.needsOperator);
+  if (record.index === index && (record.firstSeen || !index)) return;
+  if (record.index && record.index !== index) {
+    change.indexes.push({ index: record.index, member: draft.key, score: undefined });
+  }
+  if (index) {
+    const score = record.firstSeen ? Number(record.firstSeen) : "instant";
+    change.indexes.push({ index, member: draft.key, score });
+    record.firstSeen ||= change.instant;
+  } else delete record.firstSeen;
+  if (index) record.index = index;
+  else delete record.index;
+}
+
+/** The indexes that have what is selected. */
+export function indexesOf({ kind, states, needsOperator }: Selection): string[] {
+  const wanted = states.length > 0 ? states : statesOf(kind);
+  const flags = needsOperator === undefined ? [false, true] : [needsOperator];
+  return [...new Set(wanted)].flatMap((state) => flags.map((flag) => indexOf(kind, state, flag)));
+}
+
+/** All indexes that `list` keeps. */
+export const listIndexes: readonly string[] = allKinds.flatMap((kind) =>
+  indexesOf({ kind, states: [], needsOperator: undefined, newestFirst: false }),
+);
+
+function indexOf(kind: Kind, state: PaymentState, needsOperator: boolean): string {
+  const { localName } = PaymentStateSchema.value[state] as DescEnumValue;
+  return `${kinds[kind].name}:${localName}${needsOperator ? ":operator" : ""}`;
+}
