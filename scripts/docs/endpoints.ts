@@ -30,6 +30,8 @@ const rpcAlone: ReadonlySet<string> = new Set(["ListEvents"]);
 /** Names of reads and watches in GraphQL; mutations have the names of their methods. */
 const graphqlNames: Readonly<Record<string, string>> = {
   GetPayment: "payment",
+  ListPayments: "payments",
+  ListPayouts: "payouts",
   WatchPayment: "paymentUpdated",
   GetPayout: "payout",
   WatchPayout: "payoutUpdated",

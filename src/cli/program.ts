@@ -75,6 +75,16 @@ export const commands: readonly Listed[] = [
     load: () => import("./token.ts"),
   },
   {
+    name: "payments",
+    summary: "list payments by their state",
+    load: () => import("./payments.ts"),
+  },
+  {
+    name: "payouts",
+    summary: "list payouts by their state",
+    load: () => import("./payments.ts"),
+  },
+  {
     name: "dead-letters",
     summary: "list, show, replay and discard callbacks that were not understood",
     load: () => import("./dead-letters.ts"),

@@ -1,3 +1,4 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Caller } from "../auth/caller.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type {
@@ -16,6 +17,8 @@ import type {
   CreateRecurrentPaymentRequest,
   GetPaymentRequest,
   GetPaymentResponse,
+  ListPaymentsRequest,
+  ListPaymentsResponse,
   ResendCallbackRequest,
   WatchPaymentRequest,
 } from "../gen/payments/v1/payment_service_pb.ts";
@@ -23,6 +26,8 @@ import type { Payout, PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import type {
   GetPayoutRequest,
   GetPayoutResponse,
+  ListPayoutsRequest,
+  ListPayoutsResponse,
   RequestPayoutRequest,
   WatchPayoutRequest,
 } from "../gen/payments/v1/payout_service_pb.ts";
@@ -118,6 +123,24 @@ export interface History {
   readonly hasPreviousPage: boolean;
 }
 
+export type Instant = Pick<Timestamp, "seconds" | "nanos">;
+
+/** One page of the list of payments or payouts. */
+export interface Listing<Of> {
+  /** Each with its page token, as in `listPayments`. */
+  readonly edges: readonly {
+    readonly cursor: string;
+    readonly node: Of;
+    readonly externalId: string;
+    readonly firstSeenAt: Instant;
+    readonly updatedAt: Instant;
+  }[];
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+  /** The token of the next page, if there is one: `edges` may lack the last one of the page. */
+  readonly endCursor: string | undefined;
+}
+
 /**
  * The use cases, which both edges call. Each takes the request of the RPC contract, checks it
  * (INVALID_ARGUMENT names every wrong field) and the caller's scope (PERMISSION_DENIED), and throws
@@ -132,6 +155,9 @@ export interface Core {
   confirmPayment(request: ConfirmPaymentRequest, call: Call): Promise<PaymentAnswer>;
   resendCallback(request: ResendCallbackRequest, call: Call): Promise<void>;
   getPayment(request: GetPaymentRequest, call: Call): Promise<GetPaymentResponse>;
+  listPayments(request: ListPaymentsRequest, call: Call): Promise<ListPaymentsResponse>;
+  /** The list of `listPayments`, with all that `getPayment` tells of each. */
+  paymentList(request: ListPaymentsRequest, call: Call): Promise<Listing<GetPaymentResponse>>;
   watchPayment(request: WatchPaymentRequest, call: Call): AsyncIterable<Event>;
   /** The newest `limit` kept events of a payment, oldest first. */
   paymentEvents(externalId: string, limit: number, call: Call): Promise<Event[]>;
@@ -140,6 +166,9 @@ export interface Core {
   requestPayout(request: RequestPayoutRequest, call: Call): Promise<PayoutAnswer>;
   payoutHistory(of: HistoryOf, call: Call): Promise<History>;
   getPayout(request: GetPayoutRequest, call: Call): Promise<GetPayoutResponse>;
+  listPayouts(request: ListPayoutsRequest, call: Call): Promise<ListPayoutsResponse>;
+  /** The list of `listPayouts`: as the gateway knows each, without asking the service. */
+  payoutList(request: ListPayoutsRequest, call: Call): Promise<Listing<GetPayoutResponse>>;
   watchPayout(request: WatchPayoutRequest, call: Call): AsyncIterable<Event>;
 
   /** `full_number` is set only for callers with `wallet:pan`. */

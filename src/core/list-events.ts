@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { errorOfAbort } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
@@ -11,7 +10,7 @@ import type { EventLog } from "../ledger/log.ts";
 import { kindOf } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { Call, History, HistoryPage } from "./core.ts";
-import { invalidFields } from "./validate.ts";
+import { pageTokenOf, placeOfToken } from "./page-token.ts";
 
 const defaultPageSize = 50;
 const maxPageSize = 1_000;
@@ -62,7 +61,7 @@ async function pageOf(
   token: { readonly text: string; readonly field: string },
   call: Call,
 ): Promise<{ events: Event[]; hasMore: boolean }> {
-  const place = token.text === "" ? undefined : placeOf(list, token);
+  const place = token.text === "" ? undefined : placeOfToken(nameOf(list), token, cursorForm);
   const found = await (list.newestFirst ? newest : oldest)(log, list, call, place, size + 1);
   return { events: found.slice(0, size), hasMore: found.length > size };
 }
@@ -103,18 +102,12 @@ const oldest: Page = async (log, { kind: number, externalId }, call, place, limi
 };
 
 /** A token is valid only for its list: the same payment or payout, in the same order. */
-function tokenOf({ kind, externalId, newestFirst }: EventList, cursor: Cursor): string {
-  const list = JSON.stringify([kind, externalId, newestFirst]);
-  const digest = createHash("sha256").update(list).digest("base64url").slice(0, 8);
-  return Buffer.from(`${digest}${cursor}`).toString("base64url");
+function tokenOf(list: EventList, cursor: Cursor): string {
+  return pageTokenOf(nameOf(list), cursor);
 }
 
-/**
- * The cursor that a page token names.
- * @throws GatewayError INVALID_ARGUMENT for a text that is not a token of this list
- */
-function placeOf(list: EventList, { text, field }: { text: string; field: string }): Cursor {
-  const cursor = Buffer.from(text, "base64url").toString().slice(8);
-  if (/^[0-9a-f]{18}-[0-9a-f]{8}$/.test(cursor) && tokenOf(list, cursor) === text) return cursor;
-  throw invalidFields([{ path: field, message: "is not a token of this list" }]);
+function nameOf({ kind, externalId, newestFirst }: EventList): readonly unknown[] {
+  return [kind, externalId, newestFirst];
 }
+
+const cursorForm = /^[0-9a-f]{18}-[0-9a-f]{8}$/;

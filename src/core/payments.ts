@@ -14,6 +14,7 @@ import {
   PaymentMethodType,
   PaymentOperation,
   PaymentSchema,
+  type PaymentState,
   PaymentStatus,
 } from "../gen/payments/v1/payment_pb.ts";
 import {
@@ -22,18 +23,21 @@ import {
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
   GetPaymentRequestSchema,
+  type GetPaymentResponse,
   GetPaymentResponseSchema,
+  type ListPaymentsRequest,
+  ListPaymentsRequestSchema,
+  ListPaymentsResponseSchema,
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
 import { noFacts } from "../ledger/facts.ts";
-import type { Intent } from "../ledger/intents.ts";
+import type { Intent, Known } from "../ledger/intents.ts";
 import type { Entry, Fact, Facts, OperationState } from "../ledger/log.ts";
 import { stateKey } from "../ledger/merge.ts";
-import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
-import { paymentState } from "../ledger/payment-state.ts";
+import { explained, standingOf } from "../ledger/open-calls.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
 import { saysDeclined } from "../upstream/error-codes.ts";
@@ -42,6 +46,7 @@ import type { Context } from "./context.ts";
 import type { Call, Core, PaymentAnswer } from "./core.ts";
 import { declinedConfirmation } from "./declined-confirmation.ts";
 import { history } from "./list-events.ts";
+import { listKnown } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
@@ -55,6 +60,8 @@ type PaymentCases = Pick<
   | "confirmPayment"
   | "resendCallback"
   | "getPayment"
+  | "listPayments"
+  | "paymentList"
   | "watchPayment"
   | "paymentEvents"
   | "paymentHistory"
@@ -96,6 +103,12 @@ export function paymentCases(context: Context): PaymentCases {
     return { payment: answer, state, cursor };
   }
 
+  async function list(request: ListPaymentsRequest, call: Call) {
+    validate(ListPaymentsRequestSchema, request);
+    const stateOf = (state: number) => state as PaymentState;
+    return listKnown(context, request, call, { kind: EventKind.PAYMENT, stateOf, answerOf });
+  }
+
   return {
     createPayment: (request, call) =>
       pay(request, call, {
@@ -133,26 +146,25 @@ export function paymentCases(context: Context): PaymentCases {
       validate(GetPaymentRequestSchema, request);
       const { externalId } = request;
       const { account } = call.caller;
-      const { openCalls, snapshot } = await openCallsOf(
-        context,
-        account,
-        EventKind.PAYMENT,
-        externalId,
-      );
-      const flags = outcomeFlags(openCalls);
-      const current = snapshot && currentState(snapshot);
-      if (!current && !flags.outcomeUnknown) throw unknownPayment(externalId);
-      const facts = snapshot?.facts ?? noFacts;
-      const payment = current && paymentOf(current, facts);
-      return create(GetPaymentResponseSchema, {
-        ...(payment && { payment }),
-        cursor: snapshot?.cursor ?? "",
-        ...flags,
-        state: paymentState(facts, flags.outcomeUnknown),
-        operations: facts.operations.filter(({ operation }) => operation !== "call").map(summaryOf),
-        olderFailures: facts.folded,
-      });
+      const known = await context.intents.known(account, EventKind.PAYMENT, externalId);
+      const answer = answerOf(known);
+      if (!answer) throw unknownPayment(externalId);
+      return answer;
     },
+
+    async listPayments(request, call) {
+      const { edges, endCursor } = await list(request, call);
+      const payments = edges.map(({ externalId, firstSeenAt, updatedAt, node }) => {
+        const { state, cursor, outcomeUnknown, needsOperator, payment } = node;
+        const flags = { outcomeUnknown, needsOperator };
+        const times = { firstSeenAt, updatedAt };
+        return { externalId, state, ...times, cursor, ...flags, ...(payment && { payment }) };
+      });
+      const next = endCursor && { nextPageToken: endCursor };
+      return create(ListPaymentsResponseSchema, { payments, ...next });
+    },
+
+    paymentList: list,
 
     watchPayment: (request, call) =>
       watch({ log, intents: context.intents, drain: context.drain, call }, () => {
@@ -235,6 +247,24 @@ const recipientMethodTypes = {
 function recipientMethodType({ type, method }: RecipientPaymentMethod): RecipientPaymentMethodType {
   if (type !== RecipientPaymentMethodType.UNSPECIFIED || method.case === undefined) return type;
   return recipientMethodTypes[method.case];
+}
+
+/** What callers see of a payment; undefined if nothing is known of it and no call is out. */
+function answerOf({ intents, snapshot: all }: Known): GetPaymentResponse | undefined {
+  const open = explained(intents, all);
+  const standing = standingOf(EventKind.PAYMENT, open);
+  if (!standing) return undefined;
+  const { snapshot } = open;
+  const facts = snapshot?.facts ?? noFacts;
+  const current = snapshot && currentState(snapshot);
+  const payment = current && paymentOf(current, facts);
+  return create(GetPaymentResponseSchema, {
+    ...(payment && { payment }),
+    cursor: snapshot?.cursor ?? "",
+    ...standing,
+    operations: facts.operations.filter(({ operation }) => operation !== "call").map(summaryOf),
+    olderFailures: facts.folded,
+  });
 }
 
 /** The payment of a state, with what the service has since said of it in unknown words. */

@@ -1,35 +1,50 @@
 import { create } from "@bufbuild/protobuf";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
-import { type Payout, PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
+import { type Payout, PayoutSchema, type PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import {
   type GetPayoutRequest,
   GetPayoutRequestSchema,
   type GetPayoutResponse,
   GetPayoutResponseSchema,
+  type ListPayoutsRequest,
+  ListPayoutsRequestSchema,
+  ListPayoutsResponseSchema,
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
 import { currentEvent } from "../ledger/current.ts";
 import { payoutEntry } from "../ledger/entry.ts";
 import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
+import type { Known } from "../ledger/intents.ts";
 import type { Appended, Entry } from "../ledger/log.ts";
-import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
-import { payoutState } from "../ledger/payment-state.ts";
+import { explained, openCallsOf, outcomeFlags, standingOf } from "../ledger/open-calls.ts";
+import { payoutState, stateOfPayout } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { history } from "./list-events.ts";
+import { listKnown } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
 import { withoutWait } from "./wait.ts";
 import { startOf, watch } from "./watch.ts";
 
-type PayoutCases = Pick<Core, "requestPayout" | "getPayout" | "watchPayout" | "payoutHistory">;
+type PayoutCases = Pick<
+  Core,
+  "requestPayout" | "getPayout" | "listPayouts" | "payoutList" | "watchPayout" | "payoutHistory"
+>;
 
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context): PayoutCases {
   const { log, moneyCalls } = context;
+
+  async function list(request: ListPayoutsRequest, call: Call) {
+    validate(ListPayoutsRequestSchema, request);
+    const stateOf = (state: number) => stateOfPayout(state as PayoutState);
+    return listKnown(context, request, call, { kind: EventKind.PAYOUT, stateOf, answerOf });
+  }
+
   return {
     async requestPayout(request, call) {
       validate(RequestPayoutRequestSchema, request);
@@ -64,6 +79,20 @@ export function payoutCases(context: Context): PayoutCases {
       return await lookUp(context, request, call);
     },
 
+    async listPayouts(request, call) {
+      const { edges, endCursor } = await list(request, call);
+      const payouts = edges.map(({ externalId, firstSeenAt, updatedAt, node }) => {
+        const { state, cursor, outcomeUnknown, needsOperator, payout } = node;
+        const flags = { outcomeUnknown, needsOperator };
+        const times = { firstSeenAt, updatedAt };
+        return { externalId, state, ...times, cursor, ...flags, ...(payout && { payout }) };
+      });
+      const next = endCursor && { nextPageToken: endCursor };
+      return create(ListPayoutsResponseSchema, { payouts, ...next });
+    },
+
+    payoutList: list,
+
     watchPayout: (request, call) =>
       watch({ log, intents: context.intents, drain: context.drain, call }, () => {
         validate(WatchPayoutRequestSchema, request);
@@ -71,6 +100,22 @@ export function payoutCases(context: Context): PayoutCases {
         return { kind: EventKind.PAYOUT, externalId, untilFinal, after: startOf(request) };
       }),
   };
+}
+
+/** What the gateway knows of a payout; undefined if nothing is known of it and no call is out. */
+function answerOf({ intents, snapshot: all }: Known): GetPayoutResponse | undefined {
+  const open = explained(intents, all);
+  const standing = standingOf(EventKind.PAYOUT, open);
+  if (!standing) return undefined;
+  const { snapshot } = open;
+  const resource = snapshot && currentEvent(snapshot)?.resource;
+  const { outcomeUnknown, needsOperator } = standing;
+  return create(GetPayoutResponseSchema, {
+    ...(resource?.case === "payout" && { payout: resource.value }),
+    ...{ outcomeUnknown, needsOperator },
+    state: payoutState(snapshot?.facts ?? noFacts, outcomeUnknown),
+    cursor: snapshot?.cursor ?? "",
+  });
 }
 
 /** A payout as the service reports it, and whether a call for it is open. */

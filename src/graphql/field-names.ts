@@ -47,6 +47,7 @@ for (const file of new Set(files.flatMap(withDependencies))) {
   }
 }
 names.set("after_cursor", "after");
+names.set("page_token", "after");
 
 function withDependencies(file: DescFile): DescFile[] {
   return file.proto.package === "payments.v1"

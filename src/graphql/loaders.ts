@@ -1,6 +1,6 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toJsonString } from "@bufbuild/protobuf";
 import DataLoader from "dataloader";
-import type { Call, Core, History, HistoryPage } from "../core/core.ts";
+import type { Call, Core, History, HistoryPage, Listing } from "../core/core.ts";
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
@@ -14,9 +14,16 @@ import {
 import {
   GetPaymentRequestSchema,
   type GetPaymentResponse,
+  type ListPaymentsRequest,
+  ListPaymentsRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { type Payout, PayoutSchema, type PayoutState } from "../gen/payments/v1/payout_pb.ts";
-import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  type GetPayoutResponse,
+  type ListPayoutsRequest,
+  ListPayoutsRequestSchema,
+} from "../gen/payments/v1/payout_service_pb.ts";
 import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
 import {
   FindWalletItemsRequestSchema,
@@ -36,6 +43,10 @@ export interface Loaders {
   operation(externalId: string, operationId: string): Promise<Operation>;
   paymentEvents(externalId: string, limit: number): Promise<Event[]>;
   history(kind: KindName, externalId: string, page: HistoryPage): Promise<History>;
+  /** One page, each as `payment` returns it. */
+  payments(request: ListPaymentsRequest): Promise<Listing<Payment>>;
+  /** One page; each as the gateway knows it, without asking the service as `payout` does. */
+  payouts(request: ListPayoutsRequest): Promise<Listing<Payout>>;
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem | undefined>;
   /** Takes what a call that moves money returned; returns its payment or payout. */
@@ -94,22 +105,50 @@ class OperationLoaders implements Loaders {
   payment(externalId: string): Promise<Payment> {
     return this.#read("payment", [externalId], async () => {
       const request = create(GetPaymentRequestSchema, { externalId });
-      const answer = await this.#core.getPayment(request, this.#call);
-      // A copy with notes of its own: the payment's events share the message.
-      const payment = { ...(answer.payment ?? create(PaymentSchema)) };
-      const { operations } = answer;
-      Object.assign(this.#notesOf(payment), { name: externalId, flags: answer, operations });
-      return payment;
+      return this.#noted(externalId, await this.#core.getPayment(request, this.#call));
     });
+  }
+
+  payments(request: ListPaymentsRequest): Promise<Listing<Payment>> {
+    return this.#read("payments", [toJsonString(ListPaymentsRequestSchema, request)], async () => {
+      const { edges, ...page } = await this.#core.paymentList(request, this.#call);
+      const nodes = edges.map((edge) => ({
+        ...edge,
+        node: this.#noted(edge.externalId, edge.node),
+      }));
+      return { ...page, edges: nodes };
+    });
+  }
+
+  payouts(request: ListPayoutsRequest): Promise<Listing<Payout>> {
+    return this.#read("payouts", [toJsonString(ListPayoutsRequestSchema, request)], async () => {
+      const { edges, ...page } = await this.#core.payoutList(request, this.#call);
+      const nodes = edges.map((edge) => ({
+        ...edge,
+        node: this.#notedPayout(edge.externalId, edge.node),
+      }));
+      return { ...page, edges: nodes };
+    });
+  }
+
+  /** The answer's payment. It is a copy with notes of its own, since its events share the message. */
+  #noted(name: string, answer: GetPaymentResponse): Payment {
+    const payment = { ...(answer.payment ?? create(PaymentSchema)) };
+    const { operations } = answer;
+    Object.assign(this.#notesOf(payment), { name, flags: answer, operations });
+    return payment;
+  }
+
+  #notedPayout(name: string, answer: GetPayoutResponse): Payout {
+    const payout = { ...(answer.payout ?? create(PayoutSchema)) };
+    Object.assign(this.#notesOf(payout), { name, flags: answer });
+    return payout;
   }
 
   payout(externalId: string): Promise<Payout> {
     return this.#read("payout", [externalId], async () => {
       const request = create(GetPayoutRequestSchema, { externalId });
-      const answer = await this.#core.getPayout(request, this.#call);
-      const payout = { ...(answer.payout ?? create(PayoutSchema)) };
-      Object.assign(this.#notesOf(payout), { name: externalId, flags: answer });
-      return payout;
+      return this.#notedPayout(externalId, await this.#core.getPayout(request, this.#call));
     });
   }
 

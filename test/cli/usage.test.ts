@@ -8,7 +8,7 @@ import { inPairs, start } from "./run.ts";
 const commands = [
   ...["serve", "sandbox", "check", "listen", "trigger", "sign", "verify", "token"],
   ...["keys new", "keys hash", "dead-letters list", "dead-letters show", "dead-letters replay"],
-  ...["dead-letters discard", "backup", "migrate"],
+  ...["dead-letters discard", "backup", "migrate", "payments", "payouts"],
 ];
 
 test("the command line names its commands and exit codes", async () => {
@@ -50,6 +50,8 @@ test("wrong usage ends with 64, says what is wrong, and where help is", () =>
       ["trigger dance", /there is no event "dance": payment.success, /],
       ["trigger payment.success --amount 1e3", /not a decimal/],
       ["token --external-id a --ttl 25h", /--ttl "25h": accepted is 1s to 24h/],
+      ["payments --state paid gone", /Allowed choices are pending, authorized, paid, /],
+      ["payouts --since yesterday", /--since "yesterday" is not a duration, such as 24h/],
       ["keys", /Usage: payments-gateway keys/],
       ["dead-letters replay", /give an id, or --all/],
       ["dead-letters replay a --all", /give an id, or --all/],

@@ -98,6 +98,8 @@ export const rpcOperations: readonly Operation[] = [
   ),
   rpc(PayoutService.method.requestPayout, "payouts:write", () => payoutRequest(fresh())),
   rpc(PayoutService.method.getPayout, "payouts:read", ({ payout }) => ({ externalId: payout })),
+  rpc(PaymentService.method.listPayments, "events:read", () => ({ newestFirst: true })),
+  rpc(PayoutService.method.listPayouts, "events:read", () => ({ newestFirst: true })),
   rpc(
     PayoutService.method.watchPayout,
     "payouts:read",
@@ -148,6 +150,8 @@ export const graphqlOperations: readonly Operation[] = [
     ({ payment }) => `payment(externalId: "${payment}") { isSuccess }`,
   ),
   query("payout", "payouts:read", ({ payout }) => `payout(externalId: "${payout}") { __typename }`),
+  query("payments", "events:read", () => "payments(first: 1) { edges { cursor } }"),
+  query("payouts", "events:read", () => "payouts(first: 1) { edges { cursor } }"),
   query(
     "operation",
     "operations:read",

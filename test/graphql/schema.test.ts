@@ -277,7 +277,11 @@ test("type definitions and field signatures match the contract", () => {
   assert.deepEqual(signatures("Query"), {
     operation: "(externalId: ID!, operationId: ID!): Operation",
     payment: "(externalId: ID!): Payment",
+    payments:
+      "(after: String, filter: PaymentFilter, first: Int, newestFirst: Boolean): PaymentConnection!",
     payout: "(externalId: ID!): Payout",
+    payouts:
+      "(after: String, filter: PayoutFilter, first: Int, newestFirst: Boolean): PayoutConnection!",
     rateLimit: ": RateLimit!",
     walletConfirmation: "(customer: CustomerInput, optionId: ID!): WalletItem",
     walletItems: "(customer: CustomerInput, optionId: String): [WalletItem!]!",

@@ -21,15 +21,21 @@ import {
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { OperationService } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
-import { PaymentOperation, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  PaymentOperation,
+  PaymentSchema,
+  PaymentState,
+} from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   type GetPaymentRequest,
   GetPaymentResponseSchema,
+  ListPaymentsResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutResponseSchema,
+  ListPayoutsResponseSchema,
   PayoutService,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import {
@@ -59,6 +65,13 @@ const token = create(CreateWatchTokenResponseSchema, {
   expiresAt: timestampFromDate(new Date("2026-11-21T10:00:00Z")),
 });
 const eventPage = create(ListEventsResponseSchema, { events: [event], nextPageToken: "more" });
+const paymentPage = create(ListPaymentsResponseSchema, {
+  payments: [{ externalId: "order-1", state: PaymentState.PAID, cursor: "c1", payment }],
+  nextPageToken: "more",
+});
+const payoutPage = create(ListPayoutsResponseSchema, {
+  payouts: [{ externalId: "payout-1", state: PayoutState.UNKNOWN, outcomeUnknown: true }],
+});
 const known = create(GetPaymentResponseSchema, { payment, cursor: "c9" });
 
 interface Case {
@@ -114,6 +127,12 @@ const cases: readonly Case[] = [
     response: known,
   },
   {
+    method: payments.listPayments,
+    request: { states: [PaymentState.PAID], needsOperator: false, pageSize: 1, newestFirst: true },
+    answers: { listPayments: async () => paymentPage },
+    response: paymentPage,
+  },
+  {
     method: payments.watchPayment,
     request: { externalId: "order-1", afterCursor: "c0", untilFinal: true },
     answers: { watchPayment: events },
@@ -137,6 +156,12 @@ const cases: readonly Case[] = [
         create(GetPayoutResponseSchema, { payout, outcomeUnknown: true, needsOperator: true }),
     },
     response: { payout, outcomeUnknown: true, needsOperator: true },
+  },
+  {
+    method: PayoutService.method.listPayouts,
+    request: { states: [PayoutState.UNKNOWN], pageToken: "more" },
+    answers: { listPayouts: async () => payoutPage },
+    response: payoutPage,
   },
   {
     method: PayoutService.method.watchPayout,

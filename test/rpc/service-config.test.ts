@@ -114,7 +114,9 @@ test("the service config names every unary method, and retries only reads", () =
   );
   assert.deepEqual(reads, [
     "GetPayment",
+    "ListPayments",
     "GetPayout",
+    "ListPayouts",
     "FindWalletItems",
     "GetConfirmationStatus",
     "GetOperation",

@@ -175,6 +175,10 @@ test("every field whose name sounds like a secret is marked as one", () => {
     "payments.v1.Wire.number", // An option of fields, not data.
     "payments.v1.ListEventsRequest.page_token", // A position in a list.
     "payments.v1.ListEventsResponse.next_page_token",
+    "payments.v1.ListPaymentsRequest.page_token",
+    "payments.v1.ListPaymentsResponse.next_page_token",
+    "payments.v1.ListPayoutsRequest.page_token",
+    "payments.v1.ListPayoutsResponse.next_page_token",
   ]);
   const registry = createRegistry(...contract.flatMap((file) => [file, ...file.dependencies]));
   const unmarked: string[] = [];

@@ -13,7 +13,10 @@ export const builder = new SchemaBuilder<{
   Scalars: {
     ID: { Input: string; Output: string };
     Decimal: TextScalar;
-    DateTime: { Input: never; Output: { seconds: bigint; nanos: number } };
+    DateTime: {
+      Input: { seconds: bigint; nanos: number };
+      Output: { seconds: bigint; nanos: number };
+    };
     BigInt: { Input: never; Output: bigint };
     UUID: TextScalar;
     URL: TextScalar;

@@ -17,6 +17,7 @@ import {
   ConfirmPaymentRequestSchema,
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
+  ListPaymentsRequestSchema,
   type ResendCallbackRequest,
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
@@ -24,10 +25,12 @@ import {
 import { UnrecognizedValueSchema } from "../../gen/payments/v1/unrecognized_value_pb.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
+import { pageOf } from "./connection.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PaymentEvent } from "./event.ts";
-import { connectionField, PaymentEventConnection, pageArgs, pageOf } from "./event-connection.ts";
+import { connectionField, eventPageArgs, PaymentEventConnection } from "./event-connection.ts";
+import { knownConnection, listInit } from "./known-connection.ts";
 import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
@@ -79,7 +82,7 @@ builder.objectFields(Payment, (t) => ({
   outcomeUnknown: t.boolean({
     description:
       "A call that moves money for this externalId is out and has no understood answer: the money " +
-      "may have moved, whatever the state says. Told of payments that were looked up by `payment`, " +
+      "may have moved, whatever the state says. Told of payments that were read by `payment` or `payments`, " +
       "else false.",
     nullable: false,
     resolve: (payment, _, { loaders }) => loaders.flagsOf(payment)?.outcomeUnknown ?? false,
@@ -129,7 +132,7 @@ builder.objectFields(Payment, (t) => ({
   eventsConnection: t.field({
     ...connectionField("payment"),
     type: PaymentEventConnection,
-    args: pageArgs(t.arg),
+    args: eventPageArgs(t.arg),
     resolve: (payment, args, { loaders }) =>
       loaders.history("payment", loaders.externalIdOf(payment), pageOf(args)),
   }),
@@ -145,6 +148,20 @@ builder.queryField("payment", (t) =>
     type: Payment,
     args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
     resolve: (_, { externalId }, { loaders }) => orNull(loaders.payment(externalId)),
+  }),
+);
+
+const Payments = knownConnection("payment", Payment, {
+  name: "Payment",
+  state: PaymentStateSchema,
+});
+
+builder.queryField("payments", (t) =>
+  t.field({
+    ...Payments,
+    args: Payments.args(t.arg),
+    resolve: (_, args, { loaders }) =>
+      loaders.payments(create(ListPaymentsRequestSchema, listInit(args))),
   }),
 );
 

@@ -6,14 +6,17 @@ import {
   RecipientUserSchema,
 } from "../../gen/payments/v1/payout_pb.ts";
 import {
+  ListPayoutsRequestSchema,
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../../gen/payments/v1/payout_service_pb.ts";
 import { builder } from "./builder.ts";
+import { pageOf } from "./connection.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { PayoutEvent } from "./event.ts";
-import { connectionField, PayoutEventConnection, pageArgs, pageOf } from "./event-connection.ts";
+import { connectionField, eventPageArgs, PayoutEventConnection } from "./event-connection.ts";
+import { knownConnection, listInit } from "./known-connection.ts";
 import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
@@ -46,7 +49,7 @@ builder.objectFields(Payout, (t) => ({
   outcomeUnknown: t.boolean({
     description:
       "A `requestPayout` for this externalId is out and has no understood answer: the money may have " +
-      "moved, whatever the state says. Told of payouts that were looked up by `payout`, else false.",
+      "moved, whatever the state says. Told of payouts that were read by `payout` or `payouts`, else false.",
     nullable: false,
     resolve: (payout, _, { loaders }) => loaders.flagsOf(payout)?.outcomeUnknown ?? false,
   }),
@@ -60,7 +63,7 @@ builder.objectFields(Payout, (t) => ({
   eventsConnection: t.field({
     ...connectionField("payout"),
     type: PayoutEventConnection,
-    args: pageArgs(t.arg),
+    args: eventPageArgs(t.arg),
     resolve: (payout, args, { loaders }) =>
       loaders.history("payout", loaders.externalIdOf(payout), pageOf(args)),
   }),
@@ -74,6 +77,17 @@ builder.queryField("payout", (t) =>
     type: Payout,
     args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
     resolve: (_, { externalId }, { loaders }) => orNull(loaders.payout(externalId)),
+  }),
+);
+
+const Payouts = knownConnection("payout", Payout, { name: "Payout", state: PayoutStateSchema });
+
+builder.queryField("payouts", (t) =>
+  t.field({
+    ...Payouts,
+    args: Payouts.args(t.arg),
+    resolve: (_, args, { loaders }) =>
+      loaders.payouts(create(ListPayoutsRequestSchema, listInit(args))),
   }),
 );
 

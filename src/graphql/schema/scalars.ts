@@ -1,4 +1,4 @@
-import { create, toJson } from "@bufbuild/protobuf";
+import { create, fromJson, toJson } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { GraphQLError, Kind, type ValueNode } from "graphql";
 import { builder } from "./builder.ts";
@@ -37,7 +37,7 @@ builder.scalarType("DateTime", {
   description: "An instant in RFC 3339 form, in UTC, such as `2026-01-31T12:00:00.250Z`.",
   serialize: ({ seconds, nanos }) =>
     toJson(TimestampSchema, create(TimestampSchema, { seconds, nanos })),
-  parseValue: () => refuseInput("DateTime"),
+  parseValue: instantOf,
 });
 
 builder.scalarType("BigInt", {
@@ -45,7 +45,9 @@ builder.scalarType("BigInt", {
     "A whole number of up to 64 bits: a JSON number between -(2^53 - 1) and 2^53 - 1, beyond that " +
     "a string of its digits.",
   serialize: (value) => (Number.isSafeInteger(Number(value)) ? Number(value) : String(value)),
-  parseValue: () => refuseInput("BigInt"),
+  parseValue() {
+    throw new GraphQLError("BigInt appears in answers only");
+  },
 });
 
 // The errors below name no value: a value in the wrong place may be a secret.
@@ -70,6 +72,13 @@ function decimalOfLiteral(node: ValueNode): string {
   throw new GraphQLError('Decimal takes a string, such as "10.10"');
 }
 
-function refuseInput(scalar: string): never {
-  throw new GraphQLError(`${scalar} appears in answers only`);
+function instantOf(value: unknown): { seconds: bigint; nanos: number } {
+  try {
+    if (typeof value === "string") return fromJson(TimestampSchema, value);
+  } catch {
+    // Said below, without the value.
+  }
+  throw new GraphQLError(
+    "DateTime takes an instant in RFC 3339 form, such as 2026-01-31T12:00:00.250Z",
+  );
 }

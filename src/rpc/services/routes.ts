@@ -45,6 +45,7 @@ function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
     getPayment(request, context) {
       return core.getPayment(request, callOf(context));
     },
+    listPayments: (request, context) => core.listPayments(request, callOf(context)),
     watchPayment(request, context) {
       const open = (call: Call) => core.watchPayment(request, call);
       return eventStream(open, context, request);
@@ -56,6 +57,7 @@ function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
   return {
     requestPayout: (request, context) => core.requestPayout(request, callOf(context)),
     getPayout: (request, context) => core.getPayout(request, callOf(context)),
+    listPayouts: (request, context) => core.listPayouts(request, callOf(context)),
     watchPayout(request, context) {
       const open = (call: Call) => core.watchPayout(request, call);
       return eventStream(open, context, request);

@@ -5,8 +5,8 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { Duration } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Event, WaitUntil } from "./event_pb.ts";
 import { file_payments_v1_event } from "./event_pb.ts";
 import { file_payments_v1_options } from "./options_pb.ts";
@@ -21,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/payment_service.proto.
  */
 export const file_payments_v1_payment_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFwYXltZW50cy92MS9wYXltZW50X3NlcnZpY2UucHJvdG8SC3BheW1lbnRzLnYxIoQOChRDcmVhdGVQYXltZW50UmVxdWVzdBIkCgZhbW91bnQYASABKAlCFLpIC8gBAXIGiLUYASggirUYAggBEh0KCGN1cnJlbmN5GAIgASgJQgu6SAjIAQFyAyj/ARIzCgRtb2RlGAMgASgOMhgucGF5bWVudHMudjEuUGF5bWVudE1vZGVCC7pICMgBAYIBAhABEiAKC2V4dGVybmFsX2lkGAQgASgJQgu6SAjIAQFyAyj/ARIqChN1bmlmaWVkX2V4dGVybmFsX2lkGAUgASgJQgi6SAVyAyj/AUgAiAEBEicKDGNhbGxiYWNrX3VybBgGIAEoCUIMukgJcgeQtRgBKIAQSAGIAQESJQoKcmVzdWx0X3VybBgHIAEoCUIMukgJcgegtRgBKIAQSAKIAQESFAoHY29uZmlybRgIIAEoCEgDiAEBEiIKC2Rlc2NyaXB0aW9uGAkgASgJQgi6SAVyAyiAIEgEiAEBEh8KB3BheWxvYWQYCiABKAlCCbpIBnIEKICAAUgFiAEBEiMKFmluaXRfcmVjdXJyZW50X3BheW1lbnQYCyABKAhIBogBARImCg9zdWJzY3JpcHRpb25faWQYDCABKAlCCLpIBXIDKP8BSAeIAQESMwoIY3VzdG9tZXIYDSABKAsyIS5wYXltZW50cy52MS5QYXltZW50Q3VzdG9tZXJJbnB1dBI/Cg5wYXltZW50X21ldGhvZBgOIAEoCzIfLnBheW1lbnRzLnYxLlBheW1lbnRNZXRob2RJbnB1dEIGukgDyAEBEi0KC2ZpbmdlcnByaW50GA8gASgLMhgucGF5bWVudHMudjEuRmluZ2VycHJpbnQSMQoIcHJvZHVjdHMYECADKAsyFC5wYXltZW50cy52MS5Qcm9kdWN0Qgm6SAaSAQMQ6AcSMAoJcmVjaXBpZW50GBEgASgLMh0ucGF5bWVudHMudjEuUGF5bWVudFJlY2lwaWVudBIrCgpjb2xvcl9tb2RlGBIgASgJQhK6SA9yDVIFd2hpdGVSBGRhcmtICIgBARI2CgZsb2NhbGUYEyABKAlCIbpIHnIcUgJVS1ICRU5SAkVTUgJQTFICRlJSAlNLUgJERUgJiAEBEigKDmFjY291bnRfbnVtYmVyGBQgASgJQguAAQG6SAVyAyj/AUgKiAEBEiMKCmlwX2FkZHJlc3MYFSABKAlCCrpIB3IFKP8BeAFIC4gBARI6Cgp3YWl0X3VudGlsGBYgASgOMhYucGF5bWVudHMudjEuV2FpdFVudGlsQg66SAWCAQIQAYq1GAIQATrmBLpI4gQaVQoRY3VzdG9tZXIucmVxdWlyZWQSGmlzIHJlcXVpcmVkIGluIG1vZGUgZGlyZWN0GiR0aGlzLm1vZGUgIT0gMSB8fCBoYXModGhpcy5jdXN0b21lcikaogMKHnBheW1lbnRfbWV0aG9kLm1ldGhvZC5yZXF1aXJlZBI9aXMgcmVxdWlyZWQgaW4gbW9kZSBkaXJlY3Q6IGdpdmUgdGhlIHBheW1lbnQgbWV0aG9kJ3MgZGV0YWlscxrAAnRoaXMubW9kZSAhPSAxIHx8ICFoYXModGhpcy5wYXltZW50X21ldGhvZCkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuY2MpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmNjX3Rva2VuKSB8fCBoYXModGhpcy5wYXltZW50X21ldGhvZC53YWxsZXQpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmFwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZ29vZ2xlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2FwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2dvb2dsZV9wYXkpGmQKEXByb2R1Y3RzLnJlcXVpcmVkEiRpcyByZXF1aXJlZCBpbiBtb2RlIGV4cHJlc3NfY2hlY2tvdXQaKXRoaXMubW9kZSAhPSAzIHx8IHNpemUodGhpcy5wcm9kdWN0cykgPiAwQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQg8KDV9jYWxsYmFja191cmxCDQoLX3Jlc3VsdF91cmxCCgoIX2NvbmZpcm1CDgoMX2Rlc2NyaXB0aW9uQgoKCF9wYXlsb2FkQhkKF19pbml0X3JlY3VycmVudF9wYXltZW50QhIKEF9zdWJzY3JpcHRpb25faWRCDQoLX2NvbG9yX21vZGVCCQoHX2xvY2FsZUIRCg9fYWNjb3VudF9udW1iZXJCDQoLX2lwX2FkZHJlc3MieAoVQ3JlYXRlUGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50EigKBXN0YXRlGAIgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlEg4KBmN1cnNvchgDIAEoCSKTBAodQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlcXVlc3QSIQoMcmVjdXJyZW50X2lkGAEgASgJQgu6SAjIAQFyAyj/ARIgCgtleHRlcm5hbF9pZBgCIAEoCUILukgIyAEBcgMo/wESKgoTdW5pZmllZF9leHRlcm5hbF9pZBgDIAEoCUIIukgFcgMo/wFIAIgBARIkCgZhbW91bnQYBCABKAlCFLpIC8gBAXIGiLUYASggirUYAggBEicKDGNhbGxiYWNrX3VybBgFIAEoCUIMukgJcgeQtRgBKIAQSAGIAQESHwoHcGF5bG9hZBgGIAEoCUIJukgGcgQogIABSAKIAQESLQoQZGVsZWdhdGVfYXBpX2tleRgHIAEoCUIOgAEBukgIcgYo/wGwAQFIA4gBARImCg9zdWJzY3JpcHRpb25faWQYCCABKAlCCLpIBXIDKP8BSASIAQESFAoHY29uZmlybRgJIAEoCEgFiAEBEjoKCndhaXRfdW50aWwYCiABKA4yFi5wYXltZW50cy52MS5XYWl0VW50aWxCDrpIBYIBAhABirUYAhABQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQg8KDV9jYWxsYmFja191cmxCCgoIX3BheWxvYWRCEwoRX2RlbGVnYXRlX2FwaV9rZXlCEgoQX3N1YnNjcmlwdGlvbl9pZEIKCghfY29uZmlybSKBAQoeQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50EigKBXN0YXRlGAIgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlEg4KBmN1cnNvchgDIAEoCSK/AgoVQ29uZmlybVBheW1lbnRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ARIoCgZhbW91bnQYAiABKAlCE7pICnIIiLUYARABKCCKtRgCCAFIAIgBARIfCghjdXJyZW5jeRgDIAEoCUIIukgFcgMo/wFIAYgBARInCgxjYWxsYmFja191cmwYBCABKAlCDLpICXIHkLUYASiAEEgCiAEBEh8KB3BheWxvYWQYBSABKAlCCbpIBnIEKICAAUgDiAEBEjoKCndhaXRfdW50aWwYBiABKA4yFi5wYXltZW50cy52MS5XYWl0VW50aWxCDrpIBYIBAhABirUYAhABQgkKB19hbW91bnRCCwoJX2N1cnJlbmN5Qg8KDV9jYWxsYmFja191cmxCCgoIX3BheWxvYWQieQoWQ29uZmlybVBheW1lbnRSZXNwb25zZRIlCgdwYXltZW50GAEgASgLMhQucGF5bWVudHMudjEuUGF5bWVudBIoCgVzdGF0ZRgCIAEoDjIZLnBheW1lbnRzLnYxLlBheW1lbnRTdGF0ZRIOCgZjdXJzb3IYAyABKAkiiAEKFVJlc2VuZENhbGxiYWNrUmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wESPwoJb3BlcmF0aW9uGAIgASgOMh0ucGF5bWVudHMudjEuUGF5bWVudE9wZXJhdGlvbkIIukgFggECEAFIAIgBAUIMCgpfb3BlcmF0aW9uIhgKFlJlc2VuZENhbGxiYWNrUmVzcG9uc2UiNQoRR2V0UGF5bWVudFJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BIvEBChJHZXRQYXltZW50UmVzcG9uc2USJQoHcGF5bWVudBgBIAEoCzIULnBheW1lbnRzLnYxLlBheW1lbnQSDgoGY3Vyc29yGAIgASgJEhcKD291dGNvbWVfdW5rbm93bhgDIAEoCBIWCg5uZWVkc19vcGVyYXRvchgEIAEoCBIoCgVzdGF0ZRgFIAEoDjIZLnBheW1lbnRzLnYxLlBheW1lbnRTdGF0ZRIxCgpvcGVyYXRpb25zGAYgAygLMh0ucGF5bWVudHMudjEuT3BlcmF0aW9uU3VtbWFyeRIWCg5vbGRlcl9mYWlsdXJlcxgHIAEoBSKNAwoTV2F0Y2hQYXltZW50UmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wESJQoMYWZ0ZXJfY3Vyc29yGAIgASgJQgq6SAdyBRABKP8BSACIAQESEwoLdW50aWxfZmluYWwYAyABKAgSLAoRaGVhcnRiZWF0X3NlY29uZHMYBCABKAVCDBgBukgHGgUYkBwoAUgBiAEBEhIKCmZyb21fc3RhcnQYBSABKAgSPQoJaGVhcnRiZWF0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg+6SAyqAQkiAwiQHDICCAE6cLpIbRprChBmcm9tX3N0YXJ0LmFsb25lEipjYW5ub3QgYmUgZ2l2ZW4gdG9nZXRoZXIgd2l0aCBhZnRlcl9jdXJzb3IaKyF0aGlzLmZyb21fc3RhcnQgfHwgIWhhcyh0aGlzLmFmdGVyX2N1cnNvcilCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOQoUV2F0Y2hQYXltZW50UmVzcG9uc2USIQoFZXZlbnQYASABKAsyEi5wYXltZW50cy52MS5FdmVudDLPBgoOUGF5bWVudFNlcnZpY2USiwEKDUNyZWF0ZVBheW1lbnQSIS5wYXltZW50cy52MS5DcmVhdGVQYXltZW50UmVxdWVzdBoiLnBheW1lbnRzLnYxLkNyZWF0ZVBheW1lbnRSZXNwb25zZSIzirUYDnBheW1lbnRzOndyaXRlkLUYAZq1GBlQT1NUIC9hcGkvcGF5bWVudHMvdjEvbmV3EqwBChZDcmVhdGVSZWN1cnJlbnRQYXltZW50EioucGF5bWVudHMudjEuQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlcXVlc3QaKy5wYXltZW50cy52MS5DcmVhdGVSZWN1cnJlbnRQYXltZW50UmVzcG9uc2UiOYq1GA5wYXltZW50czp3cml0ZZC1GAGatRgfUE9TVCAvYXBpL3BheW1lbnRzL3YxL3JlY3VycmVudBKSAQoOQ29uZmlybVBheW1lbnQSIi5wYXltZW50cy52MS5Db25maXJtUGF5bWVudFJlcXVlc3QaIy5wYXltZW50cy52MS5Db25maXJtUGF5bWVudFJlc3BvbnNlIjeKtRgOcGF5bWVudHM6d3JpdGWQtRgBmrUYHVBPU1QgL2FwaS9wYXltZW50cy92MS9jb25maXJtEpgBCg5SZXNlbmRDYWxsYmFjaxIiLnBheW1lbnRzLnYxLlJlc2VuZENhbGxiYWNrUmVxdWVzdBojLnBheW1lbnRzLnYxLlJlc2VuZENhbGxiYWNrUmVzcG9uc2UiPYq1GBBjYWxsYmFja3M6cmVzZW5kmrUYJVBPU1QgL2FwaS9wYXltZW50cy92MS9jYWxsYmFjay9yZXNlbmQSYwoKR2V0UGF5bWVudBIeLnBheW1lbnRzLnYxLkdldFBheW1lbnRSZXF1ZXN0Gh8ucGF5bWVudHMudjEuR2V0UGF5bWVudFJlc3BvbnNlIhSQAgGKtRgNcGF5bWVudHM6cmVhZBJrCgxXYXRjaFBheW1lbnQSIC5wYXltZW50cy52MS5XYXRjaFBheW1lbnRSZXF1ZXN0GiEucGF5bWVudHMudjEuV2F0Y2hQYXltZW50UmVzcG9uc2UiFJACAYq1GA1wYXltZW50czpyZWFkMAFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payment, file_payments_v1_payment_input, file_payments_v1_rules]);
+  fileDesc("CiFwYXltZW50cy92MS9wYXltZW50X3NlcnZpY2UucHJvdG8SC3BheW1lbnRzLnYxIoQOChRDcmVhdGVQYXltZW50UmVxdWVzdBIkCgZhbW91bnQYASABKAlCFLpIC8gBAXIGiLUYASggirUYAggBEh0KCGN1cnJlbmN5GAIgASgJQgu6SAjIAQFyAyj/ARIzCgRtb2RlGAMgASgOMhgucGF5bWVudHMudjEuUGF5bWVudE1vZGVCC7pICMgBAYIBAhABEiAKC2V4dGVybmFsX2lkGAQgASgJQgu6SAjIAQFyAyj/ARIqChN1bmlmaWVkX2V4dGVybmFsX2lkGAUgASgJQgi6SAVyAyj/AUgAiAEBEicKDGNhbGxiYWNrX3VybBgGIAEoCUIMukgJcgeQtRgBKIAQSAGIAQESJQoKcmVzdWx0X3VybBgHIAEoCUIMukgJcgegtRgBKIAQSAKIAQESFAoHY29uZmlybRgIIAEoCEgDiAEBEiIKC2Rlc2NyaXB0aW9uGAkgASgJQgi6SAVyAyiAIEgEiAEBEh8KB3BheWxvYWQYCiABKAlCCbpIBnIEKICAAUgFiAEBEiMKFmluaXRfcmVjdXJyZW50X3BheW1lbnQYCyABKAhIBogBARImCg9zdWJzY3JpcHRpb25faWQYDCABKAlCCLpIBXIDKP8BSAeIAQESMwoIY3VzdG9tZXIYDSABKAsyIS5wYXltZW50cy52MS5QYXltZW50Q3VzdG9tZXJJbnB1dBI/Cg5wYXltZW50X21ldGhvZBgOIAEoCzIfLnBheW1lbnRzLnYxLlBheW1lbnRNZXRob2RJbnB1dEIGukgDyAEBEi0KC2ZpbmdlcnByaW50GA8gASgLMhgucGF5bWVudHMudjEuRmluZ2VycHJpbnQSMQoIcHJvZHVjdHMYECADKAsyFC5wYXltZW50cy52MS5Qcm9kdWN0Qgm6SAaSAQMQ6AcSMAoJcmVjaXBpZW50GBEgASgLMh0ucGF5bWVudHMudjEuUGF5bWVudFJlY2lwaWVudBIrCgpjb2xvcl9tb2RlGBIgASgJQhK6SA9yDVIFd2hpdGVSBGRhcmtICIgBARI2CgZsb2NhbGUYEyABKAlCIbpIHnIcUgJVS1ICRU5SAkVTUgJQTFICRlJSAlNLUgJERUgJiAEBEigKDmFjY291bnRfbnVtYmVyGBQgASgJQguAAQG6SAVyAyj/AUgKiAEBEiMKCmlwX2FkZHJlc3MYFSABKAlCCrpIB3IFKP8BeAFIC4gBARI6Cgp3YWl0X3VudGlsGBYgASgOMhYucGF5bWVudHMudjEuV2FpdFVudGlsQg66SAWCAQIQAYq1GAIQATrmBLpI4gQaVQoRY3VzdG9tZXIucmVxdWlyZWQSGmlzIHJlcXVpcmVkIGluIG1vZGUgZGlyZWN0GiR0aGlzLm1vZGUgIT0gMSB8fCBoYXModGhpcy5jdXN0b21lcikaogMKHnBheW1lbnRfbWV0aG9kLm1ldGhvZC5yZXF1aXJlZBI9aXMgcmVxdWlyZWQgaW4gbW9kZSBkaXJlY3Q6IGdpdmUgdGhlIHBheW1lbnQgbWV0aG9kJ3MgZGV0YWlscxrAAnRoaXMubW9kZSAhPSAxIHx8ICFoYXModGhpcy5wYXltZW50X21ldGhvZCkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuY2MpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmNjX3Rva2VuKSB8fCBoYXModGhpcy5wYXltZW50X21ldGhvZC53YWxsZXQpIHx8IGhhcyh0aGlzLnBheW1lbnRfbWV0aG9kLmFwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZ29vZ2xlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2FwcGxlX3BheSkgfHwgaGFzKHRoaXMucGF5bWVudF9tZXRob2QuZGVjcnlwdGVkX2dvb2dsZV9wYXkpGmQKEXByb2R1Y3RzLnJlcXVpcmVkEiRpcyByZXF1aXJlZCBpbiBtb2RlIGV4cHJlc3NfY2hlY2tvdXQaKXRoaXMubW9kZSAhPSAzIHx8IHNpemUodGhpcy5wcm9kdWN0cykgPiAwQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQg8KDV9jYWxsYmFja191cmxCDQoLX3Jlc3VsdF91cmxCCgoIX2NvbmZpcm1CDgoMX2Rlc2NyaXB0aW9uQgoKCF9wYXlsb2FkQhkKF19pbml0X3JlY3VycmVudF9wYXltZW50QhIKEF9zdWJzY3JpcHRpb25faWRCDQoLX2NvbG9yX21vZGVCCQoHX2xvY2FsZUIRCg9fYWNjb3VudF9udW1iZXJCDQoLX2lwX2FkZHJlc3MieAoVQ3JlYXRlUGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50EigKBXN0YXRlGAIgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlEg4KBmN1cnNvchgDIAEoCSKTBAodQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlcXVlc3QSIQoMcmVjdXJyZW50X2lkGAEgASgJQgu6SAjIAQFyAyj/ARIgCgtleHRlcm5hbF9pZBgCIAEoCUILukgIyAEBcgMo/wESKgoTdW5pZmllZF9leHRlcm5hbF9pZBgDIAEoCUIIukgFcgMo/wFIAIgBARIkCgZhbW91bnQYBCABKAlCFLpIC8gBAXIGiLUYASggirUYAggBEicKDGNhbGxiYWNrX3VybBgFIAEoCUIMukgJcgeQtRgBKIAQSAGIAQESHwoHcGF5bG9hZBgGIAEoCUIJukgGcgQogIABSAKIAQESLQoQZGVsZWdhdGVfYXBpX2tleRgHIAEoCUIOgAEBukgIcgYo/wGwAQFIA4gBARImCg9zdWJzY3JpcHRpb25faWQYCCABKAlCCLpIBXIDKP8BSASIAQESFAoHY29uZmlybRgJIAEoCEgFiAEBEjoKCndhaXRfdW50aWwYCiABKA4yFi5wYXltZW50cy52MS5XYWl0VW50aWxCDrpIBYIBAhABirUYAhABQhYKFF91bmlmaWVkX2V4dGVybmFsX2lkQg8KDV9jYWxsYmFja191cmxCCgoIX3BheWxvYWRCEwoRX2RlbGVnYXRlX2FwaV9rZXlCEgoQX3N1YnNjcmlwdGlvbl9pZEIKCghfY29uZmlybSKBAQoeQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlc3BvbnNlEiUKB3BheW1lbnQYASABKAsyFC5wYXltZW50cy52MS5QYXltZW50EigKBXN0YXRlGAIgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlEg4KBmN1cnNvchgDIAEoCSK/AgoVQ29uZmlybVBheW1lbnRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ARIoCgZhbW91bnQYAiABKAlCE7pICnIIiLUYARABKCCKtRgCCAFIAIgBARIfCghjdXJyZW5jeRgDIAEoCUIIukgFcgMo/wFIAYgBARInCgxjYWxsYmFja191cmwYBCABKAlCDLpICXIHkLUYASiAEEgCiAEBEh8KB3BheWxvYWQYBSABKAlCCbpIBnIEKICAAUgDiAEBEjoKCndhaXRfdW50aWwYBiABKA4yFi5wYXltZW50cy52MS5XYWl0VW50aWxCDrpIBYIBAhABirUYAhABQgkKB19hbW91bnRCCwoJX2N1cnJlbmN5Qg8KDV9jYWxsYmFja191cmxCCgoIX3BheWxvYWQieQoWQ29uZmlybVBheW1lbnRSZXNwb25zZRIlCgdwYXltZW50GAEgASgLMhQucGF5bWVudHMudjEuUGF5bWVudBIoCgVzdGF0ZRgCIAEoDjIZLnBheW1lbnRzLnYxLlBheW1lbnRTdGF0ZRIOCgZjdXJzb3IYAyABKAkiiAEKFVJlc2VuZENhbGxiYWNrUmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wESPwoJb3BlcmF0aW9uGAIgASgOMh0ucGF5bWVudHMudjEuUGF5bWVudE9wZXJhdGlvbkIIukgFggECEAFIAIgBAUIMCgpfb3BlcmF0aW9uIhgKFlJlc2VuZENhbGxiYWNrUmVzcG9uc2UiNQoRR2V0UGF5bWVudFJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BIvEBChJHZXRQYXltZW50UmVzcG9uc2USJQoHcGF5bWVudBgBIAEoCzIULnBheW1lbnRzLnYxLlBheW1lbnQSDgoGY3Vyc29yGAIgASgJEhcKD291dGNvbWVfdW5rbm93bhgDIAEoCBIWCg5uZWVkc19vcGVyYXRvchgEIAEoCBIoCgVzdGF0ZRgFIAEoDjIZLnBheW1lbnRzLnYxLlBheW1lbnRTdGF0ZRIxCgpvcGVyYXRpb25zGAYgAygLMh0ucGF5bWVudHMudjEuT3BlcmF0aW9uU3VtbWFyeRIWCg5vbGRlcl9mYWlsdXJlcxgHIAEoBSLBAgoTTGlzdFBheW1lbnRzUmVxdWVzdBI9CgZzdGF0ZXMYASADKA4yGS5wYXltZW50cy52MS5QYXltZW50U3RhdGVCErpID5IBDBDoByIHggEEEAEgABIbCg5uZWVkc19vcGVyYXRvchgCIAEoCEgAiAEBEjQKEGZpcnN0X3NlZW5fYWZ0ZXIYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKEWZpcnN0X3NlZW5fYmVmb3JlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIaCglwYWdlX3NpemUYBSABKAVCB7pIBBoCKAASHAoKcGFnZV90b2tlbhgGIAEoCUIIukgFcgMo/wESFAoMbmV3ZXN0X2ZpcnN0GAcgASgIQhEKD19uZWVkc19vcGVyYXRvciJdChRMaXN0UGF5bWVudHNSZXNwb25zZRIsCghwYXltZW50cxgBIAMoCzIaLnBheW1lbnRzLnYxLkxpc3RlZFBheW1lbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpkCCg1MaXN0ZWRQYXltZW50EhMKC2V4dGVybmFsX2lkGAEgASgJEigKBXN0YXRlGAIgASgOMhkucGF5bWVudHMudjEuUGF5bWVudFN0YXRlEjEKDWZpcnN0X3NlZW5fYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmN1cnNvchgFIAEoCRIXCg9vdXRjb21lX3Vua25vd24YBiABKAgSFgoObmVlZHNfb3BlcmF0b3IYByABKAgSJQoHcGF5bWVudBgIIAEoCzIULnBheW1lbnRzLnYxLlBheW1lbnQijQMKE1dhdGNoUGF5bWVudFJlcXVlc3QSIAoLZXh0ZXJuYWxfaWQYASABKAlCC7pICMgBAXIDKP8BEiUKDGFmdGVyX2N1cnNvchgCIAEoCUIKukgHcgUQASj/AUgAiAEBEhMKC3VudGlsX2ZpbmFsGAMgASgIEiwKEWhlYXJ0YmVhdF9zZWNvbmRzGAQgASgFQgwYAbpIBxoFGJAcKAFIAYgBARISCgpmcm9tX3N0YXJ0GAUgASgIEj0KCWhlYXJ0YmVhdBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPukgMqgEJIgMIkBwyAggBOnC6SG0aawoQZnJvbV9zdGFydC5hbG9uZRIqY2Fubm90IGJlIGdpdmVuIHRvZ2V0aGVyIHdpdGggYWZ0ZXJfY3Vyc29yGishdGhpcy5mcm9tX3N0YXJ0IHx8ICFoYXModGhpcy5hZnRlcl9jdXJzb3IpQg8KDV9hZnRlcl9jdXJzb3JCFAoSX2hlYXJ0YmVhdF9zZWNvbmRzIjkKFFdhdGNoUGF5bWVudFJlc3BvbnNlEiEKBWV2ZW50GAEgASgLMhIucGF5bWVudHMudjEuRXZlbnQyuAcKDlBheW1lbnRTZXJ2aWNlEosBCg1DcmVhdGVQYXltZW50EiEucGF5bWVudHMudjEuQ3JlYXRlUGF5bWVudFJlcXVlc3QaIi5wYXltZW50cy52MS5DcmVhdGVQYXltZW50UmVzcG9uc2UiM4q1GA5wYXltZW50czp3cml0ZZC1GAGatRgZUE9TVCAvYXBpL3BheW1lbnRzL3YxL25ldxKsAQoWQ3JlYXRlUmVjdXJyZW50UGF5bWVudBIqLnBheW1lbnRzLnYxLkNyZWF0ZVJlY3VycmVudFBheW1lbnRSZXF1ZXN0GisucGF5bWVudHMudjEuQ3JlYXRlUmVjdXJyZW50UGF5bWVudFJlc3BvbnNlIjmKtRgOcGF5bWVudHM6d3JpdGWQtRgBmrUYH1BPU1QgL2FwaS9wYXltZW50cy92MS9yZWN1cnJlbnQSkgEKDkNvbmZpcm1QYXltZW50EiIucGF5bWVudHMudjEuQ29uZmlybVBheW1lbnRSZXF1ZXN0GiMucGF5bWVudHMudjEuQ29uZmlybVBheW1lbnRSZXNwb25zZSI3irUYDnBheW1lbnRzOndyaXRlkLUYAZq1GB1QT1NUIC9hcGkvcGF5bWVudHMvdjEvY29uZmlybRKYAQoOUmVzZW5kQ2FsbGJhY2sSIi5wYXltZW50cy52MS5SZXNlbmRDYWxsYmFja1JlcXVlc3QaIy5wYXltZW50cy52MS5SZXNlbmRDYWxsYmFja1Jlc3BvbnNlIj2KtRgQY2FsbGJhY2tzOnJlc2VuZJq1GCVQT1NUIC9hcGkvcGF5bWVudHMvdjEvY2FsbGJhY2svcmVzZW5kEmMKCkdldFBheW1lbnQSHi5wYXltZW50cy52MS5HZXRQYXltZW50UmVxdWVzdBofLnBheW1lbnRzLnYxLkdldFBheW1lbnRSZXNwb25zZSIUkAIBirUYDXBheW1lbnRzOnJlYWQSZwoMTGlzdFBheW1lbnRzEiAucGF5bWVudHMudjEuTGlzdFBheW1lbnRzUmVxdWVzdBohLnBheW1lbnRzLnYxLkxpc3RQYXltZW50c1Jlc3BvbnNlIhKQAgGKtRgLZXZlbnRzOnJlYWQSawoMV2F0Y2hQYXltZW50EiAucGF5bWVudHMudjEuV2F0Y2hQYXltZW50UmVxdWVzdBohLnBheW1lbnRzLnYxLldhdGNoUGF5bWVudFJlc3BvbnNlIhSQAgGKtRgNcGF5bWVudHM6cmVhZDABYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payment, file_payments_v1_payment_input, file_payments_v1_rules]);
 
 /**
  * A payment to make.
@@ -587,6 +587,173 @@ export const GetPaymentResponseSchema: GenMessage<GetPaymentResponse> = /*@__PUR
   messageDesc(file_payments_v1_payment_service, 9);
 
 /**
+ * Which payments, and how many.
+ *
+ * @generated from message payments.v1.ListPaymentsRequest
+ */
+export type ListPaymentsRequest = Message<"payments.v1.ListPaymentsRequest"> & {
+  /**
+   * Only those in one of these states. Default: all.
+   *
+   * @generated from field: repeated payments.v1.PaymentState states = 1;
+   */
+  states: PaymentState[];
+
+  /**
+   * Only those that need an operator (true), or only the others (false). Default: all.
+   *
+   * @generated from field: optional bool needs_operator = 2;
+   */
+  needsOperator?: boolean | undefined;
+
+  /**
+   * Only those that were first heard of later than this.
+   *
+   * @generated from field: google.protobuf.Timestamp first_seen_after = 3;
+   */
+  firstSeenAfter?: Timestamp | undefined;
+
+  /**
+   * Only those that were first heard of earlier than this.
+   *
+   * @generated from field: google.protobuf.Timestamp first_seen_before = 4;
+   */
+  firstSeenBefore?: Timestamp | undefined;
+
+  /**
+   * Most payments of a page. Default 50. More than 100 count as 100. A page may have fewer, even none,
+   * while next_page_token says that there are more.
+   *
+   * @generated from field: int32 page_size = 5;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before, with all else as it was then. Empty: the first page. A text
+   * that is none, or of a list in the other order, is INVALID_ARGUMENT.
+   *
+   * @generated from field: string page_token = 6;
+   */
+  pageToken: string;
+
+  /**
+   * Begin with the payment that was heard of last. Default: with the one that was heard of first.
+   *
+   * @generated from field: bool newest_first = 7;
+   */
+  newestFirst: boolean;
+};
+
+/**
+ * Describes the message payments.v1.ListPaymentsRequest.
+ * Use `create(ListPaymentsRequestSchema)` to create a new message.
+ */
+export const ListPaymentsRequestSchema: GenMessage<ListPaymentsRequest> = /*@__PURE__*/
+  messageDesc(file_payments_v1_payment_service, 10);
+
+/**
+ * One page.
+ *
+ * @generated from message payments.v1.ListPaymentsResponse
+ */
+export type ListPaymentsResponse = Message<"payments.v1.ListPaymentsResponse"> & {
+  /**
+   * In the order that was asked for.
+   *
+   * @generated from field: repeated payments.v1.ListedPayment payments = 1;
+   */
+  payments: ListedPayment[];
+
+  /**
+   * Give it as page_token to see the next page. Empty: there is none by now.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message payments.v1.ListPaymentsResponse.
+ * Use `create(ListPaymentsResponseSchema)` to create a new message.
+ */
+export const ListPaymentsResponseSchema: GenMessage<ListPaymentsResponse> = /*@__PURE__*/
+  messageDesc(file_payments_v1_payment_service, 11);
+
+/**
+ * What the gateway knows of a payment.
+ *
+ * @generated from message payments.v1.ListedPayment
+ */
+export type ListedPayment = Message<"payments.v1.ListedPayment"> & {
+  /**
+   * The merchant's own id.
+   *
+   * @generated from field: string external_id = 1;
+   */
+  externalId: string;
+
+  /**
+   * Is it paid? What all operations amount to.
+   *
+   * @generated from field: payments.v1.PaymentState state = 2;
+   */
+  state: PaymentState;
+
+  /**
+   * When the gateway first heard of it: began a call for it, or got its first callback. No two
+   * payments of an account have the same; its place in the list.
+   *
+   * @generated from field: google.protobuf.Timestamp first_seen_at = 3;
+   */
+  firstSeenAt?: Timestamp | undefined;
+
+  /**
+   * When it was last heard of: the newest event, or the beginning of a call that is out.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 4;
+   */
+  updatedAt?: Timestamp | undefined;
+
+  /**
+   * Give it to WatchPayment as after_cursor to see all that comes after this state. Empty when
+   * there was no event yet.
+   *
+   * @generated from field: string cursor = 5;
+   */
+  cursor: string;
+
+  /**
+   * A call that moves money for this external_id is out and has no understood answer: the
+   * money may have moved, whatever the payment's state says.
+   *
+   * @generated from field: bool outcome_unknown = 6;
+   */
+  outcomeUnknown: boolean;
+
+  /**
+   * The gateway could not find out in time what became of the payment or of such a call: look
+   * at the payments service, by hand.
+   *
+   * @generated from field: bool needs_operator = 7;
+   */
+  needsOperator: boolean;
+
+  /**
+   * Its last known state. Absent when outcome_unknown is all that is known.
+   *
+   * @generated from field: payments.v1.Payment payment = 8;
+   */
+  payment?: Payment | undefined;
+};
+
+/**
+ * Describes the message payments.v1.ListedPayment.
+ * Use `create(ListedPaymentSchema)` to create a new message.
+ */
+export const ListedPaymentSchema: GenMessage<ListedPayment> = /*@__PURE__*/
+  messageDesc(file_payments_v1_payment_service, 12);
+
+/**
  * A payment to watch.
  *
  * @generated from message payments.v1.WatchPaymentRequest
@@ -646,7 +813,7 @@ export type WatchPaymentRequest = Message<"payments.v1.WatchPaymentRequest"> & {
  * Use `create(WatchPaymentRequestSchema)` to create a new message.
  */
 export const WatchPaymentRequestSchema: GenMessage<WatchPaymentRequest> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment_service, 10);
+  messageDesc(file_payments_v1_payment_service, 13);
 
 /**
  * One event of the watched payment.
@@ -667,7 +834,7 @@ export type WatchPaymentResponse = Message<"payments.v1.WatchPaymentResponse"> &
  * Use `create(WatchPaymentResponseSchema)` to create a new message.
  */
 export const WatchPaymentResponseSchema: GenMessage<WatchPaymentResponse> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payment_service, 11);
+  messageDesc(file_payments_v1_payment_service, 14);
 
 /**
  * Payments: create, confirm, look up, watch.
@@ -746,6 +913,27 @@ export const PaymentService: GenService<{
     methodKind: "unary";
     input: typeof GetPaymentRequestSchema;
     output: typeof GetPaymentResponseSchema;
+  },
+  /**
+   * Lists the payments that the gateway knows, in the order in which it first heard of each, a page
+   * at a time: by state, by whether they need an operator, by when they were first heard of.
+   *
+   * The list has every payment of the merchant account of which an event came, or a call is out, until
+   * two EVENT_RETENTIONs after its last event. A payment keeps its place while it changes, so pages
+   * neither skip nor repeat one. What is heard of meanwhile comes at the end of a list that begins
+   * with the oldest, and is not in one that begins with the newest. A filter is by what is true when
+   * the page is read. A payment of which nothing is known any more, because the service refused its
+   * only call, is gone; if it is heard of again, it has a new place.
+   *
+   * No call to the payments service: it costs nothing of the rate budget. UNAVAILABLE while the
+   * gateway's store is out of reach.
+   *
+   * @generated from rpc payments.v1.PaymentService.ListPayments
+   */
+  listPayments: {
+    methodKind: "unary";
+    input: typeof ListPaymentsRequestSchema;
+    output: typeof ListPaymentsResponseSchema;
   },
   /**
    * Streams the events of a payment, live.

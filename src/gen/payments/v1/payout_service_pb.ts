@@ -5,8 +5,8 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { Duration } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Event, WaitUntil } from "./event_pb.ts";
 import { file_payments_v1_event } from "./event_pb.ts";
 import { file_payments_v1_options } from "./options_pb.ts";
@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/payout_service.proto.
  */
 export const file_payments_v1_payout_service: GenFile = /*@__PURE__*/
-  fileDesc("CiBwYXltZW50cy92MS9wYXlvdXRfc2VydmljZS5wcm90bxILcGF5bWVudHMudjEitAQKFFJlcXVlc3RQYXlvdXRSZXF1ZXN0Ei8KBW9yZGVyGAEgASgLMhgucGF5bWVudHMudjEuUGF5b3V0T3JkZXJCBrpIA8gBARIpCgVwYXllchgCIAEoCzISLnBheW1lbnRzLnYxLlBheWVyQga6SAPIAQESNwoJcmVjaXBpZW50GAMgASgLMhwucGF5bWVudHMudjEuUGF5b3V0UmVjaXBpZW50Qga6SAPIAQESIAoLcGF5b3V0X3R5cGUYBCABKAlCC7pICMgBAXIDKP8BEjoKCndhaXRfdW50aWwYBSABKA4yFi5wYXltZW50cy52MS5XYWl0VW50aWxCDrpIBYIBAhABirUYAhABOqgCukikAhqPAQoXcmVjaXBpZW50LmNhcmQucmVxdWlyZWQSJGlzIHJlcXVpcmVkIHdoZW4gcGF5b3V0X3R5cGUgaXMgY2FyZBpOdGhpcy5wYXlvdXRfdHlwZSAhPSAnY2FyZCcgfHwgIWhhcyh0aGlzLnJlY2lwaWVudCkgfHwgaGFzKHRoaXMucmVjaXBpZW50LmNhcmQpGo8BChdyZWNpcGllbnQuY2FzaC5yZXF1aXJlZBIkaXMgcmVxdWlyZWQgd2hlbiBwYXlvdXRfdHlwZSBpcyBjYXNoGk50aGlzLnBheW91dF90eXBlICE9ICdjYXNoJyB8fCAhaGFzKHRoaXMucmVjaXBpZW50KSB8fCBoYXModGhpcy5yZWNpcGllbnQuY2FzaCkidQoVUmVxdWVzdFBheW91dFJlc3BvbnNlEiMKBnBheW91dBgBIAEoCzITLnBheW1lbnRzLnYxLlBheW91dBInCgVzdGF0ZRgCIAEoDjIYLnBheW1lbnRzLnYxLlBheW91dFN0YXRlEg4KBmN1cnNvchgDIAEoCSI0ChBHZXRQYXlvdXRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ASKiAQoRR2V0UGF5b3V0UmVzcG9uc2USIwoGcGF5b3V0GAEgASgLMhMucGF5bWVudHMudjEuUGF5b3V0EhcKD291dGNvbWVfdW5rbm93bhgCIAEoCBIWCg5uZWVkc19vcGVyYXRvchgDIAEoCBInCgVzdGF0ZRgEIAEoDjIYLnBheW1lbnRzLnYxLlBheW91dFN0YXRlEg4KBmN1cnNvchgFIAEoCSKMAwoSV2F0Y2hQYXlvdXRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ARIlCgxhZnRlcl9jdXJzb3IYAiABKAlCCrpIB3IFEAEo/wFIAIgBARITCgt1bnRpbF9maW5hbBgDIAEoCBIsChFoZWFydGJlYXRfc2Vjb25kcxgEIAEoBUIMGAG6SAcaBRiQHCgBSAGIAQESEgoKZnJvbV9zdGFydBgFIAEoCBI9CgloZWFydGJlYXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CD7pIDKoBCSIDCJAcMgIIATpwukhtGmsKEGZyb21fc3RhcnQuYWxvbmUSKmNhbm5vdCBiZSBnaXZlbiB0b2dldGhlciB3aXRoIGFmdGVyX2N1cnNvchorIXRoaXMuZnJvbV9zdGFydCB8fCAhaGFzKHRoaXMuYWZ0ZXJfY3Vyc29yKUIPCg1fYWZ0ZXJfY3Vyc29yQhQKEl9oZWFydGJlYXRfc2Vjb25kcyI4ChNXYXRjaFBheW91dFJlc3BvbnNlEiEKBWV2ZW50GAEgASgLMhIucGF5bWVudHMudjEuRXZlbnQyjAMKDVBheW91dFNlcnZpY2USlAEKDVJlcXVlc3RQYXlvdXQSIS5wYXltZW50cy52MS5SZXF1ZXN0UGF5b3V0UmVxdWVzdBoiLnBheW1lbnRzLnYxLlJlcXVlc3RQYXlvdXRSZXNwb25zZSI8irUYDXBheW91dHM6d3JpdGWQtRgBmrUYI1BPU1QgL2FwaS9wYXlvdXRzL3YxL3JlcXVlc3QtcGF5b3V0EnsKCUdldFBheW91dBIdLnBheW1lbnRzLnYxLkdldFBheW91dFJlcXVlc3QaHi5wYXltZW50cy52MS5HZXRQYXlvdXRSZXNwb25zZSIvkAIBirUYDHBheW91dHM6cmVhZJq1GBhHRVQgL2FwaS9wYXlvdXRzL3YxL2luZm8SZwoLV2F0Y2hQYXlvdXQSHy5wYXltZW50cy52MS5XYXRjaFBheW91dFJlcXVlc3QaIC5wYXltZW50cy52MS5XYXRjaFBheW91dFJlc3BvbnNlIhOQAgGKtRgMcGF5b3V0czpyZWFkMAFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payout]);
+  fileDesc("CiBwYXltZW50cy92MS9wYXlvdXRfc2VydmljZS5wcm90bxILcGF5bWVudHMudjEitAQKFFJlcXVlc3RQYXlvdXRSZXF1ZXN0Ei8KBW9yZGVyGAEgASgLMhgucGF5bWVudHMudjEuUGF5b3V0T3JkZXJCBrpIA8gBARIpCgVwYXllchgCIAEoCzISLnBheW1lbnRzLnYxLlBheWVyQga6SAPIAQESNwoJcmVjaXBpZW50GAMgASgLMhwucGF5bWVudHMudjEuUGF5b3V0UmVjaXBpZW50Qga6SAPIAQESIAoLcGF5b3V0X3R5cGUYBCABKAlCC7pICMgBAXIDKP8BEjoKCndhaXRfdW50aWwYBSABKA4yFi5wYXltZW50cy52MS5XYWl0VW50aWxCDrpIBYIBAhABirUYAhABOqgCukikAhqPAQoXcmVjaXBpZW50LmNhcmQucmVxdWlyZWQSJGlzIHJlcXVpcmVkIHdoZW4gcGF5b3V0X3R5cGUgaXMgY2FyZBpOdGhpcy5wYXlvdXRfdHlwZSAhPSAnY2FyZCcgfHwgIWhhcyh0aGlzLnJlY2lwaWVudCkgfHwgaGFzKHRoaXMucmVjaXBpZW50LmNhcmQpGo8BChdyZWNpcGllbnQuY2FzaC5yZXF1aXJlZBIkaXMgcmVxdWlyZWQgd2hlbiBwYXlvdXRfdHlwZSBpcyBjYXNoGk50aGlzLnBheW91dF90eXBlICE9ICdjYXNoJyB8fCAhaGFzKHRoaXMucmVjaXBpZW50KSB8fCBoYXModGhpcy5yZWNpcGllbnQuY2FzaCkidQoVUmVxdWVzdFBheW91dFJlc3BvbnNlEiMKBnBheW91dBgBIAEoCzITLnBheW1lbnRzLnYxLlBheW91dBInCgVzdGF0ZRgCIAEoDjIYLnBheW1lbnRzLnYxLlBheW91dFN0YXRlEg4KBmN1cnNvchgDIAEoCSI0ChBHZXRQYXlvdXRSZXF1ZXN0EiAKC2V4dGVybmFsX2lkGAEgASgJQgu6SAjIAQFyAyj/ASKiAQoRR2V0UGF5b3V0UmVzcG9uc2USIwoGcGF5b3V0GAEgASgLMhMucGF5bWVudHMudjEuUGF5b3V0EhcKD291dGNvbWVfdW5rbm93bhgCIAEoCBIWCg5uZWVkc19vcGVyYXRvchgDIAEoCBInCgVzdGF0ZRgEIAEoDjIYLnBheW1lbnRzLnYxLlBheW91dFN0YXRlEg4KBmN1cnNvchgFIAEoCSK/AgoSTGlzdFBheW91dHNSZXF1ZXN0EjwKBnN0YXRlcxgBIAMoDjIYLnBheW1lbnRzLnYxLlBheW91dFN0YXRlQhK6SA+SAQwQ6AciB4IBBBABIAASGwoObmVlZHNfb3BlcmF0b3IYAiABKAhIAIgBARI0ChBmaXJzdF9zZWVuX2FmdGVyGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI1ChFmaXJzdF9zZWVuX2JlZm9yZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGgoJcGFnZV9zaXplGAUgASgFQge6SAQaAigAEhwKCnBhZ2VfdG9rZW4YBiABKAlCCLpIBXIDKP8BEhQKDG5ld2VzdF9maXJzdBgHIAEoCEIRCg9fbmVlZHNfb3BlcmF0b3IiWgoTTGlzdFBheW91dHNSZXNwb25zZRIqCgdwYXlvdXRzGAEgAygLMhkucGF5bWVudHMudjEuTGlzdGVkUGF5b3V0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKVAgoMTGlzdGVkUGF5b3V0EhMKC2V4dGVybmFsX2lkGAEgASgJEicKBXN0YXRlGAIgASgOMhgucGF5bWVudHMudjEuUGF5b3V0U3RhdGUSMQoNZmlyc3Rfc2Vlbl9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGY3Vyc29yGAUgASgJEhcKD291dGNvbWVfdW5rbm93bhgGIAEoCBIWCg5uZWVkc19vcGVyYXRvchgHIAEoCBIjCgZwYXlvdXQYCCABKAsyEy5wYXltZW50cy52MS5QYXlvdXQijAMKEldhdGNoUGF5b3V0UmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wESJQoMYWZ0ZXJfY3Vyc29yGAIgASgJQgq6SAdyBRABKP8BSACIAQESEwoLdW50aWxfZmluYWwYAyABKAgSLAoRaGVhcnRiZWF0X3NlY29uZHMYBCABKAVCDBgBukgHGgUYkBwoAUgBiAEBEhIKCmZyb21fc3RhcnQYBSABKAgSPQoJaGVhcnRiZWF0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg+6SAyqAQkiAwiQHDICCAE6cLpIbRprChBmcm9tX3N0YXJ0LmFsb25lEipjYW5ub3QgYmUgZ2l2ZW4gdG9nZXRoZXIgd2l0aCBhZnRlcl9jdXJzb3IaKyF0aGlzLmZyb21fc3RhcnQgfHwgIWhhcyh0aGlzLmFmdGVyX2N1cnNvcilCDwoNX2FmdGVyX2N1cnNvckIUChJfaGVhcnRiZWF0X3NlY29uZHMiOAoTV2F0Y2hQYXlvdXRSZXNwb25zZRIhCgVldmVudBgBIAEoCzISLnBheW1lbnRzLnYxLkV2ZW50MvIDCg1QYXlvdXRTZXJ2aWNlEpQBCg1SZXF1ZXN0UGF5b3V0EiEucGF5bWVudHMudjEuUmVxdWVzdFBheW91dFJlcXVlc3QaIi5wYXltZW50cy52MS5SZXF1ZXN0UGF5b3V0UmVzcG9uc2UiPIq1GA1wYXlvdXRzOndyaXRlkLUYAZq1GCNQT1NUIC9hcGkvcGF5b3V0cy92MS9yZXF1ZXN0LXBheW91dBJ7CglHZXRQYXlvdXQSHS5wYXltZW50cy52MS5HZXRQYXlvdXRSZXF1ZXN0Gh4ucGF5bWVudHMudjEuR2V0UGF5b3V0UmVzcG9uc2UiL5ACAYq1GAxwYXlvdXRzOnJlYWSatRgYR0VUIC9hcGkvcGF5b3V0cy92MS9pbmZvEmQKC0xpc3RQYXlvdXRzEh8ucGF5bWVudHMudjEuTGlzdFBheW91dHNSZXF1ZXN0GiAucGF5bWVudHMudjEuTGlzdFBheW91dHNSZXNwb25zZSISkAIBirUYC2V2ZW50czpyZWFkEmcKC1dhdGNoUGF5b3V0Eh8ucGF5bWVudHMudjEuV2F0Y2hQYXlvdXRSZXF1ZXN0GiAucGF5bWVudHMudjEuV2F0Y2hQYXlvdXRSZXNwb25zZSITkAIBirUYDHBheW91dHM6cmVhZDABYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_payments_v1_event, file_payments_v1_options, file_payments_v1_payout]);
 
 /**
  * A payout to make.
@@ -182,6 +182,173 @@ export const GetPayoutResponseSchema: GenMessage<GetPayoutResponse> = /*@__PURE_
   messageDesc(file_payments_v1_payout_service, 3);
 
 /**
+ * Which payouts, and how many.
+ *
+ * @generated from message payments.v1.ListPayoutsRequest
+ */
+export type ListPayoutsRequest = Message<"payments.v1.ListPayoutsRequest"> & {
+  /**
+   * Only those in one of these states. Default: all.
+   *
+   * @generated from field: repeated payments.v1.PayoutState states = 1;
+   */
+  states: PayoutState[];
+
+  /**
+   * Only those that need an operator (true), or only the others (false). Default: all.
+   *
+   * @generated from field: optional bool needs_operator = 2;
+   */
+  needsOperator?: boolean | undefined;
+
+  /**
+   * Only those that were first heard of later than this.
+   *
+   * @generated from field: google.protobuf.Timestamp first_seen_after = 3;
+   */
+  firstSeenAfter?: Timestamp | undefined;
+
+  /**
+   * Only those that were first heard of earlier than this.
+   *
+   * @generated from field: google.protobuf.Timestamp first_seen_before = 4;
+   */
+  firstSeenBefore?: Timestamp | undefined;
+
+  /**
+   * Most payouts of a page. Default 50. More than 100 count as 100. A page may have fewer, even none,
+   * while next_page_token says that there are more.
+   *
+   * @generated from field: int32 page_size = 5;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before, with all else as it was then. Empty: the first page. A text
+   * that is none, or of a list in the other order, is INVALID_ARGUMENT.
+   *
+   * @generated from field: string page_token = 6;
+   */
+  pageToken: string;
+
+  /**
+   * Begin with the payout that was heard of last. Default: with the one that was heard of first.
+   *
+   * @generated from field: bool newest_first = 7;
+   */
+  newestFirst: boolean;
+};
+
+/**
+ * Describes the message payments.v1.ListPayoutsRequest.
+ * Use `create(ListPayoutsRequestSchema)` to create a new message.
+ */
+export const ListPayoutsRequestSchema: GenMessage<ListPayoutsRequest> = /*@__PURE__*/
+  messageDesc(file_payments_v1_payout_service, 4);
+
+/**
+ * One page.
+ *
+ * @generated from message payments.v1.ListPayoutsResponse
+ */
+export type ListPayoutsResponse = Message<"payments.v1.ListPayoutsResponse"> & {
+  /**
+   * In the order that was asked for.
+   *
+   * @generated from field: repeated payments.v1.ListedPayout payouts = 1;
+   */
+  payouts: ListedPayout[];
+
+  /**
+   * Give it as page_token to see the next page. Empty: there is none by now.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message payments.v1.ListPayoutsResponse.
+ * Use `create(ListPayoutsResponseSchema)` to create a new message.
+ */
+export const ListPayoutsResponseSchema: GenMessage<ListPayoutsResponse> = /*@__PURE__*/
+  messageDesc(file_payments_v1_payout_service, 5);
+
+/**
+ * What the gateway knows of a payout.
+ *
+ * @generated from message payments.v1.ListedPayout
+ */
+export type ListedPayout = Message<"payments.v1.ListedPayout"> & {
+  /**
+   * The merchant's own id.
+   *
+   * @generated from field: string external_id = 1;
+   */
+  externalId: string;
+
+  /**
+   * Is it paid out? What all operations amount to.
+   *
+   * @generated from field: payments.v1.PayoutState state = 2;
+   */
+  state: PayoutState;
+
+  /**
+   * When the gateway first heard of it: began a call for it, or got its first callback. No two
+   * payouts of an account have the same; its place in the list.
+   *
+   * @generated from field: google.protobuf.Timestamp first_seen_at = 3;
+   */
+  firstSeenAt?: Timestamp | undefined;
+
+  /**
+   * When it was last heard of: the newest event, or the beginning of a call that is out.
+   *
+   * @generated from field: google.protobuf.Timestamp updated_at = 4;
+   */
+  updatedAt?: Timestamp | undefined;
+
+  /**
+   * Give it to WatchPayout as after_cursor to see all that comes after this state. Empty when
+   * there was no event yet.
+   *
+   * @generated from field: string cursor = 5;
+   */
+  cursor: string;
+
+  /**
+   * A call that moves money for this external_id is out and has no understood answer: the
+   * money may have moved, whatever the payout's state says.
+   *
+   * @generated from field: bool outcome_unknown = 6;
+   */
+  outcomeUnknown: boolean;
+
+  /**
+   * The gateway could not find out in time what became of the payout or of such a call: look
+   * at the payments service, by hand.
+   *
+   * @generated from field: bool needs_operator = 7;
+   */
+  needsOperator: boolean;
+
+  /**
+   * Its last known state. Absent when outcome_unknown is all that is known.
+   *
+   * @generated from field: payments.v1.Payout payout = 8;
+   */
+  payout?: Payout | undefined;
+};
+
+/**
+ * Describes the message payments.v1.ListedPayout.
+ * Use `create(ListedPayoutSchema)` to create a new message.
+ */
+export const ListedPayoutSchema: GenMessage<ListedPayout> = /*@__PURE__*/
+  messageDesc(file_payments_v1_payout_service, 6);
+
+/**
  * A payout to watch.
  *
  * @generated from message payments.v1.WatchPayoutRequest
@@ -241,7 +408,7 @@ export type WatchPayoutRequest = Message<"payments.v1.WatchPayoutRequest"> & {
  * Use `create(WatchPayoutRequestSchema)` to create a new message.
  */
 export const WatchPayoutRequestSchema: GenMessage<WatchPayoutRequest> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payout_service, 4);
+  messageDesc(file_payments_v1_payout_service, 7);
 
 /**
  * One event of the watched payout.
@@ -262,7 +429,7 @@ export type WatchPayoutResponse = Message<"payments.v1.WatchPayoutResponse"> & {
  * Use `create(WatchPayoutResponseSchema)` to create a new message.
  */
 export const WatchPayoutResponseSchema: GenMessage<WatchPayoutResponse> = /*@__PURE__*/
-  messageDesc(file_payments_v1_payout_service, 5);
+  messageDesc(file_payments_v1_payout_service, 8);
 
 /**
  * Payouts: request, look up, watch.
@@ -297,6 +464,27 @@ export const PayoutService: GenService<{
     methodKind: "unary";
     input: typeof GetPayoutRequestSchema;
     output: typeof GetPayoutResponseSchema;
+  },
+  /**
+   * Lists the payouts that the gateway knows, in the order in which it first heard of each, a page
+   * at a time: by state, by whether they need an operator, by when they were first heard of.
+   *
+   * The list has every payout of the merchant account of which an event came, or a call is out, until
+   * two EVENT_RETENTIONs after its last event. A payout keeps its place while it changes, so pages
+   * neither skip nor repeat one. What is heard of meanwhile comes at the end of a list that begins
+   * with the oldest, and is not in one that begins with the newest. A filter is by what is true when
+   * the page is read. A payout of which nothing is known any more, because the service refused its
+   * only call, is gone; if it is heard of again, it has a new place.
+   *
+   * No call to the payments service: it costs nothing of the rate budget. UNAVAILABLE while the
+   * gateway's store is out of reach.
+   *
+   * @generated from rpc payments.v1.PayoutService.ListPayouts
+   */
+  listPayouts: {
+    methodKind: "unary";
+    input: typeof ListPayoutsRequestSchema;
+    output: typeof ListPayoutsResponseSchema;
   },
   /**
    * Streams the events of a payout, live. Semantics as of WatchPayment.

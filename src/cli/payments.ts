@@ -1,0 +1,172 @@
+import { type Timestamp, timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { createClient, type Transport } from "@connectrpc/connect";
+import { type Command, Option } from "commander";
+import { duration } from "../config/kinds.ts";
+import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
+import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
+import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
+import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
+import { wrongUsage } from "./command-error.ts";
+import { callError, openGateway } from "./gateway-client.ts";
+import { addGatewayOptions, credentialsHelp, type GatewayOptions } from "./gateway-options.ts";
+import type { Environment } from "./secrets.ts";
+import { note, paint, print, printable, printJson } from "./terminal.ts";
+import { wholeNumber } from "./whole-number.ts";
+
+const help = (resource: Resource) => `
+Lists what the gateway knows, the ${resource} that it heard of last first. A running gateway lists
+them, for who has the scope events:read, and does not ask the payments service.
+
+${credentialsHelp}
+
+Exit codes: 0 listed, 1 refused, 64 wrong usage, 69 no gateway there.
+
+Examples:
+  $ payments-gateway ${resource} --state unknown
+  $ payments-gateway ${resource} --needs-operator --json
+  $ payments-gateway ${resource} --state pending failed --since 24h --limit 50`;
+
+interface Options extends GatewayOptions {
+  readonly state?: readonly string[];
+  readonly needsOperator?: boolean;
+  readonly since?: number;
+  readonly limit?: number;
+  readonly json?: boolean;
+}
+
+type Resource = keyof typeof resources;
+
+/** For the commands `payments` and `payouts`. */
+export function configure(command: Command, env: Environment): void {
+  const resource = command.name() as Resource;
+  addGatewayOptions(
+    command
+      .description(`Lists ${resource} by their state.`)
+      .addOption(
+        new Option("--state <states...>", "only those in one of these states").choices(
+          Object.keys(resources[resource].states)
+            .filter((name) => name !== "UNSPECIFIED")
+            .map((name) => name.toLowerCase()),
+        ),
+      )
+      .option("--needs-operator", "only those of which an operator has to find out the outcome")
+      .option(
+        "--since <duration>",
+        "only those first heard of within this time, such as 24h",
+        since,
+      )
+      .option("--limit <n>", "no more than so many", wholeNumber)
+      .option("--json", "one JSON object a line"),
+  )
+    .addHelpText("after", help(resource))
+    .action((options: Options) => list(resource, options, env));
+}
+
+/** What a line shows of a payment or payout. */
+interface Listed {
+  readonly externalId: string;
+  readonly state: number;
+  readonly firstSeenAt?: Timestamp | undefined;
+  readonly updatedAt?: Timestamp | undefined;
+  readonly outcomeUnknown: boolean;
+  readonly needsOperator: boolean;
+}
+
+interface Request {
+  readonly states: never[];
+  readonly needsOperator?: boolean;
+  readonly firstSeenAfter?: Timestamp;
+  readonly newestFirst: true;
+  readonly pageToken: string;
+}
+
+type ReadPage = (request: Request) => Promise<{ listed: Listed[]; nextPageToken: string }>;
+
+const timeoutMs = 10_000;
+
+const resources = {
+  payments: {
+    states: PaymentState as Readonly<Record<string, number>>,
+    reader(transport: Transport): ReadPage {
+      const client = createClient(PaymentService, transport);
+      return async (request) => {
+        const { payments, nextPageToken } = await client.listPayments(request, { timeoutMs });
+        return { listed: payments, nextPageToken };
+      };
+    },
+  },
+  payouts: {
+    states: PayoutState as Readonly<Record<string, number>>,
+    reader(transport: Transport): ReadPage {
+      const client = createClient(PayoutService, transport);
+      return async (request) => {
+        const { payouts, nextPageToken } = await client.listPayouts(request, { timeoutMs });
+        return { listed: payouts, nextPageToken };
+      };
+    },
+  },
+} as const;
+
+async function list(resource: Resource, options: Options, env: Environment): Promise<void> {
+  const { states, reader } = resources[resource];
+  const names = Object.keys(states);
+  const gateway = openGateway(options, env);
+  const readPage = reader(gateway.transport);
+  const request = {
+    states: (options.state ?? []).map((name) => states[name.toUpperCase()]) as never[],
+    newestFirst: true as const,
+    ...(options.needsOperator && { needsOperator: true }),
+    ...(options.since && { firstSeenAfter: timestampFromMs(Date.now() - options.since) }),
+  };
+  let left = options.limit ?? Number.POSITIVE_INFINITY;
+  let pageToken = "";
+  try {
+    do {
+      const page = await readPage({ ...request, pageToken });
+      for (const one of page.listed.slice(0, left)) {
+        const state = names.find((name) => states[name] === one.state) ?? `${one.state}`;
+        if (options.json) printJson(jsonOf(one, state));
+        else print(lineOf(one, state));
+        left--;
+      }
+      pageToken = page.nextPageToken;
+    } while (pageToken !== "" && left > 0);
+  } catch (error) {
+    throw callError(error, options.url);
+  } finally {
+    gateway.close();
+  }
+  if (!options.json && left === (options.limit ?? Number.POSITIVE_INFINITY)) note(`no ${resource}`);
+}
+
+function lineOf({ firstSeenAt, externalId, ...flags }: Listed, state: string): string {
+  return [
+    paint("dim", timeOf(firstSeenAt)),
+    state,
+    paint("bold", printable(externalId)),
+    ...(flags.outcomeUnknown ? ["a call has no answer"] : []),
+    ...(flags.needsOperator ? ["needs an operator"] : []),
+  ].join("  ");
+}
+
+function jsonOf({ externalId, firstSeenAt, updatedAt, ...flags }: Listed, state: string) {
+  return {
+    external_id: externalId,
+    state,
+    first_seen_at: timeOf(firstSeenAt),
+    updated_at: timeOf(updatedAt),
+    outcome_unknown: flags.outcomeUnknown,
+    needs_operator: flags.needsOperator,
+  };
+}
+
+function timeOf(at: Timestamp | undefined): string {
+  return at ? timestampDate(at).toISOString() : "";
+}
+
+/** Parses a duration into milliseconds. @throws CommandError */
+function since(text: string): number {
+  const ms = duration().read(text);
+  if (ms) return ms;
+  throw wrongUsage(`--since ${JSON.stringify(text)} is not a duration, such as 24h`);
+}

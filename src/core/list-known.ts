@@ -1,0 +1,98 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
+import type { ListPaymentsRequest } from "../gen/payments/v1/payment_service_pb.ts";
+import type { Known } from "../ledger/intents.ts";
+import type { Kind } from "../model/kinds.ts";
+import type { Context } from "./context.ts";
+import type { Call, Instant, Listing } from "./core.ts";
+import { pageTokenOf, placeOfToken } from "./page-token.ts";
+
+const defaultPageSize = 50;
+const maxPageSize = 100;
+
+/** What the requests for lists of payments and of payouts have in common. */
+type ListRequest = Omit<ListPaymentsRequest, "$typeName" | "$unknown" | "states"> & {
+  readonly states: readonly number[];
+};
+
+interface Answer {
+  readonly state: number;
+  readonly needsOperator: boolean;
+}
+
+export interface ListOptions<Of extends Answer> {
+  readonly kind: Kind;
+  /** A state of the request as `Event.state` has it. */
+  readonly stateOf: (state: number) => PaymentState;
+  /** Undefined if nothing is known any more. */
+  readonly answerOf: (known: Known) => Of | undefined;
+}
+
+/**
+ * One page of the payments or payouts that the store knows. The place of each is when it was first
+ * heard of, which never changes. What is told of it is read after the page: one that has left the
+ * selection meanwhile is left out.
+ */
+export async function listKnown<Of extends Answer>(
+  { log, intents }: Pick<Context, "log" | "intents">,
+  request: ListRequest,
+  { caller: { account } }: Call,
+  { kind, stateOf, answerOf }: ListOptions<Of>,
+): Promise<Listing<Of>> {
+  const { needsOperator, newestFirst, pageToken: text } = request;
+  const list = ["known", kind, newestFirst];
+  const token = { text, field: "page_token" };
+  const place = text === "" ? undefined : Number(placeOfToken(list, token, /^\d{1,16}$/));
+  const after = latest(micros(request.firstSeenAfter, Math.floor), newestFirst ? undefined : place);
+  const before = earliest(
+    micros(request.firstSeenBefore, Math.ceil),
+    newestFirst ? place : undefined,
+  );
+  const states = request.states.map(stateOf);
+  const size = Math.min(request.pageSize || defaultPageSize, maxPageSize);
+  const selection = { kind, states, needsOperator, newestFirst, after, before };
+  const found = await log.list(account, selection, size + 1);
+  const edges = await Promise.all(
+    found.slice(0, size).map(async ({ externalId, firstSeen }) => {
+      const known = await intents.known(account, kind, externalId);
+      const node = known.firstSeen === firstSeen ? answerOf(known) : undefined;
+      if (!node || !isSelected(request, node)) return [];
+      const cursor = pageTokenOf(list, `${firstSeen}`);
+      // The process that stores an event knows the store's clock only nearly.
+      const updated = Math.max((known.updatedMs ?? 0) * 1_000, firstSeen);
+      const times = { firstSeenAt: instantOf(firstSeen), updatedAt: instantOf(updated) };
+      return [{ cursor, node, externalId, ...times }];
+    }),
+  );
+  const last = found[size - 1];
+  const hasNextPage = found.length > size;
+  return {
+    edges: edges.flat(),
+    ...{ hasNextPage, hasPreviousPage: text !== "" },
+    endCursor: hasNextPage && last ? pageTokenOf(list, `${last.firstSeen}`) : undefined,
+  };
+}
+
+function isSelected({ states, needsOperator }: ListRequest, answer: Answer): boolean {
+  if (needsOperator !== undefined && needsOperator !== answer.needsOperator) return false;
+  return states.length === 0 || states.includes(answer.state);
+}
+
+function micros(at: Timestamp | undefined, round: (micros: number) => number): number | undefined {
+  return at && Number(at.seconds) * 1_000_000 + round(at.nanos / 1_000);
+}
+
+function instantOf(micros: number): Instant {
+  const nanos = (micros % 1_000_000) * 1_000;
+  return { seconds: BigInt(Math.floor(micros / 1_000_000)), nanos };
+}
+
+function latest(...all: readonly (number | undefined)[]): number | undefined {
+  const given = all.filter((one) => one !== undefined);
+  return given.length > 0 ? Math.max(...given) : undefined;
+}
+
+function earliest(...all: readonly (number | undefined)[]): number | undefined {
+  const given = all.filter((one) => one !== undefined);
+  return given.length > 0 ? Math.min(...given) : undefined;
+}

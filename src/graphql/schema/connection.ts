@@ -1,0 +1,139 @@
+import { invalidFields } from "../../core/validate.ts";
+import type { CostExtensions } from "../operation-cost.ts";
+import { builder } from "./builder.ts";
+
+const maxPage = 100;
+export const defaultPage = 20;
+
+/** A page of a list. */
+export interface Connection<Node> {
+  readonly edges: readonly Edge<Node>[];
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+  /** Default: the cursor of the last edge. */
+  readonly endCursor?: string | undefined;
+}
+
+interface Edge<Node> {
+  readonly cursor: string;
+  readonly node: Node;
+}
+
+interface PageInfo {
+  readonly hasNextPage: boolean;
+  readonly hasPreviousPage: boolean;
+  readonly startCursor: string | undefined;
+  readonly endCursor: string | undefined;
+}
+
+const PageInfo = builder.objectRef<PageInfo>("PageInfo").implement({
+  description: "Where a page stands in its list, by the Relay specification.",
+  fields: (t) => ({
+    hasNextPage: t.exposeBoolean("hasNextPage", {
+      description: "Whether there was another page when this one was read.",
+      nullable: false,
+    }),
+    hasPreviousPage: t.exposeBoolean("hasPreviousPage", {
+      description: "Whether the page begins behind another one: `after` was given.",
+      nullable: false,
+    }),
+    startCursor: t.exposeString("startCursor", {
+      description: "Cursor of the first edge. Null when there is none.",
+    }),
+    endCursor: t.exposeString("endCursor", {
+      description: "Cursor of the last edge: give it as `after` to see the next page.",
+    }),
+  }),
+});
+
+/** Descriptions of a page's type and of the fields in it. */
+interface Texts {
+  readonly connection: string;
+  readonly edges: string;
+  readonly edge: string;
+  readonly cursor: string;
+  readonly node: string;
+}
+
+/** A defined object type. */
+export type ObjectType<Node extends object> = ReturnType<
+  ReturnType<typeof builder.objectRef<Node>>["implement"]
+>;
+
+/** Defines the type of a page of these nodes. */
+export function connectionType<Node extends object>(
+  name: string,
+  node: ObjectType<Node>,
+  texts: Texts,
+) {
+  const Edge = builder.objectRef<Edge<Node>>(`${name}Edge`).implement({
+    description: texts.edge,
+    fields: (t) => ({
+      cursor: t.exposeString("cursor", { description: texts.cursor, nullable: false }),
+      node: t.field({
+        description: texts.node,
+        type: node,
+        nullable: false,
+        resolve: (edge) => edge.node as never,
+      }),
+    }),
+  });
+  return builder.objectRef<Connection<Node>>(`${name}Connection`).implement({
+    description: texts.connection,
+    fields: (t) => ({
+      edges: t.field({
+        description: texts.edges,
+        extensions: { cost: 0 } satisfies CostExtensions,
+        type: [Edge],
+        nullable: false,
+        resolve: ({ edges }) => edges,
+      }),
+      pageInfo: t.field({
+        description: "Whether there is more, and where the page begins and ends.",
+        extensions: { cost: 0 } satisfies CostExtensions,
+        type: PageInfo,
+        nullable: false,
+        resolve: ({ edges, hasNextPage, hasPreviousPage, endCursor }) => ({
+          ...{ hasNextPage, hasPreviousPage },
+          startCursor: edges.at(0)?.cursor,
+          endCursor: endCursor ?? edges.at(-1)?.cursor,
+        }),
+      }),
+    }),
+  });
+}
+
+/** The length of a page, as `CostExtensions` takes it. */
+export const pageLength = { argument: "first", byDefault: defaultPage } as const;
+
+type ArgBuilder = Parameters<Parameters<typeof builder.queryField>[1]>[0]["arg"];
+
+/** @param newestFirst describes what the list begins with */
+export function pageArgs(arg: ArgBuilder, newestFirst: string) {
+  return {
+    first: arg.int({
+      description: `How many at most, 1 to ${maxPage}.`,
+      defaultValue: defaultPage,
+    }),
+    after: arg.string({
+      description:
+        "Go on behind this place: `pageInfo.endCursor` of the page before, with the same " +
+        "`newestFirst`.",
+    }),
+    newestFirst: arg.boolean({ description: newestFirst, defaultValue: false }),
+  };
+}
+
+/** @throws GatewayError INVALID_ARGUMENT */
+export function pageOf(args: {
+  readonly first?: number | null | undefined;
+  readonly after?: string | null | undefined;
+  readonly newestFirst?: boolean | null | undefined;
+}): { readonly first: number; readonly after: string; readonly newestFirst: boolean } {
+  const { first, after, newestFirst } = args;
+  const size = first ?? defaultPage;
+  if (size < 1 || size > maxPage) {
+    throw invalidFields([{ path: "first", message: `must be 1 to ${maxPage}` }]);
+  }
+  return { first: size, after: after ?? "", newestFirst: newestFirst ?? false };
+}

@@ -1,0 +1,90 @@
+import type { DescEnum } from "@bufbuild/protobuf";
+import type { KindName } from "../../model/kinds.ts";
+import type { CostExtensions } from "../operation-cost.ts";
+import { builder } from "./builder.ts";
+import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
+import { enumRef } from "./enums.ts";
+
+type QueryFieldBuilder = Parameters<Parameters<typeof builder.queryField>[1]>[0];
+
+/** Defines what the fields `payments` and `payouts` have in common: their page and arguments. */
+export function knownConnection<Node extends object>(
+  kind: KindName,
+  node: ObjectType<Node>,
+  { name, state }: { readonly name: string; readonly state: DescEnum },
+) {
+  const Connection = connectionType(name, node, {
+    connection: `A page of the ${kind}s that the gateway knows.`,
+    edges:
+      "In the order that was asked for. A page may have fewer than `first`, even none, while " +
+      "`hasNextPage` says that there are more.",
+    edge: `A ${kind}, and its place in the list.`,
+    cursor:
+      `The ${kind}'s place in this list, good for \`after\` in the same order, and for ` +
+      `\`page_token\` of the RPC \`List${name}s\`. Watches take \`node.cursor\` instead.`,
+    node: `The ${kind}.`,
+  });
+  const Filter = builder.inputType(`${name}Filter`, {
+    description: `Which ${kind}s: those for which all of this is true when the page is read.`,
+    fields: (t) => ({
+      states: t.field({
+        description: "Only those in one of these states. Default: all.",
+        type: [enumRef(state)] as never,
+      }),
+      needsOperator: t.boolean({
+        description:
+          "Only those that need an operator (true), or only the others (false). Default: all.",
+      }),
+      firstSeenAfter: t.field({
+        description: "Only those that were first heard of later than this.",
+        type: "DateTime",
+      }),
+      firstSeenBefore: t.field({
+        description: "Only those that were first heard of earlier than this.",
+        type: "DateTime",
+      }),
+    }),
+  });
+  return {
+    type: Connection,
+    nullable: false,
+    description:
+      `The ${kind}s that the gateway knows, in the order in which it first heard of each, a page at ` +
+      `a time: the list of the RPC \`List${name}s\`. A ${kind} keeps its place while it changes, so ` +
+      "pages neither skip nor repeat one; what is heard of meanwhile comes at the end of a list " +
+      "that begins with the oldest, and is not in one that begins with the newest. Needs the scope " +
+      "`events:read`. Costs nothing of the request budget at the payments service.",
+    extensions: { cost: 1, listSize: pageLength } satisfies CostExtensions,
+    args: (arg: QueryFieldBuilder["arg"]) => ({
+      filter: arg({ description: "Which. Default: all.", type: Filter }),
+      ...pageArgs(
+        arg,
+        "Begin with the one that was heard of last. Default: with the one that was heard of first.",
+      ),
+    }),
+  } as const;
+}
+
+/** A filter as GraphQL hands it over. */
+interface Filter {
+  readonly states?: unknown;
+  readonly needsOperator?: boolean | null | undefined;
+  readonly firstSeenAfter?: Instant | null | undefined;
+  readonly firstSeenBefore?: Instant | null | undefined;
+}
+
+type Instant = { readonly seconds: bigint; readonly nanos: number };
+
+/** The arguments as fields of the request for the list. */
+export function listInit(
+  args: Parameters<typeof pageOf>[0] & { readonly filter?: Filter | null | undefined },
+) {
+  const { first: pageSize, after: pageToken, newestFirst } = pageOf(args);
+  const { states, needsOperator, firstSeenAfter, firstSeenBefore } = args.filter ?? {};
+  return {
+    ...{ pageSize, pageToken, newestFirst, states: (states ?? []) as never[] },
+    ...(typeof needsOperator === "boolean" && { needsOperator }),
+    ...(firstSeenAfter && { firstSeenAfter }),
+    ...(firstSeenBefore && { firstSeenBefore }),
+  };
+}

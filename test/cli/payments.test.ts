@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { sign } from "../../src/wire/signature.ts";
+import { startTestGateway } from "../start.ts";
+import { run } from "./resident.ts";
+import { placesOf } from "./run.ts";
+
+let gateway: Gateway;
+before(async () => {
+  gateway = await startTestGateway();
+  for (const [externalId, status] of [
+    ["order-1", "success"],
+    ["order\u001b2", "pending"],
+    ["order-3", "success"],
+  ]) {
+    const details = { payment_id: `p-${externalId}`, status };
+    const body = JSON.stringify({ external_id: externalId, operation: "payment", details });
+    const answer = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+      method: "POST",
+      headers: {
+        "x-service-signature": sign(Buffer.from(body), "sandbox-password"),
+        "content-type": "application/json",
+      },
+      body,
+    });
+    assert.equal(answer.status, 200);
+  }
+});
+after(() => gateway.stop());
+
+const listed = (...args: string[]) => run(args, { env: placesOf(gateway) });
+const time = String.raw`\d{4}-\d\d-\d\dT[\d:.]+Z`;
+
+test("payments lists those of a state, the one that was heard of last first", async () => {
+  const { code, out } = await listed("payments", "--state", "paid", "pending");
+  assert.equal(code, 0);
+  const rows = [
+    `${time}  PAID  order-3`,
+    `${time}  PENDING  order\\\\u\\{1b\\}2`,
+    `${time}  PAID  order-1`,
+  ];
+  assert.match(out, new RegExp(`^${rows.join("\n")}\n$`));
+  const one = await listed(
+    "payments",
+    "--state",
+    "paid",
+    "--limit",
+    "1",
+    "--since",
+    "1h",
+    "--json",
+  );
+  const { first_seen_at, updated_at, ...rest } = JSON.parse(one.out);
+  assert.ok(first_seen_at <= updated_at);
+  assert.deepEqual(rest, {
+    ...{ external_id: "order-3", state: "PAID", outcome_unknown: false, needs_operator: false },
+  });
+});
+
+test("an empty list says so, but not in JSON", async () => {
+  const none = await listed("payouts", "--state", "unknown");
+  assert.deepEqual(none, { code: 0, out: "", err: "no payouts\n" });
+  const json = await listed("payments", "--needs-operator", "--json");
+  assert.deepEqual(json, { code: 0, out: "", err: "" });
+});
+
+test("a gateway that is not there ends with 69", async () => {
+  const { code, err } = await run(["payments", "--url", "http://127.0.0.1:1"]);
+  assert.equal(code, 69);
+  assert.match(err, /cannot reach the gateway/);
+});

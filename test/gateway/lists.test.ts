@@ -1,0 +1,266 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type MessageInitShape, type MessageShape, toJson } from "@bufbuild/protobuf";
+import { TimestampSchema, timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { BadRequestSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
+import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  type ListedPayment,
+  type ListPaymentsRequestSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
+import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { sign } from "../../src/wire/signature.ts";
+import { startTestGateway } from "../start.ts";
+
+let gateway: Gateway;
+
+before(async () => {
+  gateway = await startTestGateway();
+});
+after(() => gateway.stop());
+
+type Init = MessageInitShape<typeof ListPaymentsRequestSchema>;
+
+function clients(of = gateway) {
+  const transport = createConnectTransport({ baseUrl: of.rpcUrl, httpVersion: "1.1" });
+  return {
+    payments: createClient(PaymentService, transport),
+    payouts: createClient(PayoutService, transport),
+  };
+}
+
+async function graphql(query: string, of = gateway) {
+  const answer = await fetch(`${of.publicUrl}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query }),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: as the query asks for it
+  return (await answer.json()) as { data: any; errors?: any[] };
+}
+
+/** A callback about a payment or payout, which the service made for somebody else. */
+async function callback(path: "payments" | "payouts", told: object, of = gateway): Promise<void> {
+  const body = JSON.stringify(told);
+  const answer = await fetch(`${of.publicUrl}/callbacks/default/${path}`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
+    body,
+  });
+  assert.equal(answer.status, 200, await answer.text());
+}
+
+const tell = (externalId: string, status: string, of = gateway, operation = "payment") =>
+  callback(
+    "payments",
+    {
+      external_id: externalId,
+      operation,
+      details: { payment_id: `p-${externalId}`, status, amount: "1.00", currency: "UAH" },
+    },
+    of,
+  );
+
+/** All payments of a list, read page by page. */
+async function walk(init: Init, of = gateway, onPage = async () => {}): Promise<ListedPayment[]> {
+  const { payments: client } = clients(of);
+  const all: ListedPayment[] = [];
+  for (let pageToken = ""; ; ) {
+    const page = await client.listPayments({ ...init, pageToken });
+    all.push(...page.payments);
+    pageToken = page.nextPageToken;
+    if (pageToken === "") return all;
+    await onPage();
+  }
+}
+
+const names = (all: readonly { readonly externalId: string }[]) =>
+  all.map(({ externalId }) => externalId);
+
+async function upstreamRequests(): Promise<string[]> {
+  const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+  return metrics.split("\n").filter((line) => line.startsWith("payments_gateway_upstream_"));
+}
+
+test("a list shows of each payment what GetPayment shows, without a call to the service", async () => {
+  const { payments: client } = clients();
+  const beganMs = Date.now();
+  await tell("shown-1", "pending");
+  await tell("shown-2", "success");
+  await tell("shown-1", "failure");
+  const requests = await upstreamRequests();
+  const all = await walk({ pageSize: 1 });
+  assert.deepEqual(await upstreamRequests(), requests);
+  assert.deepEqual(
+    names(all).filter((name) => name.startsWith("shown")),
+    ["shown-1", "shown-2"],
+  );
+  for (const { $typeName: _, firstSeenAt, updatedAt, ...listed } of all) {
+    const known = await client.getPayment({ externalId: listed.externalId });
+    const { $typeName: __, operations: ___, olderFailures: ____, ...shown } = known;
+    assert.deepEqual({ externalId: listed.externalId, ...shown }, listed);
+    assert.ok(firstSeenAt && updatedAt);
+    assert.ok(timestampMs(firstSeenAt) >= beganMs && timestampMs(updatedAt) <= Date.now());
+  }
+  const [first, second] = all.slice(-2);
+  assert.ok(first?.updatedAt && first.firstSeenAt && second?.updatedAt && second.firstSeenAt);
+  assert.ok(timestampMs(first.updatedAt) >= timestampMs(second.updatedAt));
+  const between: Init = { firstSeenAfter: first.firstSeenAt, states: [PaymentState.PAID] };
+  assert.deepEqual(names(await walk(between)), ["shown-2"]);
+  const before: Init = { firstSeenBefore: second.firstSeenAt, newestFirst: true, pageSize: 1 };
+  assert.equal(names(await walk(before))[0], "shown-1");
+});
+
+test("pages neither skip nor repeat a payment while payments change", async (t) => {
+  const of = await startTestGateway();
+  t.after(() => of.stop());
+  const first = Array.from({ length: 25 }, (_, n) => `walk-${n}`);
+  for (const name of first) await tell(name, "pending", of);
+  let turn = 0;
+  const change = async () => {
+    turn++;
+    await tell(`walk-${turn % 25}`, "success", of);
+    await tell(`walk-${(turn * 7) % 25}`, "success", of);
+    await tell(`walk-${(turn * 7) % 25}`, "success", of, "refund");
+    await tell(`walk-new-${turn}`, "pending", of);
+  };
+  assert.deepEqual(
+    names(await walk({ pageSize: 3, newestFirst: true }, of, change)),
+    first.toReversed(),
+  );
+  const states = [PaymentState.PENDING, PaymentState.PAID, PaymentState.REFUNDED];
+  const oldest = names(
+    await walk({ pageSize: 3, states }, of, () => (turn < 30 ? change() : Promise.resolve())),
+  );
+  assert.deepEqual(oldest.slice(0, 25), first);
+  assert.deepEqual(
+    oldest.slice(25),
+    Array.from({ length: turn }, (_, n) => `walk-new-${n + 1}`),
+  );
+});
+
+test("page_size over 100 counts as 100, and a page without more has no token", async (t) => {
+  const of = await startTestGateway();
+  t.after(() => of.stop());
+  for (let n = 0; n < 103; n++) await tell(`many-${n}`, "success", of);
+  const { payments: client } = clients(of);
+  const page = await client.listPayments({ pageSize: 5_000 });
+  assert.equal(page.payments.length, 100);
+  const rest = await client.listPayments({ pageSize: 5_000, pageToken: page.nextPageToken });
+  assert.deepEqual([rest.payments.length, rest.nextPageToken], [3, ""]);
+  assert.equal((await client.listPayments({})).payments.length, 50);
+  const { data } = await graphql("{ payments(first: 100) { edges { node { state } } } }", of);
+  assert.equal(data.payments.edges.length, 100);
+});
+
+test("refuses a token that is none, or of another list, and names the field", async () => {
+  for (const name of ["token-1", "token-2"]) await tell(name, "success");
+  const { payments, payouts } = clients();
+  const { nextPageToken } = await payments.listPayments({ pageSize: 1 });
+  assert.notEqual(nextPageToken, "");
+  const fieldsOf = async (listing: Promise<unknown>) => {
+    const error = await listing.then(
+      () => assert.fail("it was taken"),
+      (thrown: unknown) => ConnectError.from(thrown),
+    );
+    assert.equal(error.code, Code.InvalidArgument);
+    const [details] = error.findDetails(BadRequestSchema);
+    return details?.fieldViolations.map(({ field }) => field);
+  };
+  const altered = Buffer.from(nextPageToken, "base64url");
+  altered[altered.length - 1] = (altered.at(-1) ?? 0) ^ 64;
+  for (const pageToken of ["garbage", `${nextPageToken}A`, altered.toString("base64url")]) {
+    assert.deepEqual(await fieldsOf(payments.listPayments({ pageToken })), ["page_token"]);
+  }
+  const ofOldest = { pageToken: nextPageToken };
+  assert.deepEqual(await fieldsOf(payments.listPayments({ ...ofOldest, newestFirst: true })), [
+    "page_token",
+  ]);
+  assert.deepEqual(await fieldsOf(payouts.listPayouts(ofOldest)), ["page_token"]);
+  assert.deepEqual(await fieldsOf(payments.listPayments({ states: [PaymentState.UNSPECIFIED] })), [
+    "states[0]",
+  ]);
+  for (const [args, field] of [
+    ['after: "garbage"', "after"],
+    [`after: "${nextPageToken}", newestFirst: true`, "after"],
+    ["first: 0", "first"],
+    ["first: 101", "first"],
+  ]) {
+    const { errors } = await graphql(`{ payments(${args}) { edges { cursor } } }`);
+    const { code, fields } = errors?.[0].extensions ?? {};
+    assert.deepEqual(
+      [code, fields?.map(({ path }: { path: string }) => path)],
+      ["BAD_USER_INPUT", [field]],
+    );
+  }
+});
+
+test("GraphQL pages with the same tokens, and its payments have what was read of them", async () => {
+  for (const name of ["gql-1", "gql-2", "gql-3"]) await tell(name, "pending");
+  await tell("gql-2", "success");
+  const { firstSeenAt } = (await walk({ newestFirst: true, pageSize: 3 }))[3] ?? {};
+  assert.ok(firstSeenAt);
+  const since = toJson(TimestampSchema, firstSeenAt as MessageShape<typeof TimestampSchema>);
+  const page = async (args: string) => {
+    const query = `{ payments(filter: { firstSeenAfter: "${since}", states: [PENDING, PAID] }, ${args}) {
+      edges { cursor node { externalId state cursor outcomeUnknown operations { status } } }
+      pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`;
+    const { data, errors } = await graphql(query);
+    assert.equal(errors, undefined, JSON.stringify(errors));
+    return data.payments;
+  };
+  const one = await page("first: 2");
+  assert.deepEqual(
+    one.edges.map(({ node }: { node: { externalId: string; state: string } }) => [
+      node.externalId,
+      node.state,
+    ]),
+    [
+      ["gql-1", "PENDING"],
+      ["gql-2", "PAID"],
+    ],
+  );
+  assert.deepEqual(one.edges[1].node.operations, [{ status: "SUCCESS" }]);
+  assert.equal(one.edges[1].node.outcomeUnknown, false);
+  assert.deepEqual([one.pageInfo.hasNextPage, one.pageInfo.hasPreviousPage], [true, false]);
+  assert.equal(one.pageInfo.endCursor, one.edges[1].cursor);
+  const two = await page(`first: 2, after: "${one.pageInfo.endCursor}"`);
+  assert.deepEqual(names(two.edges.map(({ node }: { node: { externalId: string } }) => node)), [
+    "gql-3",
+  ]);
+  assert.deepEqual([two.pageInfo.hasNextPage, two.pageInfo.hasPreviousPage], [false, true]);
+  const { nextPageToken } = await clients().payments.listPayments({
+    firstSeenAfter: firstSeenAt,
+    pageSize: 2,
+  });
+  assert.equal(nextPageToken, one.pageInfo.endCursor);
+});
+
+test("payouts have a list of their own, by their own states", async () => {
+  await callback("payouts", { external_id: "out-1", transaction_id: "t-1", status: "success" });
+  await callback("payouts", { external_id: "out-2", transaction_id: "t-2", status: "processing" });
+  const { payouts: client } = clients();
+  const requests = await upstreamRequests();
+  const { payouts } = await client.listPayouts({});
+  assert.deepEqual(
+    payouts.map(({ externalId, state, payout }) => [externalId, state, payout?.transactionId]),
+    [
+      ["out-1", PayoutState.PAID, "t-1"],
+      ["out-2", PayoutState.PENDING, "t-2"],
+    ],
+  );
+  const pending = await client.listPayouts({ states: [PayoutState.PENDING], needsOperator: false });
+  assert.deepEqual(names(pending.payouts), ["out-2"]);
+  const { data } = await graphql(
+    "{ payouts(filter: { states: [PAID] }, newestFirst: true) { edges { node { externalId state status } } } }",
+  );
+  assert.deepEqual(data.payouts.edges, [
+    { node: { externalId: "out-1", state: "PAID", status: "success" } },
+  ]);
+  assert.deepEqual(await upstreamRequests(), requests);
+});
