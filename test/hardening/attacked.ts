@@ -7,6 +7,7 @@ import net, { type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import { brotliCompressSync, constants } from "node:zlib";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -101,24 +102,21 @@ export async function costOf(target: Target, attack: () => Promise<unknown>): Pr
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
   const beforeKiB = statusOf(pid, "VmRSS");
   const beforeMs = cpuMsOf(pid);
-  let longest = 0;
-  let over = false;
-  const attacked = attack().finally(() => {
-    over = true;
+  const third = new Worker(new URL("./health-worker.ts", import.meta.url), {
+    workerData: target.admin,
   });
+  await once(third, "message");
+  const waited = once(third, "message");
+  const left = target.spawned.exit.then(() => true);
+  const attacked = attack();
   attacked.catch(() => {});
-  let died = false;
-  do {
-    const startedMs = performance.now();
-    died = !(await isHealthy(target));
-    longest = Math.max(longest, performance.now() - startedMs);
-    if (!died) await delay(10);
-  } while (!over && !died);
-  if (died) return { grownMiB: Number.NaN, cpuMs: Number.NaN, healthMs: longest, died };
-  await attacked;
-  died = !(await isHealthy(target));
+  let died = await Promise.race([left, attacked.then(() => false)]);
+  third.postMessage("stop");
+  const [healthMs] = await waited;
+  died ||= target.spawned.child.exitCode !== null || target.spawned.child.signalCode !== null;
+  if (died) return { grownMiB: Number.NaN, cpuMs: Number.NaN, healthMs, died };
   const grownMiB = (statusOf(pid, "VmHWM") - beforeKiB) / 1024;
-  return { grownMiB, cpuMs: cpuMsOf(pid) - beforeMs, healthMs: longest, died };
+  return { grownMiB, cpuMs: cpuMsOf(pid) - beforeMs, healthMs, died };
 }
 
 /** Resolves when the process is idle: what earlier attacks have left to do does not count. */
@@ -127,15 +125,6 @@ async function collected({ spawned: { child } }: Target): Promise<void> {
     last = cpuMsOf(child.pid);
     await delay(100);
   }
-}
-
-async function isHealthy({ admin, spawned }: Target): Promise<boolean> {
-  const left = spawned.exit.then(() => false);
-  const answered = fetch(`${admin}/healthz`, { headers: { connection: "close" } }).then(
-    ({ status }) => status === 200,
-    () => false,
-  );
-  return Promise.race([left, answered]);
 }
 
 function statusOf(pid: number | undefined, name: string): number {

@@ -70,17 +70,17 @@ async function oneByteFrames({ rpc, keys }: Target, connections: number): Promis
     ...{ ":method": "POST", ":scheme": "http", ":path": createPayment, ":authority": "localhost" },
     ...{ "content-type": "application/json", ...bearer(keys.full) },
   });
+  const ids = Array.from({ length: 100 }, (_, n) => 2 * n + 1);
+  const frames = Buffer.concat(
+    ids.flatMap((id) => Array(100).fill(frame(frameType.data, 0, id, Buffer.from(" ")))),
+  );
   await Promise.all(
     Array.from({ length: connections }, async () => {
       const peer = await h2Peer(portOf(rpc));
       peer.socket.setMaxListeners(0);
-      const ids = Array.from({ length: 100 }, (_, n) => 2 * n + 1);
       peer.send(...ids.map((id) => frame(frameType.headers, flag.endHeaders, id, block)));
       for (let round = 0; round < 65 && !peer.isClosed; round++) {
-        const frames = ids.map((id) =>
-          Buffer.concat(Array(100).fill(frame(frameType.data, 0, id, Buffer.from(" ")))),
-        );
-        const taken = peer.socket.write(Buffer.concat(frames));
+        const taken = peer.socket.write(frames);
         if (!taken)
           await Promise.race([
             once(peer.socket, "drain").catch(() => {}),
@@ -203,18 +203,21 @@ async function hostileAnswers(
   assert.ok(asked > 0, "the service was not asked");
 }
 
-const answerWith =
-  (text: string): http.RequestListener =>
-  (_, response) => {
-    response.writeHead(200, { "content-type": "application/json" }).end(text);
+function answerWith(text: string): http.RequestListener {
+  const body = Buffer.from(text);
+  return (_, response) => {
+    response.writeHead(200, { "content-type": "application/json" }).end(body);
   };
+}
+
+const spaces = Buffer.from("1\r\n \r\n".repeat(500_000));
 
 /** Each of about the largest size, but the first, which ends at its many pieces. */
 const hostile: Readonly<Record<string, http.RequestListener>> = {
   "in chunks of one byte": (_, response) => {
     response.writeHead(200, { "content-type": "application/json" });
     response.write("[");
-    response.socket?.write("1\r\n \r\n".repeat(500_000));
+    response.socket?.write(spaces);
     response.end("]");
   },
   "that is a list of 95,000": answerWith(`[${'{"name":1},'.repeat(95_000)}{}]`),
