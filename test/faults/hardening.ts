@@ -114,7 +114,8 @@ after(() => killSpawned());
 async function gateway(env: Record<string, string> = {}) {
   const spawned = spawnCli(["serve"], {
     ...freePorts,
-    MAX_CONCURRENT_CALLS: "1000",
+    // The short form's machine is busy with other tests, so that the limit would refuse neighbours.
+    ...(long && { MAX_CONCURRENT_CALLS: "1000" }),
     LOG_LEVEL: "error",
     ...env,
   });
