@@ -94,6 +94,8 @@ export interface Cost {
   readonly died: boolean;
 }
 
+let thirdParty: Worker | undefined;
+
 /** Measures a process while it is attacked (Linux). */
 export async function costOf(target: Target, attack: () => Promise<unknown>): Promise<Cost> {
   const { pid, exitCode } = target.spawned.child;
@@ -102,16 +104,16 @@ export async function costOf(target: Target, attack: () => Promise<unknown>): Pr
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
   const beforeKiB = statusOf(pid, "VmRSS");
   const beforeMs = cpuMsOf(pid);
-  const third = new Worker(new URL("./health-worker.ts", import.meta.url), {
-    workerData: target.admin,
-  });
-  await once(third, "message");
-  const waited = once(third, "message");
+  thirdParty ??= new Worker(new URL("./health-worker.ts", import.meta.url));
+  thirdParty.unref();
+  thirdParty.postMessage(target.admin);
+  await once(thirdParty, "message");
+  const waited = once(thirdParty, "message");
   const left = target.spawned.exit.then(() => true);
   const attacked = attack();
   attacked.catch(() => {});
   let died = await Promise.race([left, attacked.then(() => false)]);
-  third.postMessage("stop");
+  thirdParty.postMessage(null);
   const [healthMs] = await waited;
   died ||= target.spawned.child.exitCode !== null || target.spawned.child.signalCode !== null;
   if (died) return { grownMiB: Number.NaN, cpuMs: Number.NaN, healthMs, died };
