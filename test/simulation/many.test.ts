@@ -36,7 +36,7 @@ describe("many histories, made by processes of their own", () => {
   test("report the broken ones by seed, with a diagram", async () => {
     const told: number[] = [];
     const { broken } = await runMany({
-      ...{ first: 1, histories: 40, store: "memory", jobs: 2, defect: defect.name, print: true },
+      ...{ first: 1, histories: 20, store: "memory", jobs: 1, defect: defect.name, print: true },
       onBroken: ({ seed }) => told.push(seed),
     });
     assert.ok(broken.length > 0);
@@ -53,7 +53,7 @@ describe("many histories, made by processes of their own", () => {
   test("end early when they are aborted, and report which seeds were tried", async () => {
     const stopping = new AbortController();
     const { figures, nextSeed } = await runMany({
-      ...{ first: 1, histories: 1_000_000, store: "memory", jobs: 2, signal: stopping.signal },
+      ...{ first: 1, histories: 1_000_000, store: "memory", jobs: 1, signal: stopping.signal },
       onFigures: () => stopping.abort(),
     });
     assert.ok(figures.histories > 0 && figures.histories < 1_000_000);

@@ -24,7 +24,8 @@ export async function planting(defect: Defect): Promise<Simulation> {
   }
   if (planted.length === 0) registerHooks({ resolve, load });
   const n = planted.push(defect) - 1;
-  const simulation = await import(`./run.ts?defect=${n}`);
+  const simulation: Simulation = await import(`./run.ts?defect=${n}`);
+  if (!loaded.has(n)) await Promise.all(Object.values(simulation.forms).map(({ load }) => load()));
   if (!loaded.has(n)) throw new Error(`${name}: the simulation does not load ${file}`);
   return simulation;
 }

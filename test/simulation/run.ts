@@ -3,23 +3,27 @@ import type { History } from "./history.ts";
 import type { StoreName } from "./many.ts";
 import { type Plan, planOf, type Step } from "./plan.ts";
 import { type OpenStores, simulate } from "./simulate.ts";
-import { createMemoryStores } from "./stores/memory.ts";
-import { closeRedis, emptyRedis } from "./stores/real-redis.ts";
-import { createRedisStores } from "./stores/redis.ts";
-import { createSqliteStores } from "./stores/sqlite.ts";
 
-/** How each kind of store is opened. */
+/** How each kind of store is opened. Its code is loaded when the first history needs it. */
 export const forms: Readonly<Record<StoreName, Form>> = {
-  memory: { open: createMemoryStores, oneProcess: false, failsOver: false },
-  sqlite: { open: createSqliteStores, oneProcess: true, failsOver: false },
+  memory: {
+    load: async () => (await import("./stores/memory.ts")).createMemoryStores,
+    ...{ oneProcess: false, failsOver: false },
+  },
+  sqlite: {
+    load: async () => (await import("./stores/sqlite.ts")).createSqliteStores,
+    ...{ oneProcess: true, failsOver: false },
+  },
   redis: {
-    ...{ open: createRedisStores, oneProcess: false, failsOver: true },
-    ...{ before: emptyRedis, after: closeRedis },
+    load: async () => (await import("./stores/redis.ts")).createRedisStores,
+    ...{ oneProcess: false, failsOver: true },
+    before: async () => (await import("./stores/real-redis.ts")).emptyRedis(),
+    after: async () => (await import("./stores/real-redis.ts")).closeRedis(),
   },
 };
 
 interface Form {
-  readonly open: OpenStores;
+  load(): Promise<OpenStores>;
   readonly oneProcess: boolean;
   readonly failsOver: boolean;
   /** Runs before each history. */
@@ -39,9 +43,9 @@ export async function runSeed(seed: number, form: StoreName = "memory"): Promise
 }
 
 export async function runPlan(plan: Plan, form: StoreName = "memory"): Promise<Run> {
-  const { open, before } = forms[form];
+  const { load, before } = forms[form];
   await before?.();
-  const history = await simulate(plan, open);
+  const history = await simulate(plan, await load());
   return { plan, history, ...judge(history) };
 }
 
