@@ -407,7 +407,9 @@ function placesOf(changes: readonly IndexChange[]): { of: string[]; args: string
       places.push({ of: [next.index, index], args: [member, textOfScore(next.score), "<"] });
       at++;
     } else {
-      const how = onlyNew || max !== undefined ? `${onlyNew ? "1" : ""}:${max ?? 0}` : "";
+      const isBound = score !== undefined && (onlyNew || max !== undefined);
+      const most = max ?? Number.MAX_SAFE_INTEGER;
+      const how = isBound ? `${onlyNew ? -most : most}` : "";
       places.push({ of: [index], args: [member, textOfScore(score), how] });
     }
   }
@@ -415,7 +417,8 @@ function placesOf(changes: readonly IndexChange[]): { of: string[]; args: string
 }
 
 function textOfScore(score: IndexChange["score"]): string {
-  return typeof score === "number" ? score.toFixed(3) : (score ?? "");
+  if (typeof score !== "number") return score ?? "";
+  return Number.isInteger(score) ? `${score}` : score.toFixed(3);
 }
 
 /** As Redis reads it. */

@@ -15,8 +15,8 @@
 --         lists, each led by its length: expected flags and flags to set (names and values in turn),
 --         attachments to set (likewise), attachments to remove (names); of each event: its bytes; of
 --         each index: member, score (empty to remove it, 'instant' for the commit's), and how: '<' if
---         it leaves the index of the next key, else empty, or '1' to leave a member as it is, ':', and
---         most members or 0
+--         it leaves the index of the next key; else most members, less than 0 to leave a member as it
+--         is; else empty
 --
 -- Returns { 'committed', now, epoch, instant or empty, id, ... } or { 'conflict', now, version, text,
 -- values of the expected flags as a list, ... }; now in milliseconds
@@ -37,6 +37,14 @@ local function take_list(width)
   return list
 end
 
+-- The parts of the id after another one. Ids grow even if the clock stands still or is set back, as
+-- by a failover.
+local function next_parts(ms, seq, now)
+  if now > ms then return now, tonumber(ARGV[3]) end
+  if seq < 0xffffff then return ms, seq + 1 end
+  return ms + 1, 0
+end
+
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local now_text = string.format('%.0f', now)
@@ -46,13 +54,14 @@ for i = 1, record_count do
   local record = { key = KEYS[2 + i], was = take(), keep_ms = take(), changes = take() == '1', text = take() }
   record.expected, record.flags = take_list(2), take_list(2)
   record.attachments, record.removed = take_list(2), take_list(1)
-  record.found = redis.call('HGET', record.key, 'v') or ''
+  local fields = { 'v' }
+  for n = 1, #record.expected, 2 do fields[#fields + 1] = 'f:' .. record.expected[n] end
+  record.values = redis.call('HMGET', record.key, unpack(fields))
+  record.found = table.remove(record.values, 1) or ''
   conflict = conflict or record.found ~= record.was
-  record.values = {}
-  for n = 1, #record.expected, 2 do
-    local value = redis.call('HGET', record.key, 'f:' .. record.expected[n]) or ''
-    record.values[#record.values + 1] = value
-    conflict = conflict or value ~= record.expected[n + 1]
+  for n = 1, #record.values do
+    record.values[n] = record.values[n] or ''
+    conflict = conflict or record.values[n] ~= record.expected[2 * n]
   end
   records[i] = record
 end
@@ -69,29 +78,33 @@ end
 local head = open(log, events, ARGV[2])
 local instant = ''
 if ARGV[10] == '1' then
-  local last = tonumber(redis.call('HGET', log, 'instant') or 0)
+  local last = tonumber(head.instant or 0)
   instant = string.format('%.0f', math.max(time[1] * 1000000 + time[2], last + 1))
   redis.call('HSET', log, 'instant', instant)
 end
 local answer, places, lasts, tail = { 'committed', now_text, head.epoch, instant }, {}, {}, head.tail
+local ms, seq
+if event_count > 0 then ms, seq = parts_of(tail) end
 for i = 1, event_count do
   local topic, before = KEYS[2 + record_count + i], tail
-  tail = next_id(before, now, tonumber(ARGV[3]))
+  ms, seq = next_parts(ms, seq, now)
+  tail = string.format('%.0f-%.0f', ms, seq)
   redis.call('XADD', events, tail, 'p', before, 'e', take())
-  redis.call('ZADD', topic, 0, member_of(tail))
+  redis.call('ZADD', topic, 0, member_at(ms, seq))
   redis.call('PEXPIRE', topic, retention_ms)
   answer[#answer + 1] = tail
-  places[tostring(i - 1)] = place_of(tail)
+  -- What stands for it in records: a cursor without its epoch (cursor.ts).
+  places[tostring(i - 1)] = string.format('%012x%06x', ms, seq)
   lasts[topic] = tail
 end
 places.now, places.instant = now_text, instant
 if event_count > 0 then
   redis.call('HSET', log, 'tail', tail, 'mark', awaits and head.mark or tail)
   -- Trims whole nodes of the stream, and 1,000 events at most, so that no commit blocks others.
-  local oldest = string.format('%.0f-0', math.max(now - retention_ms, 0))
-  redis.call('XTRIM', events, 'MINID', '~', oldest, 'LIMIT', 1000)
+  local oldest = math.max(now - retention_ms, 0)
+  redis.call('XTRIM', events, 'MINID', '~', string.format('%.0f-0', oldest), 'LIMIT', 1000)
   redis.call('PEXPIRE', events, retention_ms)
-  for topic in pairs(lasts) do redis.call('ZREMRANGEBYLEX', topic, '-', '(' .. member_of(oldest)) end
+  for topic in pairs(lasts) do redis.call('ZREMRANGEBYLEX', topic, '-', '(' .. member_at(oldest, 0)) end
 elseif awaits then
   redis.call('HSET', log, 'tail', tail)
 end
@@ -145,9 +158,9 @@ for i = 1, index_count do
   elseif how == '' or how == '<' then
     redis.call('ZADD', index, score, member)
   else
-    local only_new, most = string.match(how, '^(1?):(%d+)$')
-    local added = redis.call('ZADD', index, only_new == '1' and 'NX' or 'CH', score, member)
-    if added == 1 and tonumber(most) > 0 then redis.call('ZREMRANGEBYRANK', index, 0, -most - 1) end
+    local most = tonumber(how)
+    local added = redis.call('ZADD', index, most < 0 and 'NX' or 'CH', score, member)
+    if added == 1 then redis.call('ZREMRANGEBYRANK', index, 0, -math.abs(most) - 1) end
   end
 end
 

@@ -5,13 +5,13 @@
 
 -- Opens the log; creates it with the given epoch, and with the number of the layout (layout.ts), if
 -- it does not exist.
--- Returns { epoch, tail, mark }: the tail is the id of the last event ever appended. The mark is
--- the id of the last event that may be shown: enough replicas hold all events up to it. A log
--- without a mark may be shown whole.
+-- Returns { epoch, tail, mark, instant }: the tail is the id of the last event ever appended. The
+-- mark is the id of the last event that may be shown: enough replicas hold all events up to it. A log
+-- without a mark may be shown whole. The instant is the latest that a commit asked for; may be false.
 local function open(log, events, epoch)
-  local held = redis.call('HMGET', log, 'epoch', 'tail', 'mark')
+  local held = redis.call('HMGET', log, 'epoch', 'tail', 'mark', 'instant')
   if held[1] then
-    return { epoch = held[1], tail = held[2], mark = held[3] or held[2] }
+    return { epoch = held[1], tail = held[2], mark = held[3] or held[2], instant = held[4] }
   end
   redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0', 'layout', '2')
   -- The new log must not contain the events of a log whose head was lost.
@@ -19,10 +19,20 @@ local function open(log, events, epoch)
   return { epoch = epoch, tail = '0-0', mark = '0-0' }
 end
 
--- An id as a member of a topic. The members of a topic have equal scores, so Redis sorts them as
--- text, which is the order of the ids. (A stream for each topic would take 4 KiB at least.)
+local function parts_of(id)
+  local ms, seq = string.match(id, '^(%d+)-(%d+)$')
+  return tonumber(ms), tonumber(seq)
+end
+
+-- The id with these parts as a member of a topic. The members of a topic have equal scores, so Redis
+-- sorts them as text, which is the order of the ids. (A stream for each topic would take 4 KiB at
+-- least.)
+local function member_at(ms, seq)
+  return string.format('%015.0f-%08.0f', ms, seq)
+end
+
 local function member_of(id)
-  return string.format('%015.0f-%08.0f', string.match(id, '^(%d+)-(%d+)$'))
+  return member_at(parts_of(id))
 end
 
 local function id_of(member)
@@ -39,25 +49,4 @@ end
 local function floor_of(events, tail)
   local oldest = redis.call('XRANGE', events, '-', '+', 'COUNT', 1)[1]
   return oldest and oldest[2][2] or tail
-end
-
--- The id after another one. Ids grow even if the clock stands still or is set back, as by a
--- failover. `first` is the seq of the first event of a millisecond.
-local function next_id(tail, now, first)
-  local ms, seq = string.match(tail, '^(%d+)-(%d+)$')
-  ms, seq = tonumber(ms), tonumber(seq)
-  if now > ms then
-    ms, seq = now, first
-  elseif seq < 0xffffff then
-    seq = seq + 1
-  else
-    ms, seq = ms + 1, 0
-  end
-  return string.format('%.0f-%.0f', ms, seq)
-end
-
--- The place that an id stands for in records: a cursor without its epoch (cursor.ts).
-local function place_of(id)
-  local ms, seq = string.match(id, '^(%d+)-(%d+)$')
-  return string.format('%012x%06x', ms, seq)
 end
