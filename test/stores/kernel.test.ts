@@ -58,7 +58,7 @@ describe("on Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
       kernel: one.kernel,
       peer: peer.kernel,
       sweep: (account, index) =>
-        (one.kernel.account(account) as RedisAccount).dropExpired(index, Number.MAX_SAFE_INTEGER),
+        (one.kernel.account(account) as RedisAccount).dropExpired([index], Number.MAX_SAFE_INTEGER),
       async stop() {
         for (const { redis, kernel } of all) {
           await kernel.close(closed);

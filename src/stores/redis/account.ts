@@ -277,18 +277,23 @@ export class RedisAccount implements AccountKernel {
   }
 
   /**
-   * Removes the members of an index whose record has expired, which Redis does not do by itself.
+   * Removes the members of indexes whose record has expired, which Redis does not do by itself.
    * @param until the highest score that may be of such a record
    */
-  async dropExpired(index: string, until: number): Promise<void> {
+  async dropExpired(indexes: readonly string[], until: number): Promise<void> {
+    const [oldest] = await this.range(indexes, { max: until, limit: 1 });
+    if (oldest) for (const index of indexes) await this.#dropExpired(index, until);
+  }
+
+  async #dropExpired(index: string, until: number): Promise<void> {
     const { client, keys } = this.#options;
     for (let min = 0; ; ) {
       const found = await this.range([index], { min, max: until, limit: dropsAtOnce });
+      const last = found.at(-1);
+      if (!last) return;
       const members = found.map(({ member }) => member);
       const on = [keys.index(index), ...members.map((member) => keys.record(member))];
       await ask(client, () => scripts.dropExpired.run(client, on, members));
-      const last = found.at(-1);
-      if (!last || found.length < dropsAtOnce) return;
       min = last.score + 1;
     }
   }

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { confirmPrimary } from "../../redis/confirm-primary.ts";
 import type { RedisConnector } from "../../redis/connect.ts";
 import { accountKeys } from "../../redis/keys.ts";
@@ -46,23 +45,19 @@ export interface RedisKernelOptions {
  * UNAVAILABLE.
  */
 export function createRedisKernel(options: RedisKernelOptions): Kernel {
-  const { redis, prefix, retentionMs, minReplicas = 0, onFeed } = options;
+  const { redis, prefix, retentionMs, minReplicas = 0, onFeed, ofRecords } = options;
   const { client } = redis;
   const { writer = createWriter({ redis, minReplicas }) } = options;
   const wakeUps = createWakeUps(redis);
   const accounts = new Map<string, RedisAccount>();
   let closed: Error | undefined;
-  const holder = randomUUID();
-  const sweeper = setInterval(() => void sweep(), sweepMs).unref();
+  const sweeper = ofRecords && setInterval(sweep, Math.min(sweepMs, ofRecords.keepMs)).unref();
 
-  /** One process at a time does it. */
   async function sweep(): Promise<void> {
-    const { indexes = [], keepMs = 0 } = options.ofRecords ?? {};
+    const { indexes = [], keepMs = 0 } = ofRecords ?? {};
     for (const account of accounts.values()) {
       try {
-        if (!(await account.lease("sweep", holder, 2 * sweepMs))) continue;
-        const until = (account.nowMs() - keepMs) * 1_000;
-        for (const index of indexes) await account.dropExpired(index, until);
+        await account.dropExpired(indexes, (account.nowMs() - keepMs) * 1_000);
       } catch {
         // Redis is away, which others report. The next interval tries again.
       }
