@@ -1,11 +1,12 @@
 /**
  * What one call through the gateway costs, as a multiple of what a bare Node proxy costs: processor
- * seconds of the server's process, from /proc (Linux), with 64 calls in flight. Everything is on:
+ * seconds of the server's process, from /proc (Linux), with so many calls in flight. Everything is on:
  * API key, validation, metrics, the access log, intents, the event log, the mirrored budget. All
  * servers run at once and are measured in turns. A ratio compares measurements of the same round,
  * so that a noisy machine affects both equally. See bench/README.md.
  *
  *     node bench/calls.ts [--only=connect-json,graphql] [--rounds=3] [--seconds=3] [--warm=6]
+ *                         [--in-flight=64]
  *
  * Rows on Redis need `redis-server` on the path; they are left out without it.
  *
@@ -40,12 +41,13 @@ const { values: options } = parseArgs({
     rounds: { type: "string", default: "3" },
     seconds: { type: "string", default: "3" },
     warm: { type: "string", default: "6" },
+    "in-flight": { type: "string", default: "64" },
     soak: { type: "string" },
     minutes: { type: "string", default: "30" },
     rate: { type: "string", default: "1500" },
   },
 });
-const inFlight = 64;
+const inFlight = Number(options["in-flight"]);
 const key = "bench-key-0123456789-abcdefghijklmnopqrstuvwxyz";
 const password = "secret";
 
@@ -79,6 +81,16 @@ const createPayment: Call = {
   body: (externalId) =>
     JSON.stringify({
       ...{ ...payment, externalId, mode: "PAYMENT_MODE_DIRECT", paymentMethod: method },
+    }),
+};
+const requestPayout: Call = {
+  ...rpc,
+  path: () => "/payments.v1.PayoutService/RequestPayout",
+  body: (externalId) =>
+    JSON.stringify({
+      order: { externalId, currency: "UAH", description: "a prize", originalAmount: "10.10" },
+      ...{ payer: { entityId: "p-1" }, payoutType: "card" },
+      recipient: { card: { firstName: "Jo", lastName: "Lee", cardData: { token: "t-1" } } },
     }),
 };
 const callback: Call = {
@@ -128,6 +140,8 @@ const calls: Readonly<Record<string, Call>> = {
     }),
   ),
   "create-connect-redis": createPayment,
+  "create-connect-dir": createPayment,
+  "payout-connect": requestPayout,
   "state-connect": {
     ...{ ...rpc, path: () => "/payments.v1.PaymentService/GetPayment" },
     body: () => JSON.stringify({ externalId: known }),
@@ -139,6 +153,7 @@ const calls: Readonly<Record<string, Call>> = {
   ),
   callback,
   "callback-redis": callback,
+  "callback-dir": callback,
 };
 
 async function startGateway(
@@ -148,7 +163,7 @@ async function startGateway(
 ) {
   const free = "127.0.0.1:0";
   const keys = join(directory(), "api-keys.json");
-  const scopes = ["payments:write", "payments:read", "operations:read"];
+  const scopes = ["payments:write", "payments:read", "payouts:write", "operations:read"];
   const sha256 = createHash("sha256").update(key).digest("hex");
   writeFileSync(keys, JSON.stringify([{ name: "bench", sha256, scopes }]));
   return start("../src/cli.ts", ["serve"], {
@@ -172,7 +187,7 @@ type Send = () => Promise<void>;
 function senderOf(call: Call, url: string): { readonly send: Send; close(): void } {
   const authorization = { authorization: `Bearer ${key}` };
   if (call.http2) {
-    const sessions = Array.from({ length: inFlight / 8 }, () => http2.connect(url));
+    const sessions = Array.from({ length: Math.ceil(inFlight / 8) }, () => http2.connect(url));
     let turn = 0;
     return {
       close() {
@@ -257,12 +272,17 @@ async function measure(): Promise<void> {
   const asked = new Set(options.only ? ["proxy", ...options.only.split(",")] : Object.keys(calls));
   const running = new Map<string, { pid: number; send: Send; close(): void; slices: Slice[] }>();
   for (const [name, call] of Object.entries(calls)) {
-    const onRedis = name.endsWith("-redis");
+    const [onRedis, onDisk] = [name.endsWith("-redis"), name.endsWith("-dir")];
     if (!asked.has(name) || (onRedis && redisUrl === undefined)) continue;
+    const store = onRedis
+      ? { REDIS_URL: redisUrl }
+      : onDisk
+        ? { DATA_DIR: join(directory(), name) }
+        : undefined;
     const { pid, urls } =
       call.at === "proxy"
         ? await start("calls/proxy.ts", [upstream])
-        : await startGateway(upstream, onRedis ? { REDIS_URL: redisUrl } : undefined);
+        : await startGateway(upstream, store);
     if (name.startsWith("state-")) {
       const told = { ...callback, body: () => callback.body?.(known) ?? "" };
       const { send, close } = senderOf(told, urls.public ?? "");

@@ -41,6 +41,15 @@ function paymentOf(externalId: string): object {
   };
 }
 
+function payoutOf(externalId: string): object {
+  return {
+    ...{ transaction_id: randomUUID(), external_id: externalId, status: "success" },
+    ...{ currency: "UAH", original_amount: "10.10", payer_amount: "10.30", payout_type: "card" },
+    ...{ payer_account: { entity_id: "p-1" }, status_code: "paid", description: "a prize" },
+    recipient_user: { first_name: "Jo", last_name: "Lee" },
+  };
+}
+
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url ?? "", "http://upstream");
   let body = "";
@@ -51,7 +60,9 @@ const server = createServer((request, response) => {
   request.on("end", () => {
     const answer = pathname.endsWith("/operation")
       ? operationOf(searchParams)
-      : paymentOf(JSON.parse(body).external_id);
+      : pathname.endsWith("/request-payout")
+        ? payoutOf(JSON.parse(body).order.external_id)
+        : paymentOf(JSON.parse(body).external_id);
     const text = JSON.stringify(answer);
     response.writeHead(200, {
       "content-type": "application/json",
