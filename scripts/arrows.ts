@@ -32,7 +32,12 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   auth: [],
   upstream: [
     ...["ratelimit/", "wire/"],
-    ...["net/growing-buffer.ts", "net/intake-limits.ts", "net/one-per-turn.ts"],
+    ...[
+      "net/growing-buffer.ts",
+      "net/memory-budget.ts",
+      "net/intake-limits.ts",
+      "net/one-per-turn.ts",
+    ],
   ],
   ratelimit: ["redis/"],
   stores: ["redis/"],

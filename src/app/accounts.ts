@@ -2,6 +2,7 @@ import type { Activities } from "../admin/activity.ts";
 import type { Account } from "../core/context.ts";
 import type { Causes } from "../ledger/cause-of.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
+import type { MemoryBudget } from "../net/memory-budget.ts";
 import { observedBucket } from "../ratelimit/observed-bucket.ts";
 import type { Report } from "../report.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
@@ -19,6 +20,7 @@ export interface AccountsOptions {
   readonly tracing: Tracing;
   readonly timeoutMs: number;
   readonly payoutEnds: PayoutEnds;
+  readonly budget: MemoryBudget;
 }
 
 /** The merchant accounts, each with its rate budget and its client of the payments service. */
@@ -29,7 +31,7 @@ export interface RunningAccounts {
 }
 
 export function runAccounts(options: AccountsOptions): RunningAccounts {
-  const { accounts, stores, causes, activities, tracing, timeoutMs, payoutEnds } = options;
+  const { accounts, stores, causes, activities, tracing, timeoutMs, payoutEnds, budget } = options;
   const refused = new Set<string>();
   const report: Report = (...fact) => {
     const [name, about] = fact;
@@ -42,7 +44,7 @@ export function runAccounts(options: AccountsOptions): RunningAccounts {
     const { name } = account;
     const bucket = observedBucket(name, stores.bucketOf(name), report);
     const upstream = createUpstream({
-      ...{ account, bucket, timeoutMs, report, tracing, payoutEnds },
+      ...{ account, bucket, timeoutMs, report, tracing, payoutEnds, budget },
       onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
     });
     return [name, { bucket, upstream }];

@@ -14,7 +14,7 @@ import { createCauses } from "../ledger/cause-of.ts";
 import { observed } from "../ledger/observed.ts";
 import { createAdmission } from "../net/admission.ts";
 import { createIntake } from "../net/intake.ts";
-import { createMemoryBudget } from "../net/memory-budget.ts";
+import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
 import { openTlsFiles, type TlsFiles } from "../net/tls-files.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import type { Report } from "../report.ts";
@@ -92,7 +92,8 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const tracing = await createTracing(config.tracing, report);
   const common = { log, report, tracing };
 
-  const back = await openBack(config, sandbox, telemetry, common);
+  const budget = createMemoryBudget(config.maxBufferedBytes);
+  const back = await openBack(config, sandbox, telemetry, { ...common, budget });
   const { stores, eventLog, intents, causes, emulator, accounts, activities, running } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
@@ -109,7 +110,9 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
-  const edges = createEdges(config, back, { ...common, core, identify, tlsFiles, durations });
+  const edges = createEdges(config, back, {
+    ...{ ...common, budget, core, identify, tlsFiles, durations },
+  });
   const { admission, intake, graphql, publicServer, closeSockets, rpc } = edges;
 
   const notReady = () => [
@@ -178,7 +181,7 @@ async function openBack(
   config: Config,
   sandbox: object,
   { metrics }: Telemetry,
-  { log, report, tracing }: Common,
+  { log, report, tracing, budget }: Common & { readonly budget: MemoryBudget },
 ) {
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
   // Tests advance the sandbox's clock; stores in memory follow it.
@@ -199,12 +202,13 @@ async function openBack(
   );
   const running = runAccounts({
     ...{ accounts, stores, causes, activities, report, tracing },
-    ...{ timeoutMs: config.upstreamTimeoutMs, payoutEnds: config.payoutEnds },
+    ...{ timeoutMs: config.upstreamTimeoutMs, payoutEnds: config.payoutEnds, budget },
   });
   return { keyrings, stores, eventLog, intents, causes, emulator, accounts, activities, running };
 }
 
 interface EdgeOptions extends Common, Pick<Telemetry, "durations"> {
+  readonly budget: MemoryBudget;
   readonly core: Core;
   readonly identify: Identify;
   readonly tlsFiles: TlsFiles | undefined;
@@ -212,11 +216,10 @@ interface EdgeOptions extends Common, Pick<Telemetry, "durations"> {
 
 /** The two edges and the callbacks, on their listeners, which do not listen yet. */
 function createEdges(config: Config, back: Back, options: EdgeOptions) {
-  const { core, identify, tlsFiles, durations, ...common } = options;
+  const { budget, core, identify, tlsFiles, durations, ...common } = options;
   const { report } = common;
   const { emulator, accounts } = back;
   const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
-  const budget = createMemoryBudget(config.maxBufferedBytes);
   const intake = createIntake({ budget, admission });
   const { maxConnections, maxConnectionsPerAddress } = config;
   const counts = { maxConnections, maxConnectionsPerAddress };

@@ -1,5 +1,6 @@
 import { type Member, UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
+import type { Droppable, MemoryBudget } from "../net/memory-budget.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Attributes, Span, Tracing } from "../telemetry/tracing/tracing.ts";
@@ -27,6 +28,8 @@ export interface AttemptOptions {
     | undefined;
   readonly tracing: Tracing;
   readonly maxResponseBytes: number;
+  /** Counts the answers of calls that move no money. Default: they are not counted. */
+  readonly budget?: Pick<MemoryBudget, "open"> | undefined;
 }
 
 /** How one attempt ended. */
@@ -57,6 +60,8 @@ export interface Attempts {
 
 export function createAttempts(options: AttemptOptions): Attempts {
   const { account, connections, bucket, breakers, report, tracing, maxResponseBytes } = options;
+  const { budget } = options;
+  const hold = budget && ((answer: Droppable) => budget.open(connections, answer));
   const { name } = account;
   const { pathname, hostname, port, protocol } = new URL(account.url);
   const basePath = pathname.replace(/(?<!\/)\/+$/, "");
@@ -140,6 +145,8 @@ export function createAttempts(options: AttemptOptions): Attempts {
         ...waitBudget,
         timeoutMs,
         maxResponseBytes,
+        // Without its answer, the outcome of a call that moves money would be unknown: it is kept.
+        hold: money ? undefined : hold,
         finishOnceSent: money !== undefined,
       };
       exchanged = underWay.add(exchange(connections, request, { ...limits, onSent }));

@@ -17,7 +17,7 @@ import { createRetryBudget } from "./retry-budget.ts";
 import { startTimer } from "./timer.ts";
 import type { MerchantAccount, SendOptions } from "./upstream.ts";
 
-export interface ClientOptions extends Pick<AttemptOptions, "onMoneyCall"> {
+export interface ClientOptions extends Pick<AttemptOptions, "onMoneyCall" | "budget"> {
   readonly account: MerchantAccount;
   readonly bucket: TokenBucket;
   /** UPSTREAM_TIMEOUT: the most that one call may take once it has its token. */
@@ -71,6 +71,7 @@ export function createClient(options: ClientOptions): Client {
     onMoneyCall,
     tracing,
     maxResponseBytes,
+    budget: options.budget,
   });
   const budget = createRetryBudget(now);
   const inFlight = createInFlight();

@@ -2,6 +2,7 @@ import type { Dispatcher } from "undici";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import { GrowingBuffer } from "../net/growing-buffer.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
+import type { Droppable, HeldBytes } from "../net/memory-budget.ts";
 import { onePerTurn } from "../net/one-per-turn.ts";
 import { startTimer } from "./timer.ts";
 
@@ -38,6 +39,8 @@ export interface ExchangeOptions {
   readonly timeoutMs: number;
   /** Largest body of an answer; a piece counts as at least `intakeLimits.smallBytes`. */
   readonly maxResponseBytes: number;
+  /** Registers the answer in the process's budget of memory, which may drop it. */
+  readonly hold?: ((answer: Droppable) => HeldBytes) | undefined;
   /** Once the request is written, only the time-out ends the exchange, not signal or deadline. */
   readonly finishOnceSent: boolean;
   /** Called once, right before the request's first byte is written; if it throws, none is. */
@@ -87,7 +90,7 @@ export function exchange(
  * before it writes the request in the same turn of the event loop, and writes nothing if the call
  * throws. So this call separates "never sent" from "perhaps sent".
  */
-class Exchange implements Dispatcher.DispatchHandler {
+class Exchange implements Dispatcher.DispatchHandler, Droppable {
   readonly #options: ExchangeOptions;
   readonly #resolve: (answer: HttpResponse) => void;
   readonly #reject: (failure: ExchangeFailure) => void;
@@ -96,6 +99,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   #head: HttpHead | undefined;
   readonly #body = new GrowingBuffer();
   #counted = 0;
+  #held: HeldBytes | undefined;
   #stopTimeout: (() => void) | undefined;
   #stopDeadline: (() => void) | undefined;
 
@@ -146,9 +150,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#counted += Math.max(chunk.length, intakeLimits.smallBytes);
-    if (this.#counted > this.#options.maxResponseBytes) this.#fail("tooLarge", undefined);
-    else this.#body.append(chunk);
+    const bytes = Math.max(chunk.length, intakeLimits.smallBytes);
+    this.#counted += bytes;
+    if (this.#counted > this.#options.maxResponseBytes) return this.#fail("tooLarge", undefined);
+    this.#held ??= this.#options.hold?.(this);
+    this.#held?.grow(bytes);
+    if (!this.#settled) this.#body.append(chunk);
   }
 
   onResponseEnd(): void {
@@ -165,6 +172,13 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#fail(ours ? "kept" : "connection", error);
   }
 
+  /** Ends the exchange like a connection that was cut: the process holds too much. */
+  drop(): void {
+    const cause = new Error("dropped: bodies and answers hold too much memory");
+    this.#fail("connection", cause);
+    this.#controller?.abort(cause);
+  }
+
   readonly #onAbort = () => this.#fail("caller", errorOfAbort(this.#options.signal));
 
   #fail(kind: FailureKind, cause: unknown): void {
@@ -179,6 +193,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   #settle(): void {
     this.#settled = true;
+    this.#held?.close();
     this.#letCallerGo();
     this.#stopTimeout?.();
   }

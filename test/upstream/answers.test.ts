@@ -22,6 +22,7 @@ import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { failureOf, hostedPayment, patient, serverRig } from "./rig.ts";
 import { answer, json } from "./scripted-server.ts";
@@ -308,6 +309,19 @@ test("a body longer than maxResponseBytes fails the call, with and without Conte
   }
   const { upstream } = await serverRig(t, json(200, long), { maxResponseBytes: long.length });
   assert.equal((await createPayment(upstream)).id?.length, 2000);
+});
+
+test("answers count in the budget of memory, which may drop that of a read", async (t) => {
+  const long = `{"id":"o-1","x":"${"x".repeat(40_000)}"}`;
+  const budget = createMemoryBudget(10_000);
+  const { upstream } = await serverRig(t, json(200, long), { budget });
+  assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
+  assert.equal((await createPayment(upstream)).id, "o-1", "a call that moves money keeps its own");
+  assert.equal(budget.bytes, 0);
+  const roomy = createMemoryBudget(1_000_000);
+  const control = await serverRig(t, json(200, long), { budget: roomy });
+  await getPayout(control.upstream);
+  assert.equal(roomy.bytes, 0);
 });
 
 test("a small piece of a body counts as 256 bytes", async (t) => {
