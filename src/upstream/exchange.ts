@@ -152,7 +152,8 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     const bytes = Math.max(chunk.length, intakeLimits.smallBytes);
     this.#counted += bytes;
-    if (this.#counted > this.#options.maxResponseBytes) return this.#fail("tooLarge", undefined);
+    if (this.#counted > this.#options.maxResponseBytes) this.#fail("tooLarge", undefined);
+    if (this.#settled) return;
     this.#held ??= this.#options.hold?.(this);
     this.#held?.grow(bytes);
     if (!this.#settled) this.#body.append(chunk);
