@@ -595,7 +595,7 @@ export const redisDefects: readonly Defect[] = [
   {
     name: "the script commits whatever the flags say",
     file: "stores/redis/commit.lua",
-    line: "conflict = conflict or value ~= record.expected[n + 1]",
+    line: "conflict = conflict or record.values[n] ~= record.expected[2 * n]",
     instead: "",
     brokenChecks: ["acknowledged, not in the log once", "one callback under two cursors"],
     shownBy: 30,
