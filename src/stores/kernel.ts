@@ -193,12 +193,17 @@ export function filledIn(
   nowMs: number,
   instant?: number,
 ) {
-  if (!text.includes(token)) return text;
-  return text.replaceAll(new RegExp(`${token}:([0-9a-z]+)`, "g"), (unknown, name: string) => {
-    if (name === "now") return `${nowMs}`;
-    return name === "instant" ? `${instant}` : (places[Number(name)] ?? unknown);
-  });
+  // Split, not replaced by a pattern: to compile one for each token takes a seventh of a call.
+  const [head = "", ...rest] = text.split(`${token}:`);
+  return rest.reduce((filled, part) => {
+    const [name = ""] = leadingName.exec(part) ?? [];
+    const value = name === "now" ? nowMs : name === "instant" ? instant : places[Number(name)];
+    if (name === "" || value === undefined) return `${filled}${token}:${part}`;
+    return `${filled}${value}${part.slice(name.length)}`;
+  }, head);
 }
+
+const leadingName = /^[0-9a-z]+/;
 
 /** The instant of a commit, if it asks for one. @param last the latest one before */
 export function instantOf({ indexes }: Commit, nowMs: number, last: number): number | undefined {
