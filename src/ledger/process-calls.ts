@@ -12,8 +12,8 @@ import { type PaymentRecord, recordKey } from "./record.ts";
  */
 export class ProcessCalls {
   readonly #options: CallOptions;
-  /** By account and record key, those that were changed last at the end. */
-  readonly #records = new Map<string, PaymentRecord>();
+  /** The texts of records by account and record key, those that were changed last at the end. */
+  readonly #records = new Map<string, string>();
 
   constructor(options: CallOptions) {
     this.#options = options;
@@ -21,13 +21,14 @@ export class ProcessCalls {
 
   begin(account: string, given: NewIntent): Begun {
     const key = recordKey(given.kind, given.externalId);
-    const { result, record } = this.#step(account, key, (change, draft) =>
+    const result = this.#step(account, key, (change, draft) =>
       beginCall(change, draft, undefined, given, this.#options),
     );
     if (result.kind !== "started") return result as Begun;
-    const call = record?.calls.find(({ id }) => id === given.id);
-    if (!call) throw new Error("the call was not recorded");
-    return { kind: "started", intent: intentOfCall(key, call, record?.marks ?? []) };
+    const open = this.open(account, given.kind, given.externalId);
+    const intent = open.find(({ id }) => id === given.id);
+    if (!intent) throw new Error("the call was not recorded");
+    return { kind: "started", intent };
   }
 
   adopt(account: string, intent: Intent): void {
@@ -45,35 +46,40 @@ export class ProcessCalls {
 
   open(account: string, kind: Kind, externalId: string): Intent[] {
     const key = recordKey(kind, externalId);
-    const record = this.#records.get(`${account} ${key}`);
+    const record = this.#recordOf(`${account} ${key}`);
     return record?.calls.map((call) => intentOfCall(key, call, record.marks)) ?? [];
   }
 
   /** Forgets a call, and all that is kept of its external_id unless another call is open. */
   forget(account: string, { kind, externalId, id }: Intent): void {
     const name = `${account} ${recordKey(kind, externalId)}`;
-    const record = this.#records.get(name);
+    const record = this.#recordOf(name);
     if (!record) return;
     record.calls = record.calls.filter((call) => call.id !== id);
     if (record.calls.length === 0) this.#records.delete(name);
+    else this.#records.set(name, JSON.stringify(record));
+  }
+
+  #recordOf(name: string): PaymentRecord | undefined {
+    const text = this.#records.get(name);
+    return text === undefined ? undefined : JSON.parse(text);
   }
 
   #step<T>(account: string, key: string, decide: (change: Change, draft: Draft) => T) {
     const name = `${account} ${key}`;
     const nowMs = Date.now();
-    const draft = new Draft(key, structuredClone(this.#records.get(name)), noFlags);
+    const draft = new Draft(key, this.#recordOf(name), noFlags);
     const result = decide(new Change(token, nowMs, [draft]), draft);
-    const record = draft.value as PaymentRecord | undefined;
     this.#records.delete(name);
-    if (!record) return { result, record };
-    const filled = JSON.parse(filledIn(JSON.stringify(record), token, [], nowMs)) as PaymentRecord;
-    this.#records.set(name, filled);
-    for (const [oldest, { calls }] of this.#records) {
-      if (this.#records.size <= maxRecords) break;
-      if (calls.length === 0) this.#records.delete(oldest);
-      else break;
+    if (draft.value) {
+      this.#records.set(name, filledIn(JSON.stringify(draft.value), token, [], nowMs));
     }
-    return { result, record: filled };
+    while (this.#records.size > maxRecords) {
+      const [oldest = ""] = this.#records.keys();
+      if (this.#recordOf(oldest)?.calls.length) break;
+      this.#records.delete(oldest);
+    }
+    return result;
   }
 }
 

@@ -25,7 +25,7 @@ async function harness() {
   };
 }
 
-eventLogContract("memory", harness, { allOrders: true });
+eventLogContract("memory", harness);
 eventLogModel("memory", harness);
 
 describe("memory log", () => {
