@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import { hostname } from "node:os";
 import type { GraphqlServer } from "../graphql/server.ts";
-import { isCrossOrigin } from "../graphql/transport/browser-origin.ts";
 import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { kinds } from "../model/kinds.ts";
+import { isCrossOrigin } from "../net/browser-origin.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Activities } from "./activity.ts";
 import type { SandboxActions } from "./api.ts";

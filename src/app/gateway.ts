@@ -29,7 +29,7 @@ import { runAccounts } from "./accounts.ts";
 import { createAdminListener } from "./admin-listener.ts";
 import { asConfigError } from "./config-errors.ts";
 import { type EmulatorClock, startInnerEmulator } from "./emulator.ts";
-import { createHostGuard, guardRequests } from "./host-guard.ts";
+import { createHostGuard, guardRequests, noteRefusedOrigins } from "./host-guard.ts";
 import { listen, listening, url } from "./listening.ts";
 import { openStores } from "./open-stores.ts";
 import { createPublicServer } from "./public-server.ts";
@@ -248,6 +248,7 @@ function createEdges(config: Config, back: Back, options: EdgeOptions) {
     // Callbacks are signed, and the service may reach the gateway by any host name.
     (path) => path.startsWith("/callbacks/"),
   );
+  noteRefusedOrigins(publicServer, config, common.log);
   const closeSockets = graphql.attachWebSocket(publicServer, publicGuard);
   const rpc = createRpcServer({
     ...{ ...common, core, admission, intake },

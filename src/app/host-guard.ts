@@ -1,6 +1,8 @@
-import type { IncomingHttpHeaders, Server } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, Server } from "node:http";
+import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import type { Address } from "../config/kinds.ts";
+import { isCrossOrigin, isListed, originHeadersOf } from "../net/browser-origin.ts";
 import { isLoopback } from "../net/loopback.ts";
 
 /** Why a request is refused. */
@@ -37,7 +39,7 @@ export function createHostGuard(
       if (typeof host === "string" && !isOurs(host)) return wrongHost;
     }
     const { origin } = headers;
-    if (origin === undefined || corsOrigins.includes(origin)) return undefined;
+    if (origin === undefined || isListed(origin, corsOrigins)) return undefined;
     return isOurs(URL.parse(origin)?.host ?? "") ? undefined : wrongOrigin;
   };
 }
@@ -55,6 +57,31 @@ function nameOf(host: string): string | undefined {
   const [, name] = /^([\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i.exec(host) ?? [];
   return name?.toLowerCase().replace(/\.$/, "");
 }
+
+/** Logs each origin once whose pages a listener refuses, since its operator sees no such refusal. */
+export function noteRefusedOrigins(
+  server: Server,
+  { corsOrigins }: Pick<Config, "corsOrigins">,
+  log: Pick<Logger, "warn">,
+): void {
+  const noted = new Set<string>();
+  const note = ({ headers }: IncomingMessage) => {
+    const { origin } = headers;
+    if (origin === undefined || noted.has(origin) || noted.size >= maxNoted) return;
+    // What is no origin says nothing, and may be anything.
+    if (!isCrossOrigin(originHeadersOf(headers), corsOrigins)) return;
+    if (URL.parse(origin)?.origin !== origin) return;
+    noted.add(origin);
+    log.warn(
+      { origin },
+      "refused a page of this origin: to let its pages call, list it in CORS_ORIGINS",
+    );
+  };
+  server.prependListener("request", note).prependListener("upgrade", note);
+}
+
+/** Anybody may send any `Origin`: more are refused without a record. */
+const maxNoted = 20;
 
 /**
  * Makes a server refuse the requests that its guard refuses, before its own listeners receive them.

@@ -25,7 +25,12 @@ export async function listening<T>(
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall !== "listen" && syscall !== "bind" && syscall !== "getaddrinfo") throw error;
-    throw new ConfigError(variable, `cannot listen on ${address.host}:${address.port} (${code})`);
+    const { host, port } = address;
+    const how =
+      code === "EADDRINUSE"
+        ? `: another process uses the port. Set ${variable} to another one, or to ${host}:0 for any that is free`
+        : "";
+    throw new ConfigError(variable, `cannot listen on ${host}:${port} (${code})${how}`);
   }
 }
 

@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import { type Config, readConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
-import { createLogger } from "../telemetry/log.ts";
+import { createLogger, type LogFormat, logFormatOf } from "../telemetry/log.ts";
 import { loggable } from "../telemetry/loggable.ts";
 import { startGateway } from "./gateway.ts";
 
@@ -14,17 +14,21 @@ import { startGateway } from "./gateway.ts";
 export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   try {
     const config = configOf(env);
-    const log = createLogger(config.logLevel);
+    const format = logFormatOf(config.logFormat);
+    const log = createLogger(config.logLevel, undefined, format);
     endOnUncaught(log);
     for (const warning of unknownVariables(env)) log.warn(warning);
     const gateway = await startGateway(config, log);
     const { publicUrl, rpcUrl, adminUrl, sandboxUrl } = gateway;
     // Before `ready` is logged: a signal may follow as soon as it is read.
     stopOnSignal(log, gateway);
-    announce(
-      log,
-      `ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandboxUrl ? ` sandbox=${sandboxUrl}` : ""}`,
-    );
+    const sandbox = sandboxUrl ? ` sandbox=${sandboxUrl}` : "";
+    announce(log, `ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandbox}`, format);
+    if (sandboxUrl) {
+      log.info(
+        `to open: console ${adminUrl}/  shop ${publicUrl}/demo  GraphiQL ${publicUrl}/graphql`,
+      );
+    }
   } catch (error) {
     exitWith(error);
   }
@@ -41,9 +45,9 @@ function configOf(env: NodeJS.ProcessEnv): Config {
 }
 
 /** The ready line is part of the contract: it is printed at every log level. */
-export function announce(log: Logger, message: string): void {
+export function announce(log: Logger, message: string, format: LogFormat): void {
   if (log.isLevelEnabled("info")) log.info(message);
-  else createLogger("info").info(message);
+  else createLogger("info", undefined, format).info(message);
 }
 
 /** Calls `stop` at the first signal, then exits with 0 (1 if it fails); ignores further signals. */

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { startEmulator } from "../app/emulator.ts";
 import { announce, exitWith, stopOnSignal } from "../app/serve.ts";
 import { readSandboxConfig } from "../config/config.ts";
-import { createLogger } from "../telemetry/log.ts";
+import { createLogger, logFormatOf } from "../telemetry/log.ts";
 import type { Environment } from "./secrets.ts";
 
 const help = `
@@ -23,10 +23,11 @@ export function configure(command: Command, env: Environment): void {
 async function sandbox(env: Environment): Promise<void> {
   try {
     const config = readSandboxConfig(env);
-    const log = createLogger(config.logLevel);
+    const format = logFormatOf(config.logFormat);
+    const log = createLogger(config.logLevel, undefined, format);
     const running = await startEmulator(config);
     stopOnSignal(log, { stop: () => running.close() });
-    announce(log, `ready sandbox=${running.url}`);
+    announce(log, `ready sandbox=${running.url}`, format);
   } catch (error) {
     exitWith(error);
   }

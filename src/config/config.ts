@@ -100,6 +100,8 @@ export function readConfig(env: Environment) {
     /** Longest silence on an event stream, and how often a WebSocket is pinged. */
     heartbeatMs: values.HEARTBEAT_INTERVAL,
     logLevel: values.LOG_LEVEL,
+    /** Undefined: what suits standard output. */
+    logFormat: values.LOG_FORMAT,
     production: values.NODE_ENV === "production",
   });
 }
@@ -134,13 +136,14 @@ function authOf(values: Values): AuthOptions {
 export function readSandboxConfig(env: Environment) {
   const values = readVariables(
     { ...env, UPSTREAM_URL: undefined, UPSTREAM_URL_FILE: undefined, MERCHANTS_FILE: undefined },
-    ["SANDBOX_ADDR", "UPSTREAM_LOGIN", "UPSTREAM_PASSWORD", "LOG_LEVEL"],
+    ["SANDBOX_ADDR", "UPSTREAM_LOGIN", "UPSTREAM_PASSWORD", "LOG_LEVEL", "LOG_FORMAT"],
   );
   return {
     address: values.SANDBOX_ADDR,
     login: values.UPSTREAM_LOGIN,
     password: new Secret(values.UPSTREAM_PASSWORD),
     logLevel: values.LOG_LEVEL,
+    logFormat: values.LOG_FORMAT,
   };
 }
 

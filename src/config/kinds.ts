@@ -101,11 +101,17 @@ export function httpUrl(accepts: string): Kind<string> {
   return kind(accepts, (text) => (isHttp(text) ? text : undefined));
 }
 
-export const origins = kind("origins joined by commas, such as https://shop.example", (text) => {
-  const all = text.split(",").map((origin) => origin.trim());
-  const given = all.filter((origin) => origin !== "");
-  return given.every((origin) => URL.parse(origin)?.origin === origin) ? given : undefined;
-});
+const anyPort = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):\*$/;
+
+export const origins = kind(
+  "origins joined by commas, such as https://shop.example; http://localhost:* stands for all ports of this machine",
+  (text) => {
+    const all = text.split(",").map((origin) => origin.trim());
+    const given = all.filter((origin) => origin !== "");
+    const isOrigin = (origin: string) => URL.parse(origin)?.origin === origin;
+    return given.every((one) => isOrigin(one) || anyPort.test(one)) ? given : undefined;
+  },
+);
 
 /** Statuses of the payments service, in lower case. */
 export const statuses = kind(

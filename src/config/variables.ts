@@ -184,10 +184,13 @@ const callers = {
     doc: "watch tokens signed with these are still valid" },
 } as const satisfies Table;
 
+/** A page under development is served from a port of its own. */
+const localOrigins = "http://localhost:*,http://127.0.0.1:*,http://[::1]:*";
+
 // biome-ignore format: a table
 const graphql = {
-  CORS_ORIGINS: { kind: origins, default: "",
-    doc: "origins whose pages may call `/graphql` and `/watch`" },
+  CORS_ORIGINS: { kind: origins, default: (is) => (is("sandbox") ? localOrigins : ""), defaultDoc: "with the sandbox the pages of this machine, on any port; else none",
+    doc: "origins whose pages may call `/graphql` and `/watch`; `http://localhost:*` stands for all of its ports" },
   GRAPHQL_INTROSPECTION: { kind: boolean, default: (is) => `${!is("production")}`, defaultDoc: "`false` in production, else `true`",
     doc: "whether introspection is allowed and errors suggest names" },
   PERSISTED_DOCUMENTS_FILE: { kind: documentsFile,
@@ -228,6 +231,8 @@ const lifetime = {
     doc: "longest time over which the gateway ends live streams and WebSockets, 10 ms for each" },
   LOG_LEVEL: { kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"), default: "info",
     doc: "the least severe log records that are written" },
+  LOG_FORMAT: { kind: oneOf("json", "text"), defaultDoc: "`text` on a terminal, else `json`",
+    doc: "`json`: a record a line; `text`: lines for a person" },
 } as const satisfies Table;
 
 const collector = {

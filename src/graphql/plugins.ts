@@ -9,6 +9,7 @@ import {
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
+import { isCrossOrigin, refusedOrigin } from "../net/browser-origin.ts";
 import { type Context, concluded, type Surroundings } from "./context.ts";
 import type { Refusal } from "./document-cache.ts";
 import type { FindDocument } from "./find-document.ts";
@@ -17,7 +18,6 @@ import { costOf } from "./operation-cost.ts";
 import { tooComplex } from "./operation-shape.ts";
 import { RequestError } from "./request-error.ts";
 import { rootFieldsOf } from "./root-fields.ts";
-import { isCrossOrigin } from "./transport/browser-origin.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
 import { faultsOfVariables } from "./variables.ts";
 
@@ -42,13 +42,7 @@ export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPl
         secFetchSite: headers.get("sec-fetch-site") ?? undefined,
       };
       if (!isCrossOrigin(originHeaders, listedOrigins)) return;
-      throw new GatewayError(
-        "PERMISSION_DENIED",
-        "requests from pages of this origin are not allowed",
-        {
-          reason: "FOREIGN_ORIGIN",
-        },
-      );
+      throw new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" });
     },
   };
 }

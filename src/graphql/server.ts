@@ -9,6 +9,7 @@ import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { Heartbeats } from "../live/heartbeats.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
+import { isListed } from "../net/browser-origin.ts";
 import type { Cut } from "../net/cut.ts";
 import { cutHttp1 } from "../net/http1.ts";
 import { type Body, createIntake, type Intake } from "../net/intake.ts";
@@ -355,5 +356,5 @@ async function renderWithScripts(options: GraphiQLOptions): Promise<string> {
 
 /** The CORS options of one request. An origin that is not listed gets no CORS headers. */
 function corsOf(origin: string | null, allowed: readonly string[]): CORSOptions {
-  return origin !== null && allowed.includes(origin) && { origin, ...cors };
+  return origin !== null && isListed(origin, allowed) && { origin, ...cors };
 }

@@ -1,6 +1,7 @@
 import { type DestinationStream, type Logger, pino } from "pino";
 import { flatLine } from "./flat-line.ts";
 import { loggable } from "./loggable.ts";
+import { readableLine } from "./readable-line.ts";
 import { activeIds } from "./tracing/tracing.ts";
 import { createTurnWriter } from "./turn-writer.ts";
 
@@ -12,9 +13,17 @@ import { createTurnWriter } from "./turn-writer.ts";
  *
  * @param destination default: standard output, written once per turn of the event loop, and at once
  * after an error record
+ * @param format `text`: lines for a person at a terminal instead
  */
-export function createLogger(level: string, destination?: DestinationStream): Logger {
+export function createLogger(
+  level: string,
+  destination?: DestinationStream,
+  format: LogFormat = "json",
+): Logger {
   const stdout = destination ? undefined : stdoutOf();
+  const json = destination ?? (stdout as DestinationStream);
+  const written =
+    format === "json" ? json : { write: (line: string) => void json.write(readableLine(line)) };
   const log = pino(
     {
       level,
@@ -35,7 +44,7 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
         },
       },
     },
-    destination ?? (stdout as DestinationStream),
+    written,
   );
   const child: Logger["child"] = log.child;
   return Object.assign(log, {
@@ -43,6 +52,13 @@ export function createLogger(level: string, destination?: DestinationStream): Lo
       return child.call(this, loggable(bindings) as object, options as never);
     },
   }) as Logger;
+}
+
+export type LogFormat = "json" | "text";
+
+/** What LOG_FORMAT says, or what suits standard output. */
+export function logFormatOf(asked: LogFormat | undefined): LogFormat {
+  return asked ?? (process.stdout.isTTY ? "text" : "json");
 }
 
 const errorLevel = 50;

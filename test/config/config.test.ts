@@ -105,6 +105,7 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["AUTH_MODE", "basic", /none, or keys/],
     ["CORS_ORIGINS", "*", /origins/],
     ["CORS_ORIGINS", "https://a.example/path", /origins/],
+    ["CORS_ORIGINS", "https://a.example:*", /origins/],
     ["REDIS_URL", "http://127.0.0.1", /redis:\/\//],
     ["REDIS_URL", "redis+sentinel://127.0.0.1:1", /redis:\/\//],
     ["REDIS_URL", "redis+sentinel://127.0.0.1:x/main", /redis:\/\//],

@@ -8,6 +8,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { GetPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
@@ -153,4 +154,41 @@ test("callbacks are accepted with any Host", async () => {
     const url = `${open.publicUrl}/callbacks/default/payments`;
     assert.equal((await send(url, headers, body)).status, 200, host);
   }
+});
+
+const shownBy = { origin: "http://localhost:5173", "sec-fetch-site": "same-site" };
+
+test("with the sandbox a page of this machine on another port may call, and reads the answer", async () => {
+  const response = await fetch(`${open.publicUrl}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...shownBy },
+    body: '{"query":"{ rateLimit { limit } }"}',
+  });
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get("access-control-allow-origin"), shownBy.origin);
+});
+
+test("a refused page is told what allows it, and its origin is logged once", async (t) => {
+  const records: Record<string, unknown>[] = [];
+  const log = createLogger("warn", { write: (line) => void records.push(JSON.parse(line)) });
+  const gateway = await startTestGateway({ CORS_ORIGINS: "https://shop.example" }, {}, log);
+  t.after(() => gateway.stop());
+  const query = `${gateway.publicUrl}/graphql?query=%7B__typename%7D`;
+  for (let n = 0; n < 2; n++) {
+    const { status, body } = await send(query, shownBy);
+    assert.equal(status, 403);
+    assert.match(body, /pages of this origin may not call: list it in CORS_ORIGINS/);
+    await send(query, { origin: "http://evil.example" });
+    await send(query, { origin: "not an origin" });
+    await send(query, { origin: "https://shop.example" });
+  }
+  assert.deepEqual(
+    records
+      .filter(({ origin }) => origin !== undefined)
+      .map(({ origin, msg }) => [origin, String(msg).includes("CORS_ORIGINS")]),
+    [
+      [shownBy.origin, true],
+      ["http://evil.example", true],
+    ],
+  );
 });

@@ -70,7 +70,10 @@ test("an address in use ends the process with 78 and the variable's name", async
   const second = spawnCli(["serve"], { ...freePorts, ADMIN_ADDR: new URL(admin).host });
   const exit = await second.exit;
   assert.deepEqual(exit, [78, null], second.errors.join("\n"));
-  assert.match(second.errors.join("\n"), /^ADMIN_ADDR: cannot listen on .*EADDRINUSE/);
+  assert.match(
+    second.errors.join("\n"),
+    /^ADMIN_ADDR: cannot listen on .*EADDRINUSE.*Set ADMIN_ADDR to/,
+  );
   first.child.kill("SIGTERM");
   assert.deepEqual(await first.exit, [0, null]);
 });
@@ -90,7 +93,10 @@ test("a standalone sandbox whose address is in use ends with 78 and the variable
   const { sandbox = "" } = await first.ready;
   const second = spawnCli(["sandbox"], { ...freePorts, SANDBOX_ADDR: new URL(sandbox).host });
   assert.deepEqual(await second.exit, [78, null], second.errors.join("\n"));
-  assert.match(second.errors.join("\n"), /^SANDBOX_ADDR: cannot listen on \S+ \(EADDRINUSE\)$/);
+  assert.match(
+    second.errors.join("\n"),
+    /^SANDBOX_ADDR: cannot listen on \S+ \(EADDRINUSE\): another process/,
+  );
   first.child.kill("SIGTERM");
   assert.deepEqual(await first.exit, [0, null]);
 });

@@ -86,3 +86,24 @@ test("lines of one turn are written together, in order, at its end or on flush",
   await new Promise(setImmediate);
   assert.equal(written.length, 3);
 });
+
+test("as text a record is a line that a person reads, whose values cannot pass for others", () => {
+  const lines: string[] = [];
+  const log = createLogger("info", { write: (line) => void lines.push(line) }, "text");
+  log.info({ method: "GetPayment", durationMs: 1.5, caller: "the shop" }, "rpc");
+  log.warn({ origin: "x\u001b[2J a=b", quoted: 'a"b', c1: "\u009b2J" }, "refused\nready");
+  log.error(new TypeError("4111111111111111"));
+  log.info("ready public=http://127.0.0.1:4000");
+  const [call = "", refused = "", failed = "", ready] = lines;
+  assert.match(
+    call,
+    /^\d\d:\d\d:\d\d\.\d{3} INFO {2}rpc method=GetPayment durationMs=1.5 caller="the shop"\n$/,
+  );
+  assert.match(
+    refused,
+    / WARN {2}refused ready origin="x\\u001b\[2J a=b" quoted="a\\"b" c1="\?2J"\n$/,
+  );
+  assert.match(failed, / ERROR .* err=\{"name":"TypeError"/);
+  assert.ok(!failed.includes("4111"));
+  assert.equal(ready, "ready public=http://127.0.0.1:4000\n");
+});

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { isListed } from "../../net/browser-origin.ts";
 import { rateLimitHeaderNames } from "../../net/rate-limit-headers.ts";
 import { replayedHeader } from "../../net/replayed-header.ts";
 
@@ -21,7 +22,7 @@ export function exposeHeaders(
   origin: string | undefined,
   corsOrigins: readonly string[],
 ): void {
-  if (origin === undefined || !corsOrigins.includes(origin)) return;
+  if (origin === undefined || !isListed(origin, corsOrigins)) return;
   headers["access-control-allow-origin"] = origin;
   headers["access-control-allow-methods"] = cors.methods.join(", ");
   headers["access-control-expose-headers"] = cors.exposedHeaders.join(", ");

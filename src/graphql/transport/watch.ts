@@ -14,6 +14,7 @@ import type { Heartbeats } from "../../live/heartbeats.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
 import type { Slot } from "../../net/admission.ts";
+import { isCrossOrigin, originHeadersOf, refusedOrigin } from "../../net/browser-origin.ts";
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { knownMethodOf } from "../../telemetry/tracing/attributes.ts";
@@ -23,7 +24,6 @@ import { codeOf } from "../errors.ts";
 import { createLive, type Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
 import { startInit } from "../schema/watch-args.ts";
-import { isCrossOrigin, originHeadersOf } from "./browser-origin.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
 import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
 import { problemOf, problemType } from "./problem.ts";
@@ -139,9 +139,7 @@ export function createWatchEndpoint(
     }
     if (isCrossOrigin(originHeadersOf(request.headers), corsOrigins)) {
       return refuse(
-        new GatewayError("PERMISSION_DENIED", "pages of this origin may not call", {
-          reason: "FOREIGN_ORIGIN",
-        }),
+        new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" }),
       );
     }
 

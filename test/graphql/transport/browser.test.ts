@@ -6,7 +6,7 @@ import { test } from "node:test";
 import WebSocket from "ws";
 import type { Credentials } from "../../../src/auth/identify.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
-import { isCrossOrigin } from "../../../src/graphql/transport/browser-origin.ts";
+import { isCrossOrigin } from "../../../src/net/browser-origin.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve, somebody } from "../serve.ts";
 

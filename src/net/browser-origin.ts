@@ -21,6 +21,17 @@ export function originHeadersOf(headers: IncomingHttpHeaders): OriginHeaders {
 export function isCrossOrigin(headers: OriginHeaders, listed: readonly string[]): boolean {
   const { origin, host, secFetchSite } = headers;
   if (origin === undefined) return secFetchSite === "cross-site" || secFetchSite === "same-site";
-  if (listed.includes(origin) || secFetchSite === "same-origin") return false;
+  if (isListed(origin, listed) || secFetchSite === "same-origin") return false;
   return host === undefined || URL.parse(origin)?.host !== host;
 }
+
+/** Whether an origin is in a list, in which `http://localhost:*` stands for that host's every port. */
+export function isListed(origin: string, listed: readonly string[]): boolean {
+  return listed.some((one) => {
+    if (!one.endsWith(":*")) return one === origin;
+    return origin.replace(/:\d+$/, "") === one.slice(0, -":*".length);
+  });
+}
+
+/** Completes the refusal of a page: what an operator sets to allow it. */
+export const refusedOrigin = "pages of this origin may not call: list it in CORS_ORIGINS";
