@@ -7,12 +7,17 @@ import {
   type StringRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { validate } from "../../src/core/validate.ts";
-import { GatewayError } from "../../src/errors.ts";
-import { ProductSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { type FieldViolation, GatewayError } from "../../src/errors.ts";
+import {
+  CardSchema,
+  ProductSchema,
+  RecipientCardNumberSchema,
+} from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { CardDataSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 
 test("each rule over several fields is named after a field of its message", () => {
@@ -61,6 +66,47 @@ test("every text of a request is bounded, every id to 255 bytes, every list to 1
   assert.ok(texts >= 100, `${texts} texts`);
   assert.deepEqual(unbound, []);
 });
+
+test("no field has a plain pattern, which a refusal would show as a regular expression", () => {
+  const plain = new Set<string>();
+  const visit = (desc: DescMessage) => {
+    for (const field of desc.fields) {
+      const { type } = getOption(field, fieldRules);
+      const rules = type.case === "repeated" ? type.value.items?.type : type;
+      if (rules?.case === "string" && rules.value.pattern !== "") plain.add(`${field}`);
+      if (field.message) visit(field.message);
+    }
+  };
+  for (const service of services) for (const { input } of service.methods) visit(input);
+  assert.deepEqual([...plain], []);
+});
+
+const wrongNumber = {
+  path: "number",
+  message: "must be a card number: 8 to 19 digits without spaces or dashes",
+};
+const cards: readonly [DescMessage, Record<string, unknown>, FieldViolation[]][] = [
+  [
+    CardSchema,
+    { number: "4111 1111 1111 1111", cvv: "12", expMonth: 1, expYear: 2031 },
+    [{ path: "cvv", message: "must be 3 or 4 digits" }, wrongNumber],
+  ],
+  [RecipientCardNumberSchema, { number: "4111-11" }, [wrongNumber]],
+  [CardDataSchema, { number: "4111-11" }, [wrongNumber]],
+];
+
+for (const [schema, message, fields] of cards) {
+  test(`a wrong number or code in ${schema.name} is told in words`, () => {
+    assert.throws(
+      () => validate(schema, create(schema, message)),
+      (error) => {
+        assert.ok(error instanceof GatewayError);
+        assert.deepEqual(error.details.fields, fields);
+        return true;
+      },
+    );
+  });
+}
 
 function assertNamesField(desc: DescMessage, id: string): void {
   const path = id.split(".").slice(0, -1);
