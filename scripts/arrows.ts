@@ -67,7 +67,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
       "telemetry/log",
     ],
     ...["admin/dead-letter", "app/emulator.ts", "app/move.ts", "app/serve.ts"],
-    ...["graphql/schema/schema.ts", "graphql/trusted-documents.ts", "ratelimit/queued-bucket.ts"],
+    ...["graphql/schema/schema.ts", "graphql/schema/subgraph.ts"],
+    ...["graphql/trusted-documents.ts", "ratelimit/queued-bucket.ts"],
     "devtools/",
   ],
 };

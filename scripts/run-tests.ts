@@ -148,7 +148,8 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => stopAll(`the run was stopped by ${signal}`));
 }
 
-const files = globSync((positionals.length > 0 ? positionals : testFolders).map(testsOf)).sort();
+const patterns = (positionals.length > 0 ? positionals : testFolders).map(testsOf);
+const files = globSync(patterns, { exclude: ["**/node_modules/**"] }).sort();
 const left = new Set(files);
 /** Removes the matching files from `left` and returns them. */
 const taken = (matches: (file: string) => boolean) => {

@@ -9,6 +9,7 @@ import type { Config } from "../config/config.ts";
 import type { Core } from "../core/core.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
+import { createSubgraphSchema } from "../graphql/schema/subgraph.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
 import { createCauses } from "../ledger/cause-of.ts";
 import { observed } from "../ledger/observed.ts";
@@ -229,6 +230,9 @@ function createEdges(config: Config, back: Back, options: EdgeOptions) {
     corsOrigins: config.corsOrigins,
     introspection: config.graphqlIntrospection,
     heartbeatMs: config.heartbeatMs,
+    ...(config.graphqlSubgraph && {
+      schema: createSubgraphSchema(new Set(config.accounts.keys())),
+    }),
     ...(config.trustedDocuments ? { trustedDocuments: config.trustedDocuments } : {}),
   });
   const callbacks = createCallbackHandler({

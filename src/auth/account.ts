@@ -23,7 +23,7 @@ export function pickAccount(
   throw new GatewayError(
     "PERMISSION_DENIED",
     asked
-      ? "the merchant account in x-merchant-account is unknown, or not allowed for this caller"
+      ? "the merchant account that was asked for is unknown, or not allowed for this caller"
       : "name the merchant account in the header x-merchant-account",
     { reason: "MERCHANT_ACCOUNT_REFUSED" },
   );

@@ -19,18 +19,24 @@ export async function readWholeConfig(env: Environment): Promise<Config> {
     if (error instanceof AuthFileError) throw new ConfigError(error.variable, error.message);
     throw error;
   }
-  if (config.trustedDocuments) await checkDocuments(config.trustedDocuments);
+  if (config.trustedDocuments) await checkDocuments(config.trustedDocuments, config);
   return config;
 }
 
 /** Loads the GraphQL schema, which is large, only if there are trusted documents to check. */
-async function checkDocuments(documents: NonNullable<Config["trustedDocuments"]>): Promise<void> {
-  const [{ schema }, { createDocumentOf, WrongDocumentError }] = await Promise.all([
-    import("../graphql/schema/schema.ts"),
-    import("../graphql/trusted-documents.ts"),
-  ]);
+async function checkDocuments(
+  documents: NonNullable<Config["trustedDocuments"]>,
+  { graphqlSubgraph, accounts }: Config,
+): Promise<void> {
+  const [{ schema }, { createSubgraphSchema }, { createDocumentOf, WrongDocumentError }] =
+    await Promise.all([
+      import("../graphql/schema/schema.ts"),
+      import("../graphql/schema/subgraph.ts"),
+      import("../graphql/trusted-documents.ts"),
+    ]);
   try {
-    createDocumentOf(schema, documents);
+    const served = graphqlSubgraph ? createSubgraphSchema(new Set(accounts.keys())) : schema;
+    createDocumentOf(served, documents);
   } catch (error) {
     if (!(error instanceof WrongDocumentError)) throw error;
     throw new ConfigError("PERSISTED_DOCUMENTS_FILE", error.message);

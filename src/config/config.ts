@@ -76,6 +76,8 @@ export function readConfig(env: Environment) {
     watchTokenPreviousSecrets: values.WATCH_TOKEN_PREVIOUS_SECRETS.map((text) => new Secret(text)),
     corsOrigins: values.CORS_ORIGINS,
     graphqlIntrospection: values.GRAPHQL_INTROSPECTION,
+    /** Whether the schema has what a federation router needs. */
+    graphqlSubgraph: values.GRAPHQL_SUBGRAPH,
     /** GraphQL documents by their ids, and whether all others are refused. */
     trustedDocuments: documents && {
       documents: new Map(Object.entries(documents)),

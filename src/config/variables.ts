@@ -193,6 +193,8 @@ const graphql = {
     doc: "origins whose pages may call `/graphql` and `/watch`; `http://localhost:*` stands for all of its ports" },
   GRAPHQL_INTROSPECTION: { kind: boolean, default: (is) => `${!is("production")}`, defaultDoc: "`false` in production, else `true`",
     doc: "whether introspection is allowed and errors suggest names" },
+  GRAPHQL_SUBGRAPH: { kind: boolean, default: "false",
+    doc: "`true`: `/graphql` also serves a federation router, as [a subgraph of a supergraph](federation.md)" },
   PERSISTED_DOCUMENTS_FILE: { kind: documentsFile,
     doc: "GraphQL documents; a request may send an id instead of a document" },
   PERSISTED_ONLY: { kind: boolean, default: "false",

@@ -10,8 +10,11 @@ import type { OperationRecord } from "./operation-record.ts";
 /** What the server provides for one HTTP request or one WebSocket operation. */
 export interface Surroundings {
   readonly lifetime: OperationLifetime;
-  /** @throws GatewayError when the caller is not known or not allowed. */
-  readonly authenticate: () => Promise<Caller>;
+  /**
+   * @param account the merchant account. Default: the one that the request names, or the caller's own
+   * @throws GatewayError when the caller is not known or not allowed.
+   */
+  readonly authenticate: (account?: string) => Promise<Caller>;
   readonly live: Live;
 }
 

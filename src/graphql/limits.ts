@@ -27,6 +27,8 @@ export const limits = {
   introspectionAliases: 5,
   /** Validation errors that are reported for one request, at most. */
   faults: 10,
+  /** References of a router in one `_entities`: five full pages. */
+  representations: 500,
   /** See `operation-cost.ts`. About a hundred upstream calls, at the default of 10 a second. */
   cost: 1_000,
 } as const;

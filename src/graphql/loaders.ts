@@ -36,6 +36,15 @@ type Customer = CustomerIdentity | undefined;
 
 /** The reads of one operation, each made only once. They reject with the core's errors. */
 export interface Loaders {
+  /** The merchant account that they read from. */
+  readonly account: string;
+  /**
+   * The loaders of another account. What they read may be handed to these loaders too.
+   * @param callIn the operation's call in that account; called once
+   */
+  in(account: string, callIn: () => Promise<Call>): Promise<Loaders>;
+  /** The loaders that a payment or payout was read by. */
+  of(resource: Payment | Payout): Loaders;
   /** Only the externalId is set if nothing but a call with an unknown outcome is known. */
   payment(externalId: string): Promise<Payment>;
   /** As `payment`. */
@@ -86,10 +95,29 @@ class OperationLoaders implements Loaders {
   /** Created when first needed; freed with the operation. */
   #notes: Map<object, Notes> | undefined;
 
-  constructor(core: Core, call: Call, read: Memory) {
+  constructor(core: Core, call: Call, read: Memory, notes?: Map<object, Notes>) {
     this.#core = core;
     this.#call = call;
     this.#read = read;
+    this.#notes = notes;
+  }
+
+  get account(): string {
+    return this.#call.caller.account;
+  }
+
+  in(account: string, callIn: () => Promise<Call>): Promise<Loaders> {
+    this.#notes ??= new Map();
+    const notes = this.#notes;
+    return this.#read<Loaders>(
+      "in",
+      [account],
+      async () => new OperationLoaders(this.#core, await callIn(), createMemory(), notes),
+    );
+  }
+
+  of(resource: Payment | Payout): Loaders {
+    return this.#notes?.get(resource)?.loaders ?? this;
   }
 
   #notesOf(about: object): Notes {
@@ -135,13 +163,13 @@ class OperationLoaders implements Loaders {
   #noted(name: string, answer: GetPaymentResponse): Payment {
     const payment = { ...(answer.payment ?? create(PaymentSchema)) };
     const { operations } = answer;
-    Object.assign(this.#notesOf(payment), { name, flags: answer, operations });
+    Object.assign(this.#notesOf(payment), { name, flags: answer, operations, loaders: this });
     return payment;
   }
 
   #notedPayout(name: string, answer: GetPayoutResponse): Payout {
     const payout = { ...(answer.payout ?? create(PayoutSchema)) };
-    Object.assign(this.#notesOf(payout), { name, flags: answer });
+    Object.assign(this.#notesOf(payout), { name, flags: answer, loaders: this });
     return payout;
   }
 
@@ -243,6 +271,8 @@ interface Notes {
   flags?: OutcomeFlags & State;
   state?: State;
   operations?: readonly OperationSummary[];
+  /** The loaders that read it. */
+  loaders?: Loaders;
   /** The customer whose wallet the item is in. */
   owner?: Customer;
 }

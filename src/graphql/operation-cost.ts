@@ -1,5 +1,4 @@
 import {
-  type ArgumentNode,
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
@@ -12,13 +11,20 @@ import {
   Kind,
   type OperationDefinitionNode,
   type SelectionSetNode,
+  type ValueNode,
 } from "graphql";
 
 /** The cost of a field, as declared in its `extensions`. */
 export interface CostExtensions {
-  /** Default: 10 for fields of the root types, 1 for other fields with objects, 0 for scalars. */
-  readonly cost?: number;
-  /** Most objects that the field returns: a number, or the argument that sets it. Default: 1. */
+  /**
+   * Default: 10 for fields of the root types, 1 for other fields with objects, 0 for scalars. A
+   * function takes the value of the argument that sets `listSize`.
+   */
+  readonly cost?: number | ((value: unknown) => number);
+  /**
+   * Most objects that the field returns: a number, or the argument that sets it, by its value or, if
+   * it is a list, by its length. Default: 1.
+   */
   readonly listSize?: number | { readonly argument: string; readonly byDefault: number };
 }
 
@@ -94,8 +100,10 @@ function countCost(
     if (!field) return 0; // `__typename` and its like.
     const result = getNamedType(field.type);
     const { cost, listSize } = field.extensions as CostExtensions;
-    const own = cost ?? (type === root ? upstreamCallCost : isCompositeType(result) ? 1 : 0);
-    return own + lengthOf(listSize, field, node, given) * below(node.selectionSet, result.name);
+    const value = sizeValue(listSize, field, node, given);
+    const usual = type === root ? upstreamCallCost : isCompositeType(result) ? 1 : 0;
+    const own = typeof cost === "function" ? cost(value) : (cost ?? usual);
+    return own + lengthOf(listSize, value) * below(node.selectionSet, result.name);
   }
 
   const cost = root ? below(operation.selectionSet, root.name) : 0;
@@ -104,34 +112,42 @@ function countCost(
 
 type VariableOf = (name: string) => unknown;
 
-function lengthOf(
+/** The value of the argument that sets `listSize`, if one does. */
+function sizeValue(
   listSize: CostExtensions["listSize"],
   field: GraphQLField<unknown, unknown>,
   node: FieldNode,
   given: VariableOf,
-): number {
-  if (listSize === undefined) return 1;
-  if (typeof listSize === "number") return listSize;
-  const { argument, byDefault } = listSize;
+): unknown {
+  if (typeof listSize !== "object") return undefined;
+  const { argument } = listSize;
   if (!field.args.some(({ name }) => name === argument)) {
     throw new Error(`${field.name} has no argument ${argument}`);
   }
-  const value = givenValue(
-    node.arguments?.find(({ name }) => name.value === argument),
-    given,
-  );
-  // Null means the default. Any other value is rejected when the field is resolved.
-  return typeof value === "number" && Number.isFinite(value) ? Math.max(0, value) : byDefault;
+  return givenValue(node.arguments?.find(({ name }) => name.value === argument)?.value, given);
 }
 
-function givenValue(argument: ArgumentNode | undefined, given: VariableOf): unknown {
-  if (argument?.value.kind === Kind.INT) return Number(argument.value.value);
-  if (argument?.value.kind === Kind.VARIABLE) return given(argument.value.name.value);
-  return undefined;
+function lengthOf(listSize: CostExtensions["listSize"], value: unknown): number {
+  if (typeof listSize !== "object") return listSize ?? 1;
+  if (Array.isArray(value)) return value.length;
+  // Null means the default. Any other value is rejected when the field is resolved.
+  return typeof value === "number" && Number.isFinite(value)
+    ? Math.max(0, value)
+    : listSize.byDefault;
+}
+
+function givenValue(node: ValueNode | undefined, given: VariableOf): unknown {
+  if (node?.kind === Kind.INT) return Number(node.value);
+  if (node?.kind === Kind.STRING) return node.value;
+  if (node?.kind === Kind.VARIABLE) return given(node.name.value);
+  if (node?.kind === Kind.LIST) return node.values.map((value) => givenValue(value, given));
+  if (node?.kind !== Kind.OBJECT) return undefined;
+  return Object.fromEntries(
+    node.fields.map(({ name, value }) => [name.value, givenValue(value, given)]),
+  );
 }
 
 function defaultOf({ variableDefinitions = [] }: OperationDefinitionNode, name: string): unknown {
   const definition = variableDefinitions.find(({ variable }) => variable.name.value === name);
-  const { defaultValue } = definition ?? {};
-  return defaultValue?.kind === Kind.INT ? Number(defaultValue.value) : undefined;
+  return givenValue(definition?.defaultValue, () => undefined);
 }

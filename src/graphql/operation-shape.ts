@@ -90,11 +90,14 @@ export function tooComplex(how: string): RequestError {
   return new RequestError(`the operation ${how}`, "OPERATION_TOO_COMPLEX", { status: 400 });
 }
 
-/** Introspection fields. `__typename` reveals no more than the data of a response does. */
-const metaFields: ReadonlySet<string> = new Set(["__schema", "__type"]);
+/**
+ * Introspection fields, with that of a subgraph. `__typename` reveals no more than the data of a
+ * response does.
+ */
+const metaFields: ReadonlySet<string> = new Set(["__schema", "__type", "_service"]);
 
 function introspectionDisabled(): RequestError {
-  const message = "the schema is not told here: schema.graphql has it";
+  const message = "the schema is not told here: schema.graphql and schema.subgraph.graphql have it";
   return new RequestError(message, "INTROSPECTION_DISABLED", { status: 400 });
 }
 

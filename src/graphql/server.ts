@@ -26,7 +26,7 @@ import {
   operationTimeoutMs,
   type Surroundings,
 } from "./context.ts";
-import { credentialsOf } from "./credentials.ts";
+import { credentialsOf, inAccount } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { createFastPath } from "./fast-path.ts";
@@ -242,7 +242,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
     let caller: Caller | undefined;
     let identified: Promise<Caller> | undefined;
-    const authenticate = async () => {
+    const authenticate = async (account?: string) => {
+      if (account !== undefined) return identify(inAccount(credentialsOf(request), account));
       identified ??= identify(credentialsOf(request));
       caller = await identified;
       return caller;

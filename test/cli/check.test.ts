@@ -109,6 +109,10 @@ test("a configuration that serve would refuse ends with 78 and the same message"
   const checked = await run(["check"], { env: serve });
   assert.equal(served.code, 78);
   assert.ok(checked.out.trim().endsWith(served.err.trim()));
+  await writeFile(documents, '{"one": "{ _entities(representations: []) { __typename } }"}');
+  const subgraph = { GRAPHQL_SUBGRAPH: "true", PERSISTED_DOCUMENTS_FILE: documents };
+  const offline = { env: { ...freePorts, ...subgraph } };
+  assert.equal((await run(["check", "--offline"], offline)).code, 0);
 });
 
 test("all mistakes and misspelt variables are told, each as a check", async () => {

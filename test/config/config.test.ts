@@ -495,6 +495,12 @@ test("introspection is on outside of production, unless GRAPHQL_INTROSPECTION ov
   assert.equal(readConfig({ GRAPHQL_INTROSPECTION: "false" }).graphqlIntrospection, false);
 });
 
+test("the gateway is a subgraph only if GRAPHQL_SUBGRAPH says so", () => {
+  assert.equal(readConfig({}).graphqlSubgraph, false);
+  assert.equal(readConfig({ GRAPHQL_SUBGRAPH: "true" }).graphqlSubgraph, true);
+  refused({ GRAPHQL_SUBGRAPH: "federation" }, /^GRAPHQL_SUBGRAPH: got "federation"/);
+});
+
 test("trusted documents come from a JSON object, and PERSISTED_ONLY needs them", () => {
   const good = file("documents.json", JSON.stringify({ abc: "{ rateLimit { limit } }" }));
   assert.deepEqual(readConfig({ PERSISTED_DOCUMENTS_FILE: good }).trustedDocuments, {

@@ -10,6 +10,7 @@ import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts"
 import { Secret } from "../../src/secrets/secret.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import type { Answer } from "../graphql/serve.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { paymentRequest } from "./operations.ts";
@@ -46,6 +47,7 @@ before(async () => {
       ]),
     ),
     WATCH_TOKEN_SECRET: "w".repeat(32),
+    GRAPHQL_SUBGRAPH: "true",
     RATE_LIMIT_INITIAL: "50",
   });
 });
@@ -113,6 +115,48 @@ test("the same external id is a different payment in another account", async () 
     [shopKey, marketKey].map((key) => payments().getPayment({ externalId: "same" }, as(key))),
   );
   assert.notEqual(a?.payment?.details?.paymentId, b?.payment?.details?.paymentId);
+});
+
+test("an entity of a supergraph is the payment of the account in its key", async () => {
+  await payments().createPayment(request("entity"), as(shopKey));
+  await payments().createPayment(request("entity"), as(marketKey));
+  const query = `query ($of: [_Any!]!) { _entities(representations: $of) { ... on Payment {
+    merchantAccount state eventsConnection { edges { node { externalId } } }
+  } ... on Payout { paidOut: state } } }`;
+  const key = { __typename: "Payment", externalId: "entity" };
+  const read = async (token: string, representations: object[]) => {
+    const { headers, signal } = as(token, { "x-merchant-account": "market" });
+    const response = await fetch(`${gateway.publicUrl}/graphql`, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify({ query, variables: { of: representations } }),
+      signal,
+    });
+    return (await response.json()) as Answer;
+  };
+  const inShop = { ...key, merchantAccount: "shop" };
+  const inMarket = { ...key, merchantAccount: "market" };
+  const { data, errors } = await read(bothKey, [inShop, inMarket]);
+  assert.equal(errors, undefined);
+  assert.deepEqual(
+    data._entities.map(({ merchantAccount, state }: Answer) => [merchantAccount, state]),
+    [
+      ["shop", "PAID"],
+      ["market", "PAID"],
+    ],
+  );
+  for (const { eventsConnection } of data._entities) assert.ok(eventsConnection.edges.length > 0);
+
+  const payout = { ...inMarket, __typename: "Payout" };
+  const limited = await read(marketKey, [inShop, inMarket, key, payout]);
+  const [other, own, unsaid, unscoped] = limited.data._entities;
+  assert.deepEqual([other, own.state, unsaid, unscoped], [null, "PAID", null, null]);
+  const codes = limited.errors.map(({ path, extensions }: Answer) => [path[1], extensions.code]);
+  assert.deepEqual(codes.sort(), [
+    [0, "FORBIDDEN"],
+    [2, "BAD_USER_INPUT"],
+    [3, "FORBIDDEN"],
+  ]);
 });
 
 test("an account's stream has only its own events", async () => {

@@ -104,7 +104,9 @@ builder.objectFields(Payment, (t) => ({
     resolve: (payment, _, { loaders }) => {
       const externalId = loaders.externalIdOf(payment);
       const { operationId } = payment.details ?? {};
-      return externalId && operationId ? orNull(loaders.operation(externalId, operationId)) : null;
+      return externalId && operationId
+        ? orNull(loaders.of(payment).operation(externalId, operationId))
+        : null;
     },
   }),
   events: t.field({
@@ -126,7 +128,7 @@ builder.objectFields(Payment, (t) => ({
       if (limit < 1 || limit > maxEvents) {
         throw invalidFields([{ path: "first", message: `must be 1 to ${maxEvents}` }]);
       }
-      return externalId ? loaders.paymentEvents(externalId, limit) : [];
+      return externalId ? loaders.of(payment).paymentEvents(externalId, limit) : [];
     },
   }),
   eventsConnection: t.field({
@@ -134,7 +136,7 @@ builder.objectFields(Payment, (t) => ({
     type: PaymentEventConnection,
     args: eventPageArgs(t.arg),
     resolve: (payment, args, { loaders }) =>
-      loaders.history("payment", loaders.externalIdOf(payment), pageOf(args)),
+      loaders.of(payment).history("payment", loaders.externalIdOf(payment), pageOf(args)),
   }),
 }));
 

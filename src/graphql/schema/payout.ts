@@ -65,7 +65,7 @@ builder.objectFields(Payout, (t) => ({
     type: PayoutEventConnection,
     args: eventPageArgs(t.arg),
     resolve: (payout, args, { loaders }) =>
-      loaders.history("payout", loaders.externalIdOf(payout), pageOf(args)),
+      loaders.of(payout).history("payout", loaders.externalIdOf(payout), pageOf(args)),
   }),
 }));
 

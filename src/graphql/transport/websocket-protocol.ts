@@ -6,14 +6,14 @@ import { CloseCode, makeServer } from "graphql-ws";
 import type { YogaServerInstance } from "graphql-yoga";
 import type { WebSocket } from "ws";
 import type { Caller } from "../../auth/caller.ts";
-import type { Identify } from "../../auth/identify.ts";
+import type { Credentials, Identify } from "../../auth/identify.ts";
 import type { UnderWay } from "../../collections/under-way.ts";
 import { GatewayError } from "../../errors.ts";
 import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import type { Context, Surroundings } from "../context.ts";
-import { initCredentialsOf } from "../credentials.ts";
+import { inAccount, initCredentialsOf } from "../credentials.ts";
 import { codeOf } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { createLive } from "../live.ts";
@@ -51,6 +51,7 @@ export interface Connection {
   readonly lifetimes: Map<string, OperationLifetime>;
   /** The number of operations that wait for admission. */
   waiting: number;
+  credentials?: Credentials;
   caller?: Caller;
   /** Called once its caller is known. */
   readonly onCaller: () => void;
@@ -66,7 +67,8 @@ export function createProtocol(options: ProtocolOptions) {
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
       try {
-        extra.caller = await identify(initCredentialsOf(extra.request, connectionParams));
+        extra.credentials = initCredentialsOf(extra.request, connectionParams);
+        extra.caller = await identify(extra.credentials);
         extra.onCaller();
         return true;
       } catch (error) {
@@ -107,7 +109,11 @@ export function createProtocol(options: ProtocolOptions) {
         socket.once("close", stop);
       };
       try {
-        const surroundings = { lifetime, live, authenticate: async () => stillValid(extra.caller) };
+        const authenticate = async (account?: string) => {
+          const caller = stillValid(extra.caller);
+          return account === undefined ? caller : identify(inAccount(extra.credentials!, account));
+        };
+        const surroundings = { lifetime, live, authenticate };
         const query = documentOf(payload) ?? "";
         const params = { query, operationName, variables };
         const enveloped = yoga.getEnveloped({ ...surroundings, params } as never);

@@ -1,0 +1,180 @@
+import {
+  extendSchema,
+  type GraphQLFieldMap,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  type GraphQLUnionType,
+  lexicographicSortSchema,
+  parse,
+  printSchema,
+} from "graphql";
+import { pickAccount } from "../../auth/account.ts";
+import { invalidFields } from "../../core/validate.ts";
+import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
+import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
+import type { Context, Surroundings } from "../context.ts";
+import { limits } from "../limits.ts";
+import type { Loaders } from "../loaders.ts";
+import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
+import { orNull } from "./link.ts";
+import { schema } from "./schema.ts";
+
+/** A type that other subgraphs refer to by its key. */
+interface Entity {
+  /** What one costs, as the query field of the same name does. */
+  readonly cost: number;
+  load(loaders: Loaders, externalId: string): Promise<Payment | Payout>;
+}
+
+const entities: ReadonlyMap<unknown, Entity> = new Map<unknown, Entity>([
+  ["Payment", { cost: 1, load: (loaders, externalId) => loaders.payment(externalId) }],
+  ["Payout", { cost: upstreamCallCost, load: (loaders, externalId) => loaders.payout(externalId) }],
+]);
+const entityNames = [...entities.keys()] as readonly string[];
+
+const accountField = (name: string) => `extend type ${name} {
+  "The merchant account that it belongs to: with several accounts a part of its key in a supergraph."
+  merchantAccount: String!
+}`;
+
+/** The schema of other callers, and the fields of the keys. */
+function keyed(): GraphQLSchema {
+  return extendSchema(schema, parse(entityNames.map(accountField).join("\n")));
+}
+
+const queries = `
+  "A reference to an entity: \`__typename\` and the fields of its key."
+  scalar _Any
+
+  "What other subgraphs may refer to."
+  union _Entity = ${entityNames.join(" | ")}
+
+  "This subgraph."
+  type _Service {
+    "Its schema, for composition. That of a gateway with one merchant account is the file \`schema.subgraph.graphql\`."
+    sdl: String!
+  }
+
+  extend type Query {
+    "What a supergraph is composed of. Part of introspection: off where that is off."
+    _service: _Service!
+
+    "The entities that a router refers to, in that order, each as \`payment\` or \`payout\` reads it: null if it is unknown, and with an error of its own if it cannot be read."
+    _entities(
+      "At most ${limits.representations}."
+      representations: [_Any!]!
+    ): [_Entity]!
+  }
+`;
+
+/** Apollo's composition knows `@oneOf` only if it is declared. */
+const head = `\
+extend schema @link(url: "https://specs.apollo.dev/federation/v2.0", import: ["@key", "@shareable"])
+
+directive @oneOf on INPUT_OBJECT
+`;
+
+/**
+ * The schema as other subgraphs see it, in federation 2. `schema.subgraph.graphql` has that of a
+ * gateway with one merchant account.
+ * @param inAccount whether an externalId belongs to one of several accounts: then it is half a key
+ */
+export function printSubgraph(inAccount = false): string {
+  const key = `@key(fields: "${inAccount ? "merchantAccount " : ""}externalId")`;
+  const types = printSchema(lexicographicSortSchema(keyed()))
+    .replace(new RegExp(`^type (${entityNames.join("|")}) \\{$`, "gm"), `type $1 ${key} {`)
+    // Relay's type has the same fields in every subgraph.
+    .replace(/^type PageInfo \{$/m, "type PageInfo @shareable {");
+  return `${head}\n${types}\n`;
+}
+
+/**
+ * The schema for a federation router, which also resolves entities.
+ * @param accounts names of the merchant accounts
+ */
+export function createSubgraphSchema(accounts: ReadonlySet<string>): GraphQLSchema {
+  const subgraph = extendSchema(keyed(), parse(queries));
+  const { _service, _entities } = fieldsOf(subgraph, "Query");
+  let sdl: string | undefined;
+  _service!.resolve = () => {
+    sdl ??= printSubgraph(accounts.size > 1);
+    return { sdl };
+  };
+  _entities!.extensions = {
+    cost: costOfEntities,
+    listSize: { argument: "representations", byDefault: 1 },
+  } satisfies CostExtensions;
+  _entities!.resolve = (_, args, context) => entitiesOf(args.representations, context, accounts);
+  (subgraph.getType("_Entity") as GraphQLUnionType).resolveType = ({ $typeName }) =>
+    $typeName.slice($typeName.lastIndexOf(".") + 1);
+  for (const name of entityNames) {
+    fieldsOf(subgraph, name).merchantAccount!.resolve = (entity, _, { loaders }) =>
+      loaders.of(entity).account;
+  }
+  return subgraph;
+}
+
+function fieldsOf(
+  subgraph: GraphQLSchema,
+  name: string,
+): GraphQLFieldMap<never, Context & Surroundings> {
+  return (subgraph.getType(name) as GraphQLObjectType<never, Context & Surroundings>).getFields();
+}
+
+function costOfEntities(representations: unknown): number {
+  const all = Array.isArray(representations) ? representations : [representations];
+  return all.reduce((sum, one) => sum + (entities.get(one?.__typename)?.cost ?? 0), 0);
+}
+
+function entitiesOf(
+  representations: readonly unknown[],
+  context: Context & Surroundings,
+  accounts: ReadonlySet<string>,
+): Promise<Payment | Payout | null>[] {
+  if (representations.length > limits.representations) {
+    const message = `must have at most ${limits.representations} items`;
+    throw invalidFields([{ path: "representations", message }]);
+  }
+  return representations.map(async (representation, index) => {
+    const { entity, externalId, account } = keyOf(representation, index, accounts);
+    const loaders = await loadersOf(account, context, accounts);
+    return orNull(entity.load(loaders, externalId));
+  });
+}
+
+/** Reads a representation. @throws GatewayError INVALID_ARGUMENT that names its wrong field */
+function keyOf(representation: unknown, index: number, accounts: ReadonlySet<string>) {
+  const refused = (path: string, message: string) =>
+    invalidFields([{ path: `representations[${index}]${path}`, message }]);
+  if (typeof representation !== "object" || representation === null) {
+    throw refused("", "must be an object with __typename and a key");
+  }
+  const { __typename, externalId, merchantAccount } = representation as Record<string, unknown>;
+  const entity = entities.get(__typename);
+  if (!entity) throw refused(".__typename", `must be ${entityNames.join(" or ")}`);
+  if (!isText(externalId)) throw refused(".externalId", "must be a text that is not empty");
+  if (merchantAccount === undefined && accounts.size === 1) return { entity, externalId };
+  if (isText(merchantAccount)) return { entity, externalId, account: merchantAccount };
+  const why =
+    merchantAccount === undefined ? "is required: there are several accounts" : "must be a text";
+  throw refused(".merchantAccount", why);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && value.isWellFormed();
+}
+
+/**
+ * The loaders of an account, for a caller who may use it.
+ * @throws GatewayError PERMISSION_DENIED
+ */
+async function loadersOf(
+  account: string | undefined,
+  { loaders, call, authenticate }: Context & Surroundings,
+  accounts: ReadonlySet<string>,
+): Promise<Loaders> {
+  if (account === undefined || account === call.caller.account) return loaders;
+  // Credentials are verified once for each account that exists, however many names are sent.
+  pickAccount(accounts, undefined, account, false);
+  return loaders.in(account, async () => ({ ...call, caller: await authenticate(account) }));
+}

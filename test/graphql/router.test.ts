@@ -1,0 +1,343 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, describe, it, type TestContext } from "node:test";
+import { composeServices } from "@theguild/federation-composition";
+import { buildSchema, parse } from "graphql";
+import { createClient } from "graphql-sse";
+import { createYoga } from "graphql-yoga";
+import { startSandbox } from "../../sandbox/server.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
+import { sendEvent } from "../gateway/live-rig.ts";
+import { startTestGateway } from "../start.ts";
+import { timeoutMs, until } from "../until.ts";
+import type { Answer } from "./serve.ts";
+
+/*
+ * The gateway as a subgraph behind a real router, beside a subgraph of orders that refers to its
+ * payments and payouts.
+ */
+
+const folder = new URL("router/", import.meta.url);
+const skip = existsSync(new URL("node_modules", folder))
+  ? false
+  : "the router is not installed: npm ci --prefix test/graphql/router";
+
+const committed = readFileSync(new URL("../../schema.subgraph.graphql", import.meta.url), "utf8");
+
+/** The subgraph of orders, which refers to payments by `key`. */
+const ordersSubgraph = (key: string) => {
+  const fields = key.replaceAll(/\w+/g, "$&: String!");
+  return `
+    extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key"])
+    type Query { orders(ids: [ID!]!): [Order!]! }
+    type Order { id: ID! payment: Payment refund: Payout }
+    type Payment @key(fields: "${key}") { ${fields} order: Order! }
+    type Payout @key(fields: "${key}", resolvable: false) { ${fields} }
+  `;
+};
+/** Its schema as its server has it. */
+const ordersSchema = buildSchema(`
+  scalar _Any
+  union _Entity = Payment
+  type Query { orders(ids: [ID!]!): [Order!]! _entities(representations: [_Any!]!): [_Entity]! }
+  type Order { id: ID! payment: Payment refund: Payout }
+  type Payment { externalId: String! merchantAccount: String! order: Order! }
+  type Payout { externalId: String! merchantAccount: String! }
+`);
+
+interface Reference {
+  readonly externalId: string;
+  readonly merchantAccount?: string | undefined;
+}
+
+/** The order `id`, or `id@account`, as the default resolvers of GraphQL.js take it. */
+function orderOf(id: string) {
+  const [externalId = "", merchantAccount] = id.split("@");
+  const refund = { externalId: `refund-of-${externalId}`, merchantAccount };
+  return { id, payment: paymentOf({ externalId, merchantAccount }), refund };
+}
+function paymentOf({ externalId, merchantAccount }: Reference) {
+  const id = merchantAccount ? `${externalId}@${merchantAccount}` : externalId;
+  return { __typename: "Payment", externalId, merchantAccount, order: () => orderOf(id) };
+}
+const rootValue = {
+  orders: ({ ids }: { ids: string[] }) => ids.map(orderOf),
+  _entities: ({ representations }: { representations: Reference[] }) =>
+    representations.map(paymentOf),
+};
+
+async function startOrders(): Promise<Server> {
+  const plugins = [
+    {
+      onExecute({ args }: { args: { rootValue: unknown } }) {
+        args.rootValue = rootValue;
+      },
+    },
+  ];
+  const server = createServer(createYoga({ schema: ordersSchema, plugins, logging: false }));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return server;
+}
+
+const urlOf = (server: Server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+const files = scratch();
+const [shopKey, narrowKey] = [newKey(), newKey()];
+const scopes = ["payments:write", "payments:read", "payouts:read", "events:read"];
+const keys = () =>
+  files.write(
+    "keys",
+    keysText([
+      { name: "shop", key: shopKey, scopes },
+      { name: "narrow", key: narrowKey, scopes: ["payments:read"] },
+    ]),
+  );
+
+async function ask(
+  url: string,
+  query: string,
+  variables: object,
+  headers = as(shopKey),
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ query, variables }),
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  return response.json();
+}
+
+const as = (key: string, more: Record<string, string> = {}): Record<string, string> => {
+  return { authorization: `Bearer ${key}`, ...more };
+};
+
+const createPayment = `mutation ($input: CreatePaymentInput!) { createPayment(input: $input) {
+  __typename
+  ... on Payment { externalId state details { paymentId } order { id } }
+  ... on Error { message }
+} }`;
+
+const inputOf = (externalId: string, more: object = {}, number = "4111111111111111") => ({
+  input: {
+    ...{ amount: "10.10", currency: "UAH", mode: "DIRECT", externalId },
+    customer: { email: "customer@shop.example" },
+    paymentMethod: { method: { cc: { number, cvv: "123", expMonth: 12, expYear: 2031 } } },
+    ...more,
+  },
+});
+
+describe("behind a router", { skip }, () => {
+  let gateway: Gateway;
+  /** Between the router and the gateway. */
+  let link: CuttingProxy;
+  let orders: Server;
+  const routers: ChildProcess[] = [];
+  let url: string;
+
+  /** Starts a router of the gateway at `payments`, whose schema is `sdl`, and of the orders. */
+  async function startRouter(
+    payments: string,
+    options: object = {},
+    sdl = committed,
+  ): Promise<string> {
+    const key = /^type Payment @key\(fields: "(.*)"\)/m.exec(sdl)?.[1] ?? "";
+    const { supergraphSdl, errors } = composeServices([
+      { name: "payments", typeDefs: parse(sdl), url: `${payments}/graphql` },
+      { name: "orders", typeDefs: parse(ordersSubgraph(key)), url: `${urlOf(orders)}/graphql` },
+    ]);
+    assert.deepEqual(errors, undefined);
+    const router = fork(new URL("router.js", folder), { execArgv: [] });
+    routers.push(router);
+    router.send({ supergraph: supergraphSdl, ...options });
+    const [address] = await once(router, "message", { signal: AbortSignal.timeout(timeoutMs) });
+    return address;
+  }
+
+  before(async () => {
+    orders = await startOrders();
+    const env = { GRAPHQL_SUBGRAPH: "true", AUTH_MODE: "keys", API_KEYS_FILE: keys() };
+    const delays = { callbackMs: 5, settleMs: 50, payoutMs: 20, slowAnswerMs: 2_500 };
+    gateway = await startTestGateway({ ...env, RATE_LIMIT_INITIAL: "50" }, { delays });
+    link = await startCuttingProxy(gateway.publicUrl);
+    url = await startRouter(link.url);
+  });
+  after(async () => {
+    for (const router of routers) router.disconnect();
+    orders.closeAllConnections();
+    orders.close();
+    await link.close();
+    await gateway.stop();
+  });
+
+  /** The successful operations of a payment. */
+  async function successesOf(externalId: string): Promise<string[]> {
+    const query = `query ($id: ID!) { payment(externalId: $id) { operations { operation status } } }`;
+    const { operations } = (await ask(url, query, { id: externalId })).data.payment ?? {};
+    return (operations ?? [])
+      .filter(({ status }: Answer) => status === "SUCCESS")
+      .map(({ operation }: Answer) => operation);
+  }
+
+  /** How many mutations have ended at the gateway. */
+  async function mutations(): Promise<number> {
+    const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+    const line = /^\w*graphql_operations_total\{.*type="mutation".*\} (\d+)$/gm;
+    return [...text.matchAll(line)].reduce((sum, [, count]) => sum + Number(count), 0);
+  }
+
+  const statesOf = `query ($ids: [ID!]!) { orders(ids: $ids) {
+    id payment { externalId state } refund { externalId state }
+  } }`;
+  const order = (id: string, state: string | null) => ({
+    ...{ id, payment: { externalId: id, state } },
+    refund: { externalId: `refund-of-${id}`, state: null },
+  });
+
+  it("composes by Apollo's own composition too", async () => {
+    const { compose } = await import(new URL("apollo.js", folder).href);
+    const { errors, hints } = compose([
+      { name: "payments", sdl: committed, url: "http://payments.example/graphql" },
+      { name: "orders", sdl: ordersSubgraph("externalId"), url: "http://orders.example/graphql" },
+    ]);
+    assert.deepEqual([errors, hints], [undefined, []]);
+  });
+
+  it("adds payments to orders, and orders to payments, with the caller's own token", async () => {
+    const { data } = await ask(url, createPayment, inputOf("own"));
+    assert.equal(data.createPayment.state, "PAID");
+    assert.deepEqual(data.createPayment.order, { id: "own" });
+    assert.deepEqual(await ask(url, statesOf, { ids: ["own", "unknown"] }), {
+      data: { orders: [order("own", "PAID"), order("unknown", null)] },
+    });
+  });
+
+  it("passes errors on with their codes, and the rest of the answer stands", async () => {
+    await ask(url, createPayment, inputOf("codes"));
+    const codesOf = ({ errors }: Answer) =>
+      new Set(errors.map(({ extensions }: Answer) => extensions.code));
+    const narrow = await ask(url, statesOf, { ids: ["codes"] }, as(narrowKey));
+    assert.deepEqual(narrow.data.orders, [order("codes", "PAID")]);
+    assert.deepEqual(codesOf(narrow), new Set(["FORBIDDEN"]));
+    const nobody = await ask(url, statesOf, { ids: ["codes"] }, {});
+    assert.deepEqual(nobody.data.orders, [order("codes", null)]);
+    assert.deepEqual(codesOf(nobody), new Set(["UNAUTHENTICATED"]));
+    const long = await ask(url, statesOf, { ids: ["x".repeat(300)] });
+    assert.deepEqual(codesOf(long), new Set(["BAD_USER_INPUT"]));
+  });
+
+  it("makes one payment of several calls with the same idempotencyKey", async () => {
+    const pay = (externalId: string) =>
+      ask(url, createPayment, inputOf(externalId, { idempotencyKey: "one" }));
+    const [first, second] = await Promise.all([pay("once"), pay("once")]);
+    assert.equal(first.data.createPayment.state, "PAID");
+    assert.deepEqual(second, first);
+    const { errors } = await pay("twice");
+    assert.equal(errors[0].extensions.code, "CONFLICT");
+  });
+
+  it("resumes a subscription behind its last event, wherever it was cut", async (t) => {
+    const front = await startCuttingProxy(new URL(url).origin);
+    t.after(() => front.close());
+    const watch = (t: TestContext, after?: string) => {
+      const client = createClient({
+        url: `${front.url}/graphql`,
+        headers: as(shopKey),
+        retryAttempts: 0,
+      });
+      t.after(() => client.dispose());
+      const query = `subscription ($after: String) { paymentUpdated(externalId: "live", after: $after) {
+        cursor payment { operation details { paymentId } }
+      } }`;
+      return client.iterate({ query, variables: { after } }) as AsyncIterableIterator<Answer>;
+    };
+    await sendEvent(gateway, "live", 0, "payment");
+    let cursor: string | undefined;
+    let n = 1;
+    for (const cutAt of [front, link]) {
+      const events = watch(t, cursor);
+      if (cursor) await sendEvent(gateway, "live", n++);
+      const { value } = await events.next();
+      cursor = value.data.paymentUpdated.cursor as string;
+      cutAt.cut();
+      // The client hears of the cut: by an error of its connection or of the router.
+      const last = await events.next().catch((error) => ({ value: { errors: [error] } }));
+      assert.ok(last.value.errors?.length > 0, JSON.stringify(last));
+      await sendEvent(gateway, "live", n++);
+      await sendEvent(gateway, "live", n++);
+      cutAt.mend();
+      const resumed = watch(t, cursor);
+      const seen = [await resumed.next(), await resumed.next()];
+      cursor = seen[1]?.value.data.paymentUpdated.cursor as string;
+      for (const { value } of seen) {
+        assert.equal(value.data.paymentUpdated.payment.operation, "REFUND", JSON.stringify(value));
+      }
+      await resumed.return?.();
+    }
+  });
+
+  it("charges once when the router gives up and tries again, and the client does too", async () => {
+    const slow = "4000000000000747";
+    const hasty = await startRouter(link.url, { timeoutMs: 300, repeatsMutations: true });
+    const input = inputOf("hasty", { idempotencyKey: "hasty" }, slow);
+    const { errors } = await ask(hasty, createPayment, input);
+    assert.equal(errors[0].extensions.code, "GATEWAY_TIMEOUT");
+    assert.ok(!JSON.stringify(errors).includes(slow), "the router tells no card number");
+    const { data } = await ask(url, createPayment, input);
+    assert.equal(data.createPayment.state, "PAID");
+    assert.deepEqual(await successesOf("hasty"), ["PAYMENT"]);
+
+    // Without a key the client is not told how its own call ended.
+    const answer = await ask(hasty, createPayment, inputOf("keyless", {}, slow));
+    assert.notEqual(answer.data.createPayment?.__typename, "Payment", JSON.stringify(answer));
+    assert.deepEqual(await successesOf("keyless"), ["PAYMENT"]);
+  });
+
+  it("gets a mutation once from a router that repeats reads alone", async () => {
+    const patient = await startRouter(link.url, { timeoutMs: 300 });
+    const before = await mutations();
+    const answer = await ask(patient, createPayment, inputOf("patient", {}, "4000000000000747"));
+    assert.equal(answer.errors[0].extensions.code, "GATEWAY_TIMEOUT");
+    await until(async () => (await successesOf("patient")).length > 0);
+    assert.equal((await mutations()) - before, 1);
+  });
+
+  it("reads payments of several merchant accounts in one query", async (t) => {
+    const names = ["shop", "market"];
+    const merchants: Record<string, object> = {};
+    for (const name of names) {
+      const password = `password-of-${name}`;
+      const of = { host: "127.0.0.1", port: 0, login: name, password: new Secret(password) };
+      const emulator = await startSandbox({ ...of, delays: { callbackMs: 0 } });
+      t.after(() => emulator.close());
+      merchants[name] = { login: name, password, url: emulator.url };
+    }
+    const several = await startTestGateway({
+      ...{ GRAPHQL_SUBGRAPH: "true", AUTH_MODE: "keys", API_KEYS_FILE: keys() },
+      MERCHANTS_FILE: files.write("merchants", JSON.stringify(merchants)),
+      RATE_LIMIT_INITIAL: "50",
+    });
+    t.after(() => several.stop());
+    const at = as(shopKey, { "x-merchant-account": "shop" });
+    const told = await ask(`${several.publicUrl}/graphql`, "{ _service { sdl } }", {}, at);
+    const to = await startRouter(several.publicUrl, {}, told.data._service.sdl);
+    for (const name of names) {
+      const headers = as(shopKey, { "x-merchant-account": name });
+      const { data } = await ask(to, createPayment, inputOf("same"), headers);
+      assert.deepEqual(data.createPayment.order, { id: `same@${name}` });
+    }
+    const query = `query ($ids: [ID!]!) { orders(ids: $ids) { payment { state details { paymentId } } } }`;
+    const { data, errors } = await ask(to, query, { ids: ["same@shop", "same@market"] }, at);
+    assert.deepEqual(errors, undefined);
+    const [one, other] = data.orders.map(({ payment }: Answer) => payment);
+    assert.deepEqual([one.state, other.state], ["PAID", "PAID"]);
+    assert.notEqual(one.details.paymentId, other.details.paymentId);
+  });
+});

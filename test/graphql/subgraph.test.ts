@@ -1,0 +1,345 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { type TestContext, test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { composeServices } from "@theguild/federation-composition";
+import { parse } from "graphql";
+import { createClient } from "graphql-ws";
+import WebSocket from "ws";
+import { pickAccount } from "../../src/auth/account.ts";
+import type { Identify } from "../../src/auth/identify.ts";
+import type { Call, Core } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import {
+  type GetPaymentRequest,
+  GetPaymentResponseSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
+import {
+  type GetPayoutRequest,
+  GetPayoutResponseSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { schema } from "../../src/graphql/schema/schema.ts";
+import { createSubgraphSchema, printSubgraph } from "../../src/graphql/schema/subgraph.ts";
+import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
+import { type Answer, type Served, serve, somebody } from "./serve.ts";
+
+test("schema.subgraph.graphql is the printed schema of the code", () => {
+  const committed = readFileSync(new URL("../../schema.subgraph.graphql", import.meta.url), "utf8");
+  assert.equal(printSubgraph(), committed, "run npm run generate");
+});
+
+test("the schema of other gateways has nothing of a subgraph", async (t) => {
+  for (const name of ["_Any", "_Entity", "_Service"]) assert.equal(schema.getType(name), undefined);
+  const gateway = await serve(t, {}, { introspection: true });
+  for (const query of [
+    "{ _service { sdl } }",
+    "{ _entities(representations: []) { __typename } }",
+  ]) {
+    const { errors } = await gateway.run(query);
+    assert.equal(errors[0].extensions.code, "GRAPHQL_VALIDATION_FAILED", query);
+  }
+});
+
+/** A subgraph that refers to payments and payouts, and has types of names that this one has too. */
+const orders = (key: string) => `
+  extend schema @link(url: "https://specs.apollo.dev/federation/v2.3", import: ["@key", "@shareable"])
+  scalar DateTime
+  scalar Decimal
+  type Query { orders(first: Int): OrderConnection! }
+  type OrderConnection { edges: [OrderEdge!]! pageInfo: PageInfo! }
+  type OrderEdge { cursor: String! node: Order! }
+  type PageInfo @shareable {
+    hasNextPage: Boolean! hasPreviousPage: Boolean! startCursor: String endCursor: String
+  }
+  type Order @key(fields: "id") {
+    id: ID! total: Decimal! orderedAt: DateTime! payment: Payment refund: Payout
+  }
+  interface Error { message: String! }
+  type OutOfStockError implements Error { message: String! sku: ID! }
+  type Payment @key(fields: "${key}") { ${fieldsOf(key)} order: Order }
+  type Payout @key(fields: "${key}", resolvable: false) { ${fieldsOf(key)} }
+`;
+const fieldsOf = (key: string) => key.replaceAll(/\w+/g, "$&: String!");
+
+function composed(payments: string, key: string) {
+  return composeServices([
+    { name: "payments", typeDefs: parse(payments), url: "http://payments.example/graphql" },
+    { name: "orders", typeDefs: parse(orders(key)), url: "http://orders.example/graphql" },
+  ]);
+}
+
+test("the subgraph composes with one that refers to its payments and has types of the same names", () => {
+  for (const inAccount of [false, true]) {
+    const key = inAccount ? "merchantAccount externalId" : "externalId";
+    const { errors, supergraphSdl } = composed(printSubgraph(inAccount), key);
+    assert.deepEqual(errors, undefined);
+    for (const entity of ["Payment", "Payout"]) {
+      const joined = new RegExp(`^type ${entity} [^{]*graph: PAYMENTS, key: "${key}"`, "m");
+      assert.match(supergraphSdl ?? "", joined);
+    }
+  }
+  const { errors } = composed(printSubgraph().replace(" @shareable {", " {"), "externalId");
+  assert.match(String(errors?.[0]?.message), /PageInfo/, "the control");
+});
+
+const accounts = new Set(["shop", "market", "closed"]);
+/** A caller who may use two of the accounts. */
+const identify: Identify = async ({ header }) => {
+  const mine = new Set(["shop", "market"]);
+  const account = pickAccount(accounts, mine, header("x-merchant-account") ?? "shop", false);
+  return { ...somebody, account };
+};
+
+const methods: Partial<Core> = {
+  async getPayment({ externalId }: GetPaymentRequest, { caller }: Call) {
+    if (externalId === "unknown") throw new GatewayError("NOT_FOUND", "no such payment");
+    if (externalId === "denied") throw new GatewayError("PERMISSION_DENIED", "needs the scope x");
+    if (externalId === "bug") throw new TypeError("a bug");
+    const payment = { externalId, details: { description: `of ${caller.account}` } };
+    return create(GetPaymentResponseSchema, { state: PaymentState.PAID, payment });
+  },
+  async getPayout(_: GetPayoutRequest) {
+    return create(GetPayoutResponseSchema, { state: PayoutState.PENDING, payout: {} });
+  },
+  paymentHistory: async () => ({ edges: [], hasNextPage: false, hasPreviousPage: false }),
+  paymentEvents: async () => [],
+};
+
+type Run = (representations: unknown, headers?: Record<string, string>) => Promise<Answer>;
+
+const query = `query ($of: [_Any!]!) { _entities(representations: $of) {
+  __typename
+  ... on Payment { externalId paid: state merchantAccount details { description } }
+  ... on Payout { externalId state }
+} }`;
+
+function subgraph(
+  t: TestContext,
+  names: ReadonlySet<string> = new Set(["default"]),
+  options: Partial<GraphqlServerOptions> = {},
+): Promise<Served> {
+  return serve(t, methods, {
+    schema: createSubgraphSchema(names),
+    introspection: true,
+    ...options,
+  });
+}
+
+/** The three ways through the edge. */
+const paths: Record<
+  string,
+  (t: TestContext, names?: ReadonlySet<string>) => Promise<[Served, Run]>
+> = {
+  async "the fast path"(t, names) {
+    const gateway = await subgraph(t, names, { identify });
+    return [gateway, (of, headers) => gateway.run(query, { of }, headers)];
+  },
+  async Yoga(t, names) {
+    const gateway = await subgraph(t, names, { identify, fast: false });
+    return [gateway, (of, headers) => gateway.run(query, { of }, headers)];
+  },
+  async WebSocket(t, names) {
+    const gateway = await subgraph(t, names, { identify });
+    return [
+      gateway,
+      async (of, connectionParams) => {
+        const options = { url: gateway.wsUrl, webSocketImpl: WebSocket, retryAttempts: 0 };
+        const client = createClient({ ...options, ...(connectionParams && { connectionParams }) });
+        t.after(() => client.dispose());
+        return (await client.iterate({ query, variables: { of } }).next()).value;
+      },
+    ];
+  },
+};
+
+const paymentOf = (externalId: string, account = "shop") => ({
+  ...{ __typename: "Payment", externalId, paid: "PAID", merchantAccount: account },
+  details: { description: `of ${account}` },
+});
+const codesOf = ({ errors = [] }: Answer): Record<string, string> =>
+  Object.fromEntries(
+    errors.map(({ path, extensions }: Answer) => [path.join("."), extensions.code] as const),
+  );
+
+for (const [path, start] of Object.entries(paths)) {
+  test(`entities are read in the order of their representations, each once, by ${path}`, async (t) => {
+    const [gateway, run] = await start(t, new Set(["shop"]));
+    const answer = await run([
+      { __typename: "Payment", externalId: "a" },
+      { __typename: "Payout", externalId: "a" },
+      { __typename: "Payment", externalId: "unknown" },
+      { __typename: "Payment", externalId: "a", merchantAccount: "shop" },
+    ]);
+    assert.deepEqual(answer, {
+      data: {
+        _entities: [
+          paymentOf("a"),
+          { __typename: "Payout", externalId: "a", state: "PENDING" },
+          null,
+          paymentOf("a"),
+        ],
+      },
+    });
+    const seen = gateway.seen().map(({ method }) => method);
+    assert.deepEqual(seen.sort(), ["getPayment", "getPayment", "getPayout"]);
+  });
+
+  test(`an entity that fails has its error in its place, by ${path}`, async (t) => {
+    const [, run] = await start(t, new Set(["shop"]));
+    const ids = ["denied", "a", "bug"];
+    const answer = await run(ids.map((externalId) => ({ __typename: "Payment", externalId })));
+    assert.deepEqual(answer.data, { _entities: [null, paymentOf("a"), null] });
+    assert.deepEqual(codesOf(answer), {
+      "_entities.0": "FORBIDDEN",
+      "_entities.2": "INTERNAL_SERVER_ERROR",
+    });
+  });
+
+  test(`an entity is read in the account that it names, if the caller may, by ${path}`, async (t) => {
+    const [gateway, run] = await start(t, accounts);
+    const representations = [
+      { merchantAccount: "shop", externalId: "a" },
+      { merchantAccount: "market", externalId: "a" },
+      { merchantAccount: "closed", externalId: "a" },
+      { merchantAccount: "nowhere", externalId: "a" },
+      { externalId: "a" },
+      { merchantAccount: "market", externalId: "a" },
+    ].map((key) => ({ __typename: "Payment", ...key }));
+    const answer = await run(representations);
+    assert.deepEqual(answer.data, {
+      _entities: [
+        paymentOf("a"),
+        paymentOf("a", "market"),
+        null,
+        null,
+        null,
+        paymentOf("a", "market"),
+      ],
+    });
+    assert.deepEqual(codesOf(answer), {
+      "_entities.2": "FORBIDDEN",
+      "_entities.3": "FORBIDDEN",
+      "_entities.4": "BAD_USER_INPUT",
+    });
+    const messages = new Map<number, string>(
+      answer.errors.map(({ path: [, at], message }: Answer) => [at, message]),
+    );
+    assert.equal(messages.get(2), messages.get(3), "does not tell which accounts exist");
+    assert.match(messages.get(4) ?? "", /^representations\[4\]\.merchantAccount: is required/);
+    assert.equal(gateway.seen().length, 2);
+
+    const headers = { "x-merchant-account": "market" };
+    const other = await run([representations[0], representations[1]], headers);
+    assert.deepEqual(other.data, { _entities: [paymentOf("a"), paymentOf("a", "market")] });
+  });
+}
+
+test("what is below an entity is read in its account too", async (t) => {
+  const gateway = await subgraph(t, accounts, { identify });
+  const representation = { __typename: "Payment", merchantAccount: "market", externalId: "a" };
+  await gateway.run(
+    `query ($of: [_Any!]!) { _entities(representations: $of) { ... on Payment {
+      events { cursor } eventsConnection { edges { cursor } } operations { paymentId }
+    } } }`,
+    { of: [representation] },
+  );
+  const accountsOf = gateway.seen().map(({ method, args }) => {
+    return [method, (args.at(-1) as Call).caller.account];
+  });
+  assert.deepEqual(accountsOf, [
+    ["getPayment", "market"],
+    ["paymentEvents", "market"],
+    ["paymentHistory", "market"],
+  ]);
+});
+
+test("a wrong representation is refused with the name of its field, and the others stand", async (t) => {
+  const gateway = await subgraph(t);
+  const good = { __typename: "Payment", externalId: "a" };
+  const wrong: [unknown, string][] = [
+    ["text", "representations[1]: must be an object with __typename and a key"],
+    [{ externalId: "a" }, "representations[1].__typename: must be Payment or Payout"],
+    [{ ...good, __typename: "Refund" }, "representations[1].__typename: must be Payment or Payout"],
+    [{ __typename: "Payout" }, "representations[1].externalId: must be a text that is not empty"],
+    [{ ...good, externalId: 7 }, "representations[1].externalId: must be a text that is not empty"],
+    [
+      { ...good, externalId: "" },
+      "representations[1].externalId: must be a text that is not empty",
+    ],
+    [
+      { ...good, externalId: "\ud800" },
+      "representations[1].externalId: must be a text that is not empty",
+    ],
+    [{ ...good, merchantAccount: null }, "representations[1].merchantAccount: must be a text"],
+  ];
+  for (const [representation, message] of wrong) {
+    const answer = await gateway.run(query, { of: [good, representation] });
+    assert.deepEqual(answer.data, { _entities: [paymentOf("a", "default"), null] });
+    assert.deepEqual(codesOf(answer), { "_entities.1": "BAD_USER_INPUT" });
+    assert.equal(answer.errors[0].message, message);
+  }
+  const none = await gateway.run(query, { of: [null] });
+  assert.match(
+    none.errors[0].message,
+    /^Variable "\$of" is invalid at "of\[0\]": must not be null/,
+  );
+
+  const bare = "query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }";
+  const many = await gateway.run(bare, { of: Array(501).fill(good) });
+  assert.equal(many.data, null);
+  assert.equal(many.errors[0].message, "representations: must have at most 500 items");
+  const { data } = await gateway.run(bare, { of: Array(500).fill(good) });
+  assert.equal(data._entities.length, 500);
+});
+
+test("each representation counts, one of a payout as a call to the service", async (t) => {
+  const gateway = await subgraph(t);
+  const codeOf = async (text: string, of?: unknown) =>
+    (await gateway.run(text, { of })).errors?.[0].extensions.code;
+  const payouts = (count: number) => Array(count).fill({ __typename: "Payout", externalId: "a" });
+  const literal = (count: number) =>
+    `[${Array(count).fill(`{__typename: "Payout", externalId: "a"}`).join()}]`;
+  const given = "query ($of: [_Any!]!) { _entities(representations: $of) { __typename } }";
+  const inline = (count: number) =>
+    `{ _entities(representations: ${literal(count)}) { __typename } }`;
+  const byDefault = (count: number) =>
+    `query ($of: [_Any!]! = ${literal(count)}) { _entities(representations: $of) { __typename } }`;
+  assert.equal(await codeOf(given, payouts(100)), undefined);
+  assert.equal(await codeOf(inline(100)), undefined);
+  assert.equal(await codeOf(byDefault(100)), undefined);
+  assert.equal(await codeOf(given, payouts(101)), "OPERATION_TOO_COMPLEX");
+  assert.equal(await codeOf(inline(101)), "OPERATION_TOO_COMPLEX");
+  assert.equal(await codeOf(byDefault(101)), "OPERATION_TOO_COMPLEX");
+  const payments = Array(100).fill({ __typename: "Payment", externalId: "a" });
+  const nested = `query ($of: [_Any!]!) { _entities(representations: $of) {
+    ... on Payment { events(first: 10) { payment { externalId } } }
+  } }`;
+  assert.equal(await codeOf(nested, payments), "OPERATION_TOO_COMPLEX");
+});
+
+test("_service tells the schema where introspection is on, to callers with credentials", async (t) => {
+  const text = "{ _service { sdl } }";
+  const open = await subgraph(t);
+  assert.deepEqual(await open.run(text), { data: { _service: { sdl: printSubgraph() } } });
+  const closed = await subgraph(t, undefined, { introspection: false });
+  const { errors } = await closed.run(text);
+  assert.equal(errors[0].extensions.code, "INTROSPECTION_DISABLED");
+  const locked = await subgraph(t, undefined, {
+    identify: async () => {
+      throw new GatewayError("UNAUTHENTICATED", "say who is calling");
+    },
+  });
+  assert.equal((await locked.post({ query: text })).status, 401);
+});
+
+test("a trusted document may read entities", async (t) => {
+  const documents = new Map([["entities", query]]);
+  const gateway = await subgraph(t, undefined, { trustedDocuments: { documents, only: true } });
+  const variables = { of: [{ __typename: "Payment", externalId: "a" }] };
+  const named = (await gateway.post({ documentId: "entities", variables })).json();
+  assert.deepEqual(await named, { data: { _entities: [paymentOf("a", "default")] } });
+  const other = await gateway.run(`${query} `, variables);
+  assert.equal(other.errors[0].extensions.code, "PERSISTED_QUERY_ONLY");
+});
