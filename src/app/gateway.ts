@@ -105,6 +105,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
+    namesExternalIds: config.logExternalIds,
     callbackUrl: (account, resource) =>
       `${publicUrl}/callbacks/${encodeURIComponent(account)}/${resource}`,
     ...{ report, tracing },

@@ -85,6 +85,11 @@ export const commands: readonly Listed[] = [
     load: () => import("./payments.ts"),
   },
   {
+    name: "story",
+    summary: "tell what happened to one payment or payout",
+    load: () => import("./story.ts"),
+  },
+  {
     name: "dead-letters",
     summary: "list, show, replay and discard callbacks that were not understood",
     load: () => import("./dead-letters.ts"),

@@ -104,6 +104,8 @@ export function readConfig(env: Environment) {
     logLevel: values.LOG_LEVEL,
     /** Undefined: what suits standard output. */
     logFormat: values.LOG_FORMAT,
+    /** Whether records of calls name the external_id that a call is about. */
+    logExternalIds: values.LOG_EXTERNAL_IDS,
     production: values.NODE_ENV === "production",
   });
 }

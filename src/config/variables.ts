@@ -235,6 +235,8 @@ const lifetime = {
     doc: "the least severe log records that are written" },
   LOG_FORMAT: { kind: oneOf("json", "text"), defaultDoc: "`text` on a terminal, else `json`",
     doc: "`json`: a record a line; `text`: lines for a person" },
+  LOG_EXTERNAL_IDS: { kind: boolean, default: "true",
+    doc: "whether records of calls name the `external_id` that a call is about" },
 } as const satisfies Table;
 
 const collector = {

@@ -28,6 +28,8 @@ export interface CoreOptions {
   readonly watchTokens: WatchTokens | undefined;
   /** Most streams that one caller may have open. Undefined: the defaults of `stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number | undefined;
+  /** Whether records of calls name the external_id that a call is about. Default: yes. */
+  readonly namesExternalIds?: boolean;
   /** The address that the service sends an account's callbacks to, without a trailing slash. */
   readonly callbackUrl: (account: string, resource: Resource) => string;
   /** Default: nothing is reported. */

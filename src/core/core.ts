@@ -82,6 +82,8 @@ export interface Call {
   readonly push?: Push | undefined;
   /** Identifies the call in log records. */
   readonly requestId: string;
+  /** Called with each external_id that the call asks for, in the form that logs may hold. */
+  readonly onAbout?: (externalId: string) => void;
   /** How the caller is connected, for metrics: grpc, sse, websocket and the like. */
   readonly transport?: string;
 }

@@ -66,7 +66,9 @@ export function createCore(options: CoreOptions): RunningCore {
     ...operationCases(context),
     ...eventCases(context),
   };
-  const guardedCases = guarded(cases, createStreamLimits(options.maxStreamsPerCaller));
+  const guardedCases = guarded(cases, createStreamLimits(options.maxStreamsPerCaller), {
+    namesExternalIds: options.namesExternalIds,
+  });
   return {
     ...observedStreams(guardedCases, tracing, report),
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),

@@ -6,6 +6,7 @@ import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
+import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { authorize } from "./authorize.ts";
 import type { Call, Core } from "./core.ts";
 import type { StreamLimits } from "./stream-limits.ts";
@@ -44,14 +45,25 @@ export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
 
 /**
  * Wraps the use cases in the one place where callers are checked: a call's scope is checked before
- * its request is looked at, and streams count against the caller's limit.
+ * its request is looked at, and streams count against the caller's limit. Here the edges also hear,
+ * for their records, what a call is about.
  */
-export function guarded(cases: Pick<Core, GuardedCase>, limits: StreamLimits): typeof cases {
+export function guarded(
+  cases: Pick<Core, GuardedCase>,
+  limits: StreamLimits,
+  { namesExternalIds = true }: { readonly namesExternalIds?: boolean | undefined } = {},
+): typeof cases {
+  const note = (request: unknown, call: Call) => {
+    if (!namesExternalIds || !call.onAbout) return;
+    const externalId = externalIdOf(request);
+    if (externalId) call.onAbout(maskCardNumbers(externalId.slice(0, maxLogged), cardDigits));
+  };
   const all = Object.entries(methodOf) as [GuardedCase, DescMethod][];
   const guards = all.map(([name, method]) => {
     const run = cases[name] as (...args: unknown[]) => unknown;
     const guard = streams.has(name)
       ? async function* (request: unknown, call: Call) {
+          note(request, call);
           authorize(call, method, request);
           const release = limits.take(call.caller);
           try {
@@ -62,7 +74,9 @@ export function guarded(cases: Pick<Core, GuardedCase>, limits: StreamLimits): t
         }
       : (...args: unknown[]) => {
           try {
-            authorize(args.at(-1) as Call, method, args[0]);
+            const call = args.at(-1) as Call;
+            note(args[0], call);
+            authorize(call, method, args[0]);
             return Promise.resolve(run(...args));
           } catch (error) {
             return Promise.reject(error);
@@ -72,5 +86,20 @@ export function guarded(cases: Pick<Core, GuardedCase>, limits: StreamLimits): t
   });
   return Object.fromEntries(guards);
 }
+
+function externalIdOf(request: unknown): string | undefined {
+  if (typeof request === "string") return request;
+  const { externalId, order } = request as {
+    readonly externalId?: string;
+    readonly order?: { readonly externalId: string };
+  };
+  return externalId ?? order?.externalId;
+}
+
+/** The request is not checked yet: its external_id may be anything. */
+const maxLogged = 128;
+
+/** Order numbers made of a time in milliseconds have 13 digits, most cards 16. */
+const cardDigits = 15;
 
 const streams: ReadonlySet<GuardedCase> = new Set(["watchPayment", "watchPayout", "streamEvents"]);

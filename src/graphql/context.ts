@@ -39,7 +39,7 @@ export function createContext(
 ): Context {
   const call = callOf(caller, lifetime);
   const { record } = lifetime;
-  record.caller = caller.name;
+  record.caller = caller;
   return { core, call, record, lifetime, live, loaders: createLoaders(core, call) };
 }
 
@@ -50,6 +50,7 @@ export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
     caller,
     signal,
     requestId,
+    onAbout: record.about,
     transport: record.streamsBy,
     deadlineMs,
     deadlineIsOurs: true,

@@ -1,3 +1,4 @@
+import type { Caller } from "../auth/caller.ts";
 import { noReport, type Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
@@ -10,12 +11,13 @@ export interface OperationRecord {
   /** Transport of a stream: `sse`, `multipart` or `websocket`. */
   readonly streamsBy: string;
   readonly span: Span;
-  /** The caller's name. */
-  caller?: string;
+  caller?: Pick<Caller, "name" | "account">;
   /** Starts the record. Not called for a CORS preflight, which is not an operation. */
   begin(): void;
   /** Records the type and the root fields. Field names come from the schema, so labels stay few. */
   asks(type: "query" | "mutation" | "subscription", fields: readonly string[]): void;
+  /** Records an external_id that the operation asks for. */
+  about(externalId: string): void;
   /** Records the `extensions.code` that the client receives. Only the first call counts. */
   failed(code: string): void;
   /** Reports the end of the operation. Only the first call counts. */
@@ -46,6 +48,8 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
   let type = "invalid";
   let field = "none";
   let settled = false;
+  /** Undefined while there is none: most operations are about one. */
+  let externalIds: string | undefined;
 
   const record: OperationRecord = {
     connection,
@@ -64,6 +68,12 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
         "graphql.operation.type": type,
         "payments_gateway.graphql.fields": fields.slice(0, maxFields).join(","),
       });
+    },
+    about(externalId) {
+      const known = externalIds?.split(" ") ?? [];
+      if (known.length < maxExternalIds && !known.includes(externalId)) {
+        externalIds = externalIds ? `${externalIds} ${externalId}` : externalId;
+      }
     },
     failed(given) {
       if (code !== "OK") return;
@@ -87,7 +97,9 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
         code,
         durationMs: Math.round(durationMs * 1000) / 1000,
         requestId,
-        caller: record.caller,
+        caller: record.caller?.name,
+        account: record.caller?.account,
+        externalId: externalIds,
         transport,
       };
       // A connection's close event, which may call this, runs outside the span's context.
@@ -101,6 +113,7 @@ export function createOperationRecord(options: RecordOptions): OperationRecord {
 }
 
 const maxFields = 5;
+const maxExternalIds = 5;
 
 function fieldLabel(fields: readonly string[]): string {
   const [first = "none", ...others] = fields;

@@ -1,4 +1,5 @@
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
+import type { Caller } from "../auth/caller.ts";
 import { type ErrorCode, errorOfAbort } from "../errors.ts";
 import type { Report } from "../report.ts";
 import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/attributes.ts";
@@ -8,7 +9,8 @@ import type { Log } from "./log.ts";
 
 /** One call in the log: its method, caller, outcome and duration. */
 export interface CallRecord {
-  caller?: string;
+  caller?: Pick<Caller, "name" | "account">;
+  externalId?: string;
   /** Logs an unexpected error, which the caller does not see. */
   readonly unknown: (error: unknown) => void;
   /**
@@ -60,7 +62,9 @@ export function createCallRecord(
         ...reason,
         durationMs: Math.round(durationMs * 1000) / 1000,
         requestId,
-        caller: record.caller,
+        caller: record.caller?.name,
+        account: record.caller?.account,
+        externalId: record.externalId,
         protocol,
       };
       if (code === "INTERNAL" && !isCallersMistake) log.error(entry, "rpc");

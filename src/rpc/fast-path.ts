@@ -100,7 +100,7 @@ export function beginRecord(
 ): CallRecord {
   const options = { log, report, quiet: false };
   const record = createCallRecord(begun, begun.requestId, options, begun.startedMs);
-  if (caller) record.caller = caller.name;
+  if (caller) record.caller = caller;
   return record;
 }
 

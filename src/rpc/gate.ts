@@ -60,7 +60,7 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
 
     try {
       const caller = await identify(context.requestHeader);
-      record.caller = caller.name;
+      record.caller = caller;
       gatedCall.call = newCall(context, caller, requestId, gatedCall);
       setRateLimit(context.responseHeader, core, gatedCall.call, context.method);
       requireScope(caller, context.method);
@@ -87,6 +87,9 @@ function newCall(
     caller,
     signal: callSignal(context),
     requestId,
+    onAbout: (externalId) => {
+      gatedCall.record.externalId = externalId;
+    },
     transport: context.protocolName,
     ...(incoming && { onWait: incoming.leave }),
     onFail: (error) => cutIfUnread(outletOf(context.values), error),

@@ -69,6 +69,9 @@ export function createStreamPath(options: FastPathOptions): FastPath {
       call = {
         ...callOn(answer),
         ...{ caller, signal: life.signal, requestId, transport: protocol.name },
+        onAbout: (externalId) => {
+          if (record) record.externalId = externalId;
+        },
         ...(deadlineMs === undefined ? {} : { deadlineMs }),
         ...idempotencyOf(textOf(head.headers, "idempotency-key"), answer),
       };

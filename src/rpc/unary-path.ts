@@ -72,6 +72,9 @@ export function createUnaryPath(options: FastPathOptions): FastPath {
         caller,
         signal: life.signal,
         requestId,
+        onAbout: (externalId) => {
+          if (record) record.externalId = externalId;
+        },
         transport: protocol.name,
         onWait: slot.leave,
         ...(deadlineMs === undefined ? {} : { deadlineMs }),

@@ -65,6 +65,22 @@ test("an empty list says so, but not in JSON", async () => {
   assert.deepEqual(json, { code: 0, out: "", err: "" });
 });
 
+test("story tells what happened to an order, the oldest event first", async () => {
+  const { code, out } = await listed("story", "order\u001b2");
+  assert.equal(code, 0);
+  const [head, event, ...others] = out.trimEnd().split("\n");
+  assert.equal(head, "payment order\\u{1b}2");
+  assert.match(event ?? "", new RegExp(`^${time}  callback  .*payment pending  .*→ pending$`));
+  assert.deepEqual(others, []);
+  const json = await listed("story", "order-1", "--kind", "payment", "--json");
+  assert.equal(JSON.parse(json.out).state, "paid");
+});
+
+test("story ends with 1 for an order that nobody has heard of", async () => {
+  const none = await listed("story", "order-9");
+  assert.deepEqual(none, { code: 1, out: "", err: "nothing is known of order-9\n" });
+});
+
 test("a gateway that is not there ends with 69", async () => {
   const { code, err } = await run(["payments", "--url", "http://127.0.0.1:1"]);
   assert.equal(code, 69);

@@ -98,3 +98,29 @@ test("a watch token for a payout does not allow watching a payment with the same
     isDenied("SCOPE_MISSING"),
   );
 });
+
+test("a call's record hears its external_id in a form that a log may hold, unless that is off", async () => {
+  const cases = Object.fromEntries(
+    Object.keys(methodOf).map((name) => [name, () => []]),
+  ) as unknown as Pick<Core, GuardedCase>;
+  const heardOf = async (ask: (core: typeof cases, call: Call) => unknown, options = {}) => {
+    const heard: string[] = [];
+    const core = guarded(cases, createStreamLimits(undefined), options);
+    await ask(core, { ...callOf(everything), onAbout: (externalId) => heard.push(externalId) });
+    return heard;
+  };
+  const read = (externalId: string) => (core: typeof cases, call: Call) =>
+    core.getPayment({ externalId } as never, call);
+  assert.deepEqual(await heardOf(read("order-1")), ["order-1"]);
+  assert.deepEqual(await heardOf(read("1795714538123")), ["1795714538123"]);
+  assert.deepEqual(await heardOf(read("4111111111111111")), ["411111******1111"]);
+  assert.deepEqual(await heardOf(read("x".repeat(9_000))), ["x".repeat(128)]);
+  assert.deepEqual(await heardOf(read("")), []);
+  assert.deepEqual(await heardOf((core, call) => core.paymentEvents("order-2", 1, call)), [
+    "order-2",
+  ]);
+  const payOut = (core: typeof cases, call: Call) =>
+    core.requestPayout({ order: { externalId: "payout-1" } } as never, call);
+  assert.deepEqual(await heardOf(payOut), ["payout-1"]);
+  assert.deepEqual(await heardOf(read("order-1"), { namesExternalIds: false }), []);
+});

@@ -427,6 +427,8 @@ test("log records have the ids of the trace and of the request", async () => {
       durationMs: 0,
       requestId: "till-7",
       caller: "anonymous",
+      account: "default",
+      externalId: "order-logged",
       transport: "http",
       msg: "graphql",
     },

@@ -178,6 +178,7 @@ test("an operation writes one log record, with caller and request id but no text
       durationMs: 0,
       requestId: "till-1",
       caller: "test",
+      account: "default",
       transport: "http",
       msg: "graphql",
     },

@@ -213,8 +213,13 @@ test("a request id that could forge a log record, or is a card number, is replac
   assert.equal(new Set(ids).size, 4);
 });
 
-test("a call writes one log record, which has nothing of its messages", async () => {
-  await using started = await start({ getPayment: async () => known });
+test("a call writes one log record, which has the external_id and no more of its messages", async () => {
+  await using started = await start({
+    async getPayment({ externalId }, call) {
+      call.onAbout?.(externalId);
+      return known;
+    },
+  });
   const client = createClient(PaymentService, started.transport("grpc", "2"));
   await client.getPayment({ externalId: "order-77" }, { headers: { "x-request-id": "trace-1" } });
   const { durationMs, ...record } = await started.logged(() => true);
@@ -225,6 +230,8 @@ test("a call writes one log record, which has nothing of its messages", async ()
     code: "OK",
     requestId: "trace-1",
     caller: "shop",
+    account: "default",
+    externalId: "order-77",
     protocol: "grpc",
   });
   assert.equal(typeof durationMs, "number");

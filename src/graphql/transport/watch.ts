@@ -65,7 +65,8 @@ export function createWatchEndpoint(
     const kind = kindOfResource(resource);
     const leave = new AbortController();
     const live = createLive(request.headers["last-event-id"]?.toString());
-    let name: string | undefined;
+    let caller: Caller | undefined;
+    let externalId: string | undefined;
     let failure: unknown;
     const method = knownMethodOf(request.method ?? "");
     const route = kind && `/watch/${kinds[kind].resource}/{external_id}`;
@@ -101,7 +102,9 @@ export function createWatchEndpoint(
         code,
         durationMs,
         requestId,
-        caller: name,
+        caller: caller?.name,
+        account: caller?.account,
+        externalId,
         transport: "sse",
       };
       span.run(() => log.info(record, "watch"));
@@ -144,10 +147,8 @@ export function createWatchEndpoint(
     }
 
     let open: Open;
-    let caller: Caller;
     try {
       caller = await identify(credentialsOf(request));
-      name = caller.name;
       open = openerOf(kind, id, searchParams, live);
     } catch (error) {
       if (!mappingOf(error).retryable) return refuse(error);
@@ -157,7 +158,12 @@ export function createWatchEndpoint(
       response.end(format.item({ error }, live, true));
       return;
     }
-    const call = { caller, signal: leave.signal, requestId, transport: "sse" };
+    const call = {
+      ...{ caller, signal: leave.signal, requestId, transport: "sse" },
+      onAbout: (asked: string) => {
+        externalId = asked;
+      },
+    };
     const liftDeadline = () => slot.leave();
     await span.run(async () => {
       const results = deliveries({ core, call, lifetime: { liftDeadline }, live }, open);

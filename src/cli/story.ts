@@ -1,0 +1,102 @@
+import { type Command, Option } from "commander";
+import type { Calls, History, HistoryEvent, OpenCall } from "../admin/console-api.ts";
+import { type KindName, kindNames } from "../model/kinds.ts";
+import { type AdminOptions, addAdminOptions, createAskAdmin } from "./admin-client.ts";
+import { CommandError, QuietEnd } from "./command-error.ts";
+import { interruption } from "./interrupt.ts";
+import type { Environment } from "./secrets.ts";
+import { note, paint, print, printable, printJson } from "./terminal.ts";
+
+const help = `
+Tells what the gateway knows of a payment or payout: each kept event, the oldest first, with the
+state after it, then the calls whose outcome is not known yet. The same as the console shows; the
+newest 100 events.
+
+When the gateway's callers authenticate, PAYMENTS_GATEWAY_KEY (or --key-file) has to hold a key with
+the scope admin.
+
+Exit codes: 0 told, 1 nothing is known of it, 69 no gateway there.
+
+Examples:
+  $ payments-gateway story order-1
+  $ payments-gateway story order-1 --kind payout --account shop
+  $ payments-gateway story order-1 --json | jq -r .state`;
+
+interface Options extends AdminOptions {
+  readonly account: string;
+  readonly kind?: KindName;
+  readonly json?: boolean;
+}
+
+export function configure(command: Command, env: Environment): void {
+  addAdminOptions(
+    command
+      .description("Tells what happened to one payment or payout.")
+      .argument("<external_id>", "its external_id")
+      .option("--account <name>", "its merchant account", "default")
+      .addOption(
+        new Option("--kind <kind>", "only a payment, or only a payout").choices([...kindNames]),
+      )
+      .option("--json", "one JSON object a line"),
+  )
+    .addHelpText("after", help)
+    .action((externalId: string, options: Options) => tell(externalId, options, env));
+}
+
+async function tell(externalId: string, options: Options, env: Environment): Promise<void> {
+  const ask = createAskAdmin(options, env, interruption());
+  const read = async <T>(path: string, query: Record<string, string>): Promise<T> => {
+    const asked = new URLSearchParams({ account: options.account, ...query });
+    const { status, body } = await ask("GET", `/api/${path}?${asked}`);
+    if (status === 200) return body as T;
+    throw new CommandError((body as { error?: string }).error ?? `the listener answered ${status}`);
+  };
+  const { calls } = await read<Calls>("calls", {});
+  let known = false;
+  for (const kind of options.kind ? [options.kind] : kindNames) {
+    const { events } = await read<History>("history", { kind, external_id: externalId });
+    const open = calls.filter((call) => call.kind === kind && call.externalId === externalId);
+    if (events.length + open.length === 0) continue;
+    known = true;
+    if (!options.json) print(paint("bold", `${kind} ${printable(externalId)}`));
+    for (const event of events.toReversed()) {
+      if (options.json) printJson({ kind, ...event });
+      else print(eventLine(event));
+    }
+    for (const call of open) {
+      if (options.json) printJson({ kind, openCall: call });
+      else print(callLine(call));
+    }
+  }
+  if (known) return;
+  if (!options.json) note(`nothing is known of ${printable(externalId)}`);
+  throw new QuietEnd(1);
+}
+
+function eventLine(event: HistoryEvent): string {
+  const { operation, status, statusCode, amount, currency, callOutcome, subjectId } = event;
+  const told = callOutcome
+    ? `a call is ${callOutcome.toLowerCase().replaceAll("_", " ")}`
+    : [operation, status, statusCode && `(${statusCode})`].filter(Boolean).join(" ");
+  return [
+    paint("dim", timeOf(event.receivedAtMs)),
+    event.source.toLowerCase().padEnd("reconciliation".length),
+    printable(told),
+    ...(amount ? [printable(`${amount} ${currency ?? ""}`.trim())] : []),
+    ...(subjectId ? [paint("dim", printable(subjectId))] : []),
+    ...(event.state ? [`→ ${event.state}`] : []),
+  ].join("  ");
+}
+
+function callLine({ method, state, startedAtMs, nextLookMs, needsOperator }: OpenCall): string {
+  const next = needsOperator
+    ? "an operator has to find out what became of it"
+    : nextLookMs === undefined
+      ? "no look-up follows"
+      : `looked up next at ${timeOf(nextLookMs)}`;
+  return [paint("dim", timeOf(startedAtMs)), `${method} is ${state}: ${next}`].join("  ");
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}
