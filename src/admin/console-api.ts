@@ -1,8 +1,8 @@
 import type { KindName } from "../model/kinds.ts";
 /**
  * The JSON that the admin listener serves to the console's page at `/api/...`; the page's sources
- * import these types too. Times are milliseconds since the epoch. Only that page may rely on them,
- * since they change with it; scripts use `/metrics` and `/dead-letters`.
+ * import these types too. Times are milliseconds since the epoch. Only that page and the
+ * command `story` may rely on them, since they change with it; scripts use `/metrics` and `/dead-letters`.
  */
 
 /** `GET /api/session`: what the operator may see, and how the gateway is configured. */
