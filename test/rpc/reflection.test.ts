@@ -113,7 +113,7 @@ test("extensions are found by type and number", async () => {
       case: "fileContainingExtension",
       value: create(
         ServerReflection.method.serverReflectionInfo.input.field.fileContainingExtension.message!,
-        { containingType, extensionNumber: 50001 },
+        { containingType, extensionNumber: 94256 },
       ) as never,
     },
     { case: "allExtensionNumbersOfType", value: containingType },
@@ -122,7 +122,7 @@ test("extensions are found by type and number", async () => {
   ]);
   assert.equal(filesOf(found)[0], "payments/v1/options.proto");
   assert.equal(numbers?.case, "allExtensionNumbersResponse");
-  assert.deepEqual(numbers.value.extensionNumber, [50001, 50002, 50003]);
+  assert.deepEqual(numbers.value.extensionNumber, [94256, 94257, 94258]);
   assert.equal(none?.case, "allExtensionNumbersResponse");
   assert.deepEqual(none.value.extensionNumber, []);
   assert.equal(failureOf(unknown), Code.NotFound);

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/operation_service.proto.
  */
 export const file_payments_v1_operation_service: GenFile = /*@__PURE__*/
-  fileDesc("CiNwYXltZW50cy92MS9vcGVyYXRpb25fc2VydmljZS5wcm90bxILcGF5bWVudHMudjEiWgoTR2V0T3BlcmF0aW9uUmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wESIQoMb3BlcmF0aW9uX2lkGAIgASgJQgu6SAjIAQFyAyj/ASJBChRHZXRPcGVyYXRpb25SZXNwb25zZRIpCglvcGVyYXRpb24YASABKAsyFi5wYXltZW50cy52MS5PcGVyYXRpb24yswEKEE9wZXJhdGlvblNlcnZpY2USngEKDEdldE9wZXJhdGlvbhIgLnBheW1lbnRzLnYxLkdldE9wZXJhdGlvblJlcXVlc3QaIS5wYXltZW50cy52MS5HZXRPcGVyYXRpb25SZXNwb25zZSJJkAIBirUYD29wZXJhdGlvbnM6cmVhZJq1GC9HRVQgL2FwaS9hbHRlcm5hdGl2ZS1wYXltZW50cy92MS9pbmZvL29wZXJhdGlvbmIGcHJvdG8z", [file_buf_validate_validate, file_payments_v1_operation, file_payments_v1_options]);
+  fileDesc("CiNwYXltZW50cy92MS9vcGVyYXRpb25fc2VydmljZS5wcm90bxILcGF5bWVudHMudjEiWgoTR2V0T3BlcmF0aW9uUmVxdWVzdBIgCgtleHRlcm5hbF9pZBgBIAEoCUILukgIyAEBcgMo/wESIQoMb3BlcmF0aW9uX2lkGAIgASgJQgu6SAjIAQFyAyj/ASJBChRHZXRPcGVyYXRpb25SZXNwb25zZRIpCglvcGVyYXRpb24YASABKAsyFi5wYXltZW50cy52MS5PcGVyYXRpb24yswEKEE9wZXJhdGlvblNlcnZpY2USngEKDEdldE9wZXJhdGlvbhIgLnBheW1lbnRzLnYxLkdldE9wZXJhdGlvblJlcXVlc3QaIS5wYXltZW50cy52MS5HZXRPcGVyYXRpb25SZXNwb25zZSJJkAIBgoMuD29wZXJhdGlvbnM6cmVhZJKDLi9HRVQgL2FwaS9hbHRlcm5hdGl2ZS1wYXltZW50cy92MS9pbmZvL29wZXJhdGlvbkJMChJwYXltZW50c2dhdGV3YXkudjFQAVo0cGF5bWVudHMtZ2F0ZXdheS5pbnRlcm5hbC9nZW4vcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_buf_validate_validate, file_payments_v1_operation, file_payments_v1_options]);
 
 /**
  * Which operation.
@@ -67,6 +67,9 @@ export const GetOperationResponseSchema: GenMessage<GetOperationResponse> = /*@_
 
 /**
  * Operations of alternative payments.
+ *
+ * `Authorization`, `x-merchant-account`, `x-request-id`, deadlines and errors as of
+ * PaymentService.
  *
  * @generated from service payments.v1.OperationService
  */

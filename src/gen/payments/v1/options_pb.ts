@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/options.proto.
  */
 export const file_payments_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MSJUCgRXaXJlEg4KBm51bWJlchgBIAEoCBIMCgRvbWl0GAIgASgIEgwKBG5hbWUYAyABKAkSEQoJZnJlZV90ZXh0GAQgASgIEg0KBWV4YWN0GAUgASgIOkYKBHdpcmUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNGGAyABKAsyES5wYXltZW50cy52MS5XaXJlUgR3aXJlOkIKCndpcmVfdmFsdWUSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxjRhgMgASgJUgl3aXJlVmFsdWU6NgoFc2NvcGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjRhgMgASgJUgVzY29wZTpBCgttb3Zlc19tb25leRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNKGAyABKAhSCm1vdmVzTW9uZXk6PAoIZW5kcG9pbnQSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxjThgMgASgJUghlbmRwb2ludGIGcHJvdG8z", [file_google_protobuf_descriptor]);
+  fileDesc("ChlwYXltZW50cy92MS9vcHRpb25zLnByb3RvEgtwYXltZW50cy52MSJUCgRXaXJlEg4KBm51bWJlchgBIAEoCBIMCgRvbWl0GAIgASgIEgwKBG5hbWUYAyABKAkSEQoJZnJlZV90ZXh0GAQgASgIEg0KBWV4YWN0GAUgASgIOkYKBHdpcmUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGLDgBSABKAsyES5wYXltZW50cy52MS5XaXJlUgR3aXJlOkIKCndpcmVfdmFsdWUSIS5nb29nbGUucHJvdG9idWYuRW51bVZhbHVlT3B0aW9ucxiw4AUgASgJUgl3aXJlVmFsdWU6NgoFc2NvcGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiw4AUgASgJUgVzY29wZTpBCgttb3Zlc19tb25leRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGLHgBSABKAhSCm1vdmVzTW9uZXk6PAoIZW5kcG9pbnQSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiy4AUgASgJUghlbmRwb2ludEJMChJwYXltZW50c2dhdGV3YXkudjFQAVo0cGF5bWVudHMtZ2F0ZXdheS5pbnRlcm5hbC9nZW4vcGF5bWVudHMvdjE7cGF5bWVudHN2MWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * How a field is written in the REST interface, where that differs from "a JSON
@@ -71,7 +71,7 @@ export const WireSchema: GenMessage<Wire> = /*@__PURE__*/
 /**
  * How the field is written in the REST interface.
  *
- * @generated from extension: payments.v1.Wire wire = 50001;
+ * @generated from extension: payments.v1.Wire wire = 94256;
  */
 export const wire: GenExtension<FieldOptions, Wire> = /*@__PURE__*/
   extDesc(file_payments_v1_options, 0);
@@ -80,7 +80,7 @@ export const wire: GenExtension<FieldOptions, Wire> = /*@__PURE__*/
  * The value's text in the REST interface, where it is not its name in lower case
  * less the enum's prefix.
  *
- * @generated from extension: string wire_value = 50001;
+ * @generated from extension: string wire_value = 94256;
  */
 export const wire_value: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
   extDesc(file_payments_v1_options, 1);
@@ -89,7 +89,7 @@ export const wire_value: GenExtension<EnumValueOptions, string> = /*@__PURE__*/
  * The scope that a caller needs; `{kind}` is `payments` or `payouts`, by the request's kind.
  * A method without a scope is refused to everybody.
  *
- * @generated from extension: string scope = 50001;
+ * @generated from extension: string scope = 94256;
  */
 export const scope: GenExtension<MethodOptions, string> = /*@__PURE__*/
   extDesc(file_payments_v1_options, 2);
@@ -98,7 +98,7 @@ export const scope: GenExtension<MethodOptions, string> = /*@__PURE__*/
  * The call moves money: it is never sent twice, may use the reserve of the rate
  * budget, and takes an Idempotency-Key.
  *
- * @generated from extension: bool moves_money = 50002;
+ * @generated from extension: bool moves_money = 94257;
  */
 export const moves_money: GenExtension<MethodOptions, boolean> = /*@__PURE__*/
   extDesc(file_payments_v1_options, 3);
@@ -107,7 +107,7 @@ export const moves_money: GenExtension<MethodOptions, boolean> = /*@__PURE__*/
  * The call of the payments service that the method makes: its HTTP method and path,
  * with `{...}` for what is in the path. Empty: none, the gateway answers by itself.
  *
- * @generated from extension: string endpoint = 50003;
+ * @generated from extension: string endpoint = 94258;
  */
 export const endpoint: GenExtension<MethodOptions, string> = /*@__PURE__*/
   extDesc(file_payments_v1_options, 4);

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file payments/v1/unrecognized_value.proto.
  */
 export const file_payments_v1_unrecognized_value: GenFile = /*@__PURE__*/
-  fileDesc("CiRwYXltZW50cy92MS91bnJlY29nbml6ZWRfdmFsdWUucHJvdG8SC3BheW1lbnRzLnYxIjEKEVVucmVjb2duaXplZFZhbHVlEg0KBWZpZWxkGAEgASgJEg0KBXZhbHVlGAIgASgJYgZwcm90bzM");
+  fileDesc("CiRwYXltZW50cy92MS91bnJlY29nbml6ZWRfdmFsdWUucHJvdG8SC3BheW1lbnRzLnYxIjEKEVVucmVjb2duaXplZFZhbHVlEg0KBWZpZWxkGAEgASgJEg0KBXZhbHVlGAIgASgJQkwKEnBheW1lbnRzZ2F0ZXdheS52MVABWjRwYXltZW50cy1nYXRld2F5LmludGVybmFsL2dlbi9wYXltZW50cy92MTtwYXltZW50c3YxYgZwcm90bzM");
 
 /**
  * A value of the payments service's that this contract does not know: the field is

@@ -27,39 +27,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file grpc/health/v1/health.proto.
  */
 export const file_grpc_health_v1_health: GenFile = /*@__PURE__*/
-  fileDesc("ChtncnBjL2hlYWx0aC92MS9oZWFsdGgucHJvdG8SDmdycGMuaGVhbHRoLnYxIhMKEUhlYWx0aExpc3RSZXF1ZXN0Iq4BChJIZWFsdGhMaXN0UmVzcG9uc2USQgoIc3RhdHVzZXMYASADKAsyMC5ncnBjLmhlYWx0aC52MS5IZWFsdGhMaXN0UmVzcG9uc2UuU3RhdHVzZXNFbnRyeRpUCg1TdGF0dXNlc0VudHJ5EgsKA2tleRgBIAEoCRIyCgV2YWx1ZRgCIAEoCzIjLmdycGMuaGVhbHRoLnYxLkhlYWx0aENoZWNrUmVzcG9uc2U6AjgBIiUKEkhlYWx0aENoZWNrUmVxdWVzdBIPCgdzZXJ2aWNlGAEgASgJIqkBChNIZWFsdGhDaGVja1Jlc3BvbnNlEkEKBnN0YXR1cxgBIAEoDjIxLmdycGMuaGVhbHRoLnYxLkhlYWx0aENoZWNrUmVzcG9uc2UuU2VydmluZ1N0YXR1cyJPCg1TZXJ2aW5nU3RhdHVzEgsKB1VOS05PV04QABILCgdTRVJWSU5HEAESDwoLTk9UX1NFUlZJTkcQAhITCg9TRVJWSUNFX1VOS05PV04QAzL9AQoGSGVhbHRoElAKBUNoZWNrEiIuZ3JwYy5oZWFsdGgudjEuSGVhbHRoQ2hlY2tSZXF1ZXN0GiMuZ3JwYy5oZWFsdGgudjEuSGVhbHRoQ2hlY2tSZXNwb25zZRJSCgVXYXRjaBIiLmdycGMuaGVhbHRoLnYxLkhlYWx0aENoZWNrUmVxdWVzdBojLmdycGMuaGVhbHRoLnYxLkhlYWx0aENoZWNrUmVzcG9uc2UwARJNCgRMaXN0EiEuZ3JwYy5oZWFsdGgudjEuSGVhbHRoTGlzdFJlcXVlc3QaIi5ncnBjLmhlYWx0aC52MS5IZWFsdGhMaXN0UmVzcG9uc2VCYQoRaW8uZ3JwYy5oZWFsdGgudjFCC0hlYWx0aFByb3RvUAFaLGdvb2dsZS5nb2xhbmcub3JnL2dycGMvaGVhbHRoL2dycGNfaGVhbHRoX3YxqgIOR3JwYy5IZWFsdGguVjFiBnByb3RvMw");
-
-/**
- * @generated from message grpc.health.v1.HealthListRequest
- */
-export type HealthListRequest = Message<"grpc.health.v1.HealthListRequest"> & {
-};
-
-/**
- * Describes the message grpc.health.v1.HealthListRequest.
- * Use `create(HealthListRequestSchema)` to create a new message.
- */
-export const HealthListRequestSchema: GenMessage<HealthListRequest> = /*@__PURE__*/
-  messageDesc(file_grpc_health_v1_health, 0);
-
-/**
- * @generated from message grpc.health.v1.HealthListResponse
- */
-export type HealthListResponse = Message<"grpc.health.v1.HealthListResponse"> & {
-  /**
-   * statuses contains all the services and their respective status.
-   *
-   * @generated from field: map<string, grpc.health.v1.HealthCheckResponse> statuses = 1;
-   */
-  statuses: { [key: string]: HealthCheckResponse };
-};
-
-/**
- * Describes the message grpc.health.v1.HealthListResponse.
- * Use `create(HealthListResponseSchema)` to create a new message.
- */
-export const HealthListResponseSchema: GenMessage<HealthListResponse> = /*@__PURE__*/
-  messageDesc(file_grpc_health_v1_health, 1);
+  fileDesc("ChtncnBjL2hlYWx0aC92MS9oZWFsdGgucHJvdG8SDmdycGMuaGVhbHRoLnYxIiUKEkhlYWx0aENoZWNrUmVxdWVzdBIPCgdzZXJ2aWNlGAEgASgJIqkBChNIZWFsdGhDaGVja1Jlc3BvbnNlEkEKBnN0YXR1cxgBIAEoDjIxLmdycGMuaGVhbHRoLnYxLkhlYWx0aENoZWNrUmVzcG9uc2UuU2VydmluZ1N0YXR1cyJPCg1TZXJ2aW5nU3RhdHVzEgsKB1VOS05PV04QABILCgdTRVJWSU5HEAESDwoLTk9UX1NFUlZJTkcQAhITCg9TRVJWSUNFX1VOS05PV04QAyITChFIZWFsdGhMaXN0UmVxdWVzdCKuAQoSSGVhbHRoTGlzdFJlc3BvbnNlEkIKCHN0YXR1c2VzGAEgAygLMjAuZ3JwYy5oZWFsdGgudjEuSGVhbHRoTGlzdFJlc3BvbnNlLlN0YXR1c2VzRW50cnkaVAoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSMgoFdmFsdWUYAiABKAsyIy5ncnBjLmhlYWx0aC52MS5IZWFsdGhDaGVja1Jlc3BvbnNlOgI4ATL9AQoGSGVhbHRoElAKBUNoZWNrEiIuZ3JwYy5oZWFsdGgudjEuSGVhbHRoQ2hlY2tSZXF1ZXN0GiMuZ3JwYy5oZWFsdGgudjEuSGVhbHRoQ2hlY2tSZXNwb25zZRJNCgRMaXN0EiEuZ3JwYy5oZWFsdGgudjEuSGVhbHRoTGlzdFJlcXVlc3QaIi5ncnBjLmhlYWx0aC52MS5IZWFsdGhMaXN0UmVzcG9uc2USUgoFV2F0Y2gSIi5ncnBjLmhlYWx0aC52MS5IZWFsdGhDaGVja1JlcXVlc3QaIy5ncnBjLmhlYWx0aC52MS5IZWFsdGhDaGVja1Jlc3BvbnNlMAFCcAoRaW8uZ3JwYy5oZWFsdGgudjFCC0hlYWx0aFByb3RvUAFaLGdvb2dsZS5nb2xhbmcub3JnL2dycGMvaGVhbHRoL2dycGNfaGVhbHRoX3YxogIMR3JwY0hlYWx0aFYxqgIOR3JwYy5IZWFsdGguVjFiBnByb3RvMw");
 
 /**
  * @generated from message grpc.health.v1.HealthCheckRequest
@@ -76,7 +44,7 @@ export type HealthCheckRequest = Message<"grpc.health.v1.HealthCheckRequest"> & 
  * Use `create(HealthCheckRequestSchema)` to create a new message.
  */
 export const HealthCheckRequestSchema: GenMessage<HealthCheckRequest> = /*@__PURE__*/
-  messageDesc(file_grpc_health_v1_health, 2);
+  messageDesc(file_grpc_health_v1_health, 0);
 
 /**
  * @generated from message grpc.health.v1.HealthCheckResponse
@@ -93,7 +61,7 @@ export type HealthCheckResponse = Message<"grpc.health.v1.HealthCheckResponse"> 
  * Use `create(HealthCheckResponseSchema)` to create a new message.
  */
 export const HealthCheckResponseSchema: GenMessage<HealthCheckResponse> = /*@__PURE__*/
-  messageDesc(file_grpc_health_v1_health, 3);
+  messageDesc(file_grpc_health_v1_health, 1);
 
 /**
  * @generated from enum grpc.health.v1.HealthCheckResponse.ServingStatus
@@ -131,7 +99,39 @@ export type HealthCheckResponse_ServingStatus = (typeof HealthCheckResponse_Serv
  * Describes the enum grpc.health.v1.HealthCheckResponse.ServingStatus.
  */
 export const HealthCheckResponse_ServingStatusSchema: GenEnum<HealthCheckResponse_ServingStatus> = /*@__PURE__*/
-  enumDesc(file_grpc_health_v1_health, 3, 0);
+  enumDesc(file_grpc_health_v1_health, 1, 0);
+
+/**
+ * @generated from message grpc.health.v1.HealthListRequest
+ */
+export type HealthListRequest = Message<"grpc.health.v1.HealthListRequest"> & {
+};
+
+/**
+ * Describes the message grpc.health.v1.HealthListRequest.
+ * Use `create(HealthListRequestSchema)` to create a new message.
+ */
+export const HealthListRequestSchema: GenMessage<HealthListRequest> = /*@__PURE__*/
+  messageDesc(file_grpc_health_v1_health, 2);
+
+/**
+ * @generated from message grpc.health.v1.HealthListResponse
+ */
+export type HealthListResponse = Message<"grpc.health.v1.HealthListResponse"> & {
+  /**
+   * statuses contains all the services and their respective status.
+   *
+   * @generated from field: map<string, grpc.health.v1.HealthCheckResponse> statuses = 1;
+   */
+  statuses: { [key: string]: HealthCheckResponse };
+};
+
+/**
+ * Describes the message grpc.health.v1.HealthListResponse.
+ * Use `create(HealthListResponseSchema)` to create a new message.
+ */
+export const HealthListResponseSchema: GenMessage<HealthListResponse> = /*@__PURE__*/
+  messageDesc(file_grpc_health_v1_health, 3);
 
 /**
  * Health is gRPC's mechanism for checking whether a server is able to handle
@@ -150,14 +150,32 @@ export const Health: GenService<{
    * Clients should set a deadline when calling Check, and can declare the
    * server unhealthy if they do not receive a timely response.
    *
-   * Check implementations should be idempotent and side effect free.
-   *
    * @generated from rpc grpc.health.v1.Health.Check
    */
   check: {
     methodKind: "unary";
     input: typeof HealthCheckRequestSchema;
     output: typeof HealthCheckResponseSchema;
+  },
+  /**
+   * List provides a non-atomic snapshot of the health of all the available
+   * services.
+   *
+   * The server may respond with a RESOURCE_EXHAUSTED error if too many services
+   * exist.
+   *
+   * Clients should set a deadline when calling List, and can declare the server
+   * unhealthy if they do not receive a timely response.
+   *
+   * Clients should keep in mind that the list of health services exposed by an
+   * application can change over the lifetime of the process.
+   *
+   * @generated from rpc grpc.health.v1.Health.List
+   */
+  list: {
+    methodKind: "unary";
+    input: typeof HealthListRequestSchema;
+    output: typeof HealthListResponseSchema;
   },
   /**
    * Performs a watch for the serving status of the requested service.
@@ -182,26 +200,6 @@ export const Health: GenService<{
     methodKind: "server_streaming";
     input: typeof HealthCheckRequestSchema;
     output: typeof HealthCheckResponseSchema;
-  },
-  /**
-   * List provides a non-atomic snapshot of the health of all the available
-   * services.
-   *
-   * The server may respond with a RESOURCE_EXHAUSTED error if too many services
-   * exist.
-   *
-   * Clients should set a deadline when calling List, and can declare the server
-   * unhealthy if they do not receive a timely response.
-   *
-   * Clients should keep in mind that the list of health services exposed by an
-   * application can change over the lifetime of the process.
-   *
-   * @generated from rpc grpc.health.v1.Health.List
-   */
-  list: {
-    methodKind: "unary";
-    input: typeof HealthListRequestSchema;
-    output: typeof HealthListResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_grpc_health_v1_health, 0);

@@ -1,6 +1,3 @@
-// Taken from spec https://raw.githubusercontent.com/grpc/grpc/master/src/proto/grpc/reflection/v1/reflection.proto
-// Additional versions can be found here: https://github.com/grpc/grpc/tree/master/src/proto/grpc/reflection
-
 // Copyright 2016 The gRPC Authors
 //
 // Licensed under the Apache License, Version 2.0 (the "License");
