@@ -174,6 +174,8 @@ export interface Facts {
   };
   /** A round of the reconciler failed; the next one follows. */
   reconcileFailed: OfAccount & { readonly error: unknown };
+  /** A round after those that failed did not. */
+  reconcileBack: OfAccount;
 
   // The process and what it needs.
   ready: { readonly isReady: boolean };
@@ -193,7 +195,8 @@ export interface Facts {
   redisError: { readonly error: Error };
   /** The Sentinels named a new primary. */
   redisFailover: object;
-  redisAway: { readonly reason: string | undefined };
+  /** Once when it begins, then once a minute while it lasts. */
+  redisAway: { readonly reason: string | undefined; readonly awayMs: number };
   redisBack: { readonly awayMs: number };
   redisState: {
     readonly isUp: boolean;

@@ -41,7 +41,7 @@ export async function redisStores(
   const outages = watchOutages({
     client: redis.client,
     keys: [...config.accounts.keys()].map((account) => accountKeys(prefix, account).log),
-    onAway: (reason) => report("redisAway", { reason: reasonOf(reason) }),
+    onAway: (reason, awayMs) => report("redisAway", { reason: reasonOf(reason), awayMs }),
     onBack: (awayMs) => report("redisBack", { awayMs }),
   });
   const replicaId = randomUUID();

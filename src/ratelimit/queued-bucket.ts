@@ -1,3 +1,4 @@
+import { inWords } from "../redis/ask.ts";
 import { RedisTimeout } from "../redis/deadline.ts";
 import type { AccountKeys } from "../redis/keys.ts";
 import {
@@ -327,7 +328,7 @@ class QueuedBucket implements TokenBucket {
       this.#queue.turns.money.setElsewhere({});
       this.#queue.turns.read.setElsewhere({});
       this.#queue.reviewSoon();
-      const reason = cause instanceof Error ? cause.message : String(cause);
+      const reason = cause instanceof Error ? inWords(cause) : String(cause);
       this.#options.onStateChange?.("local", reason);
     }
     this.#askAt = Math.min(this.#askAt, now + probeMs);

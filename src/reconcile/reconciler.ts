@@ -82,16 +82,19 @@ class AccountReconciler {
   }
 
   async run(): Promise<void> {
-    const { sleep = sleepByTimer } = this.#options;
+    const { sleep = sleepByTimer, report } = this.#options;
+    const account = this.#account;
+    let fails = false;
     while (!this.#stop.aborted) {
       let pauseMs = this.#tickMs;
       try {
         const { intents } = this.#options;
-        if (await intents.lease(this.#account, this.#holder, leaseMs)) {
-          pauseMs = await this.#round();
-        }
+        if (await intents.lease(account, this.#holder, leaseMs)) pauseMs = await this.#round();
+        if (fails) report?.("reconcileBack", { account });
+        fails = false;
       } catch (error) {
-        this.#options.report?.("reconcileFailed", { account: this.#account, error });
+        report?.("reconcileFailed", { account, error });
+        fails = true;
       }
       if (!this.#stop.aborted) await sleep(pauseMs, this.#stop);
     }

@@ -96,5 +96,12 @@ function ready(client: RedisClient): Promise<void> {
  * The driver's errors carry the whole command with the values to store, which must not be logged.
  */
 function withoutCommand(error: unknown): unknown {
-  return error instanceof Error ? new Error(`${error.name}: ${error.message}`) : error;
+  if (!(error instanceof Error)) return error;
+  const words = inWords(error);
+  return new Error(words === error.message ? `${error.name}: ${words}` : words);
+}
+
+/** The message of an error of the driver's, in the words of an operator. */
+export function inWords({ message }: Error): string {
+  return message.startsWith("Stream isn't writeable") ? "no connection to Redis" : message;
 }

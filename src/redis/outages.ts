@@ -7,7 +7,8 @@ export interface OutagesOptions {
    * A key of each merchant account: in a cluster some accounts may be out of reach and others not.
    */
   readonly keys: readonly string[];
-  readonly onAway: (reason: unknown) => void;
+  /** Called when an outage begins, and once a minute while it lasts. */
+  readonly onAway: (reason: unknown, awayMs: number) => void;
   readonly onBack: (awayMs: number) => void;
 }
 
@@ -21,13 +22,16 @@ export interface Outages {
 }
 
 const everyMs = 1_000;
+const againMs = 60_000;
 
 /**
  * Asks Redis once a second for a key of each account, and reports when that begins to fail and when
- * it succeeds again: once per outage, however often connections break meanwhile.
+ * it succeeds again: once per outage, however often connections break meanwhile, and once a minute
+ * while it lasts.
  */
 export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions): Outages {
   let awaySinceMs: number | undefined;
+  let saidAtMs = 0;
   let closed = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -38,9 +42,10 @@ export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions): 
     );
     if (closed) return;
     const failure = answers.find((answer) => answer.status === "rejected");
-    if (failure && awaySinceMs === undefined) {
-      awaySinceMs = startedMs;
-      onAway(failure.reason);
+    if (failure && (awaySinceMs === undefined || startedMs >= saidAtMs + againMs)) {
+      saidAtMs = startedMs;
+      awaySinceMs ??= startedMs;
+      onAway(failure.reason, startedMs - awaySinceMs);
     } else if (!failure && awaySinceMs !== undefined) {
       onBack(Date.now() - awaySinceMs);
       awaySinceMs = undefined;

@@ -1,7 +1,7 @@
 import { allKinds, kinds } from "../model/kinds.ts";
 import type { Handlers } from "../report.ts";
 import { latencyBuckets, type TelemetryContext } from "./metrics.ts";
-import { createRefusalLog } from "./refusal-log.ts";
+import { createRepeatedLog } from "./repeated-log.ts";
 
 /** Callbacks, events, dead letters, and calls that move money until their outcome is known. */
 export function ledger({ metrics, log, accounts }: TelemetryContext) {
@@ -72,7 +72,7 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     "Unknown outcomes and pending payments that were given up: an operator has to look at them",
     { account: accounts },
   );
-  const refusals = createRefusalLog((record, message) => log.warn(record, message));
+  const repeated = createRepeatedLog((record, message) => log.warn(record, message));
   const loggedLocks = new Set<string>();
   const forgetting = new Map<string, NodeJS.Timeout>();
   return {
@@ -83,8 +83,8 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       const level = verdict === "stored" || verdict === "duplicate" ? "info" : "warn";
       const rounded = Math.round(durationMs * 1_000) / 1_000;
       const entry = { account, resource, verdict, durationMs: rounded, ...about, err: error };
-      // Anyone can send these, in any number: their log records are limited.
-      if (unverified.has(verdict)) refusals.add(`${account} ${resource} ${verdict}`, entry);
+      if (limited.has(verdict))
+        repeated.add(`${account} ${resource} ${verdict}`, entry, "callback");
       else log[level](entry, "callback");
       if (conflict) log.error({ account, ...about }, conflictMessage);
     },
@@ -140,7 +140,15 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       forgetting.set(account, setTimeout(set, unsettledLastMs).unref());
     },
     reconcileFailed: ({ account, error }) =>
-      log.warn({ account, err: error }, "reconciliation round failed; retrying"),
+      repeated.add(
+        `${account} reconciliation`,
+        { account, err: error },
+        "reconciliation round failed; retrying",
+      ),
+    reconcileBack({ account }) {
+      repeated.end(`${account} reconciliation`);
+      log.info({ account }, "reconciliation works again");
+    },
   } satisfies Partial<Handlers>;
 }
 
@@ -150,8 +158,12 @@ const conflictMessage =
 /** Without new counts for this long, another replica reconciles the account and reports them. */
 const unsettledLastMs = 60_000;
 
-/** Verdicts on requests without a verified signature. */
-const unverified: ReadonlySet<string> = new Set([
+/**
+ * Verdicts whose records are limited: anyone can cause them, in any number; and while the store is
+ * away, each callback comes again until it is back.
+ */
+const limited: ReadonlySet<string> = new Set([
+  "unavailable",
   ...["bad_signature", "too_large", "slow", "aborted"],
   ...["not_found", "method_not_allowed", "overloaded"],
 ]);

@@ -108,7 +108,7 @@ export function processes({ metrics, log }: TelemetryContext) {
     redisAway: (about) =>
       log.warn(
         about,
-        "Redis is away: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying",
+        `Redis is ${about.awayMs === 0 ? "" : "still "}away: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying`,
       ),
     redisBack: (about) => log.info(about, "Redis is back"),
     redisState({ isUp, awaySinceMs, replicas }) {

@@ -48,10 +48,14 @@ describe("an outage of Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
     for (const server of set.servers) await server.start();
     await until(async () => (await readiness()).details?.redis?.status === "up");
     assert.equal(await metric("redis_away_seconds"), 0);
+    // While Redis is away the reconciler tries again each second or so.
+    await until(async () => told(/^reconciliation works again/, killedMs) > 0);
     gateway.child.kill("SIGTERM");
     // The log arrives through a pipe, later than HTTP answers.
     await gateway.exit;
     assert.deepEqual([told(/^Redis is away/, killedMs), told(/^Redis is back/, killedMs)], [1, 1]);
+    const rounds = [told(/^reconciliation round failed/, killedMs)];
+    assert.deepEqual(rounds.concat(told(/^reconciliation works again/, killedMs)), [1, 1]);
     assert.deepEqual(gateway.errors, [], "standard error");
   });
 });

@@ -1,0 +1,51 @@
+/** Logs what may happen again and again, without letting it fill the log. */
+export interface RepeatedLog {
+  /** Adds one occurrence of this sort, with `about` as its record. */
+  add(sort: string, about: object, message: string): void;
+  /** The sort is over: what was counted of it is not logged any more. @returns whether it occurred */
+  end(sort: string): boolean;
+}
+
+/**
+ * Logs the first occurrence of a sort at once, counts those of the following minute, and logs their
+ * number at its end.
+ */
+export function createRepeatedLog(
+  warn: (record: object, message: string) => void,
+  windowMs = 60_000,
+): RepeatedLog {
+  interface Counted {
+    count: number;
+    last: object;
+    readonly timer: NodeJS.Timeout;
+  }
+  const open = new Map<string, Counted>();
+
+  function watch(sort: string, message: string): void {
+    const timer = setTimeout(() => {
+      const { count = 0, last } = open.get(sort) ?? {};
+      open.delete(sort);
+      if (count === 0) return;
+      warn({ ...last, repeated: count }, `${message} (more like this one in the last minute)`);
+      watch(sort, message); // The next record also comes a minute later.
+    }, windowMs).unref();
+    open.set(sort, { count: 0, last: {}, timer });
+  }
+
+  return {
+    add(sort, about, message) {
+      const counted = open.get(sort);
+      if (counted) {
+        counted.count += 1;
+        counted.last = about;
+        return;
+      }
+      warn(about, message);
+      watch(sort, message);
+    },
+    end(sort) {
+      clearTimeout(open.get(sort)?.timer);
+      return open.delete(sort);
+    },
+  };
+}
