@@ -46,8 +46,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   callbacks: ["wire/", "ledger/", "net/"],
   live: [],
   core: ["live/", "upstream/", "ledger/", "stores/cursor.ts", "auth/", "ratelimit/"],
-  rpc: ["live/", "core/", "auth/", "ratelimit/", "net/"],
-  graphql: ["live/", "core/", "auth/", "ratelimit/", "net/"],
+  rpc: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
+  graphql: ["live/", "core/", "auth/", "ratelimit/", "net/", "upstream/user-message.ts"],
   admin: [
     ...["auth/", "callbacks/", "core/", "graphql/", "ledger/", "net/", "ratelimit/"],
     ...["reconcile/", "stores/dead-letter.ts", "telemetry/", "upstream/", "wire/"],

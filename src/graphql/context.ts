@@ -1,7 +1,7 @@
 import type { ExecutionResult } from "graphql";
 import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
-import { retryAfterSeconds } from "./errors.ts";
+import { type FormatError, retryAfterSeconds } from "./errors.ts";
 import type { Live } from "./live.ts";
 import { createLoaders, type Loaders } from "./loaders.ts";
 import type { OperationLifetime } from "./operation-lifetime.ts";
@@ -16,6 +16,8 @@ export interface Surroundings {
    */
   readonly authenticate: (account?: string) => Promise<Caller>;
   readonly live: Live;
+  /** The header `Accept-Language`; null if there is none. */
+  readonly acceptLanguage: string | null;
 }
 
 /** What the resolvers of one GraphQL operation share. */
@@ -25,6 +27,7 @@ export interface Context {
   readonly record: OperationRecord;
   readonly lifetime: OperationLifetime;
   readonly live: Live;
+  readonly acceptLanguage: string | null;
   /** Cached reads of this operation; replaced when a mutation may have changed their values. */
   loaders: Loaders;
 }
@@ -35,12 +38,13 @@ export const operationTimeoutMs = 60_000;
 export function createContext(
   core: Core,
   caller: Caller,
-  { lifetime, live }: Pick<Surroundings, "lifetime" | "live">,
+  { lifetime, live, acceptLanguage }: Omit<Surroundings, "authenticate">,
 ): Context {
   const call = callOf(caller, lifetime);
   const { record } = lifetime;
   record.caller = caller;
-  return { core, call, record, lifetime, live, loaders: createLoaders(core, call) };
+  const loaders = createLoaders(core, call);
+  return { core, call, record, lifetime, live, acceptLanguage, loaders };
 }
 
 /** The operation as the core's `Call`. */
@@ -63,14 +67,18 @@ export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
 }
 
 /**
- * Completes an executed operation. The result says in its extensions if a mutation got the outcome
- * of an earlier call, and the lifetime when what was refused may be tried again.
+ * Completes an executed operation: formats its errors. The result says in its extensions if a
+ * mutation got the outcome of an earlier call, and the lifetime when what was refused may be tried
+ * again.
  */
 export function concluded(
-  result: ExecutionResult,
-  { lifetime }: Pick<Surroundings, "lifetime">,
+  executed: ExecutionResult,
+  { lifetime, acceptLanguage }: Pick<Surroundings, "lifetime" | "acceptLanguage">,
+  formatError: FormatError,
 ): ExecutionResult {
-  for (const error of result.errors ?? []) noteRetry(lifetime, error);
+  for (const error of executed.errors ?? []) noteRetry(lifetime, error);
+  const errors = executed.errors?.map((error) => formatError(error, acceptLanguage));
+  const result = errors ? { ...executed, errors } : executed;
   if (!lifetime.isReplay) return result;
   return { ...result, extensions: { ...result.extensions, idempotentReplayed: true } };
 }

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { overloadedReason } from "../net/overloaded.ts";
+import { userMessage } from "../upstream/user-message.ts";
 import { graphqlSpelling, messageOf, type Spelling, spelled } from "./field-names.ts";
 import { RequestError } from "./request-error.ts";
 import { withoutHints, withoutValues } from "./without-values.ts";
@@ -70,26 +71,37 @@ export interface ErrorFormatterOptions {
 /**
  * Formats any error for `errors` in a response. GatewayErrors follow `mappings`. Errors of
  * GraphQL.js keep their text without the values that it quotes, since a value may be a secret. All
- * others are masked and logged. An error that fails the whole request carries its HTTP status.
+ * others are masked and logged. An error that fails the whole request carries its HTTP status. With
+ * the `Accept-Language` of a request, its GatewayErrors say what the customer may be told.
  */
 export function createErrorFormatter(
   log: Logger,
   { hints = true, spelling = graphqlSpelling }: ErrorFormatterOptions = {},
-): (error: unknown) => GraphQLError {
-  return (error) => {
+): FormatError {
+  return (error, acceptLanguage) => {
     const located = error instanceof GraphQLError ? error : undefined;
     const cause = originOf(error);
-    if (cause instanceof GatewayError) return fromGateway(cause, located, spelling);
-    if (cause instanceof RequestError) return cause;
+    if (cause instanceof GatewayError) return fromGateway(cause, located, spelling, acceptLanguage);
+    if (cause instanceof RequestError || cause instanceof FormattedError) return cause;
     if (cause instanceof GraphQLError) {
       const clean = withoutValues(cause, located ?? cause);
       return hints ? clean : withoutHints(clean);
     }
     if (cause instanceof SyntaxError && !located) return notJson();
     log.error({ err: cause }, "unexpected error: answered as INTERNAL_SERVER_ERROR");
-    return fromGateway(new GatewayError("INTERNAL", "internal error"), located, spelling);
+    const masked = new GatewayError("INTERNAL", "internal error");
+    return fromGateway(masked, located, spelling, acceptLanguage);
   };
 }
+
+/**
+ * @param acceptLanguage the header of the request, null if it has none; undefined if the customer
+ * is told nothing, as for the end of a stream
+ */
+export type FormatError = (error: unknown, acceptLanguage?: string | null) => GraphQLError;
+
+/** A GatewayError that is formatted already: Yoga formats again what its plugins have formatted. */
+class FormattedError extends GraphQLError {}
 
 /** The `extensions.code` that a client sees for an error, whether it is masked yet or not. */
 export function codeOf(error: unknown): string {
@@ -114,17 +126,21 @@ function fromGateway(
   error: GatewayError,
   located: GraphQLError | undefined,
   spelling: Spelling,
+  acceptLanguage: string | null | undefined,
 ): GraphQLError {
   const mapping = mappings[error.code];
   const { upstream, outcomeUnknown, reason, resumeCursor } = error.details;
   const fields = error.details.fields && spelled(error.details.fields, spelling);
   const seconds = retryAfterSeconds(error);
-  return new GraphQLError(fields ? messageOf(error, fields) : error.message, {
+  return new FormattedError(fields ? messageOf(error, fields) : error.message, {
     ...(located?.nodes && { nodes: located.nodes }),
     ...(located?.path && { path: located.path }),
     extensions: {
       code: upstream ? mapping.upstream : mapping.code,
       ...(reason !== undefined && { reason }),
+      ...(acceptLanguage !== undefined && {
+        userMessage: userMessage(error, acceptLanguage).message,
+      }),
       ...(fields && { fields }),
       ...(upstream && { upstream: upstreamExtension(upstream) }),
       ...(seconds !== undefined && { retryAfterSeconds: seconds }),

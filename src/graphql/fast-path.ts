@@ -6,7 +6,6 @@ import {
   type ExecutionArgs,
   type ExecutionResult,
   executeSubscriptionEvent,
-  type GraphQLError,
   type GraphQLSchema,
   getOperationAST,
   type OperationDefinitionNode,
@@ -22,6 +21,7 @@ import { plainAuthority } from "../net/request-head.ts";
 import { compileOperation } from "./compiled-operation.ts";
 import { type Context, concluded, createContext, type Surroundings } from "./context.ts";
 import type { DocumentCache } from "./document-cache.ts";
+import type { FormatError } from "./errors.ts";
 import type { FindDocument } from "./find-document.ts";
 import { limits } from "./limits.ts";
 import { recordError, recordOperation } from "./observed.ts";
@@ -41,7 +41,7 @@ export interface FastPathOptions {
   readonly documentOf: ReturnType<typeof createDocumentOf>;
   readonly documents: DocumentCache;
   readonly findDocument: FindDocument;
-  readonly formatError: (error: unknown) => GraphQLError;
+  readonly formatError: FormatError;
   readonly overload: Pick<Overload, "refusalsOf">;
 }
 
@@ -127,9 +127,9 @@ export function createFastPath(options: FastPathOptions): FastPath {
       const errors = errorsOf(args);
       if (errors.length > 0) return { errors };
     }
-    const result = concluded(await execute(args), args.contextValue);
+    const result = concluded(await execute(args), args.contextValue, formatError);
     recordError(args.contextValue.record, result);
-    return result.errors ? { ...result, errors: result.errors.map(formatError) } : result;
+    return result;
   }
 
   return {
@@ -155,7 +155,7 @@ export function createFastPath(options: FastPathOptions): FastPath {
       try {
         result = await run({ ...operation.args, contextValue }, operation.execute);
       } catch (error) {
-        result = { errors: [formatError(error)] };
+        result = { errors: [formatError(error, surroundings.acceptLanguage)] };
       }
       recordError(record, result);
       return encode(result, answerType);
@@ -211,7 +211,7 @@ function shownResults(
   source: AsyncIterator<unknown>,
   validated: ValidatedSubscriptionArgs,
   record: OperationRecord,
-  formatError: (error: unknown) => GraphQLError,
+  formatError: FormatError,
 ): AsyncIterator<ExecutionResult> {
   const show = async (): Promise<IteratorResult<ExecutionResult>> => {
     const { done, value: rootValue } = await source.next();
@@ -219,7 +219,8 @@ function shownResults(
     const result = await executeSubscriptionEvent({ ...validated, rootValue });
     recordError(record, result);
     const { errors } = result;
-    return { value: errors ? { ...result, errors: errors.map(formatError) } : result };
+    const shown = errors?.map((error) => formatError(error));
+    return { value: shown ? { ...result, errors: shown } : result };
   };
   return {
     next: () => record.span.run(show),

@@ -36,7 +36,13 @@ export function createFindDocument(options: FindDocumentOptions): FindDocument {
     const errors = validate(schema, document, undefined, options);
     if (errors.length > 0) {
       for (const { extensions } of errors) extensions.code ??= "GRAPHQL_VALIDATION_FAILED";
-      return { refused: documents.refuse(text, document, errors.map(formatError)) };
+      return {
+        refused: documents.refuse(
+          text,
+          document,
+          errors.map((error) => formatError(error)),
+        ),
+      };
     }
     documents.keep(text, document);
     return { document };

@@ -12,6 +12,7 @@ import { isUtf8Address } from "../net/address-text.ts";
 import { isCrossOrigin, refusedOrigin } from "../net/browser-origin.ts";
 import { type Context, concluded, type Surroundings } from "./context.ts";
 import type { Refusal } from "./document-cache.ts";
+import type { FormatError } from "./errors.ts";
 import type { FindDocument } from "./find-document.ts";
 import { limits } from "./limits.ts";
 import { costOf } from "./operation-cost.ts";
@@ -24,10 +25,14 @@ import { faultsOfVariables } from "./variables.ts";
 type GatewayPlugin = Plugin<Context, Surroundings>;
 
 /** Authenticates before the body is read: a request without credentials costs nothing more. */
-export function authenticates(): GatewayPlugin {
+export function authenticates(formatError: FormatError): GatewayPlugin {
   return {
-    async onRequestParse({ serverContext }) {
-      await serverContext.authenticate();
+    async onRequestParse({ serverContext: { authenticate, acceptLanguage } }) {
+      try {
+        await authenticate();
+      } catch (error) {
+        throw formatError(error, acceptLanguage);
+      }
     },
   };
 }
@@ -178,11 +183,11 @@ export function ambiguityOf(args: ExecutionArgs): readonly GraphQLError[] {
 }
 
 /** Executes with GraphQL.js, as the fast path does, so that error texts are identical. */
-export function executesByGraphqlJs(): GatewayPlugin {
+export function executesByGraphqlJs(formatError: FormatError): GatewayPlugin {
   return {
     onExecute({ setExecuteFn }) {
       setExecuteFn(async (args) =>
-        concluded(await executeOperation(args), args.contextValue as Surroundings),
+        concluded(await executeOperation(args), args.contextValue as Surroundings, formatError),
       );
     },
   };

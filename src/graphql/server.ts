@@ -155,17 +155,17 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     plugins: [
       observesOperations(),
       refusesForeignPages(corsOrigins),
-      authenticates(),
+      authenticates(formatError),
       takesJsonOnly(),
       findsDocuments(documentOf),
       limitsOperations(findDocument),
       refusesAmbiguousIdempotencyKey(),
       overload.plugin,
-      executesByGraphqlJs(),
+      executesByGraphqlJs(formatError),
       sharesResults(documents),
       answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
     ],
-    maskedErrors: { maskError: formatError },
+    maskedErrors: { maskError: (error) => formatError(error) },
     graphiql: production
       ? false
       : {
@@ -258,7 +258,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       Object.assign(headers, rateLimitHeaders(budget, movesMoney));
     };
     const live = createLive(request.headers["last-event-id"]?.toString());
-    const surroundings = { lifetime, authenticate, live };
+    const acceptLanguage = request.headers["accept-language"] ?? null;
+    const surroundings = { lifetime, authenticate, live, acceptLanguage };
     const answerType = fast ? fastPath.answerTypeOf(request) : undefined;
     const isStream = fast && answerType === undefined;
     const format = isStream ? fastPath.streamFormatOf(request) : undefined;

@@ -1,10 +1,11 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type ErrorCode, errorOfAbort, GatewayError } from "../errors.ts";
 import {
   BadRequestSchema,
   ErrorInfoSchema,
+  LocalizedMessageSchema,
   RetryInfoSchema,
 } from "../gen/google/rpc/error_details_pb.ts";
 import {
@@ -12,6 +13,7 @@ import {
   type UpstreamError,
   UpstreamErrorSchema,
 } from "../gen/payments/v1/error_pb.ts";
+import { userMessage } from "../upstream/user-message.ts";
 
 /** The `domain` of every `google.rpc.ErrorInfo`. */
 const errorDomain = "payments-gateway";
@@ -82,6 +84,20 @@ export function addReason(error: ConnectError, reason: string): void {
   error.details.push(errorInfo(reason));
 }
 
+/**
+ * Adds what the customer may be told, as a `google.rpc.LocalizedMessage`.
+ * @param acceptLanguage the header of the call
+ */
+export function addUserMessage(error: ConnectError, acceptLanguage: string | null): void {
+  const upstream = detailOf(error, UpstreamErrorSchema) as UpstreamError | undefined;
+  const outcomeUnknown = detailOf(error, OutcomeUnknownSchema) as
+    | { externalId: string }
+    | undefined;
+  const details = { ...(upstream && { upstream }), ...(outcomeUnknown && { outcomeUnknown }) };
+  const value = userMessage({ code: errorCodeOf(error), details }, acceptLanguage);
+  error.details.push({ desc: LocalizedMessageSchema, value: { ...value } });
+}
+
 /** Reason of an INTERNAL error that is the caller's mistake: no header names the compression. */
 export const compressionNotNamed = "COMPRESSION_NOT_NAMED";
 
@@ -92,10 +108,14 @@ export function errorCodeOf(error: ConnectError): ErrorCode {
 
 /** The reason in an outgoing error's `google.rpc.ErrorInfo`; undefined if it has none. */
 export function reasonOf(error: ConnectError): string | undefined {
+  const info = detailOf(error, ErrorInfoSchema) as MessageInitShape<typeof ErrorInfoSchema>;
+  return info?.reason;
+}
+
+/** The first detail of a type in an outgoing error. */
+function detailOf(error: ConnectError, type: DescMessage): unknown {
   for (const detail of error.details) {
-    if ("desc" in detail && detail.desc === ErrorInfoSchema) {
-      return (detail.value as MessageInitShape<typeof ErrorInfoSchema>).reason;
-    }
+    if ("desc" in detail && detail.desc === type) return detail.value;
   }
   return undefined;
 }

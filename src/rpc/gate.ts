@@ -10,7 +10,7 @@ import type { Report } from "../report.ts";
 import { cutIfUnread, outletOf } from "./answer.ts";
 import { createCallRecord } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
-import { toConnectError, withErrorInfo } from "./errors.ts";
+import { addUserMessage, toConnectError, withErrorInfo } from "./errors.ts";
 import { type GatedCall, idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
 import { type Incoming, incomingOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
@@ -53,6 +53,10 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
       if (error instanceof ConnectError) {
         withoutValues(error, context.method.input);
         withErrorInfo(error);
+        // A stream resumes by itself: its errors are not for the customer.
+        if (!quiet && context.method.methodKind === "unary") {
+          addUserMessage(error, context.requestHeader.get("accept-language"));
+        }
       }
       record.settle(error);
     });

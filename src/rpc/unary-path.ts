@@ -9,7 +9,7 @@ import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { CallLife, shuttingDown } from "./call-life.ts";
 import type { CallRecord } from "./call-record.ts";
-import { toConnectError } from "./errors.ts";
+import { addUserMessage, toConnectError } from "./errors.ts";
 import {
   beginRecord,
   type FastPath,
@@ -96,6 +96,7 @@ export function createUnaryPath(options: FastPathOptions): FastPath {
       record ??= beginRecord(begun, options, call?.caller);
       prepare(error, method.names, answerHeader, call !== undefined);
       failure = toConnectError(error, life.signal, record.unknown);
+      addUserMessage(failure, textOf(headers, "accept-language"));
     }
     life.end();
     slot.leave();

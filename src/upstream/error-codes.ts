@@ -51,7 +51,7 @@ const wentWell: Reading = { code: "ALREADY_EXISTS", retry: "lookUp", leavesOpen:
  * What each code of the spec means: the 116 of its Errors part and the status codes of operation
  * info. The spec gives only the names; the meanings are the gateway's interpretation.
  */
-const readings: ReadonlyArray<readonly [Reading, string]> = [
+const readings = [
   [
     badInput,
     `invalid_request_body invalid_data invalid_currency wrong_amount invalid_transaction_amount
@@ -127,7 +127,16 @@ const readings: ReadonlyArray<readonly [Reading, string]> = [
     `transaction_successful refund_successful contract_was_signed_on_client_side
     subscription_successful unsubscribed_successfully`,
   ],
-];
+] as const satisfies ReadonlyArray<readonly [Reading, string]>;
+
+/** A code that the spec lists. */
+export type ListedCode = WordsOf<(typeof readings)[number][1]>;
+
+/** The words of a text: between two spaces stands a word, nothing, or a word and a line's end. */
+type WordsOf<Text extends string, Found = never> = Text extends `${infer Word} ${infer Rest}`
+  ? WordsOf<Rest, Found | WithoutEnd<Word>>
+  : Exclude<Found | WithoutEnd<Text>, "">;
+type WithoutEnd<Word extends string> = Word extends `${infer Start}\n` ? Start : Word;
 
 const byCode: ReadonlyMap<string, Reading> = new Map(
   readings.flatMap(([reading, codes]) =>

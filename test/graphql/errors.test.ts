@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
+import WebSocket from "ws";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
 import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { userMessage } from "../../src/upstream/user-message.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "./serve.ts";
 
@@ -42,6 +45,37 @@ const codes: Record<ErrorCode, [own: string, upstream: string]> = {
   UNAUTHENTICATED: ["UNAUTHENTICATED", "UNAUTHENTICATED"],
 };
 
+/** What the customer is told in English. */
+function wordsOf(code: ErrorCode, details: GatewayErrorDetails = {}): string {
+  return userMessage({ code, details }, null).message;
+}
+
+test("a failed call has words for the customer in their language", async (t) => {
+  const fail = async () => {
+    throw new GatewayError("FAILED_PRECONDITION", "declined", { upstream });
+  };
+  const gateway = await serve(t, { getOperation: fail, createPayment: fail });
+  const inUkrainian = { "accept-language": "uk-UA,uk;q=0.9,en;q=0.8" };
+  const words = "На картці недостатньо коштів. Скористайтеся іншою карткою.";
+  const read = `{ operation(externalId: "e", operationId: "o") { id } }`;
+  const { errors } = await gateway.run(read, {}, inUkrainian);
+  assert.equal(errors[0].extensions.userMessage, words);
+  const pay = createPayment.replace("message", "userMessage");
+  const { data } = await gateway.run(pay, {}, inUkrainian);
+  assert.equal(data.createPayment.userMessage, words);
+  const inEnglish = await gateway.run(pay, {}, { "accept-language": "de" });
+  assert.match(inEnglish.data.createPayment.userMessage, /^There is not enough money/);
+
+  const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws", { headers: inUkrainian });
+  t.after(() => socket.terminate());
+  await once(socket, "open");
+  socket.send(JSON.stringify({ type: "connection_init" }));
+  await once(socket, "message");
+  socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: pay } }));
+  const [next] = await once(socket, "message");
+  assert.equal(JSON.parse(next).payload.data.createPayment.userMessage, words);
+});
+
 test("a failed read reports each code, and the payments service's own error", async (t) => {
   let thrown: unknown;
   const gateway = await serve(t, {
@@ -58,14 +92,17 @@ test("a failed read reports each code, and the payments service's own error", as
           message: "what went wrong",
           locations: [{ line: 1, column: 3 }],
           path: ["operation"],
-          extensions: { code: own },
+          extensions: { code: own, userMessage: wordsOf(code as ErrorCode) },
         },
       ],
       data: { operation: null },
     });
     thrown = new GatewayError(code as ErrorCode, "what went wrong", { upstream });
     const { errors } = await ask();
-    assert.deepEqual(errors[0].extensions, { code: behind, upstream: upstreamJson });
+    const told = wordsOf(code as ErrorCode, { upstream });
+    assert.deepEqual(errors[0].extensions, {
+      ...{ code: behind, userMessage: told, upstream: upstreamJson },
+    });
   }
 });
 
@@ -87,6 +124,7 @@ test("a failed read reports its reason, fields, retry delay and resume cursor", 
   assert.deepEqual(errors[0].extensions, {
     code: "RATE_LIMITED",
     reason: "BUDGET",
+    userMessage: "Please try again in a moment.",
     fields: [
       { path: "after", message: "no" },
       { path: "optionId", message: "no" },
@@ -105,7 +143,10 @@ test("an unexpected error is masked and logged", async (t) => {
   const response = await gateway.post({ query: `{ payment(externalId: "e") { id } }` });
   const text = await response.text();
   assert.doesNotMatch(text, /inside|TypeError|\.ts/);
-  assert.deepEqual(JSON.parse(text).errors[0].extensions, { code: "INTERNAL_SERVER_ERROR" });
+  assert.deepEqual(JSON.parse(text).errors[0].extensions, {
+    code: "INTERNAL_SERVER_ERROR",
+    userMessage: "Something is wrong on our side. Please try again later or contact us.",
+  });
   assert.equal(JSON.parse(text).errors[0].message, "internal error");
   assert.match(gateway.logged(), /"err":\{"name":"TypeError","frames":\["at .*errors\.test\.ts/);
   assert.doesNotMatch(gateway.logged(), /inside/, "a message may quote anything");

@@ -484,6 +484,8 @@ function ofHeaders(): [string, Sent][] {
         },
       ),
     ],
+    ["nobody, in Ukrainian", withHeaders({ authorization: "nobody", "accept-language": "uk" })],
+    ["a failure in Ukrainian", withHeaders({ "accept-language": "uk" }, readOf("error:NOT_FOUND"))],
     ["nobody, and no JSON", { body: "x", headers: { authorization: "nobody" } }],
     ["a query in the address", { ...json({}), path: "/graphql?query=%7B__typename%7D" }],
     [
@@ -616,7 +618,14 @@ test("the fast path takes ordinary operations and leaves unusual ones to Yoga", 
       ...{ requestId: "r", record, timeoutMs: 60_000, underWay: new UnderWay<AbortController>() },
     });
     t.after(lifetime.end);
-    const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };
+    const surroundings = {
+      ...{
+        lifetime,
+        authenticate: async () => somebody,
+        live: createLive(""),
+        acceptLanguage: null,
+      },
+    };
     const answer = await path.answer(requestBody, "application/json", surroundings);
     return answer?.status;
   };

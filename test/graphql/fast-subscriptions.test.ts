@@ -171,7 +171,14 @@ test("the fast path takes an ordinary subscription, and leaves all else to Yoga"
     const underWay = new UnderWay<AbortController>();
     const lifetime = createLifetime({ requestId: "r", record, timeoutMs: 60_000, underWay });
     t.after(lifetime.end);
-    const surroundings = { lifetime, authenticate: async () => somebody, live: createLive("") };
+    const surroundings = {
+      ...{
+        lifetime,
+        authenticate: async () => somebody,
+        live: createLive(""),
+        acceptLanguage: null,
+      },
+    };
     return path.streamFormatOf(request) && (await path.subscribe(request, noBody, surroundings));
   };
   const accept = "text/event-stream";

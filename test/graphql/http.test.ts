@@ -197,31 +197,36 @@ test("an operation that takes too long is cut at its deadline", async (t) => {
   assert.equal(errors[0].extensions.code, "DEADLINE_EXCEEDED");
 });
 
-const refusals: [thrown: Error, status: number, code: string][] = [
-  [new GatewayError("UNAUTHENTICATED", "who are you?"), 401, "UNAUTHENTICATED"],
-  [new GatewayError("PERMISSION_DENIED", "not you"), 403, "FORBIDDEN"],
-  [new GatewayError("UNAVAILABLE", "no keys"), 503, "UPSTREAM_UNAVAILABLE"],
-  [new TypeError("the inside of the gateway"), 500, "INTERNAL_SERVER_ERROR"],
+const refusals: [thrown: Error, status: number, code: string, words: RegExp][] = [
+  [new GatewayError("UNAUTHENTICATED", "who are you?"), 401, "UNAUTHENTICATED", /увійдіть ще раз/],
+  [new GatewayError("PERMISSION_DENIED", "not you"), 403, "FORBIDDEN", /сталася помилка/],
+  [new GatewayError("UNAVAILABLE", "no keys"), 503, "UPSTREAM_UNAVAILABLE", /трохи згодом/],
+  [new TypeError("the inside of the gateway"), 500, "INTERNAL_SERVER_ERROR", /сталася помилка/],
 ];
 
-for (const [thrown, status, code] of refusals) {
+for (const [thrown, status, code, words] of refusals) {
   test(`a caller refused with ${code} gets ${status}, before the body is read`, async (t) => {
     const identify: Identify = async () => {
       throw thrown;
     };
     const gateway = await serve(t, {}, { identify });
-    const response = await gateway.post("not even JSON");
+    const response = await gateway.post("not even JSON", { "accept-language": "uk" });
     assert.equal(response.status, status);
     assert.equal(response.headers.get("www-authenticate"), status === 401 ? "Bearer" : null);
     assert.equal(response.headers.get("x-ratelimit-limit"), null);
-    const { errors, data } = (await response.json()) as { errors: Error[]; data?: unknown };
+    const { errors, data } = (await response.json()) as Answer;
     assert.equal(data, undefined);
-    assert.deepEqual(errors, [
-      {
-        message: thrown instanceof GatewayError ? thrown.message : "internal error",
-        extensions: { code },
-      },
-    ]);
+    const { userMessage, ...extensions } = errors[0].extensions;
+    assert.match(userMessage, words);
+    assert.deepEqual(
+      errors.map((error: object) => ({ ...error, extensions })),
+      [
+        {
+          message: thrown instanceof GatewayError ? thrown.message : "internal error",
+          extensions: { code },
+        },
+      ],
+    );
   });
 }
 

@@ -12,7 +12,7 @@ import {
 import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { answeredPayment } from "../core/answers.ts";
-import { serve } from "./serve.ts";
+import { type Answer, serve } from "./serve.ts";
 
 const notFound = async () => {
   throw new GatewayError("NOT_FOUND", "no such thing");
@@ -281,11 +281,8 @@ test("a link that the caller may not follow is null with an error, and the rest 
   );
   assert.deepEqual(answer.data, { payment: { externalId: "e", operationInfo: null } });
   assert.deepEqual(
-    answer.errors.map((error: { path: string[]; extensions: unknown }) => [
-      error.path,
-      error.extensions,
-    ]),
-    [[["payment", "operationInfo"], { code: "FORBIDDEN" }]],
+    answer.errors.map(({ path, extensions }: Answer) => [path, extensions.code]),
+    [[["payment", "operationInfo"], "FORBIDDEN"]],
   );
 });
 

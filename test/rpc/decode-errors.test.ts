@@ -131,6 +131,8 @@ const refused: readonly {
   },
 ];
 
+const userMessage = { locale: "en", message: "The payment is not possible like this." };
+
 for (const { name, body, field, message: description } of refused) {
   const message = field === undefined ? description : `${field}: ${description}`;
   test(`${name} is refused without its value in the response or the log`, async () => {
@@ -147,10 +149,11 @@ for (const { name, body, field, message: description } of refused) {
     assert.deepEqual(
       details.map(({ debug }) => debug),
       field === undefined
-        ? [{ reason: "INVALID_ARGUMENT", domain: "payments-gateway" }]
+        ? [{ reason: "INVALID_ARGUMENT", domain: "payments-gateway" }, userMessage]
         : [
             { reason: "INVALID_FIELDS", domain: "payments-gateway" },
             { fieldViolations: [{ field, description }] },
+            userMessage,
           ],
     );
 

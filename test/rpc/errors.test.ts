@@ -10,6 +10,7 @@ import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../sr
 import {
   BadRequestSchema,
   ErrorInfoSchema,
+  LocalizedMessageSchema,
   RetryInfoSchema,
 } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
@@ -20,6 +21,7 @@ import {
 } from "../../src/gen/payments/v1/error_pb.ts";
 import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { userMessage } from "../../src/upstream/user-message.ts";
 import { caller, grpcJsClient, start, wires } from "./start.ts";
 
 /** The gRPC status code and, for Connect, the HTTP status of each code of the closed list. */
@@ -156,9 +158,13 @@ for (const [name, [status, httpStatus]] of Object.entries(codes)) {
     const code = name === "CANCELLED" ? "canceled" : name.toLowerCase();
     const { details, ...told } = (await byHttp.json()) as { details: { debug: unknown }[] };
     assert.deepEqual(told, { code, message: `it is ${name}` });
+    const { message } = userMessage({ code: name as ErrorCode, details: {} }, undefined);
     assert.deepEqual(
       details.map(({ debug }) => debug),
-      [{ reason: name, domain: "payments-gateway" }],
+      [
+        { reason: name, domain: "payments-gateway" },
+        { locale: "en", message },
+      ],
     );
     const record = await started.logged(({ protocol }) => protocol === "grpc");
     assert.equal(record.code, name);
@@ -173,6 +179,32 @@ for (const { protocol, httpVersion, name } of wires) {
     assert.equal(error.code, Code.FailedPrecondition);
     assert.equal(error.rawMessage, "it is FAILED_PRECONDITION");
     assertEveryDetail(error);
+  });
+}
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`a failed call has words for the customer in their language, by ${name}`, async () => {
+    await using started = await start({
+      ...failing("FAILED_PRECONDITION", { upstream }),
+      createPayment: async () => {
+        throw new GatewayError("UNKNOWN", "no answer", { outcomeUnknown: { externalId: "o" } });
+      },
+    });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    const wordsOf = async (call: Promise<unknown>) =>
+      (await failure(call))
+        .findDetails(LocalizedMessageSchema)
+        .map(({ locale, message }) => [locale, message]);
+    const headers = { "accept-language": "de, uk-UA;q=0.9, en;q=0.1" };
+    assert.deepEqual(await wordsOf(client.getPayment({}, { headers })), [
+      ["uk", "На картці недостатньо коштів. Скористайтеся іншою карткою."],
+    ]);
+    assert.deepEqual(await wordsOf(client.createPayment({}, { headers })), [
+      ["uk", "Ми перевіряємо ваш платіж. Будь ласка, не платіть ще раз."],
+    ]);
+    assert.deepEqual(await wordsOf(client.getPayment({})), [
+      ["en", "There is not enough money on the card. Please use another card."],
+    ]);
   });
 }
 
@@ -246,6 +278,7 @@ test("a message that cannot be read is answered with the gateway's ErrorInfo", a
     [
       { reason: "INVALID_FIELDS", domain: "payments-gateway" },
       { fieldViolations: [{ field: "external_id", description: "must be a string" }] },
+      { locale: "en", message: "The payment is not possible like this." },
     ],
   );
 });
@@ -325,8 +358,9 @@ test("an unexpected error is masked for the client, and logged without its text"
     const error = await failure(client.getPayment({}));
     assert.equal(error.code, Code.Internal);
     assert.equal(error.rawMessage, "internal error");
-    assert.equal(error.details.length, 1);
+    assert.equal(error.details.length, 2);
     assert.equal(error.findDetails(ErrorInfoSchema)[0]?.reason, "INTERNAL");
+    assert.match(error.findDetails(LocalizedMessageSchema)[0]?.message ?? "", /on our side/);
   }
   const unexpected = await started.logged(({ message }) => message === "unexpected error");
   assert.equal(unexpected.level, "error");

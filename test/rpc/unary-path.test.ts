@@ -149,6 +149,8 @@ function requestsOf({ type, encode, grpc }: Format): Requests {
     nobody: withHeaders({ authorization: "nobody" }),
     "nobody, and no message": withHeaders({ authorization: "nobody" }, Buffer.from([1])),
     denied: withHeaders({ authorization: "denied" }),
+    "a caller of Ukrainian": withHeaders({ "accept-language": "uk" }, get("error:NOT_FOUND")),
+    "nobody, in Ukrainian": withHeaders({ authorization: "nobody", "accept-language": "uk-UA" }),
     "a bug in the credentials": withHeaders({ authorization: "bug" }),
     "a bug": ofBody(get("bug:4111111111111111")),
     "an error of Connect": ofBody(get("connect")),

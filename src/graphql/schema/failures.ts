@@ -1,6 +1,7 @@
 import { type FieldViolation, GatewayError } from "../../errors.ts";
 import { ErrorTypeSchema } from "../../gen/payments/v1/error_pb.ts";
 import { UnrecognizedValueSchema } from "../../gen/payments/v1/unrecognized_value_pb.ts";
+import { userMessage } from "../../upstream/user-message.ts";
 import { codeOf, mappings, retryAfterSeconds } from "../errors.ts";
 import { graphqlSpelling, messageOf, spelled } from "../field-names.ts";
 import type { CostExtensions } from "../operation-cost.ts";
@@ -65,6 +66,13 @@ const ErrorInterface = builder.interfaceRef<Failure>("Error").implement({
       description: "Human-readable text, for developers rather than customers.",
       nullable: false,
       resolve: ({ error, fields }) => messageOf(error, fields),
+    }),
+    userMessage: t.string({
+      description:
+        "Text for the customer, in English or Ukrainian, as the header `Accept-Language` asks. It " +
+        "names no internal reason, and may change at any time.",
+      nullable: false,
+      resolve: ({ error }, _, { acceptLanguage }) => userMessage(error, acceptLanguage).message,
     }),
   }),
 });

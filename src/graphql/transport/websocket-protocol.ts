@@ -113,7 +113,8 @@ export function createProtocol(options: ProtocolOptions) {
           const caller = stillValid(extra.caller);
           return account === undefined ? caller : identify(inAccount(extra.credentials!, account));
         };
-        const surroundings = { lifetime, live, authenticate };
+        const acceptLanguage = extra.request.headers["accept-language"] ?? null;
+        const surroundings = { lifetime, live, authenticate, acceptLanguage };
         const query = documentOf(payload) ?? "";
         const params = { query, operationName, variables };
         const enveloped = yoga.getEnveloped({ ...surroundings, params } as never);
