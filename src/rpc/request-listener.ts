@@ -17,6 +17,7 @@ import type { FastCall, FastPath } from "./fast-path.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { valuesOf } from "./incoming.ts";
 import type { Log } from "./log.ts";
+import { openapiPath, serveOpenapi } from "./openapi.ts";
 import { bodyForConnect, type ReceiveOptions } from "./request-body.ts";
 
 export interface RequestLimits {
@@ -43,8 +44,9 @@ export function createRequestListener(
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return (head) => {
-    const handler = methods.get(head.url.split("?", 1)[0] ?? "");
-    if (!handler) return head.answer(404, {});
+    const path = head.url.split("?", 1)[0] ?? "";
+    const handler = methods.get(path);
+    if (!handler) return path === openapiPath ? void serveOpenapi(head) : head.answer(404, {});
     gate.enter({ handler, head, start: (slot) => serve(handler, head, slot) });
   };
 
