@@ -16,7 +16,9 @@ export function writeEvent(seal: Seal | undefined, event: Event, traceparent?: s
     ? splitSecrets(EventSchema, event)
     : { open: event, secrets: undefined };
   const message = toBinary(EventSchema, without);
-  const open = Buffer.concat([message, ...(traceparent ? [traceOnWire(traceparent)] : [])]);
+  const open = traceparent
+    ? Buffer.concat([message, traceOnWire(traceparent)])
+    : Buffer.from(message.buffer, message.byteOffset, message.byteLength);
   if (!secrets || !seal) return open;
   const sealed = seal.close(toBinary(EventSchema, secrets), open);
   const field = new BinaryWriter().tag(sealedField, WireType.LengthDelimited).bytes(sealed);
