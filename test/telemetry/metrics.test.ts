@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -185,6 +186,15 @@ test("metric names follow Prometheus: base units, _total for counters, a help te
   for (const name of ["nodejs_eventloop_lag_p99_seconds", "process_resident_memory_bytes"]) {
     assert.ok(types.has(name));
   }
+});
+
+test("every metric of the gateway is on the page of metrics, with its type and help", async () => {
+  const page = await readFile("docs/metrics.md", "utf8");
+  const { types, helps } = await worked.scrape();
+  const missing = [...types]
+    .filter(([name]) => name.startsWith("payments_gateway_"))
+    .filter(([name, type]) => !page.includes(`| \`${name}\` | ${type} | ${helps.get(name)} |`));
+  assert.deepEqual(missing, []);
 });
 
 test("Redis commands are timed, and the metrics show when Redis is away", async (t) => {
