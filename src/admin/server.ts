@@ -125,7 +125,7 @@ function plainUrl(target: string): URL | undefined {
 }
 
 const withoutOperators =
-  "with AUTH_MODE=none a listener off loopback serves health and metrics alone: give keys or jwt, or set ADMIN_ADDR to loopback";
+  "with AUTH_MODE=none a listener off loopback serves health and metrics alone: set ADMIN_KEY, or give keys or jwt, or set ADMIN_ADDR to loopback";
 
 const operatorPaths: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
 

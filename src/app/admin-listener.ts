@@ -5,6 +5,7 @@ import { createDeadLetters } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
 import { createSandboxActions, type SandboxActionsOptions } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
+import { identifyOperator } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Config } from "../config/config.ts";
 import type { Core } from "../core/core.ts";
@@ -48,9 +49,11 @@ export function createAdminListener(
   const { metrics, report } = options.telemetry;
   const { notReady, log: eventLog } = options;
   const { maxConnections, maxConnectionsPerAddress } = config;
-  const isOpen = config.auth.modes.has("none");
+  const { adminKey } = config;
+  const isOpen = config.auth.modes.has("none") && adminKey === undefined;
   const names = [...accounts.keys()];
-  const operators = createOperatorIdentity(options.identify, names);
+  const identify = adminKey ? identifyOperator(adminKey, new Set(names)) : options.identify;
+  const operators = createOperatorIdentity(identify, names);
   const deadLetters = createDeadLetters(names, eventLog, report, config.payoutEnds);
   // Built when a page first asks, since a second schema costs a tenth of the start.
   let built: GraphqlServer | undefined;

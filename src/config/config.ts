@@ -21,6 +21,8 @@ export function readConfig(env: Environment) {
     publicAddress: values.PUBLIC_ADDR,
     rpcAddress: values.RPC_ADDR,
     adminAddress: values.ADMIN_ADDR,
+    /** Lets operators in where callers need no credentials. */
+    adminKey: values.ADMIN_KEY === undefined ? undefined : new Secret(values.ADMIN_KEY),
     /** TLS files of the rpc listener; without them it is cleartext. */
     tls: tlsOf(values),
     /** Connections of the rpc listener; 0 turns the age limit or the pings off. */

@@ -21,6 +21,11 @@ export const rules: readonly Rule[] = [
     }),
   ),
 
+  rule(["AUTH_MODE", "ADMIN_KEY"], ({ AUTH_MODE: modes, ADMIN_KEY: key }) => {
+    if (key === undefined || modes.has("none")) return;
+    return "ADMIN_KEY: is for AUTH_MODE=none alone: give an operator a key or a JWT with the scope admin";
+  }),
+
   rule(["AUTH_MODE", "AUTH_JWKS_URL", "AUTH_JWKS_FILE"], (values) => {
     const { AUTH_MODE: modes, AUTH_JWKS_URL: url, AUTH_JWKS_FILE: file } = values;
     if (url !== undefined && file !== undefined) {

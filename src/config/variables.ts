@@ -178,6 +178,8 @@ const callers = {
     doc: "allows `AUTH_MODE=none` with a public or rpc listener off loopback, which then answers to every `Host`. With `AUTH_MODE=none` an admin listener off loopback serves only health and metrics" },
   API_KEYS_FILE: { kind: path, required: true, defaultDoc: "required for keys", readIf: "keys",
     doc: "JSON list of `{name, sha256, scopes[], merchants[]?}`; reloaded when it changes; `payments-gateway keys new` makes entries" },
+  ADMIN_KEY: { kind: watchSecret, ...secret,
+    doc: "with `AUTH_MODE=none`, the key of the admin listener: operators give it on the console, commands as `PAYMENTS_GATEWAY_KEY`. Without it such a listener off loopback serves only health and metrics" },
   WATCH_TOKEN_SECRET: { kind: watchSecret, ...secret, defaultDoc: "random with the sandbox, else there are no watch tokens",
     doc: "signs watch tokens" },
   WATCH_TOKEN_PREVIOUS_SECRETS: { kind: watchSecrets, ...secret, default: "",

@@ -71,8 +71,11 @@ describe("payments-gateway backup", { timeout: 120_000 }, () => {
     };
     assert.match(await refused(join(path, "new")), /DATA_DIR: has no gateway\.sqlite/);
     await (await openLog(data)).close();
-    assert.match(await refused(file), /copy\.sqlite exists already/);
-    assert.match(await refused(join(path, "no", "such", "file")), /cannot be written: .*ENOENT/);
+    assert.match(await refused(file), /copy\.sqlite: exists already/);
+    assert.match(
+      await refused(join(path, "no", "such", "file")),
+      /no\/such\/file: cannot be written: .*ENOENT/,
+    );
     assert.match(await refused(join(path, "new"), "--data-dir", path), /has no gateway\.sqlite/);
     assert.deepEqual(readdirSync(path).sort(), ["copy.sqlite", "data"]);
     const { code, err } = await run(["backup", join(path, "new")]);

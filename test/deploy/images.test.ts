@@ -135,7 +135,16 @@ describe("compose.yaml", () => {
   it("gives an environment that the gateway accepts, with a sandbox inside", async () => {
     const { gateway } = await services();
     const wide = { PUBLIC_ADDR: "0.0.0.0:4000", RPC_ADDR: "0.0.0.0:4001" };
-    const config = readConfig({ ...wide, ...gateway?.environment });
+    const environmentWith = (adminKey: string) =>
+      Object.fromEntries(
+        Object.entries(gateway?.environment ?? {}).map(([name, value]) => [
+          name,
+          value === "\u0024{ADMIN_KEY:-}" ? adminKey : value,
+        ]),
+      );
+    const config = readConfig({ ...wide, ...environmentWith("") });
+    assert.equal(config.adminKey, undefined);
+    assert.ok(readConfig({ ...wide, ...environmentWith("k".repeat(32)) }).adminKey);
     assert.ok(config.sandboxAddress);
     assert.ok(config.redis);
     const graceMs = Number.parseInt(gateway?.stop_grace_period ?? "", 10) * 1_000;

@@ -34,3 +34,24 @@ test("control: on loopback the same listener serves its operators too", async ()
     await gateway.stop();
   }
 });
+
+test("with ADMIN_KEY the same listener lets in who has the key, and nobody else", async (t) => {
+  const ADMIN_KEY = "k".repeat(40);
+  const gateway = await startTestGateway({ AUTH_MODE: "none", ADMIN_ADDR: "0.0.0.0:0", ADMIN_KEY });
+  t.after(() => gateway.stop());
+  const base = `http://127.0.0.1:${new URL(gateway.adminUrl).port}`;
+  const ask = async (path: string, key?: string) => {
+    const headers = key ? { authorization: `Bearer ${key}` } : undefined;
+    const response = await fetch(`${base}${path}`, { ...(headers && { headers }) });
+    return { status: response.status, body: await response.text() };
+  };
+  for (const path of ["/api/session", "/dead-letters"]) {
+    assert.equal((await ask(path)).status, 401);
+    assert.equal((await ask(path, "x".repeat(40))).status, 401);
+    assert.equal((await ask(path, ADMIN_KEY)).status, 200);
+  }
+  assert.equal(JSON.parse((await ask("/api/session", ADMIN_KEY)).body).authenticated, true);
+  // Callers of the other listeners still need nothing.
+  const call = await fetch(`${gateway.publicUrl}/graphql?query=%7B__typename%7D`);
+  assert.equal(call.status, 200);
+});

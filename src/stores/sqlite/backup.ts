@@ -14,7 +14,7 @@ import { noteFact } from "./facts.ts";
 export function backUp(directory: string, file: string): number {
   const source = join(directory, databaseFile);
   if (!existsSync(source)) throw new StoreRefused(`has no ${databaseFile}`);
-  if (existsSync(file)) throw new StoreRefused(`${file} exists already`);
+  if (existsSync(file)) throw new StoreRefused("exists already", file);
   const partial = `${file}.partial`;
   rmSync(partial, { force: true });
   try {
@@ -28,7 +28,11 @@ export function backUp(directory: string, file: string): number {
     return statSync(file).size;
   } catch (error) {
     rmSync(partial, { force: true });
-    throw error instanceof StoreRefused ? error : refusalOf(error);
+    if (error instanceof StoreRefused) throw error;
+    // Errors of files name theirs, and here only the copy is opened as a file.
+    const { path } = error as NodeJS.ErrnoException;
+    const { message } = refusalOf(error);
+    throw path === undefined ? new StoreRefused(message) : new StoreRefused(message, file);
   }
 }
 

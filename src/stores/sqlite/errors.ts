@@ -6,7 +6,14 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The directory cannot be used as a store; the message says why, and what to do. */
+/** A store cannot be used or made; the message says why, and what to do. */
 export class StoreRefused extends Error {
   override readonly name = "StoreRefused";
+  /** What the message is about: a file if not the directory. */
+  readonly subject: string;
+
+  constructor(message: string, subject = "DATA_DIR") {
+    super(message);
+    this.subject = subject;
+  }
 }
