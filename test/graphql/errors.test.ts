@@ -60,7 +60,7 @@ test("a failed call has words for the customer in their language", async (t) => 
   const read = `{ operation(externalId: "e", operationId: "o") { id } }`;
   const { errors } = await gateway.run(read, {}, inUkrainian);
   assert.equal(errors[0].extensions.userMessage, words);
-  const pay = createPayment.replace("message", "userMessage");
+  const pay = createPayment.replace("code type param", "userMessage");
   const { data } = await gateway.run(pay, {}, inUkrainian);
   assert.equal(data.createPayment.userMessage, words);
   const inEnglish = await gateway.run(pay, {}, { "accept-language": "de" });

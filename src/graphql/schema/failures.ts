@@ -67,20 +67,27 @@ const ErrorInterface = builder.interfaceRef<Failure>("Error").implement({
       nullable: false,
       resolve: ({ error, fields }) => messageOf(error, fields),
     }),
-    userMessage: t.string({
-      description:
-        "Text for the customer, in English or Ukrainian, as the header `Accept-Language` asks. It " +
-        "names no internal reason, and may change at any time.",
-      nullable: false,
-      resolve: ({ error }, _, { acceptLanguage }) => userMessage(error, acceptLanguage).message,
-    }),
+  }),
+});
+
+type FailureFields = PothosSchemaTypes.ObjectFieldBuilder<
+  typeof builder.$inferSchemaTypes,
+  Failure
+>;
+
+/** Not of the interface: types of other subgraphs that have an `Error` too would need it. */
+const userMessageField = (t: FailureFields) => ({
+  userMessage: t.string({
+    description:
+      "Text for the customer, in English or Ukrainian, as the header `Accept-Language` asks. It " +
+      "names no internal reason, and may change at any time.",
+    nullable: false,
+    resolve: ({ error }, _, { acceptLanguage }) => userMessage(error, acceptLanguage).message,
   }),
 });
 
 /** Fields from the Error object of the payments service, null if the failure has none. */
-const serviceFields = (
-  t: PothosSchemaTypes.ObjectFieldBuilder<typeof builder.$inferSchemaTypes, Failure>,
-) => ({
+const serviceFields = (t: FailureFields) => ({
   code: t.string({
     description:
       "One of the service's error codes, such as `insufficient_funds`. An open set: new ones may " +
@@ -97,6 +104,7 @@ const PaymentServiceError = builder.objectRef<Failure>("PaymentServiceError").im
   description: "The payments service answered with an error.",
   interfaces: [ErrorInterface],
   fields: (t) => ({
+    ...userMessageField(t),
     ...serviceFields(t),
     type: t.field({
       description: "The kind of problem.",
@@ -132,6 +140,7 @@ const RateLimitError = builder.objectRef<Failure>("RateLimitError").implement({
     "was done.",
   interfaces: [ErrorInterface],
   fields: (t) => ({
+    ...userMessageField(t),
     retryAfterSeconds: t.int({
       description: "When a retry may succeed, in seconds from now; null when it is not known.",
       resolve: ({ error }) => retryAfterSeconds(error),
@@ -146,6 +155,7 @@ const OutcomeUnknownError = builder.objectRef<Failure>("OutcomeUnknownError").im
     "repeat it. Look the payment or payout up or watch it; the gateway finds out and tells.",
   interfaces: [ErrorInterface],
   fields: (t) => ({
+    ...userMessageField(t),
     externalId: t.string({
       description: "The externalId of the call.",
       nullable: false,
@@ -172,6 +182,7 @@ const InvalidInputError = builder.objectRef<Failure>("InvalidInputError").implem
     "together are checked here; shape and types are checked by GraphQL itself, in `errors`.",
   interfaces: [ErrorInterface],
   fields: (t) => ({
+    ...userMessageField(t),
     fields: t.field({
       description: "Every refused field.",
       type: [InvalidField],
