@@ -25,7 +25,7 @@ export interface FieldViolation {
 }
 
 export interface GatewayErrorDetails {
-  /** Stable machine-readable reason in UPPER_SNAKE_CASE, for `google.rpc.ErrorInfo`. */
+  /** Stable machine-readable reason of the gateway's own, in UPPER_SNAKE_CASE. */
   readonly reason?: string;
   /** The upstream's own Error object, where there was one. */
   readonly upstream?: UpstreamError;
@@ -56,6 +56,37 @@ export class GatewayError extends Error {
     const { cause: _, ...rest } = details;
     this.details = rest;
   }
+}
+
+/** A machine-readable reason and who defines it, as in `google.rpc.ErrorInfo`. */
+export interface Reason {
+  readonly domain: string;
+  readonly reason: string;
+}
+
+/** A reason of the gateway's own. */
+export function gatewayReason(reason: string): Reason {
+  return { domain: "payments-gateway", reason };
+}
+
+/**
+ * The reason of an error: the gateway's own, else the upstream's code, in a domain of its own.
+ * Undefined for an error that has neither.
+ */
+export function reasonOf({ details: { reason, upstream } }: GatewayError): Reason | undefined {
+  if (reason !== undefined) return gatewayReason(reason);
+  if (!upstream?.code) return undefined;
+  return { domain: "payments-service", reason: asReason(upstream.code) };
+}
+
+/**
+ * A code in the form that ErrorInfo has for a reason: at most 63 of `A-Z`, `0-9` and `_`, and the
+ * first one a letter. `3ds_required` is CODE_3DS_REQUIRED.
+ */
+function asReason(code: string): string {
+  const words = code.toUpperCase().match(/[A-Z0-9]+/g) ?? ["UNREADABLE"];
+  const name = words.join("_");
+  return (/^[A-Z].{2}/.test(name) ? name : `CODE_${name}`).slice(0, 63).replace(/_$/, "");
 }
 
 /** The refused fields of a request in one text. */

@@ -1,6 +1,6 @@
 import { GraphQLError } from "graphql";
 import type { Logger } from "pino";
-import { type ErrorCode, GatewayError } from "../errors.ts";
+import { type ErrorCode, GatewayError, reasonOf } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { overloadedReason } from "../net/overloaded.ts";
 import { userMessage } from "../upstream/user-message.ts";
@@ -129,7 +129,8 @@ function fromGateway(
   acceptLanguage: string | null | undefined,
 ): GraphQLError {
   const mapping = mappings[error.code];
-  const { upstream, outcomeUnknown, reason, resumeCursor } = error.details;
+  const { upstream, outcomeUnknown, resumeCursor } = error.details;
+  const reason = reasonOf(error)?.reason;
   const fields = error.details.fields && spelled(error.details.fields, spelling);
   const seconds = retryAfterSeconds(error);
   return new FormattedError(fields ? messageOf(error, fields) : error.message, {

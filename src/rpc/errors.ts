@@ -1,7 +1,14 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { type ErrorCode, errorOfAbort, GatewayError } from "../errors.ts";
+import {
+  type ErrorCode,
+  errorOfAbort,
+  GatewayError,
+  gatewayReason,
+  type Reason,
+  reasonOf as reasonOfGatewayError,
+} from "../errors.ts";
 import {
   BadRequestSchema,
   ErrorInfoSchema,
@@ -14,9 +21,6 @@ import {
   UpstreamErrorSchema,
 } from "../gen/payments/v1/error_pb.ts";
 import { userMessage } from "../upstream/user-message.ts";
-
-/** The `domain` of every `google.rpc.ErrorInfo`. */
-const errorDomain = "payments-gateway";
 
 /** Trailer that repeats the cursor from which a stream that ended early can be resumed. */
 const resumeCursorHeader = "x-resume-cursor";
@@ -81,7 +85,7 @@ export function withErrorInfo(error: ConnectError): ConnectError {
 
 /** Gives an error its `google.rpc.ErrorInfo`. */
 export function addReason(error: ConnectError, reason: string): void {
-  error.details.push(errorInfo(reason));
+  error.details.push(errorInfo(gatewayReason(reason)));
 }
 
 /**
@@ -132,7 +136,8 @@ function fromGatewayError(error: GatewayError): ConnectError {
   }
   const metadata: Record<string, string> =
     resumeCursor === undefined ? {} : { resume_cursor: resumeCursor };
-  out.details.push(errorInfo(error.details.reason ?? error.code, metadata));
+  const reason = reasonOfGatewayError(error) ?? gatewayReason(error.code);
+  out.details.push(errorInfo(reason, metadata));
   if (retryAfterMs !== undefined) {
     out.details.push({ desc: RetryInfoSchema, value: { retryDelay: duration(retryAfterMs) } });
   }
@@ -155,8 +160,8 @@ function fromGatewayError(error: GatewayError): ConnectError {
   return out;
 }
 
-function errorInfo(reason: string, metadata: Record<string, string> = {}) {
-  return { desc: ErrorInfoSchema, value: { reason, domain: errorDomain, metadata } };
+function errorInfo(reason: Reason, metadata: Record<string, string> = {}) {
+  return { desc: ErrorInfoSchema, value: { ...reason, metadata } };
 }
 
 /**

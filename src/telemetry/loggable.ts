@@ -2,7 +2,7 @@ import { createRegistry, isMessage, type Message } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { type Timestamp, TimestampSchema, timestampDate } from "@bufbuild/protobuf/wkt";
 import { ConfigError } from "../config/config-error.ts";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, reasonOf } from "../errors.ts";
 import { file_google_rpc_error_details } from "../gen/google/rpc/error_details_pb.ts";
 import { file_payments_v1_customer } from "../gen/payments/v1/customer_pb.ts";
 import { file_payments_v1_error } from "../gen/payments/v1/error_pb.ts";
@@ -66,7 +66,8 @@ function errorRecord(error: Error, depth: number): Record<string, unknown> {
   if (error instanceof ConfigError) record.message = error.message;
   if (error instanceof GatewayError) {
     record.message = error.message;
-    if (error.details.reason !== undefined) record.reason = error.details.reason;
+    const reason = reasonOf(error)?.reason;
+    if (reason !== undefined) record.reason = reason;
   }
   if (typeof members.syscall === "string") {
     for (const name of systemMembers) {

@@ -178,7 +178,7 @@ function refusal(
     return { kind: "error", error, serviceFailed };
   }
   const error = new GatewayError(reading.code, textOf(upstream, status), {
-    reason: reasonOf(upstream, status),
+    ...reasonOf(upstream, status),
     ...(detail && { upstream: detail }),
     ...(reading.retry === "after" && { retryAfterMs: retryAfterMs(answer, rateLimited) }),
     ...(reading.retry === "yes" && { retryAfterMs: unavailableRetryMs }),
@@ -215,14 +215,12 @@ function textOf(upstream: UpstreamError | undefined, status: number): string {
     : `the payments service answered with HTTP status ${status}`;
 }
 
-/** The code in the form of `google.rpc.ErrorInfo`: upper case, at most 63 characters. */
-function reasonOf(upstream: UpstreamError | undefined, status: number): string {
-  if (upstream?.code === "too_many_requests") return "RATE_LIMITED";
-  if (upstream?.code) return upstream.code.toUpperCase().replace(unfit, "_").slice(0, 63);
-  return status >= 500 ? "UPSTREAM_UNAVAILABLE" : `UPSTREAM_HTTP_${status}`;
+/** The gateway's reason; none for an error whose code says why. */
+function reasonOf(upstream: UpstreamError | undefined, status: number): { reason?: string } {
+  if (upstream?.code === "too_many_requests") return { reason: "RATE_LIMITED" };
+  if (upstream?.code) return {};
+  return { reason: status >= 500 ? "UPSTREAM_UNAVAILABLE" : `UPSTREAM_HTTP_${status}` };
 }
-
-const unfit = /[^A-Z0-9]+/g;
 
 function notUnderstood(
   { status }: HttpResponse,

@@ -374,7 +374,10 @@ function gatewayError(
   ...details: ConnectError["details"]
 ): ConnectError {
   const error = new ConnectError("it failed", code);
-  const domain = "payments-gateway";
+  const isOfService = details.some(
+    (one) => "type" in one && one.type === UpstreamErrorSchema.typeName,
+  );
+  const domain = isOfService ? "payments-service" : "payments-gateway";
   const info = create(ErrorInfoSchema, { reason: "REASON", domain, metadata });
   const value = toBinary(ErrorInfoSchema, info);
   error.details.push({ type: ErrorInfoSchema.typeName, value }, ...details);

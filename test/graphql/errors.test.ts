@@ -101,7 +101,7 @@ test("a failed read reports each code, and the payments service's own error", as
     const { errors } = await ask();
     const told = wordsOf(code as ErrorCode, { upstream });
     assert.deepEqual(errors[0].extensions, {
-      ...{ code: behind, userMessage: told, upstream: upstreamJson },
+      ...{ code: behind, reason: "INSUFFICIENT_FUNDS", userMessage: told, upstream: upstreamJson },
     });
   }
 });

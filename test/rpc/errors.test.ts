@@ -21,6 +21,7 @@ import {
 } from "../../src/gen/payments/v1/error_pb.ts";
 import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { listedCodes } from "../../src/upstream/error-codes.ts";
 import { userMessage } from "../../src/upstream/user-message.ts";
 import { caller, grpcJsClient, start, wires } from "./start.ts";
 
@@ -228,6 +229,29 @@ for (const [name, createTransport] of Object.entries({
     assertEveryDetail(await failure(events.next()));
   });
 }
+
+test("a code of the service is a reason in a domain of its own, in the form of one", async () => {
+  let code = "";
+  await using started = await start({
+    async getPayment() {
+      const upstream = create(UpstreamErrorSchema, { code });
+      throw new GatewayError("FAILED_PRECONDITION", "refused", { upstream });
+    },
+  });
+  const client = createClient(PaymentService, started.transport("grpc", "2"));
+  const told = async (sent: string) => {
+    code = sent;
+    const [info] = (await failure(client.getPayment({}))).findDetails(ErrorInfoSchema);
+    assert.equal(info?.domain, "payments-service");
+    return info.reason;
+  };
+  assert.equal(await told("insufficient_funds"), "INSUFFICIENT_FUNDS");
+  assert.equal(await told("3ds_required"), "CODE_3DS_REQUIRED");
+  // The form that google/rpc/error_details.proto names, with at most 63 characters.
+  const form = /^[A-Z][A-Z0-9_]{1,61}[A-Z0-9]$/;
+  const odd = ["-a-", "x", "9", "§", "наш код", `${"a_".repeat(31)}_b`];
+  for (const sent of [...listedCodes, ...odd]) assert.match(await told(sent), form, sent);
+});
 
 for (const { protocol, httpVersion, name } of wires) {
   test(`an error that no handler threw carries the gateway's ErrorInfo, by ${name}`, async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
-import type { ErrorCode } from "../../src/errors.ts";
+import { type ErrorCode, reasonOf } from "../../src/errors.ts";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
 import { ErrorType } from "../../src/gen/payments/v1/error_pb.ts";
 import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
@@ -199,7 +199,8 @@ for (const status of [200, 400, 402, 409]) {
       const error = await failureOf(call(upstream));
       assert.equal(error.code, "FAILED_PRECONDITION");
       assert.equal(error.message, "insufficient_funds: Not enough money");
-      assert.equal(error.details.reason, "INSUFFICIENT_FUNDS");
+      const reason = { domain: "payments-service", reason: "INSUFFICIENT_FUNDS" };
+      assert.deepEqual(reasonOf(error), reason);
       assert.equal(error.details.outcomeUnknown, undefined);
       assert.deepEqual(
         { ...error.details.upstream },

@@ -49,7 +49,7 @@ export function failureOf(thrown: unknown): Failure {
   const [unknown] = error.findDetails(OutcomeUnknownSchema);
   if (unknown) return { kind: "outcome_unknown", code, message, externalId: unknown.externalId };
 
-  const info = error.findDetails(ErrorInfoSchema).find(({ domain }) => domain === gatewayDomain);
+  const info = error.findDetails(ErrorInfoSchema).find(({ domain }) => domains.has(domain));
   // Every error of the gateway has an ErrorInfo. Without one, the connection, a proxy or the caller
   // ended the call. Anything that is not a ConnectError, such as a bug, becomes `other`.
   if (!info && thrown instanceof ConnectError && saysNothing.has(code))
@@ -73,7 +73,8 @@ export function failureOf(thrown: unknown): Failure {
   return { kind: "other", code, message, ...(info ? { reason: info.reason } : {}) };
 }
 
-const gatewayDomain = "payments-gateway";
+/** Who defines the reasons of the gateway's errors: itself, or the service whose code it is. */
+const domains: ReadonlySet<string> = new Set(["payments-gateway", "payments-service"]);
 
 /** Codes that a connection that broke during a call may also end with. */
 const saysNothing: ReadonlySet<Code> = new Set([
