@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { copyFile, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -171,5 +172,34 @@ describe("compose.yaml", () => {
     assert.match(command, /--appendonly yes/);
     assert.match(command, /--appendfsync always/);
     assert.match(command, /--maxmemory-policy noeviction/);
+  });
+});
+
+describe("the systemd unit", () => {
+  it("gives an environment that the gateway accepts, and time for its drain", async () => {
+    const unit = await text("deploy/systemd/payments-gateway.service");
+    const directory = mkdtempSync(join(tmpdir(), "credentials-"));
+    const environment: Record<string, string> = {
+      // What an operator writes to /etc/payments-gateway.env.
+      ...{ UPSTREAM_URL: "https://api.example", UPSTREAM_LOGIN: "shop" },
+      PUBLIC_URL: "https://pay.shop.example",
+    };
+    for (const [, name = ""] of unit.matchAll(/^LoadCredential=([^:]+):/gm)) {
+      writeFileSync(join(directory, name), name.endsWith(".json") ? "[]" : "s".repeat(40));
+    }
+    for (const [, line = ""] of unit.matchAll(/^Environment=(.*)$/gm)) {
+      for (const pair of line.split(" ")) {
+        const [name = "", value = ""] = pair.split("=", 2);
+        environment[name] = value.replace("%d", directory).replace("%S", "/var/lib");
+      }
+    }
+    const config = readConfig(environment);
+    rmSync(directory, { recursive: true });
+    assert.equal(config.dataDirectory, "/var/lib/payments-gateway");
+    assert.deepEqual([...config.auth.modes], ["keys"]);
+    const stop = /^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1];
+    assert.ok(Number(stop) * 1_000 > config.shutdown.timeoutMs);
+    assert.match(unit, /^RestartPreventExitStatus=78$/m);
+    assert.match(unit, /^ExecStart=.* --max-semi-space-size=16 .*dist\/cli\.js serve$/m);
   });
 });
