@@ -1,4 +1,4 @@
-import { stringifyDocument } from "@urql/core";
+import { print } from "graphql";
 import { PaymentUpdatedDocument, type PaymentUpdatedSubscription } from "./documents.ts";
 
 export type PaymentEvent = PaymentUpdatedSubscription["paymentUpdated"];
@@ -33,7 +33,7 @@ export function watchPayment(
 
   const open = () => {
     const address = new URL(url, globalThis.location?.href);
-    address.searchParams.set("query", stringifyDocument(PaymentUpdatedDocument));
+    address.searchParams.set("query", print(PaymentUpdatedDocument));
     address.searchParams.set("variables", JSON.stringify({ externalId, after: cursor ?? null }));
     address.searchParams.set("watch_token", watchToken);
     source = new EventSource(address);

@@ -1,4 +1,4 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
 import type { PaymentsGateway } from "./client.ts";
 import { failureOf } from "./failure.ts";
 import { ErrorInfoSchema } from "./gen/google/rpc/error_details_pb.ts";
@@ -14,7 +14,7 @@ export interface WatchOptions {
   readonly untilFinal?: boolean;
   /** Ends the watch: the loop over it ends without an error. */
   readonly signal?: AbortSignal;
-  readonly headers?: HeadersInit;
+  readonly headers?: NonNullable<CallOptions["headers"]>;
   /** Called when the connection is cut; the watch reconnects after `delayMs`. */
   readonly onReconnect?: (event: {
     readonly error: ConnectError;
@@ -63,7 +63,7 @@ export function watchEvents(
 
 type Open = (
   afterCursor: { afterCursor?: string },
-  call: { signal: AbortSignal; headers?: HeadersInit; onHeader: (header: Headers) => void },
+  call: CallOptions,
 ) => AsyncIterable<{ event?: Event | undefined }>;
 
 async function* resumed(
