@@ -1,4 +1,6 @@
+import { create } from "@bufbuild/protobuf";
 import type { GatewayError } from "../errors.ts";
+import { ErrorType, UpstreamErrorSchema } from "../gen/payments/v1/error_pb.ts";
 import { type ListedCode, readingOf, saysDeclined } from "./error-codes.ts";
 
 /** The languages in which customers are told; the first one unless they ask for another. */
@@ -27,6 +29,22 @@ export function userMessage(
 ): UserMessage {
   const locale = acceptLanguage ? localeOf(acceptLanguage) : locales[0];
   return { locale, message: textsOf(error)[locale] };
+}
+
+/** The same about a payment whose status is failure, by its status code. */
+export function declineMessage(
+  statusCode: string | undefined,
+  acceptLanguage: string | null | undefined,
+): UserMessage {
+  const reading = readingOf(statusCode ?? "");
+  // A code of a payment in progress or paid, beside that status, says nothing.
+  const isKnown = reading !== undefined && !reading.leavesOpen;
+  const code = isKnown ? reading.code : "FAILED_PRECONDITION";
+  const upstream = create(UpstreamErrorSchema, {
+    ...(isKnown && { code: statusCode ?? "" }),
+    type: ErrorType.PAYMENT_ERROR,
+  });
+  return userMessage({ code, details: { upstream } }, acceptLanguage);
 }
 
 type Texts = Readonly<Record<Locale, string>>;

@@ -4,7 +4,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { ErrorCode } from "../../src/errors.ts";
 import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { listedCodes, readError, readingOf } from "../../src/upstream/error-codes.ts";
-import { textsOf, userMessage } from "../../src/upstream/user-message.ts";
+import { declineMessage, textsOf, userMessage } from "../../src/upstream/user-message.ts";
 
 const outcomeUnknown = { externalId: "order-1" };
 
@@ -73,6 +73,23 @@ test("an expired token of the customer is not told as a declined card", () => {
   assert.equal(told("UNAUTHENTICATED", { code: "invalid_token" }), "Please sign in again.");
   assert.match(told("FAILED_PRECONDITION", { code: "invalid_token" }), /was declined/);
 });
+
+for (const [statusCode, text] of [
+  ["insufficient_funds", "There is not enough money on the card. Please use another card."],
+  ["anti_fraud_check", "The payment was declined. Please use another card or ask your bank."],
+  ["store_is_blocked", "Something is wrong on our side. Please try again later or contact us."],
+  // Of these nothing follows for a payment that failed.
+  ["pending", "The payment was declined. Please use another card or ask your bank."],
+  ["timeout", "The payment was declined. Please use another card or ask your bank."],
+  ["transaction_successful", "The payment was declined. Please use another card or ask your bank."],
+  ["brand_new", "The payment was declined. Please use another card or ask your bank."],
+  [undefined, "The payment was declined. Please use another card or ask your bank."],
+] as const) {
+  test(`a payment that failed with the status code ${statusCode} is told in words`, () => {
+    assert.deepEqual(declineMessage(statusCode, "pl"), { locale: "en", message: text });
+    assert.equal(declineMessage(statusCode, "uk").locale, "uk");
+  });
+}
 
 const languages: readonly (readonly [header: string | null | undefined, locale: string])[] = [
   [undefined, "en"],

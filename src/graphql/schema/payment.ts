@@ -11,6 +11,7 @@ import {
   PaymentMethodSchema,
   PaymentSchema,
   PaymentStateSchema,
+  PaymentStatus,
   WalletPayCardSchema,
 } from "../../gen/payments/v1/payment_pb.ts";
 import {
@@ -23,6 +24,7 @@ import {
   WatchPaymentRequestSchema,
 } from "../../gen/payments/v1/payment_service_pb.ts";
 import { UnrecognizedValueSchema } from "../../gen/payments/v1/unrecognized_value_pb.ts";
+import { declineMessage } from "../../upstream/user-message.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { pageOf } from "./connection.ts";
@@ -46,7 +48,7 @@ messageType(CardTokenSchema);
 messageType(WalletPayCardSchema);
 messageType(PaymentMethodSchema);
 messageType(PaymentCustomerSchema, { scalars: { email: "EmailAddress" } });
-messageType(PaymentDetailsSchema, { scalars: { amount: "Decimal" } });
+const PaymentDetails = messageType(PaymentDetailsSchema, { scalars: { amount: "Decimal" } });
 const Payment = messageType(PaymentSchema, { omit: ["externalId"] });
 const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount: "Decimal" } });
 
@@ -139,6 +141,21 @@ builder.objectFields(Payment, (t) => ({
       loaders.of(payment).history("payment", loaders.externalIdOf(payment), pageOf(args)),
   }),
 }));
+
+// Not of the payment itself: beside the `userMessage` of a mutation's errors, which is never null,
+// one query could not select both.
+builder.objectField(PaymentDetails, "userMessage", (t) =>
+  t.string({
+    description:
+      "Text for the customer of a payment with the status FAILURE, in English or Ukrainian, as the " +
+      "header `Accept-Language` asks; null with any other status. It may change at any time.",
+    // The context is read for a failure alone: watchers share the results of other events.
+    resolve({ status, statusCode }, _, context) {
+      if (status !== PaymentStatus.FAILURE) return null;
+      return declineMessage(statusCode, context.acceptLanguage).message;
+    },
+  }),
+);
 
 builder.queryField("payment", (t) =>
   t.field({
