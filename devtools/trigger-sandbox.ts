@@ -6,7 +6,11 @@ import { fetchFault, unreachable } from "../src/cli/reach.ts";
 import { printable } from "../src/cli/terminal.ts";
 import { UpstreamErrorSchema } from "../src/gen/payments/v1/error_pb.ts";
 import { PaymentMode } from "../src/gen/payments/v1/payment_input_pb.ts";
-import { type Payment, PaymentStatusSchema } from "../src/gen/payments/v1/payment_pb.ts";
+import {
+  type Payment,
+  PaymentState,
+  PaymentStatusSchema,
+} from "../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletService } from "../src/gen/payments/v1/wallet_service_pb.ts";
@@ -51,6 +55,11 @@ export interface SandboxControl {
   readonly password: string;
 }
 
+const refundable: ReadonlySet<PaymentState> = new Set([
+  PaymentState.PAID,
+  PaymentState.PARTIALLY_REFUNDED,
+]);
+
 export type SandboxRun = ReturnType<typeof sandboxRun>;
 
 /** Makes real calls through a gateway whose upstream is the sandbox. */
@@ -77,6 +86,17 @@ export function sandboxRun(options: SandboxRunOptions) {
       { timeoutMs: callTimeoutMs },
     );
     return payment;
+  }
+
+  /** The payment that an order was paid by; undefined if it was not. */
+  async function paymentIdOf(externalId: string): Promise<string | undefined> {
+    const known = await payments
+      .getPayment({ externalId }, { timeoutMs: callTimeoutMs })
+      .catch((error: unknown) => {
+        if (ConnectError.from(error).code === Code.NotFound) return undefined;
+        throw error;
+      });
+    return known && refundable.has(known.state) ? known.payment?.details?.paymentId : undefined;
   }
 
   return {
@@ -124,7 +144,8 @@ export function sandboxRun(options: SandboxRunOptions) {
     },
 
     async refunded(): Promise<Happened> {
-      const { paymentId = (await create(cards.success))?.details?.paymentId ?? "" } = options;
+      const paid = options.paymentId ?? (await paymentIdOf(externalId));
+      const paymentId = paid ?? (await create(cards.success))?.details?.paymentId ?? "";
       return controlled(control, paymentId, "refund");
     },
 

@@ -1,17 +1,35 @@
 /**
  * How a team tests its own integration in seconds: the gateway with its sandbox is one process that
- * keeps all state in memory, and a test moves its clock forward. Start it with
+ * keeps all state in memory, and a test moves its clock forward. So the test starts one of its own
+ * (or its image, see docs/sandbox.md):
  *
- *   npm start
- *
- * (or its image, see docs/sandbox.md) and run `npx node --test examples/integration.test.ts`.
+ *   npx node --test examples/integration.test.ts
  */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { createInterface } from "node:readline";
+import { after, before, test } from "node:test";
 
-const gateway = process.env.PAYMENTS_GATEWAY_URL ?? "http://127.0.0.1:4001";
-const sandbox = process.env.SANDBOX_URL ?? "http://127.0.0.1:4010";
+const free = "127.0.0.1:0";
+const addresses = { PUBLIC_ADDR: free, RPC_ADDR: free, ADMIN_ADDR: free, SANDBOX_ADDR: free };
+const command = new URL("../src/cli.ts", import.meta.url).pathname;
+const started = spawn(process.execPath, [command, "serve"], {
+  env: { PATH: process.env.PATH, ...addresses },
+  stdio: ["ignore", "pipe", "inherit"],
+});
+let gateway = "";
+let sandbox = "";
+before(async () => {
+  for await (const line of createInterface(started.stdout)) {
+    const { msg } = JSON.parse(line) as { msg: string };
+    if (!msg.startsWith("ready ")) continue;
+    gateway = / rpc=(\S+)/.exec(msg)?.[1] ?? "";
+    sandbox = / sandbox=(\S+)/.exec(msg)?.[1] ?? "";
+    break;
+  }
+});
+after(() => started.kill());
 const authorization = `Basic ${Buffer.from("sandbox:sandbox-password").toString("base64")}`;
 
 /** The sandbox sends neither an answer nor a callback, not even when asked to resend it. */

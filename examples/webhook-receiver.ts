@@ -8,7 +8,7 @@ import { signatureHeader, verifyCallback } from "@payments-gateway/client/webhoo
 
 const { WEBHOOK_PASSWORD: password } = process.env;
 if (!password) throw new Error("WEBHOOK_PASSWORD is not set");
-const [port = "4020"] = process.argv.slice(2);
+const [port = "3000"] = process.argv.slice(2);
 const maxBytes = 1024 * 1024;
 
 const server = createServer(async (request, response) => {

@@ -83,6 +83,19 @@ test("the callbacks of an event are read without a fault and have the status in 
   }
 });
 
+test("refund gives back the payment of an order that is paid, and makes one for a new order", async () => {
+  const paid = await run(["trigger", "payment.success", "--external-id", "paid-1", "--json"], {
+    env,
+  });
+  const { payment_id } = JSON.parse(paid.out);
+  const refund = (order: string) =>
+    run(["trigger", "refund", "--external-id", order, "--json"], { env });
+  const first = await refund("paid-1");
+  assert.equal(JSON.parse(first.out).payment_id, payment_id, first.err);
+  const other = await refund("new-1");
+  assert.equal(other.code, 0, other.err);
+});
+
 test("the amount of a triggered payment arrives, and the payment can be refunded once", async () => {
   const made = await run(
     ["trigger", "payment.success", "--external-id", "exact", "--amount", "0.10", "--json"],

@@ -54,7 +54,7 @@ const text = [
   "",
   "Every method of the gateway: the REST call that it makes, the scope that its caller needs, and its fields. Made from [the proto](../proto/payments/v1) by `npm run generate`; do not edit.",
   "",
-  "A field's name in REST is its name here, unless another one is given; GraphQL has the same names in camelCase. Messages that several methods share stand [at the end](#messages).",
+  "A field's name in REST is its name here, unless another one is given; GraphQL has the same names in camelCase. JSON has two casings: requests to Connect may name a field either way (`external_id`, `externalId`) and its answers have camelCase, as protobuf defines it; REST, callbacks and `--json` of the command line have the names below. Messages that several methods share stand [at the end](#messages).",
   "",
   "| method | GraphQL | REST | scope |",
   "| --- | --- | --- | --- |",

@@ -95,8 +95,7 @@ describe("the grpc-js example", () => {
 
 describe("the integration test example", () => {
   it("passes", async () => {
-    const env = { SANDBOX_URL: gateway.sandboxUrl ?? "" };
-    const { code, lines } = await start("integration.test.ts", [], env).exit;
+    const { code, lines } = await start("integration.test.ts").exit;
     assert.equal(code, 0, lines.join("\n"));
     assert.ok(
       lines.some((line) => line.endsWith("pass 2")),
