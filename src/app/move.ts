@@ -3,6 +3,7 @@ import { connectRedis, type RedisClient } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { readyWithin } from "../redis/ready.ts";
+import type { RedisTlsFiles } from "../redis/tls.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { hasAccount, importAccount } from "../stores/redis/import.ts";
 import { openDirectory } from "../stores/sqlite/directory.ts";
@@ -12,7 +13,11 @@ import { noteFact } from "../stores/sqlite/facts.ts";
 
 export interface MoveOptions {
   readonly directory: string;
-  readonly redis: { readonly url: Secret; readonly prefix: string };
+  readonly redis: {
+    readonly url: Secret;
+    readonly prefix: string;
+    readonly tls?: RedisTlsFiles | undefined;
+  };
   /** EVENT_RETENTION, in milliseconds. */
   readonly retentionMs: number;
 }
@@ -51,7 +56,7 @@ export class MoveRefused extends Error {
 export async function moveToRedis(options: MoveOptions): Promise<Moved> {
   const { database, close } = openDirectory(options.directory);
   try {
-    return await onRedis(options.redis.url, (client) => move(database, client, options));
+    return await onRedis(options.redis, (client) => move(database, client, options));
   } finally {
     close();
   }
@@ -86,11 +91,15 @@ async function move(
   return { accounts: moved, calls, keys: idempotencyKeys, warning };
 }
 
-async function onRedis<T>(url: Secret, run: (client: RedisClient) => Promise<T>): Promise<T> {
+async function onRedis<T>(
+  { url, tls }: MoveOptions["redis"],
+  run: (client: RedisClient) => Promise<T>,
+): Promise<T> {
   let trouble = `no answer within ${connectMs / 1_000} s`;
-  const connection = connectRedis(url, (error) => {
+  const onError = (error: Error) => {
     trouble = (error as NodeJS.ErrnoException).code ?? trouble;
-  });
+  };
+  const connection = connectRedis(url, onError, { tls });
   try {
     await readyWithin(connectMs, connection.client);
     if (connection.client.status !== "ready") {

@@ -20,12 +20,12 @@ import type { BudgetSource, Stores } from "./stores.ts";
 /** @throws ConfigError for state in a layout that cannot be read */
 export async function redisStores(
   config: Config,
-  { url, prefix, minReplicas, requiredForMoney }: NonNullable<Config["redis"]>,
+  { url, prefix, minReplicas, requiredForMoney, tls }: NonNullable<Config["redis"]>,
   ledgerOptions: CallOptions & Pick<RedisLedgerOptions, "retentionMs" | "keyringOf">,
   report: Report,
   log: Logger,
 ): Promise<Stores> {
-  const redis = connectRedis(url, (error) => report("redisError", { error }), report);
+  const redis = connectRedis(url, (error) => report("redisError", { error }), { report, tls });
   const layouts = [...config.accounts.keys()].map(async (account) => {
     const layout = await otherLayout(redis.client, accountKeys(prefix, account));
     if (layout === undefined) return;

@@ -23,10 +23,11 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
   let trouble = `no answer within ${connectMs / 1_000} s`;
   // A cluster or Sentinel set reports its first error only after all of its nodes have failed.
   const { promise: failing, resolve: onFailing } = Promise.withResolvers<void>();
-  const connection = connectRedis(redis.url, (error) => {
+  const onError = (error: Error) => {
     trouble = reasonOf(error);
     onFailing();
-  });
+  };
+  const connection = connectRedis(redis.url, onError, { tls: redis.tls });
   const { client } = connection;
   try {
     await Promise.race([readyWithin(connectMs, client), failing]);

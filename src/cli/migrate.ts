@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { redisTlsOf, redisVariables } from "../config/config.ts";
 import { readVariables } from "../config/environment.ts";
 import { Secret } from "../secrets/secret.ts";
 import { CommandError, exitCodes } from "./command-error.ts";
@@ -40,7 +41,7 @@ async function migrate({ to, dataDir }: Options, env: Environment): Promise<void
   const directory = dataDirectoryOf(dataDir, env);
   const values = readVariables(
     to === undefined ? env : { ...env, REDIS_URL: to, REDIS_URL_FILE: undefined },
-    ["REDIS_URL", "REDIS_PREFIX", "EVENT_RETENTION"],
+    [...redisVariables, "REDIS_PREFIX", "EVENT_RETENTION"],
   );
   const url = values.REDIS_URL;
   if (url === undefined) {
@@ -51,7 +52,7 @@ async function migrate({ to, dataDir }: Options, env: Environment): Promise<void
     const { accounts, calls, keys, warning } = await onStore(() =>
       moveToRedis({
         directory,
-        redis: { url: new Secret(url), prefix: values.REDIS_PREFIX },
+        redis: { url: new Secret(url), prefix: values.REDIS_PREFIX, tls: redisTlsOf(values) },
         retentionMs: values.EVENT_RETENTION,
       }),
     );

@@ -45,6 +45,7 @@ export function readConfig(env: Environment) {
         : {
             url: new Secret(values.REDIS_URL),
             prefix: values.REDIS_PREFIX,
+            tls: redisTlsOf(values),
             /** Replicas that must hold a write; `all`: every one that could be promoted. */
             minReplicas: values.REDIS_MIN_REPLICAS,
             /** Whether calls that move money are refused while Redis is away. */
@@ -110,6 +111,22 @@ export function readConfig(env: Environment) {
     logExternalIds: values.LOG_EXTERNAL_IDS,
     production: values.NODE_ENV === "production",
   });
+}
+
+/** The variables by which Redis is reached. */
+export const redisVariables = [
+  "REDIS_URL",
+  "REDIS_TLS_CA_FILE",
+  "REDIS_TLS_CERT_FILE",
+  "REDIS_TLS_KEY_FILE",
+] as const;
+
+export function redisTlsOf(values: Pick<Values, (typeof redisVariables)[number]>) {
+  return {
+    caFile: values.REDIS_TLS_CA_FILE,
+    certFile: values.REDIS_TLS_CERT_FILE,
+    keyFile: values.REDIS_TLS_KEY_FILE,
+  };
 }
 
 function tlsOf(values: Values): TlsPaths | undefined {

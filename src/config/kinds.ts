@@ -242,6 +242,12 @@ export const pemFile = kind("the path of a PEM file that can be read", (path) =>
   }
 });
 
+/** The path itself: the file is read again and again. */
+export const readableFile = kind("the path of a file that can be read", (file) => {
+  fileText(file);
+  return file;
+});
+
 /** @throws FileProblem */
 export function fileText(path: string): string {
   try {

@@ -38,6 +38,19 @@ export const rules: readonly Rule[] = [
     return `AUTH_JWKS_URL: is http: off loopback (${new URL(url).host}): whoever changes the response in transit could sign any JWT; accepted is https, or AUTH_JWKS_FILE`;
   }),
 
+  rule(
+    ["REDIS_URL", "REDIS_TLS_CA_FILE", "REDIS_TLS_CERT_FILE", "REDIS_TLS_KEY_FILE"],
+    (values) => {
+      const { REDIS_TLS_CERT_FILE: cert, REDIS_TLS_KEY_FILE: key } = values;
+      if ((cert ?? key ?? values.REDIS_TLS_CA_FILE) === undefined) return;
+      if (!values.REDIS_URL?.startsWith("rediss:")) {
+        return "REDIS_URL: is not rediss:// though there are files for TLS (REDIS_TLS_CA_FILE, REDIS_TLS_CERT_FILE, REDIS_TLS_KEY_FILE), which would not be used";
+      }
+      if ((cert === undefined) === (key === undefined)) return;
+      return `${cert ? "REDIS_TLS_KEY_FILE" : "REDIS_TLS_CERT_FILE"}: is missing: a certificate needs both`;
+    },
+  ),
+
   rule(["UPSTREAM_URL", "MERCHANTS_FILE"], ({ UPSTREAM_URL: url, MERCHANTS_FILE: merchants }) => {
     if (merchants === undefined || url !== undefined) return;
     const lost = Object.entries(merchants.content).find(([, { url }]) => url === undefined)?.[0];

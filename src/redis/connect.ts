@@ -11,6 +11,7 @@ import {
   Sentinels,
   type ServerAddress,
 } from "./sentinels.ts";
+import { type RedisTlsFiles, tlsOptions } from "./tls.ts";
 
 /**
  * A connection to a single Redis, to a Sentinel set or to a cluster: all take the same commands.
@@ -29,6 +30,13 @@ export interface RedisConnector {
   close(): Promise<void>;
 }
 
+export interface RedisConnectOptions {
+  /** Hears of commands, on dedicated connections too, and of failovers. Default: nothing is reported. */
+  readonly report?: Report;
+  /** Files for `rediss://`. Default: those of the system, and no certificate of our own. */
+  readonly tls?: RedisTlsFiles | undefined;
+}
+
 /**
  * Connects by `REDIS_URL`: `redis://`, `rediss://`, a comma-separated list for a cluster,
  * `redis+sentinel://host:port,host:port/master-name` for a Sentinel set.
@@ -38,12 +46,11 @@ export interface RedisConnector {
  * caller sets its own deadline around each await.
  *
  * A connection that ends, for whatever reason, is opened again until its owner disconnects it.
- * @param report of commands, on dedicated connections too, and of failovers. Default: none
  */
 export function connectRedis(
   url: Secret,
   onError: (error: Error) => void,
-  report: Report = noReport,
+  { report = noReport, tls = {} }: RedisConnectOptions = {},
 ): RedisConnector {
   const clients = new Set<RedisClient>();
   const set = sentinelSet(url.reveal());
@@ -59,7 +66,7 @@ export function connectRedis(
       },
     });
   const open = (): RedisClient => {
-    const client = clientOf(url.reveal(), sentinels);
+    const client = clientOf(url.reveal(), sentinels, tls);
     client.on("error", onError);
     linkOf(client);
     joinWrites(client);
@@ -74,7 +81,7 @@ export function connectRedis(
     dedicated: open,
     server(address) {
       const server = new Redis({
-        ...serverOptions(url.reveal()),
+        ...serverOptions(url.reveal(), tls),
         ...hostAndPort(address),
         lazyConnect: true,
         enableReadyCheck: false,
@@ -126,17 +133,18 @@ const common = {
   reconnectOnError: (error: Error) => error.message.includes("READONLY"),
 } satisfies RedisOptions;
 
-function clientOf(url: string, sentinels: Sentinels | undefined): RedisClient {
+function clientOf(url: string, sentinels: Sentinels | undefined, tls: RedisTlsFiles): RedisClient {
   if (sentinels) {
     return new Redis({
-      ...serverOptions(url),
+      ...serverOptions(url, tls),
       Connector: connectorTo(sentinels),
       retryStrategy: reconnectMs,
     });
   }
   const nodes = url.split(",").map((node) => node.trim());
   if (nodes.length === 1) {
-    return new Redis(nodes[0] ?? "", { ...common, retryStrategy: reconnectMs });
+    const one = nodes[0] ?? "";
+    return new Redis(one, { ...common, ...tlsOf(one, tls), retryStrategy: reconnectMs });
   }
   const cluster = new Cluster(nodes, {
     enableOfflineQueue: false,
@@ -144,21 +152,21 @@ function clientOf(url: string, sentinels: Sentinels | undefined): RedisClient {
     retryDelayOnFailover: 50,
     retryDelayOnClusterDown: 50,
     slotsRefreshTimeout: 1_000,
-    redisOptions: serverOptions(url),
+    redisOptions: serverOptions(url, tls),
   });
   refreshSlots(cluster);
   return cluster;
 }
 
 /** Connection options for any server of the set. */
-function serverOptions(url: string) {
+function serverOptions(url: string, tls: RedisTlsFiles) {
   if (sentinelUrl.test(url)) return { ...common, ...credentials(userOf(url)) };
-  const { username, password, protocol } = new URL(url.split(",")[0]?.trim() ?? "");
-  return {
-    ...common,
-    ...credentials({ username, password }),
-    ...(protocol === "rediss:" ? { tls: {} } : {}),
-  };
+  const { username, password, href } = new URL(url.split(",")[0]?.trim() ?? "");
+  return { ...common, ...credentials({ username, password }), ...tlsOf(href, tls) };
+}
+
+function tlsOf(url: string, files: RedisTlsFiles): Pick<RedisOptions, "tls"> {
+  return url.startsWith("rediss:") ? { tls: tlsOptions(files) } : {};
 }
 
 /**

@@ -487,6 +487,17 @@ function refused(env: Record<string, string | undefined>, message: RegExp): void
   );
 }
 
+test("files for TLS with Redis need rediss://, a certificate needs its key, and each is readable", () => {
+  const file = import.meta.filename;
+  const of = (env: Record<string, string>) => ({ REDIS_URL: "rediss://redis.example", ...env });
+  const { redis } = readConfig(of({ REDIS_TLS_CA_FILE: file }));
+  assert.equal(redis?.tls.caFile, file);
+  refused(of({ REDIS_TLS_CA_FILE: "/no/such/file" }), /^REDIS_TLS_CA_FILE: .*cannot be read/);
+  refused(of({ REDIS_TLS_CERT_FILE: file }), /^REDIS_TLS_KEY_FILE: is missing/);
+  const plain = { REDIS_URL: "redis://redis.example", REDIS_TLS_CA_FILE: file };
+  refused(plain, /^REDIS_URL: is not rediss:/);
+});
+
 test("introspection is on outside of production, unless GRAPHQL_INTROSPECTION overrides it", () => {
   assert.equal(readConfig({}).graphqlIntrospection, true);
   assert.equal(readConfig({ NODE_ENV: "production" }).graphqlIntrospection, false);

@@ -50,11 +50,9 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
     const set = await startSentinelSet();
     t.after(() => set.close());
     let failovers = 0;
-    const redis = connectRedis(
-      new Secret(set.url),
-      () => {},
-      reportTo({ redisFailover: () => void failovers++ }),
-    );
+    const redis = connectRedis(new Secret(set.url), () => {}, {
+      report: reportTo({ redisFailover: () => void failovers++ }),
+    });
     t.after(() => redis.close());
     const dedicated = redis.dedicated();
     t.after(() => dedicated.disconnect());
