@@ -13,6 +13,8 @@ const variables = [
   "test/faults/failovers.ts",
 ].map(file);
 const documented = new Set(variables.join().match(/\b[A-Z][A-Z_]+\b/g));
+/** npm's own commands that pages name. */
+const npmCommands = new Set(["ci", "install", "pack"]);
 const manifests = globSync("deploy/kubernetes/*.yaml", { cwd: root }).map(file).join("\n");
 
 /** Fills in the placeholders, as a reader would. */
@@ -39,7 +41,7 @@ async function faultsOfWords([program = "", ...args]: readonly string[]): Promis
   if (program === "npx" && first === "payments-gateway") return faultsOfOwn(rest);
   if (program === "npx") return missing(existsSync(join(root, "node_modules/.bin", first)), first);
   if (program === "npm" && first === "run") return missing(rest[0]! in scripts, rest[0]!);
-  if (program === "npm") return missing(first in scripts || first === "ci", first);
+  if (program === "npm") return missing(first in scripts || npmCommands.has(first), first);
   return args.flatMap((arg) => {
     const [, name, value = ""] = /^--?(from-file=|k$)(.*)$/.exec(arg) ?? [];
     if (name === "from-file=") return missing(manifests.includes(value), value);
