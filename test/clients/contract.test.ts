@@ -60,6 +60,16 @@ test("each file of the contract says its package for Go and Java", () => {
   }
 });
 
+test("options have numbers from a range that no well-known module uses", () => {
+  const own = [...files.values()].filter((file) => file.package === "payments.v1");
+  const numbers = own.flatMap(({ extension }) => extension.map(({ number }) => number));
+  assert.ok(numbers.length > 8, `${numbers.length} options`);
+  assert.deepEqual(
+    numbers.filter((number) => number < 94_256 || number > 94_299),
+    [],
+  );
+});
+
 /** Compilers agree on these names, and not all write them. */
 function withoutJsonNames(file: FileDescriptorProto): FileDescriptorProto {
   const copy = clone(FileDescriptorProtoSchema, file);

@@ -13,6 +13,8 @@ const variables = [
   "test/faults/failovers.ts",
 ].map(file);
 const documented = new Set(variables.join().match(/\b[A-Z][A-Z_]+\b/g));
+// Variables of the languages themselves.
+for (const name of ["GOPATH", "PYTHONPATH"]) documented.add(name);
 /** npm's own commands that pages name. */
 const npmCommands = new Set(["ci", "install", "pack"]);
 const manifests = globSync("deploy/kubernetes/*.yaml", { cwd: root }).map(file).join("\n");

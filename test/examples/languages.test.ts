@@ -1,0 +1,254 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdir, rename } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, describe, it } from "node:test";
+import { promisify } from "node:util";
+import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { Secret } from "../../src/secrets/secret.ts";
+import { startTestGateway } from "../start.ts";
+import { freshDirectory } from "../stores/sqlite/directories.ts";
+import { timeoutMs, until } from "../until.ts";
+
+/** A language's example, which a user builds as its page in the documentation says. */
+interface Language {
+  readonly name: string;
+  /** Debian's packages for it. */
+  readonly packages: string;
+  readonly isThere: () => boolean;
+  /** Builds what the generated code in `<folder>/gen` and the example need; gives the command. */
+  readonly build: (folder: string) => Promise<Command>;
+}
+
+interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env?: Record<string, string>;
+}
+
+const root = join(import.meta.dirname, "../..");
+const buf = join(root, "node_modules/.bin/buf");
+const goSources = "/usr/share/gocode";
+const python = "/usr/bin/python3";
+const jars = [
+  ...["grpc-api", "grpc-context", "grpc-core", "grpc-netty", "grpc-protobuf"],
+  ...["grpc-protobuf-lite", "grpc-stub", "protobuf", "proto-google-common-protos", "guava"],
+  ...["perfmark-api", "netty-buffer", "netty-codec", "netty-codec-http", "netty-codec-http2"],
+  ...["netty-common", "netty-handler", "netty-resolver", "netty-transport"],
+  "geronimo-annotation-1.3-spec",
+].map((name) => `/usr/share/java/${name}.jar`);
+
+const languages: readonly Language[] = [
+  {
+    name: "go",
+    packages:
+      "golang-go golang-google-grpc-dev golang-github-golang-protobuf-1-5-dev protoc-gen-go-1-5 protoc-gen-go-grpc",
+    isThere: () =>
+      ["go", "protoc-gen-go", "protoc-gen-go-grpc"].every(isOnPath) &&
+      ["grpc", "protobuf", "genproto"].every((name) =>
+        existsSync(join(goSources, "src/google.golang.org", name)),
+      ),
+    async build(folder) {
+      // Debian's packages are a GOPATH, beside which the generated code is another.
+      const own = join(folder, "src/payments-gateway.internal");
+      await mkdir(own, { recursive: true });
+      await rename(join(folder, "gen"), join(own, "gen"));
+      const file = join(folder, "example");
+      await run("go", ["build", "-o", file, "examples/go/main.go"], {
+        GO111MODULE: "off",
+        GOPATH: [folder, goSources].join(delimiter),
+        HOME: process.env.HOME ?? folder,
+      });
+      return { file, args: [] };
+    },
+  },
+  {
+    name: "python",
+    packages: "python3-grpcio protobuf-compiler protobuf-compiler-grpc",
+    isThere: () =>
+      ["protoc", "grpc_python_plugin"].every(isOnPath) &&
+      spawnSync(python, ["-c", "import grpc, google.protobuf"]).status === 0,
+    async build(folder) {
+      // Debian has no package with google.rpc for Python.
+      const rpc = ["google/rpc/error_details.proto", "google/rpc/status.proto"];
+      await run("protoc", ["-I", "third_party", `--python_out=${join(folder, "gen")}`, ...rpc]);
+      const env = { PYTHONPATH: join(folder, "gen"), PYTHONDONTWRITEBYTECODE: "1" };
+      return { file: python, args: [join(root, "examples/python/main.py")], env };
+    },
+  },
+  {
+    name: "java",
+    packages:
+      "default-jdk-headless libgrpc-java libnetty-java libperfmark-java libgoogle-common-protos-java protobuf-compiler protobuf-compiler-grpc-java-plugin",
+    isThere: () =>
+      ["javac", "java", "protoc", "grpc_java_plugin"].every(isOnPath) && jars.every(existsSync),
+    async build(folder) {
+      const classes = join(folder, "classes");
+      const path = jars.join(delimiter);
+      const options = ["-nowarn", "-proc:none", "-implicit:class", "-cp", path, "-d", classes];
+      const example = join(root, "examples/java/Example.java");
+      await run("javac", [...options, "-sourcepath", join(folder, "gen"), example], {}, folder);
+      const quick = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"];
+      return { file: "java", args: [...quick, "-cp", [classes, path].join(delimiter), "Example"] };
+    },
+  },
+];
+
+for (const { name, packages, isThere, build } of languages) {
+  const skip = isThere() ? false : `its tools are not there: apt-get install ${packages}`;
+  describe(`the ${name} example`, { skip, timeout: 240_000 }, () => {
+    const folder = freshDirectory();
+    const running = new Set<ChildProcess>();
+    let command: Command;
+    let sandbox: Sandbox;
+    let gateway: Gateway;
+    before(async () => {
+      const template = `examples/${name}/buf.gen.yaml`;
+      await run(buf, ["generate", "--template", template, "--output", folder.path]);
+      await rename(join(folder.path, "examples", name, "gen"), join(folder.path, "gen"));
+      command = await build(folder.path);
+      sandbox = await startSandbox({
+        ...{ host: "127.0.0.1", port: 0, login: "shop", password: new Secret("password") },
+        delays: { callbackMs: 5 },
+      });
+      gateway = await start();
+    });
+    after(async () => {
+      for (const child of running) child.kill("SIGKILL");
+      await gateway?.stop();
+      await sandbox?.close();
+      folder.remove();
+    });
+
+    /** The gateway, with its state on disk; `at` starts it at the addresses of an earlier one. */
+    const start = (at?: Gateway) =>
+      startTestGateway({
+        ALLOW_VOLATILE: "",
+        AUTH_MODE: "none",
+        DATA_DIR: join(folder.path, "data"),
+        UPSTREAM_URL: sandbox.url,
+        UPSTREAM_LOGIN: "shop",
+        UPSTREAM_PASSWORD: "password",
+        RATE_LIMIT_INITIAL: "50",
+        RECONCILE_AFTER: "2s",
+        ...(at && {
+          PUBLIC_ADDR: new URL(at.publicUrl).host,
+          RPC_ADDR: new URL(at.rpcUrl).host,
+        }),
+      });
+
+    /** The order of each payment that the service made. */
+    async function sandboxPayments(): Promise<string[]> {
+      const headers = { authorization: `Basic ${btoa("shop:password")}` };
+      const ledger = await fetch(`${sandbox.url}/sandbox/ledger`, { headers });
+      const { payments } = (await ledger.json()) as { payments: { external_id: string }[] };
+      return payments.map(({ external_id }) => external_id);
+    }
+
+    async function isWatched(): Promise<boolean> {
+      const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
+      return /^payments_gateway_watchers(\{.*\})? 1$/m.test(metrics);
+    }
+
+    function example(...args: string[]) {
+      const child = spawn(command.file, [...command.args, ...args], {
+        env: { PATH: process.env.PATH, PAYMENTS_GATEWAY_URL: gateway.rpcUrl, ...command.env },
+        stdio: ["ignore", "pipe", "pipe"],
+        timeout: 2 * timeoutMs,
+      });
+      running.add(child);
+      const lines: string[] = [];
+      for (const output of [child.stdout, child.stderr]) {
+        createInterface(output).on("line", (line) => lines.push(line));
+      }
+      const exit = once(child, "close").then(([code]) => {
+        running.delete(child);
+        return { code: code as number | null, lines };
+      });
+      const seen = (pattern: RegExp) =>
+        until(() => lines.find((line) => pattern.test(line)), `${pattern} in ${lines.join("\n")}`);
+      return { child, lines, exit, seen };
+    }
+
+    it("pays with 3DS, and goes on watching behind a restart of the gateway", async () => {
+      const { seen, exit } = example("pay", "order-3ds");
+      const page = (await seen(/^the customer goes to /)).replace("the customer goes to ", "");
+      await until(isWatched, "a watch");
+      await gateway.stop();
+      await seen(/^reconnecting: /);
+      gateway = await start(gateway);
+      const form = new URLSearchParams({ decision: "approve" });
+      await fetch(page, { method: "POST", body: form, redirect: "manual" });
+      const { code, lines } = await exit;
+      assert.equal(lines[0], "PENDING");
+      assert.equal(lines.at(-1), "CALLBACK PAID", lines.join("\n"));
+      assert.equal(code, 0);
+    });
+
+    it("is not charged twice when it is started again", async () => {
+      const { code, lines } = await example("pay", "order-3ds").exit;
+      assert.deepEqual(lines, ["the answer to an earlier call", "PAID"]);
+      assert.equal(code, 0);
+    });
+
+    it("says by the details of an error why it failed", async () => {
+      const declined = await example("pay", "order-declined", "4000000000000614").exit;
+      assert.deepEqual(declined, { code: 1, lines: ["declined: insufficient_funds"] });
+      const invalid = await example("pay", "order-invalid", "4111111111111111", "1e3").exit;
+      assert.match(invalid.lines.join("\n"), /^amount: must be a decimal number/);
+      assert.equal(invalid.code, 2);
+    });
+
+    it("watches a payment whose outcome is unknown, and does not pay again", async () => {
+      // Neither answer nor callback comes unless the gateway asks for it.
+      const { seen, exit } = example("pay", "order-lost", "4000000000000713");
+      await until(async () => (await sandboxPayments()).includes("order-lost"), "a payment");
+      // A gateway that stops tells what it knows to those who wait.
+      await gateway.stop();
+      await seen(/^the outcome is not known yet$/);
+      gateway = await start(gateway);
+      const { code, lines } = await exit;
+      assert.equal(lines.at(-1), "CALLBACK PAID", lines.join("\n"));
+      assert.equal(code, 0);
+      const orders = await sandboxPayments();
+      assert.equal(orders.filter((order) => order === "order-lost").length, 1);
+    });
+
+    it("hands out all events, and later those behind the saved cursor", async () => {
+      const cursorFile = join(folder.path, "cursor");
+      const first = example("events", cursorFile);
+      await first.seen(/^order-lost PAID$/);
+      first.child.kill();
+      const { lines } = await first.exit;
+      assert.equal(lines[0], "order-3ds PENDING");
+
+      await example("pay", "order-later", "4111111111111111").exit;
+      const second = example("events", cursorFile);
+      await second.seen(/^order-later PAID$/);
+      second.child.kill();
+      const later = await second.exit;
+      assert.ok(!later.lines.includes("order-3ds PENDING"), later.lines.join("\n"));
+    });
+  });
+}
+
+function isOnPath(program: string): boolean {
+  return (process.env.PATH ?? "").split(delimiter).some((one) => existsSync(join(one, program)));
+}
+
+async function run(
+  file: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+  cwd = root,
+): Promise<void> {
+  await promisify(execFile)(file, args, {
+    cwd,
+    env: { PATH: process.env.PATH, ...env },
+    timeout: 180_000,
+  });
+}
