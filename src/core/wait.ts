@@ -59,13 +59,14 @@ export async function wait(
   else call.onWait?.();
   let known: Waited | undefined;
   try {
-    const look = async (event?: Event) => {
+    const look = async (event?: Event, signal = end.signal) => {
       const read = openCallsOf(context, account, kind, externalId);
-      known = waitedOf(await unlessAborted(read, end.signal), event);
+      known = waitedOf(await unlessAborted(read, signal), event);
       return isReached(kind, known, until);
     };
     if (end.signal.aborted) {
-      await look();
+      // There is no time to wait: one look, which the caller's deadline still ends.
+      if (!call.signal.aborted) await look(undefined, call.signal);
     } else {
       // Attach the live part first, so that no event after the first look is missed.
       const { signal } = end;

@@ -82,6 +82,16 @@ test("a caller without time to wait is answered at once", async (t) => {
   assert.notEqual(known?.cursor, "");
 });
 
+test("a caller without time to wait is answered by the deadline even if the store is silent", async (t) => {
+  const { begin, intents } = await rig(t);
+  const silent = overridden(intents, { known: () => new Promise<never>(() => {}) });
+  const deadline = new AbortController();
+  const call = { deadlineMs: Date.now() + 90, signal: deadline.signal };
+  const { waiting } = begin(call, { intents: silent });
+  deadline.abort(new DOMException("the deadline passed", "TimeoutError"));
+  await assert.rejects(waiting, { code: "DEADLINE_EXCEEDED" });
+});
+
 test("a caller with too many waits is answered at once, and keeps its admission slot", async (t) => {
   const { begin, log } = await rig(t, { maxWaits: 1 });
   const leave = new AbortController();
