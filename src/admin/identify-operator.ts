@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller, Scope } from "../auth/caller.ts";
-import type { Identify } from "../auth/identify.ts";
+import { type Credentials, type Identify, inAccount } from "../auth/identify.ts";
 import { GatewayError } from "../errors.ts";
 import type { Operator } from "./operator.ts";
 
@@ -24,10 +24,8 @@ export function createOperatorIdentity(
   identify: Identify,
   accounts: readonly string[],
 ): OperatorIdentity {
-  async function adminOf(header: Header, account = header("x-merchant-account")): Promise<Caller> {
-    const caller = await identify({
-      header: (name) => (name === "x-merchant-account" ? account : header(name)),
-    });
+  async function adminOf(credentials: Credentials): Promise<Caller> {
+    const caller = await identify(credentials);
     if (caller.scopes.has("admin") && caller.watch === undefined) return caller;
     throw new GatewayError("PERMISSION_DENIED", "needs the scope admin", {
       reason: "SCOPE_MISSING",
@@ -38,9 +36,10 @@ export function createOperatorIdentity(
     async operatorOf({ headers }) {
       const seen: Caller[] = [];
       let refusal: unknown;
+      const credentials = { header: (name: string) => headers[name]?.toString() };
       for (const account of accounts) {
         try {
-          seen.push(await adminOf((name) => headers[name]?.toString(), account));
+          seen.push(await adminOf(inAccount(credentials, account)));
         } catch (error) {
           if (!isOfAccount(error)) throw error;
           refusal = error;
@@ -51,13 +50,11 @@ export function createOperatorIdentity(
       return { name: caller.name, accounts: seen.map(({ account }) => account) };
     },
     async identify({ header }) {
-      const { customerToken: _, ...caller } = await adminOf(header);
+      const { customerToken: _, ...caller } = await adminOf({ header });
       return { ...caller, scopes: readScopes };
     },
   };
 }
-
-type Header = (name: string) => string | null | undefined;
 
 /** Whether the caller is known, and only may not use this merchant account. */
 function isOfAccount(error: unknown): boolean {

@@ -25,9 +25,9 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
     const sandbox = sandboxUrl ? ` sandbox=${sandboxUrl}` : "";
     announce(log, `ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandbox}`, format);
     if (sandboxUrl) {
-      log.info(
-        `to open: console ${adminUrl}/  shop ${publicUrl}/demo  GraphiQL ${publicUrl}/graphql`,
-      );
+      // The shop's pages call without credentials, so that there is none where callers need some.
+      const shop = config.auth.modes.has("none") ? `  shop ${publicUrl}/demo` : "";
+      log.info(`to open: console ${adminUrl}/${shop}  GraphiQL ${publicUrl}/graphql`);
     }
   } catch (error) {
     exitWith(error);

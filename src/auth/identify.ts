@@ -13,6 +13,15 @@ export interface Credentials {
   readonly watchToken?: string | undefined;
 }
 
+/** The same credentials, for a merchant account that the request does not name. */
+export function inAccount(credentials: Credentials, account: string): Credentials {
+  const { header } = credentials;
+  return {
+    ...credentials,
+    header: (name) => (name === "x-merchant-account" ? account : header(name)),
+  };
+}
+
 /**
  * Identifies the caller of a request, for both edges.
  * @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED for an account that the caller may not

@@ -133,7 +133,7 @@ export const authModes = kind("none, or keys, or jwt, or keys,jwt", (text) => {
 
 const isLong = (secret: string) => Buffer.byteLength(secret) >= 32;
 
-export const watchSecret = kind("a secret of at least 32 bytes", (text) =>
+export const longSecret = kind("a secret of at least 32 bytes", (text) =>
   isLong(text) ? text : undefined,
 );
 

@@ -56,7 +56,10 @@ export function guarded(
   const note = (request: unknown, call: Call) => {
     if (!namesExternalIds || !call.onAbout) return;
     const externalId = externalIdOf(request);
-    if (externalId) call.onAbout(maskCardNumbers(externalId.slice(0, maxLogged), cardDigits));
+    if (!externalId) return;
+    // Masked before it is cut: what is left of a cut card number would not look like one.
+    const masked = maskCardNumbers(externalId.slice(0, 2 * maxLogged), cardDigits);
+    call.onAbout(masked.slice(0, maxLogged));
   };
   const all = Object.entries(methodOf) as [GuardedCase, DescMethod][];
   const guards = all.map(([name, method]) => {

@@ -11,15 +11,6 @@ export function credentialsOf({ headers, url }: IncomingMessage): Credentials {
   };
 }
 
-/** The same credentials, for another merchant account. */
-export function inAccount(credentials: Credentials, account: string): Credentials {
-  const { header } = credentials;
-  return {
-    ...credentials,
-    header: (name) => (name === "x-merchant-account" ? account : header(name)),
-  };
-}
-
 /** Headers that a `connection_init` payload may carry, in lower case. */
 const initHeaders = new Set(["authorization", "x-merchant-account", "x-customer-auth"]);
 

@@ -3,7 +3,7 @@ import type { GraphQLSchema } from "graphql";
 import { type CORSOptions, createYoga, type GraphiQLOptions } from "graphql-yoga";
 import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
-import type { Identify } from "../auth/identify.ts";
+import { type Identify, inAccount } from "../auth/identify.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
@@ -26,7 +26,7 @@ import {
   operationTimeoutMs,
   type Surroundings,
 } from "./context.ts";
-import { credentialsOf, inAccount } from "./credentials.ts";
+import { credentialsOf } from "./credentials.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { createFastPath } from "./fast-path.ts";

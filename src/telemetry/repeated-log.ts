@@ -2,8 +2,8 @@
 export interface RepeatedLog {
   /** Adds one occurrence of this sort, with `about` as its record. */
   add(sort: string, about: object, message: string): void;
-  /** The sort is over: what was counted of it is not logged any more. @returns whether it occurred */
-  end(sort: string): boolean;
+  /** The sort is over: what was counted of it is not logged any more. */
+  end(sort: string): void;
 }
 
 /**
@@ -45,7 +45,7 @@ export function createRepeatedLog(
     },
     end(sort) {
       clearTimeout(open.get(sort)?.timer);
-      return open.delete(sort);
+      open.delete(sort);
     },
   };
 }

@@ -114,6 +114,8 @@ test("a call's record hears its external_id in a form that a log may hold, unles
   assert.deepEqual(await heardOf(read("order-1")), ["order-1"]);
   assert.deepEqual(await heardOf(read("1795714538123")), ["1795714538123"]);
   assert.deepEqual(await heardOf(read("4111111111111111")), ["411111******1111"]);
+  const atTheCut = `${"x".repeat(120)}4111111111111111`;
+  assert.deepEqual(await heardOf(read(atTheCut)), [`${"x".repeat(120)}411111**`]);
   assert.deepEqual(await heardOf(read("x".repeat(9_000))), ["x".repeat(128)]);
   assert.deepEqual(await heardOf(read("")), []);
   assert.deepEqual(await heardOf((core, call) => core.paymentEvents("order-2", 1, call)), [
