@@ -9,7 +9,8 @@ import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { marked, type Tokens } from "marked";
 
-const topFolders = foldersOf(".");
+// Written by npm and the first start, and not there in every clone.
+const topFolders = new Set([...foldersOf(".")].filter((name) => name !== "node_modules"));
 const rooms = foldersOf("src");
 
 const pages =
