@@ -13,6 +13,12 @@ RUN npm run build
 
 # No shell, no package manager, and a user without rights. Nothing is written to disk.
 FROM gcr.io/distroless/nodejs24-debian12:nonroot
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="payments-gateway" \
+      org.opencontainers.image.description="Typed RPC, GraphQL and live updates in front of a payments REST service" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$REVISION"
 WORKDIR /app
 COPY --from=build /build/package.json ./
 COPY --from=build /build/dist ./dist

@@ -6,6 +6,9 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
+/** The packages whose code is in the page. */
+export const consolePackages = ["preact"];
+
 const target = new URL("../src/admin/console.gen.html", import.meta.url);
 
 /** Writes the page. @returns its size in bytes; undefined when esbuild is not installed. */

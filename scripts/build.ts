@@ -9,6 +9,7 @@ import { cpSync, globSync, readdirSync, readFileSync, rmSync, writeFileSync } fr
 import http from "node:http";
 import { dirname, join, relative, resolve } from "node:path";
 import { build, type Metafile, type Plugin } from "esbuild";
+import { consolePackages } from "./build-console.ts";
 
 const root = resolve(import.meta.dirname, "..");
 const src = join(root, "src");
@@ -125,9 +126,12 @@ function mapsOfOwnCode(): Plugin {
 
 /** The license texts of the packages, which must be distributed with them. */
 function licenses({ inputs }: Metafile): string {
-  const folders = new Set(
-    Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []),
-  );
+  const folders = new Set([
+    ...Object.keys(inputs).flatMap(
+      (path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? [],
+    ),
+    ...consolePackages.map((name) => `node_modules/${name}`),
+  ]);
   const texts = [...folders].sort().map((folder) => {
     const { name, version, license } = JSON.parse(
       readFileSync(join(root, folder, "package.json"), "utf8"),

@@ -76,6 +76,23 @@ describe("the Dockerfile", () => {
     for (const name of Object.keys(dependencies)) assert.ok(licenses.includes(`${name} `), name);
   });
 
+  it("is labelled with the name, the description and the version of package.json", async () => {
+    const dockerfile = await text("Dockerfile");
+    const { name, description, version } = JSON.parse(await text("package.json"));
+    const final = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
+    const [, label = ""] = /^LABEL ((?:.*\\\n)*.*)$/m.exec(final) ?? [];
+    const args = Object.fromEntries(
+      [...final.matchAll(/^ARG (\w+)=(.*)$/gm)].map(([, arg, value]) => [arg, value]),
+    );
+    const labels = Object.fromEntries(
+      [...label.matchAll(/org\.opencontainers\.image\.(\w+)="(.*)"/g)].map(([, key, value]) => [
+        key,
+        value?.replace(/^\$(\w+)$/, (_, arg) => args[arg] ?? ""),
+      ]),
+    );
+    assert.deepEqual(labels, { title: name, description, version, revision: "unknown" });
+  });
+
   it("has a .dockerignore that excludes all but the named files", async () => {
     const ignore = (await text(".dockerignore")).split("\n").filter((l) => !l.startsWith("#"));
     assert.equal(ignore[0], "*", "everything is held back unless it is named");

@@ -15,8 +15,9 @@ const variables = [
 const documented = new Set(variables.join().match(/\b[A-Z][A-Z_]+\b/g));
 // Variables of the languages themselves.
 for (const name of ["GOPATH", "PYTHONPATH"]) documented.add(name);
+for (const [, name = ""] of file("Dockerfile").matchAll(/^ARG (\w+)/gm)) documented.add(name);
 /** npm's own commands that pages name. */
-const npmCommands = new Set(["ci", "install", "pack"]);
+const npmCommands = new Set(["ci", "install", "pack", "publish"]);
 const manifests = globSync("deploy/kubernetes/*.yaml", { cwd: root }).map(file).join("\n");
 
 /** Fills in the placeholders, as a reader would. */

@@ -1,0 +1,164 @@
+/**
+ * Builds, checks and packs a release into `artifacts/`, and publishes nothing. It refuses a tree
+ * with uncommitted changes, or packages that differ from the lock file. Every file has the same
+ * bytes on every machine with the same Node and npm: times are that of the commit.
+ *
+ *   node scripts/release.ts                with all tests
+ *   node scripts/release.ts --skip-tests   with the checks alone
+ *   node scripts/release.ts pack <folder>  packs what is built, into an empty folder
+ */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { basename, join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { consolePackages } from "./build-console.ts";
+
+const root = resolve(import.meta.dirname, "..");
+/** What the builds write. tsc leaves the output of a removed file, so it begins without any. */
+const built = ["dist", "clients/*/dist", "clients/typescript/src/gen", "clients/*.binpb"];
+/** Files that are released as they are. */
+const contracts = [
+  "clients/payments-v1.binpb",
+  "clients/grpc-service-config.json",
+  "openapi.json",
+  "schema.graphql",
+  "schema.subgraph.graphql",
+];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { "skip-tests": { type: "boolean", default: false } },
+});
+if (positionals[0] === "pack" && positionals[1] !== undefined) pack(resolve(positionals[1]));
+else release();
+
+function release(): void {
+  const changes = run("git", "status", "--porcelain");
+  if (changes !== "") throw new Error(`commit these changes first:\n${changes}`);
+  // Fails, and says why, if a package is missing or has another version.
+  run("npm", "ls", "--all");
+  show("npm", "run", "--silent", "audit");
+
+  for (const path of globSync(built, { cwd: root })) rmSync(join(root, path), { recursive: true });
+  if (values["skip-tests"]) show("npm", "run", "--silent", "check");
+  else show("npm", "test");
+
+  const folder = join(root, "artifacts");
+  rmSync(folder, { recursive: true, force: true });
+  pack(folder);
+  console.log(readFileSync(join(folder, "SHA256SUMS"), "utf8"));
+  if (values["skip-tests"]) console.log("The tests were skipped: do not publish this.");
+}
+
+function pack(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  packPackages(folder);
+  for (const file of contracts) copyFileSync(join(root, file), join(folder, basename(file)));
+  writeFileSync(join(folder, "sbom.cdx.json"), billOfMaterials());
+  const sums = readdirSync(folder)
+    .sort()
+    .map((file) => `${sha256(readFileSync(join(folder, file)))}  ${file}\n`);
+  writeFileSync(join(folder, "SHA256SUMS"), sums.join(""));
+}
+
+/** npm gives the files of a package one time and owner, but leaves them the checkout's modes. */
+function packPackages(folder: string): void {
+  const staged = mkdtempSync(join(tmpdir(), "release-"));
+  try {
+    stageGateway(join(staged, "gateway"));
+    for (const client of ["typescript", "graphql"]) {
+      cpSync(join(root, "clients", client), join(staged, client), { recursive: true });
+    }
+    for (const entry of readdirSync(staged, { recursive: true, withFileTypes: true })) {
+      chmodSync(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
+    }
+    const packages = readdirSync(staged).map((name) => join(staged, name));
+    run("npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", folder, ...packages);
+  } finally {
+    rmSync(staged, { recursive: true });
+  }
+}
+
+/**
+ * The gateway as the image runs it: bundled, so it installs without further packages. (Node.js
+ * strips no types below `node_modules`, so the sources cannot be installed.)
+ */
+function stageGateway(staged: string): void {
+  const { name, version, description, type, engines } = manifest();
+  const bin = { [name]: "dist/cli.js" };
+  const own = { name, version, description, type, engines, bin, files: ["dist"] };
+  cpSync(join(root, "dist"), join(staged, "dist"), { recursive: true });
+  writeFileSync(join(staged, "package.json"), `${JSON.stringify(own, undefined, 2)}\n`);
+}
+
+interface BillOfMaterials {
+  serialNumber?: string;
+  readonly metadata: { timestamp: string; readonly component: { name: string } };
+  components: readonly {
+    readonly "bom-ref": string;
+    readonly purl: string;
+    readonly properties: readonly { readonly name: string }[];
+  }[];
+  dependencies: readonly { readonly ref: string }[];
+}
+
+/**
+ * The packages whose code is in the release (CycloneDX). `npm sbom --omit dev` would also leave
+ * out what is both, such as `graphql`.
+ */
+function billOfMaterials(): string {
+  const options = ["--package-lock-only", "--sbom-format", "cyclonedx", "--sbom-type"];
+  const bill = JSON.parse(run("npm", "sbom", ...options, "application")) as BillOfMaterials;
+  const ships = ({ purl, properties }: BillOfMaterials["components"][number]) =>
+    properties.every(({ name }) => name !== "cdx:npm:package:development") ||
+    consolePackages.some((name) => purl.startsWith(`pkg:npm/${name}@`));
+  bill.components = bill.components.filter(ships);
+  const refs = new Set(bill.components.map((component) => component["bom-ref"]));
+  const { name, version } = manifest();
+  bill.dependencies = bill.dependencies.filter(
+    ({ ref }) => refs.has(ref) || ref === `${name}@${version}`,
+  );
+  // npm takes the name of the checkout's folder, a random number and the present time.
+  bill.metadata.component.name = name;
+  bill.metadata.timestamp = new Date(Number(sourceDateEpoch()) * 1_000).toISOString();
+  delete bill.serialNumber;
+  const id = sha256(JSON.stringify(bill)).replace(
+    /^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/,
+    "$1-$2-8$3-8$4-$5",
+  );
+  return `${JSON.stringify({ ...bill, serialNumber: `urn:uuid:${id}` }, undefined, 2)}\n`;
+}
+
+function manifest() {
+  return JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+}
+
+/** Seconds since the epoch: the time of the commit, unless the environment says another. */
+function sourceDateEpoch(): string {
+  return process.env.SOURCE_DATE_EPOCH || run("git", "log", "-1", "--format=%ct").trim();
+}
+
+function sha256(data: string | Uint8Array): string {
+  return createHash("sha256").update(data).digest("hex");
+}
+
+function run(program: string, ...args: readonly string[]): string {
+  return execFileSync(program, args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 });
+}
+
+function show(program: string, ...args: readonly string[]): void {
+  execFileSync(program, args, { cwd: root, stdio: "inherit" });
+}

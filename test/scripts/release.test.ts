@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it, type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import { timeoutMs } from "../until.ts";
+
+const root = join(import.meta.dirname, "../..");
+const exec = promisify(execFile);
+const text = (...path: string[]) => readFile(join(...path), "utf8");
+const json = async (...path: string[]) => JSON.parse(await text(...path));
+
+describe("a packed release", { timeout: 4 * timeoutMs }, () => {
+  let release: string;
+  before(async () => {
+    release = await mkdtemp(join(tmpdir(), "release-"));
+    await pack(release, { TZ: "Asia/Tokyo" }, "022");
+  });
+  after(() => rm(release, { recursive: true }));
+
+  it("has every package, contract and the bill of materials, with their sums", async () => {
+    const { version } = await json(root, "package.json");
+    const files = (await readdir(release)).sort();
+    assert.deepEqual(files, [
+      "SHA256SUMS",
+      "grpc-service-config.json",
+      "openapi.json",
+      `payments-gateway-${version}.tgz`,
+      `payments-gateway-client-${version}.tgz`,
+      `payments-gateway-graphql-${version}.tgz`,
+      "payments-v1.binpb",
+      "sbom.cdx.json",
+      "schema.graphql",
+      "schema.subgraph.graphql",
+    ]);
+    const lines = (await text(release, "SHA256SUMS")).trim().split("\n");
+    assert.deepEqual(
+      lines.map((line) => line.split("  ")[1]),
+      files.slice(1),
+    );
+    for (const line of lines) {
+      const [sum, name = ""] = line.split("  ");
+      const bytes = await readFile(join(release, name));
+      assert.equal(createHash("sha256").update(bytes).digest("hex"), sum, name);
+    }
+  });
+
+  it("has the same bytes, whenever and under whatever settings it is packed", async (t) => {
+    const again = await mkdtemp(join(tmpdir(), "release-again-"));
+    t.after(() => rm(again, { recursive: true }));
+    await pack(again, { TZ: "America/New_York", LC_ALL: "C" }, "077");
+    assert.equal(await text(again, "SHA256SUMS"), await text(release, "SHA256SUMS"));
+  });
+
+  it("lists the packages that ship, and no others", async () => {
+    const { dependencies, devDependencies } = await json(root, "package.json");
+    const { components, metadata } = await json(release, "sbom.cdx.json");
+    assert.equal(metadata.component.name, "payments-gateway");
+    assert.equal(metadata.timestamp, "2026-01-02T03:04:05.000Z");
+    const listed = new Map<string, string>(
+      components.map(({ purl }: { purl: string }) => {
+        const [, name = "", version = ""] = /^pkg:npm\/(.*)@(.*)$/.exec(purl) ?? [];
+        return [decodeURIComponent(name), version];
+      }),
+    );
+    for (const [name, version] of Object.entries(dependencies)) {
+      assert.equal(listed.get(name), version, name);
+    }
+    const build = Object.keys(devDependencies).filter((name) => listed.has(name));
+    assert.deepEqual(build, ["preact"], "the console has it inside");
+  });
+
+  it("installs a gateway that needs no other packages", async (t) => {
+    const project = await mkdtemp(join(tmpdir(), "installed-"));
+    t.after(() => rm(project, { recursive: true }));
+    const { version } = await json(root, "package.json");
+    const tarball = join(release, `payments-gateway-${version}.tgz`);
+    await exec("npm", ["install", "--prefix", project, "--offline", "--no-audit", tarball]);
+    const command = join(project, "node_modules/.bin/payments-gateway");
+    const { stdout } = await exec(command, ["--version"]);
+    assert.equal(stdout.trim(), version);
+  });
+});
+
+async function pack(folder: string, env: NodeJS.ProcessEnv, umask: string): Promise<void> {
+  const line = `umask ${umask} && exec "$0" "$@"`;
+  const args = [join(root, "scripts/release.ts"), "pack", folder];
+  await exec("sh", ["-c", line, process.execPath, ...args], {
+    cwd: tmpdir(),
+    env: {
+      ...process.env,
+      SOURCE_DATE_EPOCH: String(Date.UTC(2026, 0, 2, 3, 4, 5) / 1_000),
+      ...env,
+    },
+  });
+}
+
+describe("npm run audit", { timeout: 2 * timeoutMs }, () => {
+  test("passes if the registry knows of nothing that is high", async (t) => {
+    const moderate = { ws: [{ id: 1, title: "slow", severity: "moderate" }] };
+    const { code, stdout } = await audit(await registry(t, 200, moderate));
+    assert.match(stdout, /^moderate: ws .*: slow /m);
+    assert.match(stdout, /^audited: \d+ packages that ship, \d with a known vulnerability$/m);
+    assert.equal(code, 0);
+  });
+
+  test("fails for a known vulnerability of level high in what ships", async (t) => {
+    const high = { ws: [{ id: 1, title: "anyone may read", severity: "high" }] };
+    const { code, stdout } = await audit(await registry(t, 200, high));
+    assert.match(stdout, /^high: ws .*: anyone may read /m);
+    assert.equal(code, 1);
+  });
+
+  test("says that nothing was audited if the registry does not answer", async (t) => {
+    const refusing = await audit(await registry(t, 405, {}));
+    assert.match(refusing.stdout, /^not audited: 405 /);
+    assert.doesNotMatch(refusing.stdout, /^audited/m);
+    const silent = await audit("http://127.0.0.1:1/");
+    assert.match(silent.stdout, /^not audited: .*127\.0\.0\.1:1/);
+    assert.deepEqual([refusing.code, silent.code], [0, 0]);
+  });
+});
+
+/** A registry that answers each audit with these advisories. */
+async function registry(
+  t: TestContext,
+  status: number,
+  advisories: Readonly<Record<string, readonly object[]>>,
+): Promise<string> {
+  const whole = Object.entries(advisories).map(([name, several]) => [
+    name,
+    several.map((one) => ({
+      ...one,
+      url: "https://advisories.example/1",
+      vulnerable_versions: "*",
+    })),
+  ]);
+  const { packages } = await json(root, "package-lock.json");
+  /** What npm reads besides: which versions of a package there are. */
+  const versionsOf = (name: string) => {
+    const { version } = packages[`node_modules/${name}`];
+    return { name, versions: { [version]: { name, version } } };
+  };
+  const server = createServer(({ method, url = "" }, response) => {
+    response.writeHead(status, { "content-type": "application/json" });
+    const answer = method === "POST" ? Object.fromEntries(whole) : versionsOf(url.slice(1));
+    response.end(JSON.stringify(answer));
+  });
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+async function audit(registry: string): Promise<{ code: number | null; stdout: string }> {
+  // npm keeps advisories by their ids.
+  const cache = await mkdtemp(join(tmpdir(), "npm-cache-"));
+  const env = { ...process.env, npm_config_registry: registry, npm_config_cache: cache };
+  try {
+    return await new Promise((resolve) => {
+      const args = [join(root, "scripts/audit.ts")];
+      const child = execFile(process.execPath, args, { cwd: root, env }, (_error, stdout) =>
+        resolve({ code: child.exitCode, stdout }),
+      );
+    });
+  } finally {
+    await rm(cache, { recursive: true });
+  }
+}
