@@ -28,7 +28,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   secrets: [],
   wire: ["net/bounded-json.ts", "net/intake-limits.ts"],
   net: [],
-  redis: [],
+  redis: ["net/client-tls.ts"],
   auth: [],
   upstream: [
     ...["ratelimit/", "wire/"],

@@ -1,9 +1,9 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { ClientTlsFiles } from "../net/client-tls.ts";
 import { connectRedis, type RedisClient } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { readyWithin } from "../redis/ready.ts";
-import type { RedisTlsFiles } from "../redis/tls.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { hasAccount, importAccount } from "../stores/redis/import.ts";
 import { openDirectory } from "../stores/sqlite/directory.ts";
@@ -16,7 +16,7 @@ export interface MoveOptions {
   readonly redis: {
     readonly url: Secret;
     readonly prefix: string;
-    readonly tls?: RedisTlsFiles | undefined;
+    readonly tls?: ClientTlsFiles | undefined;
   };
   /** EVENT_RETENTION, in milliseconds. */
   readonly retentionMs: number;

@@ -1,6 +1,10 @@
+import { once } from "node:events";
+import { type IncomingMessage, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { text as textOf } from "node:stream/consumers";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./command-error.ts";
-import { addCredentialOptions, credentialOf, urlOption } from "./gateway-options.ts";
+import { addCredentialOptions, agentOf, credentialOf, urlOption } from "./gateway-options.ts";
 import { fetchFault, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
 
@@ -45,23 +49,28 @@ export function createAskAdmin(
 ): AskAdmin {
   const { adminUrl } = options;
   const credential = credentialOf(options, env);
+  const agent = agentOf(adminUrl, env);
+  const start = adminUrl.startsWith("https:") ? requestHttps : requestHttp;
   return async (method, path) => {
-    const response = await fetch(adminUrl + path, {
-      method,
+    const request = start(adminUrl + path, {
+      ...{ method, agent },
       headers: {
         accept: "application/json",
         ...(method === "POST" && { "content-type": "application/json" }),
         ...(credential !== undefined && { authorization: `Bearer ${credential}` }),
       },
-      redirect: "manual",
       signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]),
-    }).catch((error: unknown) => {
-      if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
-      const message = unreachable("the gateway", adminUrl, fetchFault(error), "--admin-url");
-      throw new CommandError(message, exitCodes.unavailable);
-    });
-    const { status } = response;
-    const text = await response.text().catch(() => "");
+    }).end();
+    const answer = await (once(request, "response") as Promise<[IncomingMessage]>).catch(
+      (error) => {
+        if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
+        const message = unreachable("the gateway", adminUrl, fetchFault(error), "--admin-url");
+        throw new CommandError(message, exitCodes.unavailable);
+      },
+    );
+    const [response] = answer;
+    const status = response.statusCode ?? 0;
+    const text = await textOf(response).catch(() => "");
     const body: unknown = status === 204 ? {} : jsonOf(text);
     if (status === 401 || status === 403) {
       throw new CommandError(

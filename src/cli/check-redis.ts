@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { Config } from "../config/config.ts";
+import { tlsOptions } from "../net/client-tls.ts";
 import { connectRedis, type RedisClient, type RedisConnector } from "../redis/connect.ts";
 import { RedisTimeout, within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";
@@ -9,7 +10,9 @@ import { isCluster } from "../redis/link.ts";
 import { readyWithin } from "../redis/ready.ts";
 import type { MinReplicas } from "../redis/writer.ts";
 import { type Finding, findings } from "./finding.ts";
+import { isTlsFault, reasonOf, systemCode } from "./reach.ts";
 import { printable } from "./terminal.ts";
+import { tlsFault } from "./tls-fault.ts";
 
 const connectMs = 3_000;
 const answerMs = 2_000;
@@ -24,7 +27,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
   // A cluster or Sentinel set reports its first error only after all of its nodes have failed.
   const { promise: failing, resolve: onFailing } = Promise.withResolvers<void>();
   const onError = (error: Error) => {
-    trouble = reasonOf(error);
+    trouble = troubleOf(error);
     onFailing();
   };
   const connection = connectRedis(redis.url, onError, { tls: redis.tls });
@@ -32,9 +35,18 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
   try {
     await Promise.race([readyWithin(connectMs, client), failing]);
     if (client.status !== "ready") {
+      const fault = isTlsFault(trouble) ? trouble : await tlsFaultOf(redis);
+      if (fault !== undefined) {
+        return [
+          failed(
+            `cannot be reached: ${reasonOf(fault)}`,
+            "REDIS_TLS_CA_FILE names the authorities to trust, REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE the certificate to show",
+          ),
+        ];
+      }
       return [
         failed(
-          `cannot be reached: ${trouble}`,
+          `cannot be reached: ${reasonOf(trouble)}`,
           "correct REDIS_URL, or start Redis: without it the gateway answers callbacks 503",
         ),
       ];
@@ -50,7 +62,7 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
       await scripts(client, redis.prefix),
     ];
   } catch (error) {
-    return [failed(`answers unexpectedly: ${reasonOf(error)}`)];
+    return [failed(`answers unexpectedly: ${troubleOf(error)}`)];
   } finally {
     await connection.close();
   }
@@ -126,17 +138,32 @@ async function scripts(client: RedisClient, prefix: string): Promise<Finding> {
     return ok(`run on keys that begin with ${prefix}:`);
   } catch (error) {
     return failed(
-      `cannot be run: ${reasonOf(error)}`,
+      `cannot be run: ${troubleOf(error)}`,
       `allow the user all commands, keys and channels that begin with ${prefix}:`,
     );
   }
 }
 
+/** What is wrong with TLS at the first address of REDIS_URL where anything is. */
+async function tlsFaultOf({ url, tls }: NonNullable<Config["redis"]>): Promise<string | undefined> {
+  const text = url.reveal();
+  if (!/^rediss[:+]/.test(text)) return undefined;
+  const usual = text.startsWith("rediss:") ? 6_379 : 26_379;
+  for (const node of text.replace("+sentinel", "").split(",")) {
+    const { hostname, port } = new URL(node.includes("//") ? node.trim() : `rediss://${node}`);
+    const host = hostname.replace(/^\[|\]$/g, "");
+    const fault = await tlsFault({ host, port: Number(port || usual) }, tlsOptions(tls));
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
 /** The reason for a Redis error without the command, which contains keys and values. */
-function reasonOf(error: unknown): string {
+function troubleOf(error: unknown): string {
   if (error instanceof RedisTimeout) return error.message;
-  const { code, message } = error as NodeJS.ErrnoException;
-  if (code !== undefined) return String(code);
-  // The message is from Redis: a code in capitals, then a sentence.
-  return printable(message).slice(0, 200);
+  // The driver keeps the error of a cluster's node beside its own.
+  const { lastNodeError } = error as { lastNodeError?: unknown };
+  const code = systemCode(error) ?? systemCode(lastNodeError);
+  // Else the message is from Redis: a code in capitals, then a sentence.
+  return code ?? printable((error as Error).message).slice(0, 200);
 }

@@ -8,7 +8,8 @@ import type { Config } from "../config/config.ts";
 import type { Address } from "../config/kinds.ts";
 import { isLoopback } from "../net/loopback.ts";
 import { type Finding, findings } from "./finding.ts";
-import { fetchFault, systemCode } from "./reach.ts";
+import { systemCode } from "./reach.ts";
+import { faultOf } from "./tls-fault.ts";
 
 /** Checks whether the addresses of all listeners are free. */
 export async function checkListeners(config: Config): Promise<Finding[]> {
@@ -82,7 +83,7 @@ export async function checkPublicUrl({ publicUrl, accounts }: Config): Promise<F
     );
   } catch (error) {
     return warning(
-      `${callbackUrl} does not answer from here (${fetchFault(error)})`,
+      `${callbackUrl} does not answer from here: ${await faultOf(error, callbackUrl)}`,
       "fine before the gateway runs, or if this machine cannot reach the internet",
     );
   }
@@ -152,8 +153,8 @@ export async function checkKeySet({ auth }: Config): Promise<Finding> {
     if (public_.length > 0) return ok(`${public_.length} at AUTH_JWKS_URL`);
     return failed("AUTH_JWKS_URL has no public keys", advice);
   } catch (error) {
-    const why = error instanceof SyntaxError ? "not JSON" : fetchFault(error);
-    return failed(`AUTH_JWKS_URL cannot be read (${why})`, advice);
+    const why = error instanceof SyntaxError ? "not JSON" : await faultOf(error, source.url);
+    return failed(`AUTH_JWKS_URL cannot be read: ${why}`, advice);
   }
 }
 

@@ -9,6 +9,7 @@ import type { MerchantAccount } from "../upstream/upstream.ts";
 import { type Finding, findings } from "./finding.ts";
 import { systemCode } from "./reach.ts";
 import { printable } from "./terminal.ts";
+import { faultOf } from "./tls-fault.ts";
 
 const maxMs = 10_000;
 
@@ -76,10 +77,9 @@ export async function checkUpstream(
         "fine for an account without payouts; otherwise ask the service to allow it",
       );
     }
-    const why = systemCode(error.cause);
-    if (why !== undefined) {
+    if (systemCode(error.cause) !== undefined) {
       return failed(
-        `${url} cannot be reached: ${why}`,
+        `${url} cannot be reached: ${await faultOf(error.cause, url)}`,
         "check UPSTREAM_URL and the way there: DNS, firewall, certificate (NODE_EXTRA_CA_CERTS)",
       );
     }

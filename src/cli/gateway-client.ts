@@ -1,9 +1,7 @@
-import { Agent as HttpAgent } from "node:http";
-import { Agent as HttpsAgent } from "node:https";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";
-import { credentialOf, type GatewayOptions } from "./gateway-options.ts";
+import { agentOf, credentialOf, type GatewayOptions } from "./gateway-options.ts";
 import { systemCode, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
 import { printable } from "./terminal.ts";
@@ -19,9 +17,7 @@ export interface OpenGateway {
 export function openGateway(options: GatewayOptions, env: Environment): OpenGateway {
   const credential = credentialOf(options, env);
   // TCP keep-alive detects a silently dead connection within seconds.
-  const agent = new (options.url.startsWith("https:") ? HttpsAgent : HttpAgent)({
-    keepAlive: true,
-  });
+  const agent = agentOf(options.url, env, true);
   return {
     transport: createConnectTransport({
       baseUrl: options.url,

@@ -1,4 +1,8 @@
+import { Agent as HttpAgent } from "node:http";
+import { Agent as HttpsAgent } from "node:https";
+import { createSecureContext } from "node:tls";
 import { type Command, Option } from "commander";
+import { type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { wrongUsage } from "./command-error.ts";
 import { type Environment, secretOfFile } from "./secrets.ts";
 
@@ -12,7 +16,8 @@ export interface GatewayOptions {
 
 export const credentialsHelp = `Who is asking: an API key or a JWT in PAYMENTS_GATEWAY_KEY (or the file that
 PAYMENTS_GATEWAY_KEY_FILE names), or --key-file; --key shows in the list of processes and in the
-shell's history. For a TLS certificate of your own CA set NODE_EXTRA_CA_CERTS.`;
+shell's history. With https, PAYMENTS_GATEWAY_TLS_CA_FILE names the authorities to trust, and
+PAYMENTS_GATEWAY_TLS_CERT_FILE and PAYMENTS_GATEWAY_TLS_KEY_FILE the certificate to show (mTLS).`;
 
 /** Adds the options of `GatewayOptions` to a command. */
 export function addGatewayOptions(command: Command): Command {
@@ -68,4 +73,36 @@ export function credentialOf(
 
 function fileOf(env: Environment): string | undefined {
   return env.PAYMENTS_GATEWAY_KEY_FILE || undefined;
+}
+
+/**
+ * The agent for requests to this URL, with the certificates that the environment names. Changed
+ * files are in force for new connections. The caller closes an agent that keeps connections.
+ */
+export function agentOf(url: string, env: Environment, keepAlive = false): HttpAgent | HttpsAgent {
+  if (!url.startsWith("https:")) return new HttpAgent({ keepAlive });
+  const agent = new HttpsAgent({ keepAlive });
+  Object.defineProperties(agent.options, Object.getOwnPropertyDescriptors(tlsOf(env)));
+  return agent;
+}
+
+/** @throws CommandError for files that cannot be used */
+function tlsOf(env: Environment): ClientTlsOptions {
+  const [caFile, certFile, keyFile] = ["CA", "CERT", "KEY"].map(
+    (name) => env[`PAYMENTS_GATEWAY_TLS_${name}_FILE`] || undefined,
+  );
+  if ((certFile === undefined) !== (keyFile === undefined)) {
+    const missing = certFile === undefined ? "CERT" : "KEY";
+    throw wrongUsage(`PAYMENTS_GATEWAY_TLS_${missing}_FILE is missing: a certificate needs both`);
+  }
+  try {
+    const options = tlsOptions({ caFile, certFile, keyFile });
+    createSecureContext({ ...options });
+    return options;
+  } catch (error) {
+    const { code, path } = error as NodeJS.ErrnoException;
+    throw wrongUsage(
+      `${path ?? "a file"} of PAYMENTS_GATEWAY_TLS_CA_FILE, PAYMENTS_GATEWAY_TLS_CERT_FILE and PAYMENTS_GATEWAY_TLS_KEY_FILE cannot be used (${code})`,
+    );
+  }
 }

@@ -153,9 +153,9 @@ export const minReplicas = kind("all, or a whole number from 0 to 100", (text) =
 );
 
 export const redisUrls = kind(
-  "redis:// or rediss://; several of them joined by commas for a cluster, then all redis:// or all rediss://, and without a database's number, since a cluster has no databases; or redis+sentinel://host:port,host:port/master-name",
+  "redis:// or rediss://; several of them joined by commas for a cluster, then all redis:// or all rediss://, and without a database's number, since a cluster has no databases; or redis+sentinel:// or rediss+sentinel:// with host:port,host:port/master-name",
   (text) => {
-    if (text.startsWith("redis+sentinel:")) return isSentinelSet(text) ? text : undefined;
+    if (/^rediss?\+sentinel:/.test(text)) return isSentinelSet(text) ? text : undefined;
     const nodes = text.split(",").map((node) => node.trim());
     if (!nodes.every(isNode)) return undefined;
     if (new Set(nodes.map((node) => URL.parse(node)?.protocol)).size > 1) return undefined;
@@ -167,7 +167,7 @@ export const redisUrls = kind(
 );
 
 function isSentinelSet(text: string): boolean {
-  const match = /^redis\+sentinel:\/\/(?:([^/\s]*)@)?([^/@\s]+)\/[^/\s]+$/.exec(text);
+  const match = /^rediss?\+sentinel:\/\/(?:([^/\s]*)@)?([^/@\s]+)\/[^/\s]+$/.exec(text);
   if (!match) return false;
   const [, user = "", hosts = ""] = match;
   const reachable = hosts.split(",").every((host) => URL.canParse(`redis://${host}`));
@@ -182,7 +182,7 @@ function isNode(text: string): boolean {
 
 /** Whether a replica can become the primary: Sentinels and clusters promote one on a failure. */
 export function hasFailover(redisUrl: string): boolean {
-  return redisUrl.startsWith("redis+sentinel:") || redisUrl.includes(",");
+  return /^rediss?\+sentinel:/.test(redisUrl) || redisUrl.includes(",");
 }
 
 /** The text without percent-encoding; undefined if the encoding is wrong. */

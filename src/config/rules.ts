@@ -43,8 +43,8 @@ export const rules: readonly Rule[] = [
     (values) => {
       const { REDIS_TLS_CERT_FILE: cert, REDIS_TLS_KEY_FILE: key } = values;
       if ((cert ?? key ?? values.REDIS_TLS_CA_FILE) === undefined) return;
-      if (!values.REDIS_URL?.startsWith("rediss:")) {
-        return "REDIS_URL: is not rediss:// though there are files for TLS (REDIS_TLS_CA_FILE, REDIS_TLS_CERT_FILE, REDIS_TLS_KEY_FILE), which would not be used";
+      if (!/^rediss[:+]/.test(values.REDIS_URL ?? "")) {
+        return "REDIS_URL: is not rediss:// or rediss+sentinel:// though there are files for TLS (REDIS_TLS_CA_FILE, REDIS_TLS_CERT_FILE, REDIS_TLS_KEY_FILE), which would not be used";
       }
       if ((cert === undefined) === (key === undefined)) return;
       return `${cert ? "REDIS_TLS_KEY_FILE" : "REDIS_TLS_CERT_FILE"}: is missing: a certificate needs both`;

@@ -1,4 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { type ClientTlsFiles, type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { joinWrites } from "./joined-writes.ts";
@@ -11,7 +12,6 @@ import {
   Sentinels,
   type ServerAddress,
 } from "./sentinels.ts";
-import { type RedisTlsFiles, tlsOptions } from "./tls.ts";
 
 /**
  * A connection to a single Redis, to a Sentinel set or to a cluster: all take the same commands.
@@ -33,13 +33,14 @@ export interface RedisConnector {
 export interface RedisConnectOptions {
   /** Hears of commands, on dedicated connections too, and of failovers. Default: nothing is reported. */
   readonly report?: Report;
-  /** Files for `rediss://`. Default: those of the system, and no certificate of our own. */
-  readonly tls?: RedisTlsFiles | undefined;
+  /** Files for `rediss://` and `rediss+sentinel://`. Default: those of the system, and no certificate of our own. */
+  readonly tls?: ClientTlsFiles | undefined;
 }
 
 /**
  * Connects by `REDIS_URL`: `redis://`, `rediss://`, a comma-separated list for a cluster,
- * `redis+sentinel://host:port,host:port/master-name` for a Sentinel set.
+ * `redis+sentinel://host:port,host:port/master-name` for a Sentinel set. With `rediss+sentinel://` the
+ * Sentinels and the servers that they name are all reached by TLS.
  *
  * A command on a connection that is down fails at once instead of waiting for it, and a command in
  * flight when a connection breaks is not sent again: the callers decide what may be repeated. Each
@@ -54,10 +55,12 @@ export function connectRedis(
 ): RedisConnector {
   const clients = new Set<RedisClient>();
   const set = sentinelSet(url.reveal());
+  const { tls: ownTls } = tlsOf(url.reveal(), tls);
   const sentinels =
     set &&
     new Sentinels({
       ...set,
+      tls: ownTls,
       onPrimary() {
         report("redisFailover", {});
         for (const each of clients) {
@@ -133,11 +136,11 @@ const common = {
   reconnectOnError: (error: Error) => error.message.includes("READONLY"),
 } satisfies RedisOptions;
 
-function clientOf(url: string, sentinels: Sentinels | undefined, tls: RedisTlsFiles): RedisClient {
+function clientOf(url: string, sentinels: Sentinels | undefined, tls: ClientTlsFiles): RedisClient {
   if (sentinels) {
     return new Redis({
       ...serverOptions(url, tls),
-      Connector: connectorTo(sentinels),
+      Connector: connectorTo(sentinels, tlsOf(url, tls).tls),
       retryStrategy: reconnectMs,
     });
   }
@@ -159,14 +162,16 @@ function clientOf(url: string, sentinels: Sentinels | undefined, tls: RedisTlsFi
 }
 
 /** Connection options for any server of the set. */
-function serverOptions(url: string, tls: RedisTlsFiles) {
-  if (sentinelUrl.test(url)) return { ...common, ...credentials(userOf(url)) };
+function serverOptions(url: string, tls: ClientTlsFiles) {
+  if (sentinelUrl.test(url)) {
+    return { ...common, ...credentials(userOf(url)), ...tlsOf(url, tls) };
+  }
   const { username, password, href } = new URL(url.split(",")[0]?.trim() ?? "");
   return { ...common, ...credentials({ username, password }), ...tlsOf(href, tls) };
 }
 
-function tlsOf(url: string, files: RedisTlsFiles): Pick<RedisOptions, "tls"> {
-  return url.startsWith("rediss:") ? { tls: tlsOptions(files) } : {};
+function tlsOf(url: string, files: ClientTlsFiles): { readonly tls?: ClientTlsOptions } {
+  return /^rediss[:+]/.test(url) ? { tls: tlsOptions(files) } : {};
 }
 
 /**
@@ -185,7 +190,7 @@ function refreshSlots(cluster: Cluster): void {
 }
 
 /** `redis+sentinel://user:password@host:port,host:port/master-name` */
-const sentinelUrl = /^redis\+sentinel:\/\/(?:([^/]*)@)?([^/@]+)\/(.+)$/;
+const sentinelUrl = /^rediss?\+sentinel:\/\/(?:([^/]*)@)?([^/@]+)\/(.+)$/;
 
 function sentinelSet(url: string) {
   const [, , hosts = "", name = ""] = sentinelUrl.exec(url) ?? [];

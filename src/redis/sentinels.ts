@@ -1,5 +1,7 @@
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { AbstractConnector, Redis, type RedisOptions } from "ioredis";
+import type { ClientTlsOptions } from "../net/client-tls.ts";
 import { RedisTimeout, within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
 
@@ -32,6 +34,8 @@ export interface SentinelsOptions {
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
   /** The set's name. */
   readonly name: string;
+  /** Set if the Sentinels are reached by TLS. */
+  readonly tls?: ClientTlsOptions | undefined;
   /** Called when a newer epoch has another primary than before. */
   readonly onPrimary?: (primary: ServerAddress) => void;
 }
@@ -61,8 +65,9 @@ export class Sentinels {
   constructor(options: SentinelsOptions) {
     this.#options = options;
     this.size = options.addresses.length;
+    const { tls } = options;
     this.#clients = options.addresses.map((address) => {
-      const client = new Redis({ ...sentinelOptions, ...address });
+      const client = new Redis({ ...sentinelOptions, ...address, ...(tls && { tls }) });
       // The error of one Sentinel matters only if all fail: see `primary`.
       client.on("error", (error) => void failures.set(client, error));
       keepConnected(client, reconnectMs);
@@ -157,11 +162,15 @@ export class Sentinels {
 }
 
 /**
- * The connector with which the driver finds a set's primary. The driver's own connector asks the
+ * The connector with which the driver finds a set's primary, and reaches it by TLS if `tls` is set;
+ * then the driver's own options have to say so too. The driver's own connector asks the
  * Sentinels one after the other, gives up when a failover is announced meanwhile, and leaves the
  * errors of its connections to standard error.
  */
-export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Connector"]> {
+export function connectorTo(
+  sentinels: Sentinels,
+  tls?: ClientTlsOptions,
+): NonNullable<RedisOptions["Connector"]> {
   return class extends AbstractConnector {
     constructor() {
       super(disconnectMs);
@@ -171,7 +180,8 @@ export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Con
       this.connecting = true;
       const address = await sentinels.primary();
       if (!this.connecting) throw new Error("Connection is closed.");
-      this.stream = connect(hostAndPort(address));
+      const place = hostAndPort(address);
+      this.stream = tls ? connectTls({ ...place, ...tls }) : connect(place);
       noteAddress(this.stream, address);
       // The driver may not listen for errors yet.
       this.stream.once("error", (error) => {
@@ -254,7 +264,7 @@ function unreachable(asked: readonly PromiseSettledResult<unknown>[]): Error {
   const reasons = asked.map((answer) => (answer as PromiseRejectedResult).reason as Error);
   const silent = reasons.some((reason) => reason instanceof RedisTimeout);
   const reason = silent ? "timed out" : reasons.map(({ message }) => message).at(-1);
-  return new Error(`All sentinels are unreachable: ${reason}`);
+  return new Error(`All sentinels are unreachable: ${reason}`, { cause: reasons.at(-1) });
 }
 
 /**

@@ -30,6 +30,7 @@ test("REDIS_MIN_REPLICAS is all by default if a replica can be promoted, else 0"
   const of = (url: string, value = "") =>
     readConfig({ ...live, REDIS_URL: url, REDIS_MIN_REPLICAS: value }).redis?.minReplicas;
   assert.equal(of("redis+sentinel://127.0.0.1:1/x"), "all");
+  assert.equal(of("rediss+sentinel://127.0.0.1:1/x"), "all");
   assert.equal(of("redis://127.0.0.1:1,redis://127.0.0.1:2"), "all");
   assert.equal(of("redis://127.0.0.1:1"), 0);
   assert.equal(of("redis://127.0.0.1:1", "all"), "all");
@@ -141,6 +142,7 @@ test("URLs may have credentials, several hosts, a database and a base path", () 
     ["REDIS_URL", "rediss://:pass@[::1]:6379/"],
     ["REDIS_URL", "redis://127.0.0.1:1, redis://127.0.0.2:2/0"],
     ["REDIS_URL", "redis+sentinel://user:p%40ss@127.0.0.1,[::1]:26379/main"],
+    ["REDIS_URL", "rediss+sentinel://user:p%40ss@127.0.0.1,[::1]:26379/main"],
     ["UPSTREAM_URL", "http://127.0.0.1:9/base/"],
     ["PUBLIC_URL", "https://user:pass@g.example/base/"],
   ] as const) {

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
-import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import type { TLSSocket } from "node:tls";
+import type { Redis } from "ioredis";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { startTestGateway } from "../start.ts";
-import { timeoutMs } from "../until.ts";
+import { timeoutMs, until } from "../until.ts";
 import { freePort, type RedisServer, startRedis, withoutRedis } from "./server.ts";
 
 const fixture = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
@@ -84,5 +86,88 @@ describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
       (readiness as { details: { redis: { status: string } } }).details.redis.status,
       "up",
     );
+  });
+});
+
+describe("Sentinels and servers that ask for certificates", { skip: withoutRedis }, () => {
+  const directory = mkdtempSync(join(tmpdir(), "sentinel-tls-"));
+  const authorities = join(directory, "authorities.crt");
+  const servers: RedisServer[] = [];
+  let url: string;
+  let tlsPorts: number[];
+
+  /** All connections between the servers are by TLS, too. */
+  const tlsOf = (port: number): [string, string][] => [
+    ["tls-port", String(port)],
+    ["tls-cert-file", fixture("localhost.crt")],
+    ["tls-key-file", fixture("localhost.key")],
+    ["tls-ca-cert-file", authorities],
+    ["tls-auth-clients", "yes"],
+    ["tls-replication", "yes"],
+  ];
+  before(async () => {
+    writeFileSync(
+      authorities,
+      ["ca-one.crt", "localhost.crt"].map((name) => readFileSync(fixture(name))).join(""),
+    );
+    tlsPorts = [await freePort(), await freePort(), await freePort()];
+    const [first = 0, second = 0, third = 0] = tlsPorts;
+    servers.push(await startRedis([...tlsOf(first), ["repl-diskless-sync-delay", "0"]]));
+    servers.push(await startRedis([...tlsOf(second), ["replicaof", `127.0.0.1 ${first}`]]));
+    await until(async () =>
+      String(await servers[1]?.command("INFO", "replication")).includes("master_link_status:up"),
+    );
+    const sentinel = await startRedis([], async (dir, port) => {
+      const file = join(dir, "sentinel.conf");
+      const settings: [string, string][] = [
+        ["port", String(port)],
+        ["bind", "127.0.0.1"],
+        ["dir", dir],
+        ...tlsOf(third),
+        ["sentinel monitor", `payments 127.0.0.1 ${first} 1`],
+        ["sentinel down-after-milliseconds", "payments 500"],
+        ["sentinel failover-timeout", "payments 2000"],
+      ];
+      writeFileSync(file, settings.map(([name, value]) => `${name} ${value}\n`).join(""));
+      return [file, "--sentinel"];
+    });
+    servers.push(sentinel);
+    await until(async () =>
+      String(await sentinel.command("SENTINEL", "REPLICAS", "payments")).includes(String(second)),
+    );
+    url = `rediss+sentinel://127.0.0.1:${third}/payments`;
+  });
+  after(async () => {
+    await Promise.all(servers.map((server) => server.close()));
+    rmSync(directory, { recursive: true });
+  });
+
+  const files = {
+    caFile: fixture("localhost.crt"),
+    certFile: fixture("client-one.crt"),
+    keyFile: fixture("client-one.key"),
+  };
+
+  it("are not used without a certificate (control)", async (t) => {
+    const redis = connectRedis(new Secret(url), () => {}, { tls: { caFile: files.caFile } });
+    t.after(() => redis.close());
+    await readyWithin(500, redis.client);
+    assert.notEqual(redis.client.status, "ready");
+  });
+
+  it("are used with one, and the next primary too", async (t) => {
+    const redis = connectRedis(new Secret(url), () => {}, { tls: files });
+    t.after(() => redis.close());
+    await readyWithin(timeoutMs, redis.client);
+    await redis.client.set("key", "kept");
+    await until(async () => (await servers[1]?.command("GET", "key")) === "kept");
+    await servers[0]?.kill();
+    await until(async () => {
+      const { stream } = redis.client as Redis;
+      assert.equal((stream as TLSSocket).remotePort, tlsPorts[1]);
+      assert.equal((stream as TLSSocket).authorized, true);
+      assert.equal(await redis.client.get("key"), "kept");
+      return true;
+    });
   });
 });

@@ -1,0 +1,200 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { request } from "node:http";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { after, before, describe, type TestContext, test } from "node:test";
+import type { TlsOptions } from "node:tls";
+import { createClient } from "@connectrpc/connect";
+import type { Gateway } from "../../src/app/gateway.ts";
+import { openGateway } from "../../src/cli/gateway-client.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { scratch } from "../auth/issuer.ts";
+import { freePorts } from "../gateway/spawn.ts";
+import { freePort, startRedis, withoutRedis } from "../redis/server.ts";
+import { startTestGateway } from "../start.ts";
+import { run } from "./resident.ts";
+import { placesOf, run as runAlone } from "./run.ts";
+
+const files = scratch();
+const path = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
+const fixture = (name: string) => readFileSync(path(name), "utf8");
+const serverOf = (name: string) => ({ cert: fixture(`${name}.crt`), key: fixture(`${name}.key`) });
+/** A server's options: it takes only clients of the first authority. */
+const mutual = { ...serverOf("localhost"), ca: fixture("ca-one.crt"), requestCert: true };
+
+const authority = { PAYMENTS_GATEWAY_TLS_CA_FILE: path("localhost.crt") };
+const certificate = (client: string) => ({
+  PAYMENTS_GATEWAY_TLS_CERT_FILE: path(`${client}.crt`),
+  PAYMENTS_GATEWAY_TLS_KEY_FILE: path(`${client}.key`),
+});
+
+describe("commands at a gateway that asks for client certificates", () => {
+  let gateway: Gateway;
+  let places: Record<string, string>;
+  before(async () => {
+    gateway = await startTestGateway({
+      TLS_CERT_FILE: path("localhost.crt"),
+      TLS_KEY_FILE: path("localhost.key"),
+      TLS_CLIENT_CA_FILE: path("ca-one.crt"),
+    });
+    places = placesOf(gateway);
+  });
+  after(() => gateway.stop());
+
+  const known = () => ({ ...places, ...authority, ...certificate("client-one") });
+
+  test("show theirs: trigger, listen, payments and token", async () => {
+    const ran = async (...args: string[]) => {
+      const { code, out, err } = await run(args, { env: known() });
+      assert.equal(code, 0, err);
+      return out;
+    };
+    await ran("trigger", "payment.success", "--external-id", "tls-1");
+    const listen = ["listen", "--json", "--after", "earliest", "--limit", "1"];
+    assert.equal(JSON.parse(await ran(...listen)).event.external_id, "tls-1");
+    assert.match(await ran("payments"), /PAID {2}tls-1$/m);
+    assert.match(await ran("token", "--external-id", "tls-1"), /\w/);
+  });
+
+  test("say what is wrong with TLS, and end with 69", async () => {
+    const refused = async (env: Record<string, string>) => {
+      const { code, err } = await run(["payments"], { env: { ...places, ...env } });
+      assert.equal(code, 69, err);
+      return err;
+    };
+    assert.match(await refused({}), /its certificate is of an authority that is not trusted here/);
+    assert.match(await refused(authority), /it (asks|may ask) for a client certificate/);
+    await refused({ ...authority, ...certificate("client-two") });
+  });
+
+  test("refuse files that do not fit, with 64", async () => {
+    const wrong = async (env: Record<string, string>) => {
+      const { code, err } = await run(["payments"], { env: { ...places, ...authority, ...env } });
+      assert.equal(code, 64, err);
+      return err;
+    };
+    const { PAYMENTS_GATEWAY_TLS_CERT_FILE } = certificate("client-one");
+    assert.match(
+      await wrong({ PAYMENTS_GATEWAY_TLS_CERT_FILE }),
+      /PAYMENTS_GATEWAY_TLS_KEY_FILE is missing/,
+    );
+    const { PAYMENTS_GATEWAY_TLS_KEY_FILE } = certificate("client-two");
+    assert.match(
+      await wrong({ PAYMENTS_GATEWAY_TLS_CERT_FILE, PAYMENTS_GATEWAY_TLS_KEY_FILE }),
+      /cannot be used \(ERR_OSSL_X509_KEY_VALUES_MISMATCH\)/,
+    );
+    assert.match(
+      await wrong({ PAYMENTS_GATEWAY_TLS_CA_FILE: "/nowhere.crt" }),
+      /\/nowhere.crt .*cannot be used \(ENOENT\)/,
+    );
+  });
+
+  test("take a changed certificate for their next connection", async (t) => {
+    const replace = (client: string) => ({
+      PAYMENTS_GATEWAY_TLS_CERT_FILE: files.write("crt", fixture(`${client}.crt`)),
+      PAYMENTS_GATEWAY_TLS_KEY_FILE: files.write("key", fixture(`${client}.key`)),
+    });
+    const opened = openGateway({ url: gateway.rpcUrl }, { ...authority, ...replace("client-two") });
+    t.after(() => opened.close());
+    const { listPayments } = createClient(PaymentService, opened.transport);
+    await assert.rejects(listPayments({}));
+    replace("client-one");
+    await listPayments({});
+  });
+
+  test("story shows it to a proxy in front of the admin listener", async (t) => {
+    const proxy = await serve(t, mutual, gateway.adminUrl);
+    const story = (env: Record<string, string>) =>
+      run(["story", "nothing"], { env: { ...env, PAYMENTS_GATEWAY_ADMIN_URL: proxy } });
+    const direct = await run(["story", "nothing"], { env: places });
+    assert.deepEqual(await story(known()), direct);
+    const without = await story(authority);
+    assert.equal(without.code, 69);
+    assert.match(without.err, /it (asks|may ask) for a client certificate/);
+  });
+});
+
+test("check says what is wrong with the TLS of the payments service", async (t) => {
+  const upstream = async (options: TlsOptions, trusted: string) => {
+    const { out } = await runAlone(["check", "--json"], {
+      env: {
+        ...freePorts,
+        ...{ UPSTREAM_URL: await serve(t, options), UPSTREAM_LOGIN: "a", UPSTREAM_PASSWORD: "b" },
+        ...{ AUTH_MODE: "none", ALLOW_VOLATILE: "true" },
+        NODE_EXTRA_CA_CERTS: path(`${trusted}.crt`),
+      },
+    });
+    const { checks } = JSON.parse(out) as { checks: { check: string; message: string }[] };
+    return checks.find(({ check }) => check === "upstream default")?.message ?? "";
+  };
+  const of = (name: string) => upstream(serverOf(name), name);
+  assert.match(await of("expired"), /reached: its certificate has expired \(CERT_HAS_EXPIRED\)$/);
+  assert.match(await of("elsewhere"), /reached: its certificate is for another name/);
+  assert.match(
+    await upstream(serverOf("localhost"), "ca-one"),
+    /reached: its certificate is of an authority that is not trusted here/,
+  );
+  assert.match(await upstream(mutual, "localhost"), /reached: it asks for a client certificate/);
+  const older = { ...mutual, maxVersion: "TLSv1.2" } as const;
+  assert.match(await upstream(older, "localhost"), /it may ask for a client certificate/);
+  assert.match(await of("localhost"), /answers, but not as the payments service does/);
+});
+
+test("check says what is wrong with the TLS of Redis", { skip: withoutRedis }, async (t) => {
+  const port = await freePort();
+  const server = await startRedis([
+    ["tls-port", String(port)],
+    ["tls-cert-file", path("localhost.crt")],
+    ["tls-key-file", path("localhost.key")],
+    ["tls-ca-cert-file", path("ca-one.crt")],
+    ["tls-auth-clients", "yes"],
+  ]);
+  t.after(() => server.close());
+  const redis = async (client: Record<string, string>, url = `rediss://127.0.0.1:${port}`) => {
+    const env = { ...freePorts, REDIS_URL: url, ...client };
+    const { out } = await run(["check", "--json"], { env });
+    const { checks } = JSON.parse(out) as {
+      checks: { check: string; message: string; advice?: string }[];
+    };
+    return checks.find(({ check }) => check === "redis");
+  };
+  const trusting = { REDIS_TLS_CA_FILE: path("localhost.crt") };
+  const of = (client: string) => ({
+    ...trusting,
+    REDIS_TLS_CERT_FILE: path(`${client}.crt`),
+    REDIS_TLS_KEY_FILE: path(`${client}.key`),
+  });
+  const untrusted = await redis({});
+  assert.match(untrusted?.message ?? "", /of an authority that is not trusted here/);
+  assert.match(untrusted?.advice ?? "", /^REDIS_TLS_CA_FILE names the authorities/);
+  assert.match((await redis(trusting))?.message ?? "", /it asks for a client certificate/);
+  const sentinels = `rediss+sentinel://127.0.0.1:${port}/payments`;
+  const bySentinel = await redis(trusting, sentinels);
+  assert.match(bySentinel?.message ?? "", /it asks for a client certificate/);
+  const strange = await redis(of("client-two"));
+  assert.match(strange?.message ?? "", /it does not accept the client certificate/);
+  assert.match((await redis(of("client-one")))?.message ?? "", /^connected/);
+});
+
+/** An https server that answers an empty object, or passes requests on. @returns its URL */
+async function serve(t: TestContext, options: TlsOptions, target?: string): Promise<string> {
+  const server = createServer(options, (incoming, response) => {
+    if (target === undefined) return response.end("{}");
+    const { method, url, headers } = incoming;
+    const host = new URL(target).host;
+    const passed = request(target + url, { method, headers: { ...headers, host } }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    incoming.pipe(passed);
+  });
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
