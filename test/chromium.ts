@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { after, type TestContext } from "node:test";
 import {
   type Browser,
@@ -32,6 +32,23 @@ export async function newPage(t: TestContext, options: BrowserContextOptions = {
   const context = await newContext(options);
   t.after(() => context.close());
   return context.newPage();
+}
+
+const axeFile = new URL("../node_modules/axe-core/axe.min.js", import.meta.url);
+
+/** What axe finds wrong with a page, one line for each rule that it breaks. */
+export async function axeViolations(page: Page): Promise<string[]> {
+  // As text, since the page's policy allows no other script.
+  await page.evaluate(readFileSync(axeFile, "utf8"));
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { axe: Axe };
+    const { violations } = await axe.run();
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+  });
+}
+
+interface Axe {
+  run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }>;
 }
 
 /**

@@ -38,6 +38,7 @@ const pages: Readonly<Record<string, readonly [name: string, type: string]>> = {
   [`${path}/checkout.js`]: ["checkout.js", script],
   [`${path}/result.js`]: ["result.js", script],
   [`${path}/gateway.js`]: ["gateway.js", script],
+  [`${path}/order.js`]: ["order.js", script],
   [`${path}/demo.css`]: ["demo.css", "text/css; charset=utf-8"],
 };
 

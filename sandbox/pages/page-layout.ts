@@ -87,12 +87,17 @@ button {
 button.second { background: transparent; color: var(--text); border-color: var(--line); }
 :focus-visible { outline: 3px solid var(--main); outline-offset: 2px; }
 a { color: var(--main); }
-.scroll { overflow-x: auto; }
 table { width: 100%; border-collapse: collapse; font-size: .92rem; }
 th, td { padding: .5rem .6rem; text-align: left; border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 500; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.wrap { min-width: 9rem; overflow-wrap: anywhere; }
+@media (max-width: 44rem) {
+  thead { position: absolute; clip-path: inset(50%); }
+  tr { display: flex; flex-wrap: wrap; gap: 0 1rem; padding: .5rem 0; border-bottom: 1px solid var(--line); }
+  td { padding: 0; border: 0; }
+  td.wrap { flex: 1 0 100%; font-weight: 600; }
+}
 footer { margin-top: 1.5rem; padding-top: 1rem; border-top: 1px solid var(--line);
   color: var(--soft); font-size: .85rem; }
 footer a { white-space: nowrap; }

@@ -1,7 +1,12 @@
 import type { HttpResponse } from "../api/http.ts";
 import { describeStatus } from "../api/payment-view.ts";
 import { primaryOperation } from "../ledger/ledger.ts";
-import type { PaymentRecord, PayoutRecord, ProductRecord } from "../ledger/records.ts";
+import type {
+  PaymentOperationRecord,
+  PaymentRecord,
+  PayoutRecord,
+  ProductRecord,
+} from "../ledger/records.ts";
 import { type Html, html } from "./html.ts";
 import { pageAnswer } from "./page-layout.ts";
 
@@ -114,7 +119,7 @@ export function notFoundPage(): HttpResponse {
 }
 
 function paymentTable(payments: readonly PaymentRecord[]): Html {
-  return html`<div class="scroll"><table>
+  return html`<table>
 <thead><tr><th>Order</th><th>Amount</th><th>Operation</th><th>State</th><th>Customer</th></tr></thead>
 <tbody>
 ${payments.flatMap((payment) =>
@@ -123,14 +128,21 @@ ${payments.flatMap((payment) =>
 <td class="wrap">${payment.externalId}</td>
 <td class="number">${operation.amount} ${payment.currency}</td>
 <td>${operation.kind}</td>
-<td class="${operation.status}">${operation.status}, ${operation.statusCode}</td>
+<td class="${operation.status}">${stateOf(operation)}</td>
 <td>${index === 0 ? customerLink(payment) : undefined}</td>
 </tr>
 `,
   ),
 )}
-</tbody></table></div>`;
+</tbody></table>`;
 }
+
+/** The state in words, with the reason of a failure. */
+function stateOf({ status, statusCode }: Pick<PaymentOperationRecord, "status" | "statusCode">) {
+  return status === "failure" ? `Failed: ${describeStatus(statusCode)}` : states[status];
+}
+
+const states = { init: "Created", pending: "In progress", success: "Successful" } as const;
 
 function customerLink({ waitingFor, pageToken }: PaymentRecord): Html | undefined {
   if (waitingFor === "card") return html`<a href="/checkout/${pageToken}">Checkout page</a>`;
@@ -139,7 +151,7 @@ function customerLink({ waitingFor, pageToken }: PaymentRecord): Html | undefine
 }
 
 function payoutTable(payouts: readonly PayoutRecord[]): Html {
-  return html`<div class="scroll"><table>
+  return html`<table>
 <thead><tr><th>Payout</th><th>Amount</th><th>Type</th><th>State</th></tr></thead>
 <tbody>
 ${payouts.map(
@@ -147,11 +159,11 @@ ${payouts.map(
 <td class="wrap">${payout.externalId}</td>
 <td class="number">${payout.originalAmount} ${payout.currency}</td>
 <td>${payout.payoutType}</td>
-<td class="${payout.status}">${payout.status}, ${payout.statusCode}</td>
+<td class="${payout.status}">${stateOf(payout)}</td>
 </tr>
 `,
 )}
-</tbody></table></div>`;
+</tbody></table>`;
 }
 
 function amountLine({ amount, currency }: PaymentRecord): Html {

@@ -1,4 +1,5 @@
 import { graphql, RefusedError } from "./gateway.js";
+import { orderIn, pageOf } from "./order.js";
 
 const form = document.querySelector("form");
 const choices = form.querySelector("fieldset");
@@ -12,31 +13,38 @@ const steps = document.querySelector("#steps");
  * data, only the index of the chosen card.
  */
 let unanswered = JSON.parse(sessionStorage.getItem("unanswered"));
+const noAnswer = "Your payment has no answer yet. Press Pay to ask for it again.";
 
 // The order stays the same while the customer tries to pay it, also with another card.
-const externalId = unanswered?.externalId ?? `demo-${crypto.randomUUID().slice(0, 8)}`;
-document.querySelector("#order").textContent = externalId;
+const current = unanswered?.current ?? orderIn(location.href);
+const { order, externalId } = current;
+document.querySelector("#order").textContent = order;
 if (unanswered) {
   form.elements.card[unanswered.choice].checked = true;
-  show("Your payment has no answer yet. Press Pay to ask for it again.");
+  show(noAnswer);
 }
+
+const problems = [
+  "PaymentServiceError",
+  "RateLimitError",
+  "InvalidInputError",
+  "OutcomeUnknownError",
+];
+const told = problems.map((type) => `... on ${type} { userMessage }`).join(" ");
 
 const watchToken = `mutation WatchToken($id: ID!) {
   createWatchToken(input: { externalId: $id, kind: PAYMENT, ttlSeconds: 900 }) {
     __typename
     ... on WatchToken { token }
-    ... on Error { message }
+    ${told}
   }
 }`;
 
 const pay = `mutation Pay($input: CreatePaymentInput!) {
   createPayment(input: $input) {
     __typename
-    ... on Payment { state action { value } details { statusCode } }
-    ... on PaymentServiceError { code retryable }
-    ... on RateLimitError { retryAfterSeconds }
-    ... on InvalidInputError { fields { path message } }
-    ... on Error { message }
+    ... on Payment { state action { value } details { userMessage } }
+    ${told}
   }
 }`;
 
@@ -48,7 +56,8 @@ form.addEventListener("submit", async (event) => {
     await checkOut();
   } catch (error) {
     if (error instanceof RefusedError) keep(null);
-    show(`${error.message}. Please try again.`);
+    if (error instanceof RefusedError) show(error.message);
+    else show(unanswered ? noAnswer : "The shop cannot be reached. Please try again.");
   }
   offerToPay();
 });
@@ -64,12 +73,12 @@ function offerToPay() {
 async function checkOut() {
   step("createWatchToken", "the shop's backend gives the page a token for this one payment");
   const { createWatchToken } = await graphql(watchToken, { id: externalId });
-  if (createWatchToken.__typename !== "WatchToken") return show(createWatchToken.message);
+  if (createWatchToken.__typename !== "WatchToken") return show(createWatchToken.userMessage);
   sessionStorage.setItem(externalId, createWatchToken.token);
 
   step("createPayment", `${unanswered ? "again with the same" : "with a new"} Idempotency-Key`);
   const choice = [...form.elements.card].findIndex(({ checked }) => checked);
-  keep(unanswered ?? { externalId, key: crypto.randomUUID(), choice });
+  keep(unanswered ?? { current, key: crypto.randomUUID(), choice });
   const { key } = unanswered;
   const input = inputOf(form.elements.card[unanswered.choice].value);
   const { createPayment: result } = await graphql(pay, { input }, { "idempotency-key": key });
@@ -78,19 +87,13 @@ async function checkOut() {
   switch (result.__typename) {
     case "Payment":
       // A decline may also come as a normal answer.
-      if (result.state === "FAILED") return show(declined(result.details?.statusCode));
+      if (result.state === "FAILED") return show(result.details.userMessage);
       return result.action ? location.assign(result.action.value) : toResult();
     case "OutcomeUnknownError":
       // The money may have moved: the customer must not pay again. The watch shows the outcome.
       return toResult();
-    case "PaymentServiceError":
-      return show(declined(result.code));
-    case "RateLimitError":
-      return show(`Please try again in ${result.retryAfterSeconds ?? 1} s.`);
-    case "InvalidInputError":
-      return show(result.fields.map(({ path, message }) => `${path}: ${message}`).join("; "));
     default:
-      return show(result.message);
+      return show(result.userMessage);
   }
 }
 
@@ -107,7 +110,7 @@ function inputOf(choice) {
     currency: "UAH",
     description: "Coffee beans, 1 kg",
     customer: { email: "jo@example.com" },
-    resultUrl: resultUrl().href,
+    resultUrl: pageOf("/demo/result", current),
   };
   if (choice === "hosted")
     return { ...input, mode: "HOSTED", paymentMethod: { type: "CC_NUMBER" } };
@@ -115,25 +118,8 @@ function inputOf(choice) {
   return { ...input, mode: "DIRECT", paymentMethod: { method: { cc } } };
 }
 
-/** Texts for the customer; docs/errors.md has one for every code. */
-const words = {
-  insufficient_funds: "There is not enough money on the card. Please use another card.",
-  card_expired: "The card has expired. Please use another card.",
-  anti_fraud_check: "The payment was declined. Please use another card or ask your bank.",
-};
-
-function declined(code) {
-  return words[code] ?? "The payment was declined. Please use another card.";
-}
-
-function resultUrl() {
-  const url = new URL("/demo/result", location.href);
-  url.searchParams.set("order", externalId);
-  return url;
-}
-
 function toResult() {
-  location.assign(resultUrl());
+  location.assign(pageOf("/demo/result", current));
 }
 
 function show(message) {

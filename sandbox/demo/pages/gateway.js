@@ -1,7 +1,12 @@
 /** The two ways in which a frontend uses the gateway: a request, and a watch. */
 
-/** The gateway refused the call and did nothing. Any other error leaves the outcome open. */
+/**
+ * The gateway refused the call and did nothing; the message is for the customer. Any other error
+ * leaves the outcome open.
+ */
 export class RefusedError extends Error {}
+
+const refused = "This is not possible right now. Please try again later.";
 
 /** Runs a query or a mutation. @throws RefusedError for `errors`, else Error without an answer */
 export async function graphql(query, variables, headers = {}) {
@@ -11,14 +16,16 @@ export async function graphql(query, variables, headers = {}) {
     body: JSON.stringify({ query, variables }),
   });
   const { data, errors } = await response.json();
-  if (errors?.length) throw new RefusedError(errors[0].message);
+  if (errors?.length) throw new RefusedError(errors[0].extensions?.userMessage ?? refused);
   return data;
 }
+
+const expired = "This page has expired. Please open your order again.";
 
 const subscription = `subscription Watch($id: ID!, $after: String) {
   paymentUpdated(externalId: $id, after: $after) {
     cursor state source callOutcome receivedAt
-    payment { operation details { status statusCode amount currency } }
+    payment { operation details { status statusCode amount currency userMessage } }
   }
 }`;
 
@@ -51,7 +58,7 @@ export function watchPayment(externalId, token, { onEvent, onState, onEnd }) {
         onEvent(event);
       }
       const code = errors?.[0]?.extensions?.code;
-      if (code === "UNAUTHENTICATED" || code === "FORBIDDEN") end(errors[0].message);
+      if (code === "UNAUTHENTICATED" || code === "FORBIDDEN") end(expired);
     });
     source.addEventListener("complete", () => again());
     source.addEventListener("error", () => {
@@ -67,8 +74,7 @@ export function watchPayment(externalId, token, { onEvent, onState, onEnd }) {
     const answer = await fetch(url, { headers, signal }).catch(() => undefined);
     asking.abort();
     if (stopped.signal.aborted) return;
-    if ([400, 401, 403].includes(answer?.status))
-      end("The token has expired: pay or open it anew.");
+    if ([400, 401, 403].includes(answer?.status)) end(expired);
     else again();
   };
   const again = () => {

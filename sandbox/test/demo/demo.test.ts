@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
 import type { Page } from "playwright-core";
 import type { Gateway } from "../../../src/app/gateway.ts";
-import { newPage, withoutChromium } from "../../../test/chromium.ts";
+import { axeViolations, newContext, newPage, withoutChromium } from "../../../test/chromium.ts";
 import { type CuttingProxy, startCuttingProxy } from "../../../test/cutting-proxy.ts";
 import { startTestGateway } from "../../../test/start.ts";
 
@@ -62,7 +62,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await page.getByRole("button", { name: "Approve" }).click();
     await heading(page, "Thank you, it is paid");
     assert.match(page.url(), /\/demo\/result\?order=demo-/);
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("This page updates by itself.").waitFor();
     assert.match(await page.locator("#events").innerText(), /PAYMENT SUCCESS/);
     assert.deepEqual(complaints, []);
   });
@@ -76,7 +76,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     // The customer opens the result page before approving the payment.
     await page.goto(`${proxy.url}/demo/result?order=${order}`);
     await heading(page, "Your payment is on its way");
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("This page updates by itself.").waitFor();
 
     proxy.cut();
     await page.getByText("Connection lost").waitFor();
@@ -84,7 +84,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await fetch(challenge, { method: "POST", body, redirect: "manual" });
     proxy.mend();
     await heading(page, "Thank you, it is paid");
-    await page.getByText("Live", { exact: true }).waitFor();
+    await page.getByText("This page updates by itself.").waitFor();
   });
 
   it("lets a customer try another card for the same order after a decline", async (t) => {
@@ -104,6 +104,63 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await payWith(page, "Card that just works");
     await heading(page, "Thank you, it is paid");
   });
+
+  it("gives the reason of a failure in the customer's language, and offers another try", async (t) => {
+    const context = await newContext({ locale: "uk-UA" });
+    t.after(() => context.close());
+    const page = await context.newPage();
+    await page.goto(`${gateway.publicUrl}/demo`);
+    const order = await page.locator("#order").innerText();
+    await payWith(page, "Card that asks for 3DS");
+    await page.getByRole("button", { name: "Decline" }).click();
+    await heading(page, "The payment did not go through");
+    await page.getByText("Ви скасували платіж. Можете спробувати ще раз.").waitFor();
+    assert.equal(await page.locator("#state").innerText(), "Not paid");
+    await page.getByRole("link", { name: "Try again" }).click();
+    assert.equal(await page.locator("#order").innerText(), order);
+    await payWith(page, "Card that just works");
+    await heading(page, "Thank you, it is paid");
+    assert.equal(await page.locator("#order").innerText(), order);
+    assert.equal(await page.getByRole("link", { name: "Try again" }).count(), 0);
+    const { payments } = await ledger();
+    const ids = payments.map(({ external_id }) => external_id);
+    assert.deepEqual(ids.filter((id) => id.startsWith(order)).sort(), [order, `${order}-2`]);
+  });
+
+  it("says in words that the shop cannot be reached", async (t) => {
+    const { page } = await shop(t);
+    await page.route("**/graphql", (route) => route.abort());
+    await payWith(page, "Card that just works");
+    await page.getByText("The shop cannot be reached. Please try again.").waitFor();
+    await page.unroute("**/graphql");
+    await page.getByRole("button", { name: "Pay" }).click();
+    await heading(page, "Thank you, it is paid");
+  });
+
+  for (const colorScheme of ["light", "dark"] as const) {
+    it(`passes axe and fits a phone, ${colorScheme}`, async (t) => {
+      const page = await newPage(t, { colorScheme, viewport: { width: 375, height: 800 } });
+      const clean = async () => {
+        assert.deepEqual(await axeViolations(page), []);
+        const [width, inner] = await page.evaluate(() => [
+          document.documentElement.scrollWidth,
+          innerWidth,
+        ]);
+        assert.equal(width, inner);
+      };
+      await page.goto(`${gateway.publicUrl}/demo`);
+      await clean();
+      await payWith(page, "Card that asks for 3DS");
+      await page.getByRole("button", { name: "Approve" }).waitFor();
+      await clean();
+      await page.goto(`${gateway.sandboxUrl}/`);
+      await clean();
+      await page.getByRole("link", { name: "3DS page" }).first().click();
+      await page.getByRole("button", { name: "Decline" }).click();
+      await heading(page, "The payment did not go through");
+      await clean();
+    });
+  }
 
   it("shows partial refunds, full refunds and cancellations", async (t) => {
     const { page } = await shop(t);
@@ -157,7 +214,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     });
     const order = await page.locator("#order").innerText();
     await payWith(page, "Card that just works");
-    await page.getByText("Please try again").waitFor();
+    await page.getByText("no answer yet").waitFor();
     await page.reload();
     await page.getByText("no answer yet").waitFor();
     assert.equal(await page.locator("#order").innerText(), order);
@@ -165,7 +222,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     assert.equal(await page.getByLabel("Empty card").isDisabled(), true);
     assert.doesNotMatch(await page.evaluate("JSON.stringify(sessionStorage)"), /41111111/);
     await page.getByRole("button", { name: "Pay" }).click();
-    await page.getByText("Please try again").waitFor();
+    await page.locator("#problem:not([hidden])").waitFor();
     answers = true;
     await page.getByRole("button", { name: "Pay" }).click();
     await heading(page, "Thank you, it is paid");
@@ -213,8 +270,8 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     const { page } = await shop(t);
     await page.evaluate("sessionStorage.setItem('demo-old', 'no token')");
     await page.goto(`${gateway.publicUrl}/demo/result?order=demo-old`);
-    await page.getByText("The token has expired").waitFor();
-    await page.getByText("Ended", { exact: true }).waitFor();
+    await page.getByText("This page has expired").waitFor();
+    await page.getByText("This page is no longer updated.").waitFor();
   });
 
   it("answers 404 when callers need keys", async () => {
