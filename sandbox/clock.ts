@@ -8,8 +8,14 @@ export interface SandboxClock {
   advance(ms: number): void;
 }
 
-export function createClock(): SandboxClock {
-  let movedMs = 0;
+/**
+ * @param movedMs how far it was moved before
+ * @param onMoved called with how far it has been moved in all
+ */
+export function createClock(
+  movedMs = 0,
+  onMoved: (movedMs: number) => void = () => {},
+): SandboxClock {
   const sleepers = new Set<Sleeper>();
   /** Monotonic time for sleeps: unaffected when the machine's clock is corrected. */
   const steady = () => performance.now() + movedMs;
@@ -44,6 +50,7 @@ export function createClock(): SandboxClock {
     },
     advance(ms) {
       movedMs += ms;
+      onMoved(movedMs);
       for (const sleeper of [...sleepers].sort((a, b) => a.untilMs - b.untilMs)) arm(sleeper);
     },
   };

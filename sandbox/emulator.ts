@@ -18,6 +18,7 @@ import { createJournal, type Journal } from "./ledger/journal.ts";
 import { createLedger } from "./ledger/ledger.ts";
 import { type LedgerView, ledgerView } from "./ledger/ledger-view.ts";
 import { createPaymentFlow } from "./ledger/payment-flow.ts";
+import { nothingSaved, type SavedState } from "./ledger/saved-state.ts";
 import { createSchedule, type Schedule } from "./ledger/schedule.ts";
 import { createWallets } from "./ledger/wallets.ts";
 import { defaultCallbackRetry, defaultDelays, type SandboxOptions } from "./options.ts";
@@ -39,23 +40,30 @@ export type EmulatorOptions = SandboxOptions & Required<Pick<SandboxOptions, "ra
 
 const defaultMaxRecords = 10_000;
 
-/** Creates the emulator. `baseUrl` is where browsers reach its pages. */
-export function createEmulator(options: EmulatorOptions, baseUrl: string): Emulator {
+/** Creates the emulator. `baseUrl` is where browsers reach its pages. It closes `saved`. */
+export function createEmulator(
+  options: EmulatorOptions,
+  baseUrl: string,
+  saved: SavedState = nothingSaved,
+): Emulator {
   const { password, log, rateLimit, maxRecords = defaultMaxRecords } = options;
   const delays = { ...defaultDelays, ...options.delays };
   const retry = { ...defaultCallbackRetry, ...options.callbackRetry };
-  const clock = createClock();
+  const clock = createClock(saved.all<{ movedMs: number }>("clock")[0]?.movedMs, (movedMs) =>
+    saved.put("clock", "moved", { movedMs }),
+  );
   const journal = createJournal(clock);
   const schedule = createSchedule(clock, (error) => log({ event: "internal_error", error }));
   const callbacks = createCallbacks({
-    ...{ password, retry, schedule, clock, journal, log },
+    ...{ password, retry, schedule, clock, journal, saved, log },
     maxWaiting: maxRecords,
   });
-  const ledger = createLedger(maxRecords);
-  const vault = createCardVault(maxRecords);
-  const wallets = createWallets(maxRecords);
-  seedWallet(wallets, vault);
+  const vault = createCardVault(maxRecords, saved);
+  const ledger = createLedger(maxRecords, vault, saved);
+  const wallets = createWallets(maxRecords, vault, saved);
+  if (saved.isNew) seedWallet(wallets, vault);
   const flow = createPaymentFlow({ ledger, wallets, callbacks, schedule, clock, delays, baseUrl });
+  for (const payment of ledger.payments()) flow.resume(payment);
   const { slowAnswerMs } = delays;
   const charge = createCharge({ flow, clock, rateLimit, slowAnswerMs, baseUrl });
 
@@ -68,6 +76,7 @@ export function createEmulator(options: EmulatorOptions, baseUrl: string): Emula
     async close() {
       await schedule.close();
       callbacks.close();
+      saved.close();
     },
     routes: [
       createNewPaymentRoute({ ledger, vault, wallets, charge, clock, baseUrl }),
@@ -76,7 +85,7 @@ export function createEmulator(options: EmulatorOptions, baseUrl: string): Emula
       createResendCallbackRoute(ledger, flow, callbacks),
       ...createPayoutRoutes({ ledger, vault, callbacks, schedule, clock, delays, rateLimit }),
       ...createWalletRoutes(wallets, ledger),
-      ...createSubscriptionRoutes(seedSubscriptions()),
+      ...createSubscriptionRoutes(seedSubscriptions(), saved),
       createOperationRoute(ledger, baseUrl),
       ...createControlRoutes({ ledger, flow, charge, baseUrl }),
       ...createTestRoutes(clock, journal),

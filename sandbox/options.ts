@@ -44,6 +44,11 @@ export interface SandboxOptions {
   readonly rateLimit?: number;
   /** Most payments, payouts and cards, each, to keep; the oldest are removed. Default 10,000. */
   readonly maxRecords?: number;
+  /**
+   * File that keeps the main login's ledger beyond the process. Card numbers are not kept there.
+   * Default: it is in memory alone.
+   */
+  readonly stateFile?: string;
   readonly delays?: Partial<SandboxDelays>;
   readonly callbackRetry?: Partial<CallbackRetry>;
   readonly log?: (record: SandboxRecord) => void;

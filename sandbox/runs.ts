@@ -3,6 +3,7 @@ import { Secret } from "../src/secrets/secret.ts";
 import { createRateLimit, type RateLimit } from "./api/rate-limit.ts";
 import { createRouter } from "./api/router.ts";
 import { createEmulator, type Emulator, type EmulatorOptions } from "./emulator.ts";
+import type { SavedState } from "./ledger/saved-state.ts";
 
 /** One emulator behind one login: its own ledger, clock, journal and rate limit. */
 export interface Run {
@@ -24,9 +25,10 @@ export interface Runs {
 /** Most runs besides the main one. Beyond it, the least recently used run ends with its ledger. */
 const maxRuns = 100;
 
-export function createRuns(options: EmulatorOptions, baseUrl: string): Runs {
+/** @param saved what the main run keeps beyond the process; the others keep nothing */
+export function createRuns(options: EmulatorOptions, baseUrl: string, saved?: SavedState): Runs {
   const { login, password } = options;
-  const main = createRun(options, baseUrl);
+  const main = createRun(options, baseUrl, saved);
   /** In the order of their last calls, the oldest first. */
   const further = new Map<string, Run>();
 
@@ -69,8 +71,8 @@ export function createRuns(options: EmulatorOptions, baseUrl: string): Runs {
   };
 }
 
-function createRun(options: EmulatorOptions, baseUrl: string): Run {
-  const emulator = createEmulator(options, baseUrl);
+function createRun(options: EmulatorOptions, baseUrl: string, saved?: SavedState): Run {
+  const emulator = createEmulator(options, baseUrl, saved);
   return {
     emulator,
     rateLimit: createRateLimit(options.rateLimit, () => performance.now()),

@@ -4,6 +4,7 @@ import { ApiError } from "./api/api-error.ts";
 import { errorResponse, type HttpResponse, readBody, send } from "./api/http.ts";
 import type { SandboxClock } from "./clock.ts";
 import type { LedgerView } from "./ledger/ledger-view.ts";
+import { openSavedState } from "./ledger/saved-state.ts";
 import type { SandboxOptions } from "./options.ts";
 import { createRuns, type Run } from "./runs.ts";
 
@@ -27,19 +28,28 @@ const defaultRateLimit = 50;
 /**
  * Starts an emulator of the payments service: the whole REST interface of the spec over a ledger
  * of its own, with magic values for every outcome (docs/sandbox.md). It protects nothing real.
- * @throws the listener's error, such as EADDRINUSE.
+ * @throws the listener's error, such as EADDRINUSE, and SavedStateError for a `stateFile` that
+ * cannot be used
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const log = options.log ?? (() => {});
+  const saved =
+    options.stateFile === undefined
+      ? undefined
+      : openSavedState(options.stateFile, (error) => log({ event: "internal_error", error }));
   const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 });
   const { promise: listening, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
   server.listen(options.port, options.host, resolve);
-  await listening;
+  await listening.catch((error) => {
+    saved?.close();
+    throw error;
+  });
   const { port } = server.address() as AddressInfo;
   const url = `http://${authority(options.host, port)}`;
-  const log = options.log ?? (() => {});
   const limit = options.rateLimit ?? defaultRateLimit;
-  const runs = createRuns({ ...options, log, rateLimit: limit }, options.publicUrl ?? url);
+  const publicUrl = options.publicUrl ?? url;
+  const runs = createRuns({ ...options, log, rateLimit: limit }, publicUrl, saved);
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();

@@ -1,5 +1,5 @@
 import type { SandboxClock } from "../clock.ts";
-import type { Card, CardVault } from "../ledger/cards.ts";
+import { type Card, type CardVault, payingWith } from "../ledger/cards.ts";
 import { type Ledger, primaryOperation, refuseIfPaid } from "../ledger/ledger.ts";
 import { newPayment, type PaymentInput } from "../ledger/new-records.ts";
 import { type Scenario, scenarioFor, success } from "../ledger/scenarios.ts";
@@ -80,8 +80,7 @@ export function createNewPaymentRoute(options: NewPaymentOptions): Route {
 function directScenario({ amount, details }: NewPayment, card: Card): Scenario {
   // The sandbox cannot read a device wallet's token, so only the amount can be magic.
   if (details?.by === "device") return withChallenge(scenarioFor(amount), details);
-  const { number, expiresAt } = card;
-  return withChallenge(scenarioFor(amount, { number: number.reveal(), expiresAt }), details);
+  return withChallenge(scenarioFor(amount, payingWith(card)), details);
 }
 
 /** A card that would succeed at once has to pass 3DS first if the request asks for it. */

@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from "node:crypto";
 import type { SandboxClock } from "../clock.ts";
 import type { Callbacks } from "../ledger/callbacks.ts";
-import type { CardVault } from "../ledger/cards.ts";
+import { type CardVault, payingWith } from "../ledger/cards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { PayoutRecord } from "../ledger/records.ts";
 import { type Scenario, scenarioFor } from "../ledger/scenarios.ts";
@@ -28,14 +28,21 @@ export interface PayoutRoutesOptions {
 export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
   const { ledger, callbacks, schedule, delays } = options;
 
-  function settle(payout: PayoutRecord, { outcome, callbacks: plan }: Scenario): void {
+  function settle(payout: PayoutRecord): void {
+    const { outcome, callbacks: plan } = payout.scenario;
     const pending = payoutCallbackBody(payout);
     payout.status = outcome === "success" ? "success" : "failure";
     payout.statusCode = outcome === "success" ? "transaction_successful" : outcome;
+    ledger.changedPayout(payout);
     const ended = payoutCallbackBody(payout);
     if (plan === "once") send(payout, [ended]);
     if (plan === "three times") send(payout, [ended, ended, ended]);
     if (plan === "reordered") send(payout, [ended, pending]);
+  }
+
+  function settleLater(payout: PayoutRecord): void {
+    const ms = payout.scenario.settles === "later" ? delays.settleMs : delays.payoutMs;
+    schedule.after(ms, () => settle(payout));
   }
 
   function send(payout: PayoutRecord, bodies: readonly string[]): void {
@@ -54,9 +61,10 @@ export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
     }
     const known = options.vault.byToken(card.token);
     if (!known) throw new ApiError("invalid_card_token", { param: card.param });
-    const { number, expiresAt } = known;
-    return scenarioFor(originalAmount, { number: number.reveal(), expiresAt });
+    return scenarioFor(originalAmount, payingWith(known));
   }
+
+  for (const payout of ledger.payouts()) if (payout.status === "pending") settleLater(payout);
 
   return [
     {
@@ -70,10 +78,9 @@ export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
         const scenario = magicOf(input);
         const fault = faultBeforeCharge(scenario, options.rateLimit);
         if (fault) return fault;
-        const payout = newPayout(input, new Date(options.clock.now()));
+        const payout = newPayout(input, scenario, new Date(options.clock.now()));
         ledger.addPayout(payout);
-        const ms = scenario.settles === "later" ? delays.settleMs : delays.payoutMs;
-        schedule.after(ms, () => settle(payout, scenario));
+        settleLater(payout);
         return faultAfterCharge(json(payoutBody(payout)), scenario, delays.slowAnswerMs);
       },
     },
@@ -91,13 +98,14 @@ export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
 
 const distantFuture = new Date(8_640_000_000_000_000);
 
-function newPayout(input: NewPayout, createdAt: Date): PayoutRecord {
+function newPayout(input: NewPayout, scenario: Scenario, createdAt: Date): PayoutRecord {
   const { card: _, ...kept } = input;
   return {
     ...kept,
     transactionId: randomUUID(),
     fcId: randomInt(1, 2 ** 31),
     createdAt,
+    scenario,
     status: "pending",
     statusCode: "pending",
   };

@@ -4,6 +4,7 @@ import {
   UpdateSubscriptionResponseSchema,
 } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { encode } from "../../src/wire/wire.ts";
+import type { SavedState } from "../ledger/saved-state.ts";
 import { ApiError, invalid } from "./api-error.ts";
 import { type CustomerIdentity, subscriptionCustomer } from "./customers.ts";
 import { uuid } from "./fields.ts";
@@ -21,8 +22,16 @@ export interface SubscriptionRecord {
 }
 
 /** The two subscription endpoints (spec, Subscriptions). */
-export function createSubscriptionRoutes(subscriptions: readonly SubscriptionRecord[]): Route[] {
-  const byId = new Map(subscriptions.map((subscription) => [subscription.id, subscription]));
+export function createSubscriptionRoutes(
+  subscriptions: readonly SubscriptionRecord[],
+  saved: SavedState,
+): Route[] {
+  const byId = new Map(
+    [...subscriptions, ...saved.all<SubscriptionRecord>("subscription")].map((one) => [
+      one.id,
+      one,
+    ]),
+  );
 
   function activeSubscription(request: SandboxRequest): SubscriptionRecord {
     const id = request.params.subscription_id ?? "";
@@ -44,6 +53,7 @@ export function createSubscriptionRoutes(subscriptions: readonly SubscriptionRec
         const subscription = activeSubscription(request);
         if (subscription.locked) throw new ApiError("subscription_auto_renew_locked");
         if (autoRenew !== undefined) subscription.autoRenew = autoRenew;
+        saved.put("subscription", subscription.id, subscription);
         const message = `Auto-renewal is ${subscription.autoRenew ? "on" : "off"}`;
         const answer = create(UpdateSubscriptionResponseSchema, { message });
         return json(encode(UpdateSubscriptionResponseSchema, answer));
@@ -53,7 +63,9 @@ export function createSubscriptionRoutes(subscriptions: readonly SubscriptionRec
       method: "DELETE",
       path: "/api/subscriptions/v1/subscriptions/{subscription_id}",
       handle(request) {
-        activeSubscription(request).active = false;
+        const subscription = activeSubscription(request);
+        subscription.active = false;
+        saved.put("subscription", subscription.id, subscription);
         const message = "Subscription is deactivated";
         const answer = create(DeactivateSubscriptionResponseSchema, { message });
         return json(encode(DeactivateSubscriptionResponseSchema, answer));

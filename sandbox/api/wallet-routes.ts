@@ -105,7 +105,7 @@ function cardFields(card: Card) {
     expiresAt: timestampFromDate(card.expiresAt),
     mask: card.mask,
     token: card.token,
-    fullNumber: card.number.reveal(),
+    fullNumber: card.number?.reveal(),
     bankShortName: "SANDBOX",
     paymentSystem: card.paymentSystem,
   };

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { Agent as HttpAgent, type RequestOptions, request as requestHttp } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import type { Secret } from "../../src/secrets/secret.ts";
@@ -5,6 +6,7 @@ import { sign } from "../../src/wire/signature.ts";
 import type { SandboxClock } from "../clock.ts";
 import type { CallbackRetry, SandboxRecord } from "../options.ts";
 import type { Journal } from "./journal.ts";
+import type { SavedState } from "./saved-state.ts";
 import type { Schedule } from "./schedule.ts";
 
 export interface Callback {
@@ -15,6 +17,15 @@ export interface Callback {
   readonly body: string;
   /** How long to wait before the first attempt, in milliseconds. */
   readonly delayMs: number;
+}
+
+/** A callback that is not delivered yet, as it is saved. */
+export interface QueuedCallback extends Callback {
+  readonly id: string;
+  /** Attempts so far. */
+  attempts: number;
+  /** Set by the first attempt. */
+  giveUpAtMs?: number;
 }
 
 export interface Callbacks {
@@ -35,6 +46,7 @@ export interface CallbacksOptions {
   readonly journal: Journal;
   /** Most undelivered callbacks to keep; further ones are dropped. */
   readonly maxWaiting: number;
+  readonly saved: SavedState;
   readonly log: (record: SandboxRecord) => void;
 }
 
@@ -43,7 +55,7 @@ export interface CallbacksOptions {
  * is 200 OK. The spec does not show schedule and time-out, so they are options.
  */
 export function createCallbacks(options: CallbacksOptions): Callbacks {
-  const { schedule, clock, journal, retry, log } = options;
+  const { schedule, clock, journal, retry, saved, log } = options;
   const lanes = new Map<string, Lane>();
   const http = new HttpAgent({ keepAlive: true });
   const https = new HttpsAgent({ keepAlive: true });
@@ -53,23 +65,27 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
     for (let callback = lane.queue[0]; callback; callback = lane.queue[0]) {
       await deliver(callback, lane);
       lane.queue.shift();
+      saved.remove("callback", callback.id);
       waiting -= 1;
     }
     lanes.delete(subject);
   }
 
-  async function deliver(callback: Callback, lane: Lane): Promise<void> {
+  async function deliver(callback: QueuedCallback, lane: Lane): Promise<void> {
     const { subject, externalId, url, body, delayMs } = callback;
     await pause(delayMs, lane);
     const bytes = Buffer.from(body);
-    const giveUpAtMs = clock.now() + retry.giveUpAfterMs;
-    for (let attempt = 1; ; attempt++) {
+    callback.giveUpAtMs ??= clock.now() + retry.giveUpAfterMs;
+    for (;;) {
+      const attempt = ++callback.attempts;
       const outcome = String(await post(url, bytes));
       journal.callback({ subject, externalId, url, body, attempt, outcome });
       log({ event: "callback", subject, attempt, outcome });
       if (outcome === "200") return;
       const pauseMs = pauseAfter(attempt, retry);
-      if (clock.now() + pauseMs > giveUpAtMs) return log({ event: "callback_given_up", subject });
+      if (clock.now() + pauseMs > callback.giveUpAtMs)
+        return log({ event: "callback_given_up", subject });
+      saved.put("callback", callback.id, callback);
       await pause(pauseMs, lane);
     }
   }
@@ -104,19 +120,29 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
     });
   }
 
+  function queue(callback: QueuedCallback): void {
+    const { subject } = callback;
+    waiting += 1;
+    const lane = lanes.get(subject);
+    if (lane) {
+      lane.queue.push(callback);
+      return;
+    }
+    const fresh: Lane = { queue: [callback], wake: new AbortController() };
+    lanes.set(subject, fresh);
+    schedule.run(() => drain(subject, fresh));
+  }
+
+  // What waited for its next attempt when the process ended does not wait any longer.
+  for (const callback of saved.all<QueuedCallback>("callback")) queue({ ...callback, delayMs: 0 });
+
   return {
     send(callback) {
       const { subject } = callback;
       if (waiting >= options.maxWaiting) return log({ event: "callback_dropped", subject });
-      waiting += 1;
-      const lane = lanes.get(subject);
-      if (lane) {
-        lane.queue.push(callback);
-        return;
-      }
-      const fresh: Lane = { queue: [callback], wake: new AbortController() };
-      lanes.set(subject, fresh);
-      schedule.run(() => drain(subject, fresh));
+      const queued = { ...callback, id: randomUUID(), attempts: 0 };
+      saved.put("callback", queued.id, queued);
+      queue(queued);
     },
     hurry(subject) {
       lanes.get(subject)?.wake.abort();
@@ -137,7 +163,7 @@ export function pauseAfter(attempt: number, retry: CallbackRetry): number {
 }
 
 interface Lane {
-  readonly queue: Callback[];
+  readonly queue: QueuedCallback[];
   /** Aborted to end a pause; replaced after the pause. */
   wake: AbortController;
 }

@@ -2,10 +2,15 @@ import { randomBytes } from "node:crypto";
 import { Secret } from "../../src/secrets/secret.ts";
 import { ApiError } from "../api/api-error.ts";
 import type { TextFormat } from "../api/fields.ts";
+import type { SavedState } from "./saved-state.ts";
+import { listedCards, type PayingCard } from "./scenarios.ts";
 
 /** A card as the sandbox stores it, without its security code. */
 export interface Card {
-  readonly number: Secret;
+  /** Unknown for a card that was saved, unless it is a listed one. */
+  readonly number?: Secret;
+  /** Its number has a magic value: anybody may know it. */
+  readonly isListed: boolean;
   readonly token: string;
   /** First six and last four digits. */
   readonly mask: string;
@@ -19,42 +24,71 @@ export interface CardVault {
   /** Stores and returns a card; the same number and expiry have the same token. */
   keep(number: string, month: number, year: number): Card;
   byToken(token: string): Card | undefined;
+  /** The vault's own card for one that was saved with something else. */
+  restored(saved: Card): Card;
 }
 
 /** Keeps at most `maxCards` cards; the oldest are removed. */
-export function createCardVault(maxCards: number): CardVault {
+export function createCardVault(maxCards: number, saved: SavedState): CardVault {
   const byToken = new Map<string, Card>();
   const byDetails = new Map<string, Card>();
 
+  function insert(card: Card): void {
+    if (card.number) byDetails.set(detailsOf(card.number.reveal(), card.expiresAt), card);
+    byToken.set(card.token, card);
+    forgetOldest(byDetails, maxCards);
+    for (const [token] of forgetOldest(byToken, maxCards)) saved.remove("card", token);
+  }
+
+  for (const card of saved.all<Card>("card")) insert(withListedNumber(card));
+
   return {
     keep(number, month, year) {
-      const details = `${number} ${month} ${year}`;
-      const known = byDetails.get(details);
+      const expiresAt = new Date(Date.UTC(fullYear(year), month, 1) - 1_000);
+      const known = byDetails.get(detailsOf(number, expiresAt));
       if (known) return known;
       const card: Card = {
         number: new Secret(number),
+        isListed: listedCards.has(number),
         token: `tok_${randomBytes(18).toString("hex")}`,
-        mask: `${number.slice(0, 6)}${"*".repeat(number.length - 10)}${number.slice(-4)}`,
+        mask: maskOf(number),
         paymentSystem: paymentSystemOf(number),
-        expiresAt: new Date(Date.UTC(fullYear(year), month, 1) - 1_000),
+        expiresAt,
       };
-      byDetails.set(details, card);
-      byToken.set(card.token, card);
-      forgetOldest(byDetails, maxCards);
-      forgetOldest(byToken, maxCards);
+      insert(card);
+      saved.put("card", card.token, card);
       return card;
     },
     byToken: (token) => byToken.get(token),
+    restored: (card) => byToken.get(card.token) ?? withListedNumber(card),
   };
 }
 
+/** What of a card decides the outcome. A card of unknown number is not a listed one. */
+export function payingWith({ number, expiresAt }: Card): PayingCard {
+  return { number: number?.reveal() ?? "", expiresAt };
+}
+
+function detailsOf(number: string, expiresAt: Date): string {
+  return `${number} ${expiresAt.getTime()}`;
+}
+
+function withListedNumber(card: Card): Card {
+  const number = card.isListed && [...listedCards].find((listed) => maskOf(listed) === card.mask);
+  return number ? { ...card, number: new Secret(number) } : card;
+}
+
+function maskOf(number: string): string {
+  return `${number.slice(0, 6)}${"*".repeat(number.length - 10)}${number.slice(-4)}`;
+}
+
 /** Removes the oldest entries of a map that exceeds `max` and returns them. */
-export function forgetOldest<Key, Value>(map: Map<Key, Value>, max: number): Value[] {
-  const forgotten: Value[] = [];
-  for (const [key, value] of map) {
+export function forgetOldest<Key, Value>(map: Map<Key, Value>, max: number): [Key, Value][] {
+  const forgotten: [Key, Value][] = [];
+  for (const entry of map) {
     if (map.size <= max) break;
-    map.delete(key);
-    forgotten.push(value);
+    map.delete(entry[0]);
+    forgotten.push(entry);
   }
   return forgotten;
 }

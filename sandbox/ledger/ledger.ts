@@ -1,15 +1,18 @@
 import { ApiError } from "../api/api-error.ts";
-import { forgetOldest } from "./cards.ts";
+import { type CardVault, forgetOldest } from "./cards.ts";
 import type {
   OperationKind,
   PaymentOperationRecord,
   PaymentRecord,
   PayoutRecord,
 } from "./records.ts";
+import type { SavedState } from "./saved-state.ts";
 
-/** All payments and payouts of one run, in memory and in the order of creation. */
+/** All payments and payouts of one run, in the order of creation. */
 export interface Ledger {
   addPayment(payment: PaymentRecord): void;
+  /** Saves what has changed in a payment. */
+  changed(payment: PaymentRecord): void;
   payment(paymentId: string): PaymentRecord | undefined;
   /** The payment whose 3DS or checkout page has this token in its URL. */
   paymentByPage(pageToken: string): PaymentRecord | undefined;
@@ -21,12 +24,14 @@ export interface Ledger {
   knowsCustomer(externalId: string): boolean;
 
   addPayout(payout: PayoutRecord): void;
+  /** Saves what has changed in a payout. */
+  changedPayout(payout: PayoutRecord): void;
   payout(externalId: string): PayoutRecord | undefined;
   payouts(): Iterable<PayoutRecord>;
 }
 
 /** Keeps at most `maxRecords` payments and as many payouts; the oldest are removed. */
-export function createLedger(maxRecords: number): Ledger {
+export function createLedger(maxRecords: number, vault: CardVault, saved: SavedState): Ledger {
   const payments = new Map<string, PaymentRecord>();
   const byPage = new Map<string, PaymentRecord>();
   const byRecurrent = new Map<string, PaymentRecord>();
@@ -35,6 +40,7 @@ export function createLedger(maxRecords: number): Ledger {
   const payouts = new Map<string, PayoutRecord>();
 
   function forget(payment: PaymentRecord): void {
+    saved.remove("payment", payment.paymentId);
     byPage.delete(payment.pageToken);
     if (payment.recurrentId !== undefined) byRecurrent.delete(payment.recurrentId);
     const left = (byExternalId.get(payment.externalId) ?? []).filter((other) => other !== payment);
@@ -42,20 +48,34 @@ export function createLedger(maxRecords: number): Ledger {
     else byExternalId.delete(payment.externalId);
   }
 
+  function insert(payment: PaymentRecord): void {
+    payments.set(payment.paymentId, payment);
+    byPage.set(payment.pageToken, payment);
+    if (payment.recurrentId !== undefined) byRecurrent.set(payment.recurrentId, payment);
+    const attempts = byExternalId.get(payment.externalId);
+    if (attempts) attempts.push(payment);
+    else byExternalId.set(payment.externalId, [payment]);
+    if (payment.customer.externalId !== undefined) {
+      customers.set(payment.customer.externalId, true);
+    }
+    forgetOldest(customers, maxRecords);
+    for (const [, old] of forgetOldest(payments, maxRecords)) forget(old);
+  }
+
+  for (const payment of saved.all<PaymentRecord>("payment")) {
+    if (payment.card) payment.card = vault.restored(payment.card);
+    insert(payment);
+  }
+  for (const payout of saved.all<PayoutRecord>("payout")) payouts.set(payout.externalId, payout);
+  const changed = (payment: PaymentRecord) => saved.put("payment", payment.paymentId, payment);
+  const changedPayout = (payout: PayoutRecord) => saved.put("payout", payout.externalId, payout);
+
   return {
     addPayment(payment) {
-      payments.set(payment.paymentId, payment);
-      byPage.set(payment.pageToken, payment);
-      if (payment.recurrentId !== undefined) byRecurrent.set(payment.recurrentId, payment);
-      const attempts = byExternalId.get(payment.externalId);
-      if (attempts) attempts.push(payment);
-      else byExternalId.set(payment.externalId, [payment]);
-      if (payment.customer.externalId !== undefined) {
-        customers.set(payment.customer.externalId, true);
-      }
-      forgetOldest(customers, maxRecords);
-      for (const old of forgetOldest(payments, maxRecords)) forget(old);
+      changed(payment);
+      insert(payment);
     },
+    changed,
     payment: (paymentId) => payments.get(paymentId),
     paymentByPage: (pageToken) => byPage.get(pageToken),
     paymentByRecurrent: (recurrentId) => byRecurrent.get(recurrentId),
@@ -64,9 +84,11 @@ export function createLedger(maxRecords: number): Ledger {
     knowsCustomer: (externalId) => customers.has(externalId),
 
     addPayout(payout) {
+      changedPayout(payout);
       payouts.set(payout.externalId, payout);
-      forgetOldest(payouts, maxRecords);
+      for (const [old] of forgetOldest(payouts, maxRecords)) saved.remove("payout", old);
     },
+    changedPayout,
     payout: (externalId) => payouts.get(externalId),
     payouts: () => payouts.values(),
   };

@@ -20,6 +20,8 @@ export interface PaymentFlow {
     operation: PaymentOperationRecord,
     outcome: Scenario["outcome"],
   ): void;
+  /** Continues what was under way with a saved payment. */
+  resume(payment: PaymentRecord): void;
   /** Sends the callback of an operation's current state again. */
   resend(payment: PaymentRecord, operation: PaymentOperationRecord): void;
 }
@@ -42,6 +44,7 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
     if (scenario.challenge && operation.kind === "payment") {
       payment.waitingFor = "challenge";
       operation.statusCode = "waiting_for_redirect";
+      ledger.changed(payment);
       return;
     }
     payment.waitingFor = undefined;
@@ -50,22 +53,30 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
       settle(payment, operation, scenario.outcome);
       return;
     }
-    const ms = scenario.callbacks === "reordered" ? delays.callbackMs : delays.settleMs;
-    const settleLater = () =>
-      schedule.after(ms, () => settle(payment, operation, scenario.outcome));
-    if (scenario.begins === "pending") {
-      settleLater();
+    if (scenario.begins === "init") {
+      operation.status = "init";
+      operation.statusCode = "transaction_created";
+    }
+    ledger.changed(payment);
+    goOn(payment, operation);
+  }
+
+  /** Takes an open operation to its end, for which nobody has to do anything, some time later. */
+  function goOn(payment: PaymentRecord, operation: PaymentOperationRecord): void {
+    const { scenario } = operation;
+    if (operation.status === "init") {
+      schedule.after(delays.callbackMs, () => {
+        if (operation.status !== "init") return;
+        operation.status = "pending";
+        operation.statusCode = "pending";
+        ledger.changed(payment);
+        announce(payment, operation);
+        goOn(payment, operation);
+      });
       return;
     }
-    operation.status = "init";
-    operation.statusCode = "transaction_created";
-    schedule.after(delays.callbackMs, () => {
-      if (operation.status !== "init") return;
-      operation.status = "pending";
-      operation.statusCode = "pending";
-      announce(payment, operation);
-      settleLater();
-    });
+    const ms = scenario.callbacks === "reordered" ? delays.callbackMs : delays.settleMs;
+    schedule.after(ms, () => settle(payment, operation, scenario.outcome));
   }
 
   function settle(
@@ -78,6 +89,7 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
     const paidAlready = ledger.attempts(payment.externalId).some(succeeded);
     const outcome =
       wanted === "success" && primary && paidAlready ? "transaction_already_paid" : wanted;
+    ledger.changed(payment);
     if (primary) payment.waitingFor = undefined;
     operation.processedAt = new Date(clock.now());
     if (outcome === "success") {
@@ -105,6 +117,7 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
     if (next === undefined) return;
     schedule.after(delays.callbackMs, () => {
       operation.receiptCode = next;
+      ledger.changed(payment);
       announce(payment, operation);
       register(payment, operation, further);
     });
@@ -151,6 +164,15 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
   return {
     begin,
     settle,
+    resume(payment) {
+      for (const operation of payment.operations) {
+        const waits = payment.waitingFor !== undefined && operation === primaryOperation(payment);
+        if (isOpen(operation) && !waits) goOn(payment, operation);
+        if (operation.receiptCode === undefined) continue;
+        const receipts = receiptsOf(payment, operation);
+        register(payment, operation, receipts.slice(receipts.indexOf(operation.receiptCode) + 1));
+      }
+    },
     resend(payment, operation) {
       if (!operation.scenario.resends) return;
       send(payment, operation, paymentBody(payment, operation, baseUrl), 0);

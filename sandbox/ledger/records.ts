@@ -100,6 +100,7 @@ export interface PayoutRecord {
   readonly callbackUrl?: string | undefined;
   readonly recipient: PayoutPerson;
   readonly createdAt: Date;
+  readonly scenario: Scenario;
   status: Status;
   statusCode: StatusCode;
 }

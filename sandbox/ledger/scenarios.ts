@@ -309,6 +309,9 @@ export function scenarioFor(amount: string, card?: PayingCard): Scenario {
   return byCard.get(card?.number ?? "") ?? byCents.get(centsOf(amount)) ?? success;
 }
 
+/** The numbers of all cards in the table. */
+export const listedCards: ReadonlySet<string> = new Set(magicValues.flatMap(({ cards }) => cards));
+
 const byCard = new Map(
   magicValues.flatMap(({ cards, scenario }) => cards.map((card) => [card, scenario] as const)),
 );

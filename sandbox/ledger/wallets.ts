@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type Card, forgetOldest } from "./cards.ts";
+import { type Card, type CardVault, forgetOldest } from "./cards.ts";
+import type { SavedState } from "./saved-state.ts";
 
 /** A card in a customer's wallet. */
 export interface WalletEntry {
@@ -8,6 +9,12 @@ export interface WalletEntry {
   readonly name?: string;
   readonly isDefault: boolean;
   readonly isConfirmed: boolean;
+}
+
+/** A customer's wallet as it is saved. */
+export interface SavedWallet {
+  readonly customerId: string;
+  readonly entries: readonly WalletEntry[];
 }
 
 /** The customers' wallets, by the merchant's ids of the customers. */
@@ -22,14 +29,23 @@ export interface Wallets {
 }
 
 /** Keeps at most `maxWallets` wallets; the oldest are removed. */
-export function createWallets(maxWallets: number): Wallets {
+export function createWallets(maxWallets: number, vault: CardVault, saved: SavedState): Wallets {
   const wallets = new Map<string, Map<string, WalletEntry>>();
+  for (const { customerId, entries } of saved.all<SavedWallet>("wallet")) {
+    const restored = entries.map((entry) => ({ ...entry, card: vault.restored(entry.card) }));
+    wallets.set(customerId, new Map(restored.map((entry) => [entry.optionId, entry])));
+  }
+
+  function save(customerId: string): void {
+    saved.put("wallet", customerId, { customerId, entries: items(customerId) ?? [] });
+  }
 
   function add(customerId: string, entry: WalletEntry): void {
     const wallet = wallets.get(customerId) ?? new Map<string, WalletEntry>();
     wallet.set(entry.optionId, entry);
     wallets.set(customerId, wallet);
-    forgetOldest(wallets, maxWallets);
+    save(customerId);
+    for (const [old] of forgetOldest(wallets, maxWallets)) saved.remove("wallet", old);
   }
 
   function items(customerId: string): readonly WalletEntry[] | undefined {
@@ -53,7 +69,10 @@ export function createWallets(maxWallets: number): Wallets {
     },
     remove(customerId, optionId) {
       const entry = item(customerId, optionId);
-      if (entry) wallets.get(customerId)?.delete(entry.optionId);
+      if (entry) {
+        wallets.get(customerId)?.delete(entry.optionId);
+        save(customerId);
+      }
       return entry;
     },
   };

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Logger } from "pino";
 import type { MagicValue } from "../admin/sandbox-actions.ts";
 import type { Config, SandboxConfig } from "../config/config.ts";
@@ -36,10 +37,17 @@ export async function startInnerEmulator(
   if (!account) throw new ConfigError("MERCHANTS_FILE", "the sandbox has the account default only");
   const { login, password } = account;
   const address = config.sandboxAddress ?? { host: "127.0.0.1", port: 0 };
+  const { dataDirectory } = config;
   return startEmulator(
     { address, login, password },
-    { log: (record: object) => log.debug({ sandbox: record }, "sandbox"), ...settings },
-  );
+    {
+      log: (record: object) => log.debug({ sandbox: record }, "sandbox"),
+      ...(dataDirectory !== undefined && { stateFile: join(dataDirectory, "sandbox.sqlite") }),
+      ...settings,
+    },
+  ).catch((error: Error) => {
+    throw error.name === "SavedStateError" ? new ConfigError("DATA_DIR", error.message) : error;
+  });
 }
 
 /**

@@ -72,8 +72,12 @@ function makeDirectory(directory: string): void {
   if (!statSync(directory).isDirectory()) throw new StoreRefused("is not a directory");
 }
 
-/** All files of the store. */
-const files = [databaseFile, `${databaseFile}-wal`, `${databaseFile}-shm`, "lock", "pid"];
+/** The sandbox's own database in the same directory, which only its package opens. */
+export const sandboxFile = "sandbox.sqlite";
+
+const withLog = (name: string) => [name, `${name}-wal`, `${name}-shm`];
+/** All files of the directory. */
+const files = [...withLog(databaseFile), ...withLog(sandboxFile), "lock", "pid"];
 
 /**
  * Whoever can write to the store can write payments and callbacks. A symbolic link is refused
