@@ -57,6 +57,23 @@ describe("the pages", () => {
     }
   });
 
+  it("say of each dependency what to watch in an update", async () => {
+    const page = await readFile(join(root, "docs/taking-over.md"), "utf8");
+    const named = page
+      .split("\n")
+      .flatMap((line) => line.split("|")[1]?.match(/(?<=`)[^`]+(?=`)/g) ?? []);
+    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
+      await readFile(join(root, "package.json"), "utf8"),
+    );
+    const all = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
+    const isNamed = (name: string) =>
+      named.some((one) => one === name || one === name.replace(/\/.*/, "/*"));
+    assert.deepEqual(
+      all.filter((name) => !isNamed(name)),
+      [],
+    );
+  });
+
   it("show JSON and YAML that parse", async () => {
     for (const page of pages()) {
       for (const { lang, text } of await codeBlocks(page)) {
