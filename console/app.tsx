@@ -3,6 +3,7 @@ import type { Session } from "../src/admin/console-api.ts";
 import { ApiError, createClient, messageOf } from "./client.ts";
 import { Dashboard } from "./dashboard.tsx";
 import { capital } from "./parts.tsx";
+import { hrefOf, useRoute } from "./route.ts";
 import { SignIn } from "./sign-in.tsx";
 
 /** Session storage key of the token; stored only if the operator asks to remember it. */
@@ -13,7 +14,7 @@ export function App() {
   const [token, setToken] = useState(() => sessionStorage.getItem(tokenKey) ?? undefined);
   const client = useMemo(() => createClient(token), [token]);
   const [session, setSession] = useState<Session>();
-  const [account, setAccount] = useState<string>();
+  const route = useRoute();
   const [refusal, setRefusal] = useState<string>();
   const [needsToken, setNeedsToken] = useState(false);
   const [problem, setProblem] = useState<string>();
@@ -39,7 +40,6 @@ export function App() {
         setProblem(undefined);
         setRefusal(undefined);
         setSession(answer);
-        setAccount((held) => (held && answer.accounts.includes(held) ? held : answer.accounts[0]));
       },
       (error: unknown) => {
         if (end.signal.aborted) return;
@@ -61,13 +61,27 @@ export function App() {
     };
   }, [client, tries, needsToken]);
 
+  const [first] = session?.accounts ?? [];
+  const account = route.account ?? first;
+  if (session && account !== undefined && !session.accounts.includes(account)) {
+    return (
+      <main class="sign-in">
+        <p role="alert">
+          The account {account} is unknown or not yours. <a href="#/">Open yours</a>
+        </p>
+      </main>
+    );
+  }
   if (session && account !== undefined) {
     return (
       <Dashboard
         client={client}
         session={session}
         account={account}
-        onAccount={setAccount}
+        route={route}
+        onAccount={(chosen) => {
+          location.hash = hrefOf(chosen, { page: "watch" });
+        }}
         onSignOut={session.authenticated ? () => refuse(undefined) : undefined}
         onRefused={refuse}
       />

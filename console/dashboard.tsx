@@ -1,17 +1,19 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
 import type { Calls, Session, Status } from "../src/admin/console-api.ts";
 import type { DeadLetterPage } from "../src/admin/dead-letter.ts";
 import type { Client } from "./client.ts";
 import { DeadLetters } from "./dead-letters.tsx";
-import { Events, type Subject } from "./events.tsx";
+import { Events } from "./events.tsx";
 import { Feed } from "./feed.ts";
-import { Header } from "./header.tsx";
+import { Footer, Header } from "./header.tsx";
+import { KnownListPage } from "./known-list.tsx";
 import { OpenCalls } from "./open-calls.tsx";
 import { usePolled } from "./polled.ts";
+import { hrefOf, type Route, type Subject } from "./route.ts";
 import { Sandbox } from "./sandbox.tsx";
 import { StatusTiles } from "./status-tiles.tsx";
 import { useStore } from "./store.ts";
-import { SubjectDialog } from "./subject-dialog.tsx";
+import { SubjectPage } from "./subject-page.tsx";
 
 const statusEveryMs = 1_000;
 const callsEveryMs = 2_000;
@@ -22,13 +24,13 @@ export function Dashboard(props: {
   client: Client;
   session: Session;
   account: string;
+  route: Route;
   onAccount: (account: string) => void;
   onSignOut: (() => void) | undefined;
   onRefused: (reason: string) => void;
 }) {
-  const { client, session, account, onAccount, onSignOut, onRefused } = props;
+  const { client, session, account, route, onAccount, onSignOut, onRefused } = props;
   const feed = useMemo(() => new Feed(client, account), [client, account]);
-  const [subject, setSubject] = useState<Subject>();
   useEffect(() => {
     void feed.run();
     return () => feed.close();
@@ -54,62 +56,88 @@ export function Dashboard(props: {
   );
   useAgainWhenGrown(status.value?.callbacks.total.dead_letter, letters.again);
 
+  const main = useRef<HTMLElement>(null);
+  useShownRoute(route, main);
+  const link = (subject: Subject) => hrefOf(account, { page: "subject", ...subject });
   const notReady = status.value?.notReady ?? [];
   return (
     <>
-      <a class="skip" href="#events">
-        Skip to the events
+      {/* biome-ignore lint/a11y/useValidAnchor: the fragment of the address is the route */}
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
+        Skip to the content
       </a>
-      <Header
-        session={session}
-        account={account}
-        onAccount={onAccount}
-        onSignOut={onSignOut}
-        feed={feed}
-        status={status.value}
-      />
+      <Header {...{ session, account, onAccount, onSignOut, feed, route }} />
       {notReady.length > 0 && (
         <p class="banner" role="alert">
           Not ready: {notReady.join("; ")}.
         </p>
       )}
-      <main class="board">
-        <div class="tiles">
-          <StatusTiles status={status} />
-        </div>
-        <div class="columns">
-          <Events key={account} feed={feed} open={setSubject} />
-          <div class="side">
-            {session.sandboxUrl && (
-              <Sandbox
-                client={client}
-                feed={feed}
-                sandboxUrl={session.sandboxUrl}
-                open={setSubject}
+      <main id="main" class="board" ref={main} tabIndex={-1}>
+        {route.page === "watch" && (
+          <>
+            <div class="needs">
+              <OpenCalls
+                calls={calls}
+                settings={session.reconciler}
+                reconciled={status.value?.reconciled}
+                link={link}
               />
-            )}
-            <OpenCalls
-              calls={calls}
-              settings={session.reconciler}
-              reconciled={status.value?.reconciled}
-              open={setSubject}
-            />
-            <DeadLetters key={account} client={client} account={account} letters={letters} />
-          </div>
-        </div>
+              <DeadLetters key={account} client={client} account={account} letters={letters} />
+            </div>
+            <div class="tiles">
+              <StatusTiles status={status} />
+            </div>
+          </>
+        )}
+        {route.page === "try" && session.links.ledger && (
+          <Sandbox key={account} client={client} feed={feed} links={session.links} link={link} />
+        )}
+        {(route.page === "watch" || route.page === "try") && (
+          <Events key={account} feed={feed} account={account} />
+        )}
+        {route.page === "list" && (
+          <KnownListPage
+            key={`${account} ${route.kind} ${route.state} ${route.search}`}
+            {...{ ...route, client, account }}
+          />
+        )}
+        {route.page === "subject" && (
+          <SubjectPage
+            key={link(route)}
+            {...{ client, account, feed, subject: route }}
+            settings={session.reconciler}
+            budget={status.value?.budget}
+          />
+        )}
       </main>
-      {subject && (
-        <SubjectDialog
-          client={client}
-          account={account}
-          feed={feed}
-          subject={subject}
-          onClose={() => setSubject(undefined)}
-        />
-      )}
+      <Footer links={session.links} status={status.value} />
     </>
   );
 }
+
+/** Names the page after its route, and moves the focus to its content when the route changes. */
+function useShownRoute(route: Route, main: { readonly current: HTMLElement | null }): void {
+  const shown = useRef<string | undefined>(undefined);
+  const name = "externalId" in route ? route.externalId : titles[route.page];
+  const view = "kind" in route ? `${route.page} ${route.kind} ${name}` : route.page;
+  useEffect(() => {
+    document.title = `${name} · Payments gateway`;
+    if (shown.current !== undefined && shown.current !== view) {
+      main.current?.focus({ preventScroll: true });
+      scrollTo(0, 0);
+    }
+    shown.current = view;
+  }, [view, name, main]);
+}
+
+const titles = { watch: "Watch", try: "Try it", list: "List", subject: "" } as const;
 
 /** Polls again as soon as the count changes, or if it is above 0 at first. */
 function useAgainWhenGrown(count: number | undefined, again: () => void): void {

@@ -5,10 +5,10 @@ import type {
   DeadLetterView,
 } from "../src/admin/dead-letter.ts";
 import { type Client, messageOf } from "./client.ts";
+import { Confirm } from "./confirm.tsx";
 import { bytesOf, momentOf, timeOf } from "./format.ts";
 import { kindOfResource, kindTexts } from "./kinds.ts";
 import { act, type Done, type LetterAction, summaryOf } from "./letter-action.ts";
-import { LetterDialog } from "./letter-dialog.tsx";
 import { Panel, Problem, Skeleton } from "./parts.tsx";
 import type { Polled } from "./polled.ts";
 
@@ -125,7 +125,7 @@ export function DeadLetters(props: {
       </p>
       <Problem text={problem} old={value !== undefined} />
       {asked && (
-        <LetterDialog
+        <LetterConfirm
           {...asked}
           onClose={(confirmed) => {
             setAsked(undefined);
@@ -134,6 +134,33 @@ export function DeadLetters(props: {
         />
       )}
     </Panel>
+  );
+}
+
+function LetterConfirm(props: {
+  action: LetterAction;
+  letters: readonly DeadLetterView[];
+  onClose: (confirmed: boolean) => void;
+}) {
+  const { action, letters, onClose } = props;
+  const what = letters.length === 1 ? "this callback" : `these ${letters.length} callbacks`;
+  const verb = action === "replay" ? "Replay" : "Discard";
+  const danger = action === "discard";
+  return (
+    <Confirm title={`${verb} ${what}?`} verb={verb} danger={danger} onClose={onClose}>
+      {danger ? (
+        <p>
+          It is gone for good then, and nothing of it becomes an event. Discard only what tells of
+          no payment or payout. The gateway logs who did it.
+        </p>
+      ) : (
+        <p>
+          The gateway reads {letters.length === 1 ? "it" : "each"} again. What it understands now
+          becomes an event and leaves this list; the rest stays as it is. It costs nothing of the
+          rate budget.
+        </p>
+      )}
+    </Confirm>
   );
 }
 
@@ -197,7 +224,7 @@ function LetterCard(props: {
           <button
             key={action}
             type="button"
-            class="small"
+            class={action === "discard" ? "small danger" : "small"}
             disabled={disabled}
             onClick={() => onAction(action)}
           >

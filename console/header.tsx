@@ -1,24 +1,29 @@
 import type { Session, Status } from "../src/admin/console-api.ts";
+import type { KindName } from "../src/model/kinds.ts";
+import { webAddress } from "./event-row.ts";
 import type { Feed } from "./feed.ts";
 import { durationOf } from "./format.ts";
+import { kindTexts } from "./kinds.ts";
 import { useNow } from "./polled.ts";
+import { hrefOf, type Route, type View } from "./route.ts";
 import { useStore } from "./store.ts";
 
-/** The account, the state of the connection, and the replica that answers. */
+/** The pages, the account and the state of the connection. */
 export function Header(props: {
   session: Session;
   account: string;
   onAccount: (account: string) => void;
   onSignOut: (() => void) | undefined;
   feed: Feed;
-  status: Status | undefined;
+  route: Route;
 }) {
-  const { session, account, onAccount, onSignOut, feed, status } = props;
+  const { session, account, onAccount, onSignOut, feed, route } = props;
+  const shown = "kind" in route ? kindTexts[route.kind].resource : route.page;
   return (
     <header class="top">
       <div class="brand">
         <h1>Payments gateway</h1>
-        {session.sandboxUrl && <span class="chip accent">sandbox</span>}
+        {session.links.ledger && <span class="chip accent">sandbox</span>}
         {!session.durable && (
           <span
             class="chip warn"
@@ -28,6 +33,17 @@ export function Header(props: {
           </span>
         )}
       </div>
+      <nav class="pages" aria-label="Pages">
+        {pages(session).map(([name, text, view]) => (
+          <a
+            key={name}
+            href={hrefOf(account, view)}
+            aria-current={name === shown ? "page" : undefined}
+          >
+            {text}
+          </a>
+        ))}
+      </nav>
       <ConnectionPill feed={feed} />
       <div class="where">
         {session.accounts.length > 1 && (
@@ -45,12 +61,6 @@ export function Header(props: {
             </select>
           </label>
         )}
-        {status && (
-          <span class="replica soft" title="Charts and callback figures are this replica's own">
-            replica <strong>{status.replica.host}</strong> · process {status.replica.pid} · up{" "}
-            {durationOf(status.nowMs - status.replica.startedAtMs)}
-          </span>
-        )}
         {onSignOut && (
           <button type="button" class="small" onClick={onSignOut}>
             Sign out
@@ -58,6 +68,45 @@ export function Header(props: {
         )}
       </div>
     </header>
+  );
+}
+
+function pages({ links }: Session): (readonly [name: string, text: string, view: View])[] {
+  const list = (kind: KindName) => ({ page: "list", kind, state: "", search: "" }) as const;
+  return [
+    ["watch", "Watch", { page: "watch" }],
+    ["payments", "Payments", list("payment")],
+    ["payouts", "Payouts", list("payout")],
+    ...(links.ledger ? [["try", "Try it", { page: "try" }] as const] : []),
+  ];
+}
+
+/** Links to pages elsewhere, and the replica that answers. */
+export function Footer({ links, status }: { links: Session["links"]; status: Status | undefined }) {
+  const shown = [
+    ["GraphiQL", webAddress(links.graphiql)],
+    ["Demo shop", webAddress(links.demo)],
+    ["Sandbox's ledger", webAddress(links.ledger)],
+    ["Documentation", links.docs],
+  ] as const;
+  return (
+    <footer class="foot">
+      {shown.map(
+        ([text, url]) =>
+          url && (
+            <a key={text} href={url} target="_blank" rel="noopener noreferrer">
+              {text}
+              <span class="unseen"> (new tab)</span> ↗
+            </a>
+          ),
+      )}
+      {status && (
+        <span class="replica soft" title="Charts and callback figures are this replica's own">
+          replica <strong>{status.replica.host}</strong> · process {status.replica.pid} · up{" "}
+          {durationOf(status.nowMs - status.replica.startedAtMs)}
+        </span>
+      )}
+    </footer>
   );
 }
 

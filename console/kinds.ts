@@ -3,8 +3,10 @@ import type { KindName, Resource } from "../src/model/kinds.ts";
 interface KindTexts {
   /** How reconciliation looks up an open call. */
   readonly lookup: string;
-  /** What the service's id identifies. */
+  /** What the service's id identifies, in words. */
   readonly subject: string;
+  /** States by which they are listed. */
+  readonly states: readonly string[];
   /** Title of a dead letter. */
   readonly callback: string;
   /** Path segment of the sandbox's endpoint, and the prefix of new external ids. */
@@ -17,7 +19,11 @@ interface KindTexts {
 export const kindTexts: Readonly<Record<KindName, KindTexts>> = {
   payment: {
     lookup: "Asks for the callback again",
-    subject: "attempt",
+    subject: "payment",
+    states: [
+      ...["needs_operator", "unknown", "pending", "authorized", "paid", "failed"],
+      ...["cancelled", "partially_refunded", "refunded"],
+    ],
     callback: "Payment callback",
     resource: "payments",
     idPrefix: "order",
@@ -26,6 +32,7 @@ export const kindTexts: Readonly<Record<KindName, KindTexts>> = {
   payout: {
     lookup: "Looks the payout up",
     subject: "transaction",
+    states: ["needs_operator", "unknown", "pending", "paid", "failed"],
     callback: "Payout callback",
     resource: "payouts",
     idPrefix: "payout",

@@ -4,24 +4,25 @@ import type {
   ReconciledStatus,
   ReconcilerSettings,
 } from "../src/admin/console-api.ts";
-import type { Subject } from "./events.tsx";
-import { countOf, durationOf, plural, words } from "./format.ts";
+import { countOf, durationOf, momentOf, plural } from "./format.ts";
 import { kindTexts } from "./kinds.ts";
 import { Badge, Panel, Problem, Skeleton } from "./parts.tsx";
-import { type Polled, useNow } from "./polled.ts";
+import { type Polled, useGatewayNow } from "./polled.ts";
+import type { Subject } from "./route.ts";
+
+/** Number of calls that are listed at first. */
+const shownAtFirst = 5;
 
 /** Calls that are not settled, and what the reconciler does next about each. */
 export function OpenCalls(props: {
   calls: Polled<Calls>;
   settings: ReconcilerSettings;
   reconciled: ReconciledStatus | undefined;
-  open: (subject: Subject) => void;
+  link: (subject: Subject) => string;
 }) {
-  const { settings, reconciled, open } = props;
+  const { settings, reconciled, link } = props;
   const { value, problem } = props.calls;
-  const now = useNow();
-  // Ages are measured by the gateway's clock, since the browser's clock may differ.
-  const lagMs = value ? now - value.nowMs : 0;
+  const nowMs = useGatewayNow(value);
   const unknown = value?.calls.filter(({ state }) => state === "unknown") ?? [];
   const pending = value?.calls.filter(({ state }) => state === "pending") ?? [];
   const list = (calls: readonly OpenCall[]) => (
@@ -30,9 +31,9 @@ export function OpenCalls(props: {
         <OpenCallCard
           key={call.id}
           call={call}
-          nowMs={(value?.nowMs ?? 0) + Math.min(Math.max(lagMs, 0), 60_000)}
+          nowMs={nowMs}
           settings={settings}
-          open={open}
+          href={link(call)}
         />
       ))}
     </ul>
@@ -51,7 +52,13 @@ export function OpenCalls(props: {
       {value && unknown.length === 0 && (
         <p class="empty">Every call that moved money has its answer.</p>
       )}
-      {unknown.length > 0 && list(unknown)}
+      {unknown.length > 0 && list(unknown.slice(0, shownAtFirst))}
+      {unknown.length > shownAtFirst && (
+        <details class="more">
+          <summary>{countOf(unknown.length - shownAtFirst)} more</summary>
+          {list(unknown.slice(shownAtFirst))}
+        </details>
+      )}
       {pending.length > 0 && (
         <details class="more">
           <summary>{countOf(pending.length)} pending, waiting for a callback</summary>
@@ -67,20 +74,19 @@ export function OpenCalls(props: {
   );
 }
 
-function OpenCallCard(props: {
+/** An open call; it links to the page of its payment, if it is not there already. */
+export function OpenCallCard(props: {
   call: OpenCall;
   nowMs: number;
   settings: ReconcilerSettings;
-  open: (subject: Subject) => void;
+  href?: string;
 }) {
-  const { call, nowMs, settings, open } = props;
-  const { kind, externalId, method, state, needsOperator, startedAtMs, checks, notFound } = call;
+  const { call, nowMs, settings, href } = props;
+  const { externalId, method, state, needsOperator, startedAtMs, checks, notFound } = call;
   return (
     <li class="card">
       <div class="card-head">
-        <button type="button" class="link" onClick={() => open({ kind, externalId })}>
-          {externalId}
-        </button>
+        {href ? <a href={href}>{externalId}</a> : <span>{momentOf(startedAtMs)}</span>}
         <Badge shownState={needsOperator ? "needs_operator" : state} />
       </div>
       <p class="soft">
@@ -93,12 +99,13 @@ function OpenCallCard(props: {
           .filter(Boolean)
           .join(" · ")}
       </p>
-      <p>{nextStep(call, nowMs, settings)}</p>
+      {href && <p>{nextStep(call, nowMs, settings)}</p>}
     </li>
   );
 }
 
-function nextStep(
+/** What the gateway does next about an open call, and when. */
+export function nextStep(
   call: OpenCall,
   nowMs: number,
   { afterMs, giveUpMs }: ReconcilerSettings,
@@ -113,6 +120,28 @@ function nextStep(
   return `${what} ${when}; gives up in ${durationOf(untilMs)}.`;
 }
 
+/** What settles calls and how they are looked up, by the names in the metrics. */
+const settledBy: Readonly<Record<string, string>> = {
+  event: "by a callback or an answer",
+  operation: "by operation info",
+  payout: "by payout info",
+  resend: "by a callback that was asked for",
+  notFound: "as not known to the service",
+};
+const lookups: Readonly<Record<string, string>> = {
+  operation: "operation info",
+  payout: "payout info",
+  resend: "the callback",
+};
+const outcomes: Readonly<Record<string, string>> = {
+  learned: "answered",
+  asked: "asked for",
+  notFound: "not known to the service",
+  paid: "paid already",
+  refused: "refused",
+  unreachable: "not reached",
+};
+
 function Reconciled(props: {
   settings: ReconcilerSettings;
   reconciled: ReconciledStatus | undefined;
@@ -122,24 +151,26 @@ function Reconciled(props: {
     return <p class="note">Reconciliation is off (RECONCILE_AFTER=0).</p>;
   }
   if (!reconciled) return null;
-  const settled = Object.entries(reconciled.settled);
-  const probes = Object.entries(reconciled.probes);
-  if (settled.length + probes.length + reconciled.givenUp === 0) return null;
-  const list = (entries: [string, number][]) =>
-    entries.map(([name, count]) => `${words(name)} ${count}`).join(", ");
-  // Turns the outcome names of the metric into words.
-  const probe = (name: string) => name.replace("learned", "found").replace("notFound", "not found");
+  const { settled, probes, givenUp } = reconciled;
+  const told = [
+    ...Object.entries(settled).map(
+      ([by, count]) => `${countOf(count)} settled ${settledBy[by] ?? `by ${by}`}`,
+    ),
+    ...Object.entries(probes).map(([probe, count]) => {
+      const [method = "", outcome = ""] = probe.split(" ");
+      return `${countOf(count)} looked up: ${lookups[method] ?? method} ${outcomes[outcome] ?? outcome}`;
+    }),
+    ...(givenUp > 0 ? [`${countOf(givenUp)} given up`] : []),
+  ];
+  if (told.length === 0) return null;
   return (
-    <p class="soft small-text">
-      {[
-        "This replica since its start",
-        settled.length > 0 && `settled by: ${list(settled)}`,
-        probes.length > 0 &&
-          `looked up: ${list(probes.map(([name, count]) => [probe(name), count]))}`,
-        reconciled.givenUp > 0 && `given up: ${reconciled.givenUp}`,
-      ]
-        .filter(Boolean)
-        .join(" · ")}
-    </p>
+    <details class="more">
+      <summary>What this replica found out since its start</summary>
+      <ul class="soft small-text">
+        {told.map((line) => (
+          <li key={line}>{line}</li>
+        ))}
+      </ul>
+    </details>
   );
 }

@@ -1,18 +1,22 @@
 import type { ComponentChildren } from "preact";
 import type { ShownState } from "./event-row.ts";
+import { momentOf, timeOf } from "./format.ts";
 
 /** A section of the page with its heading. */
 export function Panel(props: {
   id: string;
   title: string;
+  /** Above the heading. */
+  above?: ComponentChildren;
   /** Beside the heading. */
   aside?: ComponentChildren;
   class?: string;
   children: ComponentChildren;
 }) {
-  const { id, title, aside, children } = props;
+  const { id, title, above, aside, children } = props;
   return (
     <section id={id} class={`panel ${props.class ?? ""}`} aria-labelledby={`${id}-title`}>
+      {above && <p class="above">{above}</p>}
       <header class="panel-head">
         <h2 id={`${id}-title`}>{title}</h2>
         {aside}
@@ -30,7 +34,7 @@ const shownStates: Readonly<Record<ShownState, readonly [glyph: string, text: st
   refunded: ["↩", "Refunded"],
   partially_refunded: ["↩", "Partly refunded"],
   pending: ["…", "Pending"],
-  init: ["·", "Init"],
+  init: ["·", "Begun"],
   unknown: ["?", "Outcome unknown"],
   settled: ["=", "Settled"],
   not_done: ["∅", "Not done"],
@@ -49,6 +53,33 @@ export function Badge({ shownState }: { shownState: ShownState }) {
 
 export function textOf(shownState: ShownState): string {
   return shownStates[shownState][1].toLowerCase();
+}
+
+/** A payment, a payout or an event in a list, which links to the page of its subject. */
+export function Row(props: {
+  href: string;
+  atMs: number;
+  shownState: ShownState;
+  title: string;
+  details: string;
+  amount: string | undefined;
+  tabIndex?: number;
+  onFocus?: () => void;
+}) {
+  const { atMs, shownState, title, details, amount, ...link } = props;
+  return (
+    <a class="row" {...link}>
+      <time dateTime={new Date(atMs).toISOString()} title={momentOf(atMs)}>
+        {timeOf(atMs)}
+      </time>
+      <Badge shownState={shownState} />
+      <span class="what">
+        <strong>{title}</strong>
+        <span class="soft">{details}</span>
+      </span>
+      <span class="amount">{amount}</span>
+    </a>
+  );
 }
 
 /** Why the data shown may be out of date (`old`), or is missing. */

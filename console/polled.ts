@@ -79,6 +79,18 @@ async function visible(signal: AbortSignal): Promise<void> {
   });
 }
 
+/**
+ * The gateway's time, updated once a second: ages are measured by its clock, since the browser's
+ * may differ.
+ */
+export function useGatewayNow(answer: { readonly nowMs: number } | undefined): number {
+  const now = useNow();
+  const answered = useRef<{ of: typeof answer; atMs: number }>({ of: undefined, atMs: now });
+  if (answered.current.of !== answer) answered.current = { of: answer, atMs: Date.now() };
+  const sinceMs = Math.min(Math.max(now - answered.current.atMs, 0), 60_000);
+  return (answer?.nowMs ?? now) + sinceMs;
+}
+
 /** The current time, updated once a second, to show ages. */
 export function useNow(): number {
   const [now, setNow] = useState(Date.now);

@@ -6,15 +6,16 @@ import type {
   SandboxResult,
   ScenarioInfo,
   Scenarios,
+  Session,
 } from "../src/admin/console-api.ts";
 import type { KindName } from "../src/model/kinds.ts";
 import { ActionForm } from "./action-form.tsx";
 import { type Client, messageOf } from "./client.ts";
 import { webAddress } from "./event-row.ts";
-import type { Subject } from "./events.tsx";
 import type { Feed } from "./feed.ts";
 import { kindTexts } from "./kinds.ts";
 import { capital, Panel, Problem, Skeleton } from "./parts.tsx";
+import type { Subject } from "./route.ts";
 import { plainText } from "./scenario.ts";
 import { type Tried, TriedList } from "./tried-list.tsx";
 
@@ -24,10 +25,10 @@ const maxTried = 40;
 export function Sandbox(props: {
   client: Client;
   feed: Feed;
-  sandboxUrl: string;
-  open: (subject: Subject) => void;
+  links: Session["links"];
+  link: (subject: Subject) => string;
 }) {
-  const { client, feed, sandboxUrl, open } = props;
+  const { client, feed, links, link } = props;
   const [scenarios, setScenarios] = useState<readonly ScenarioInfo[]>();
   const [problem, setProblem] = useState<string>();
   const [tried, setTried] = useState<readonly Tried[]>([]);
@@ -95,14 +96,14 @@ export function Sandbox(props: {
     }
   }
 
-  const link = webAddress(sandboxUrl);
+  const ledger = webAddress(links.ledger);
   return (
     <Panel
       id="sandbox"
       title="Try it: the sandbox"
       aside={
-        link && (
-          <a href={link} target="_blank" rel="noopener noreferrer">
+        ledger && (
+          <a href={ledger} target="_blank" rel="noopener noreferrer">
             its ledger<span class="unseen"> (new tab)</span> ↗
           </a>
         )
@@ -125,7 +126,7 @@ export function Sandbox(props: {
         {told}
       </p>
       <Problem text={problem} />
-      {tried.length > 0 && <TriedList tried={tried} feed={feed} open={open} />}
+      {tried.length > 0 && <TriedList tried={tried} feed={feed} link={link} />}
     </Panel>
   );
 }
@@ -174,10 +175,10 @@ function QuickActions(props: {
       >
         One of each
       </button>
-      <button type="button" class="wide" onClick={() => void onCallback("not_understood")}>
+      <button type="button" onClick={() => void onCallback("not_understood")}>
         Odd callback
       </button>
-      <button type="button" class="wide" onClick={() => void onCallback("forged")}>
+      <button type="button" onClick={() => void onCallback("forged")}>
         Forged callback
       </button>
     </div>

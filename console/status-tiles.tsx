@@ -19,7 +19,11 @@ export function StatusTiles({ status: { value, problem } }: { status: Polled<Sta
         {value ? <Budget {...value.budget} /> : <Skeleton lines={3} />}
         {old}
       </Panel>
-      <Panel id="upstream" title="Payments service" aside={value && <Health {...value.upstream} />}>
+      <Panel
+        id="upstream"
+        title="Payments service"
+        aside={value && <Health {...value.upstream} isOld={problem !== undefined} />}
+      >
         {value ? <Upstream {...value.upstream} /> : <Skeleton lines={3} />}
       </Panel>
       <Panel id="callbacks" title="Callbacks" aside={<span class="soft">last 5 min</span>}>
@@ -107,12 +111,13 @@ const healths: Readonly<Record<UpstreamHealth, readonly [tone: string, text: str
   idle: ["", "no calls"],
   healthy: ["good", "healthy"],
   degraded: ["warn", "some calls fail"],
-  failing: ["bad", "failing"],
+  failing: ["bad", "does not answer"],
   refused: ["bad", "credentials refused"],
 };
 
-function Health({ health }: UpstreamStatus) {
-  const [tone, text] = healths[health];
+/** While the gateway cannot be asked, nothing is known of the service either. */
+function Health({ health, isOld }: UpstreamStatus & { readonly isOld: boolean }) {
+  const [tone, text] = isOld ? ["", "not known now"] : healths[health];
   return <span class={`chip ${tone}`}>{text}</span>;
 }
 

@@ -1,8 +1,8 @@
 import type { SandboxResult, ScenarioInfo } from "../src/admin/console-api.ts";
 import { webAddress } from "./event-row.ts";
-import type { Subject } from "./events.tsx";
 import { type Feed, subjectOf } from "./feed.ts";
 import { Badge } from "./parts.tsx";
+import type { Subject } from "./route.ts";
 import { titleOf } from "./scenario.ts";
 import { useStore } from "./store.ts";
 
@@ -20,9 +20,9 @@ export interface Tried extends Subject {
 export function TriedList(props: {
   tried: readonly Tried[];
   feed: Feed;
-  open: (subject: Subject) => void;
+  link: (subject: Subject) => string;
 }) {
-  const { tried, feed, open } = props;
+  const { tried, feed, link } = props;
   const latest = useStore(feed.latest);
   return (
     <ul class="cards tried" aria-label="What was tried">
@@ -35,9 +35,7 @@ export function TriedList(props: {
         return (
           <li key={subjectOf(each)} class="card">
             <div class="card-head">
-              <button type="button" class="link" onClick={() => open(each)}>
-                {each.externalId}
-              </button>
+              <a href={link(each)}>{each.externalId}</a>
               {row ? (
                 <Badge shownState={row.state} />
               ) : (

@@ -161,6 +161,13 @@ export interface Facts {
   deadLetters: OfAccount & { readonly waiting: number | undefined };
   /** An operator deleted a dead letter for good. */
   letterDiscarded: { readonly operator: string; readonly letter: object };
+  /** An operator had the payments service asked about a payment or payout. */
+  operatorAsked: OfAccount & {
+    readonly operator: string;
+    readonly action: "look up" | "resend callback";
+    readonly kind: string;
+    readonly externalId: string;
+  };
   /** A call's outcome became known without its own answer. */
   settled: MoneyCall & { readonly by: string };
   probed: OfAccount & { readonly lookupMethod: string; readonly outcome: string };

@@ -6,6 +6,7 @@ import type {
   CallbackStatus,
   CallerWaits,
   CallFigures,
+  LatencyPoint,
   ReconciledStatus,
   UpstreamHealth,
   UpstreamStatus,
@@ -116,7 +117,7 @@ export class Activity {
     );
     const breakers = { money: this.#breakerOf("money"), other: this.#breakerOf("other") };
     return {
-      health: this.#healthOf(minute, breakers),
+      health: this.#healthOf(minute, history, breakers),
       breakers,
       minute,
       history: padded(history, steps, { p95Ms: null, calls: 0, failed: 0 }),
@@ -179,12 +180,19 @@ export class Activity {
     };
   }
 
-  #healthOf({ calls, failed }: CallFigures, breakers: UpstreamStatus["breakers"]): UpstreamHealth {
+  #healthOf(
+    { calls, failed }: CallFigures,
+    history: readonly LatencyPoint[],
+    breakers: UpstreamStatus["breakers"],
+  ): UpstreamHealth {
     const [refused] = this.#numbers("upstream_credentials_refused");
     if (refused?.series.value) return "refused";
     if (breakers.money !== "closed" || breakers.other !== "closed") return "failing";
     if (calls === 0) return "idle";
     if (failed === 0) return "healthy";
+    // What went well before the service stopped answering does not count.
+    const latest = history.findLast((point) => point.calls > 0);
+    if (latest?.failed === latest?.calls) return "failing";
     return failed * 2 >= calls ? "failing" : "degraded";
   }
 

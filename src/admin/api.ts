@@ -1,8 +1,10 @@
 import * as z from "zod";
-import { type KindName, kindNames } from "../model/kinds.ts";
+import { type Kind, type KindName, kindNames, kindOfResource, kinds } from "../model/kinds.ts";
 import type {
   Calls,
   History,
+  KnownList,
+  PaymentAction,
   SandboxCallback,
   SandboxCallbackResult,
   SandboxOrder,
@@ -14,15 +16,18 @@ import type {
 } from "./console-api.ts";
 import type { DeadLetterDetails, DeadLetterPage } from "./dead-letter.ts";
 import type { AdminAnswer } from "./dead-letter-routes.ts";
+import type { KnownListQuery } from "./known-list.ts";
 import { accountOf, type Operator, Refused } from "./operator.ts";
+import type { PaymentActions } from "./payment-actions.ts";
 
 /** What the console shows, by account; see `console-api.ts`. */
-export interface ConsoleData {
+export interface ConsoleData extends PaymentActions {
   session(operator: Operator): Session;
   status(account: string): Promise<Status>;
   start(account: string): Promise<Start>;
   history(account: string, kind: KindName, externalId: string): Promise<History>;
   calls(account: string): Promise<Calls>;
+  list(query: KnownListQuery): Promise<KnownList>;
   /** The newest dead letters, or those after a cursor. */
   deadLetters(account: string, cursor?: string): Promise<DeadLetterPage>;
   /** One dead letter with its masked text, without its raw body. */
@@ -59,6 +64,16 @@ export async function answerApi(
   const [, , resource = "", ...rest] = path.split("/");
   if (resource === "sandbox")
     return answerSandboxAction(data.sandboxActions, operator, request, rest);
+  const isAction = resource === "look-up" || resource === "resend-callback";
+  if (isAction && method === "POST" && rest.length === 0) {
+    const asked: PaymentAction = read(paymentAction, await request.body());
+    const action = { ...asked, account: accountOf(operator, asked.account) };
+    return found(
+      await (resource === "look-up"
+        ? data.lookUp(operator, action)
+        : data.resendCallback(operator, action)),
+    );
+  }
   if (method !== "GET") throw new Refused(405, "method not allowed");
   if (resource === "session" && rest.length === 0) return found(data.session(operator));
 
@@ -78,6 +93,13 @@ export async function answerApi(
       return found(await data.calls(account()));
     case "dead-letters":
       return found(await data.deadLetters(account(), query.get("cursor") ?? undefined));
+    case "payments":
+    case "payouts": {
+      const asked = listQuery.safeParse(Object.fromEntries(query));
+      if (!asked.success) throw new Refused(400, "give account, state, search and after as texts");
+      const kind = kinds[kindOfResource(resource) as Kind].name;
+      return found(await data.list({ ...asked.data, account: account(), kind }));
+    }
     case "history": {
       const asked = historyQuery.safeParse(Object.fromEntries(query));
       if (!asked.success) throw new Refused(400, "give kind (payment or payout) and external_id");
@@ -87,6 +109,12 @@ export async function answerApi(
       return undefined;
   }
 }
+
+const listQuery = z.object({
+  state: z.string().max(50).optional(),
+  search: z.string().max(1_000).optional(),
+  after: z.string().max(1_000).optional(),
+});
 
 const historyQuery = z.object({
   kind: z.enum(kindNames),
@@ -114,6 +142,12 @@ async function answerSandboxAction(
       return undefined;
   }
 }
+
+const paymentAction = z.strictObject({
+  account: z.string(),
+  kind: z.enum(kindNames),
+  externalId: z.string().min(1).max(1_000),
+});
 
 const text = z.string().min(1).max(255);
 const order = z.strictObject({

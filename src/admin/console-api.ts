@@ -11,8 +11,15 @@ export interface Session {
   readonly accounts: readonly string[];
   /** Whether the admin listener requires credentials. */
   readonly authenticated: boolean;
-  /** URL of the emulator's own page, in sandbox mode. */
-  readonly sandboxUrl?: string;
+  /** Other pages; each is absent where there is none. */
+  readonly links: {
+    readonly graphiql?: string;
+    /** The demo shop, and the emulator's own page, in sandbox mode. */
+    readonly demo?: string;
+    readonly ledger?: string;
+    /** On this listener. */
+    readonly docs?: string;
+  };
   /** Whether events outlive this process. */
   readonly durable: boolean;
   readonly reconciler: ReconcilerSettings;
@@ -134,14 +141,64 @@ export interface Start {
   readonly after: string;
 }
 
-/** `GET /api/history?account=&kind=&external_id=`: events of a payment or payout, newest first. */
+/**
+ * `GET /api/payments?account=&state=&search=&after=` and `/api/payouts`: those that the gateway
+ * knows, the one heard of last first.
+ */
+export interface KnownList {
+  readonly items: readonly KnownItem[];
+  /** How many the search went through. */
+  readonly searched: number;
+  /** Where to go on; absent at the end of the list. */
+  readonly next?: string;
+}
+
+export interface KnownItem {
+  readonly externalId: string;
+  /** Such as `paid`. */
+  readonly state: string;
+  readonly needsOperator: boolean;
+  readonly firstSeenAtMs: number;
+  readonly updatedAtMs: number;
+  /** payment_ids of all attempts, or the transaction_id. */
+  readonly subjectIds: readonly string[];
+  readonly amount?: string;
+  readonly currency?: string;
+}
+
+/** `GET /api/history?account=&kind=&external_id=`: what is known of a payment or payout. */
 export interface History {
+  readonly nowMs: number;
+  /** Such as `paid`; absent when nothing is known of it. */
+  readonly state?: string;
+  readonly needsOperator: boolean;
+  /** In the order in which they became known; the newest 100. */
+  readonly operations: readonly OperationState[];
+  /** Its calls that are not settled. */
+  readonly calls: readonly OpenCall[];
+  /** The newest 100, the newest first. */
   readonly events: readonly HistoryEvent[];
+}
+
+/** How far an operation of a payment or payout has come. */
+export interface OperationState {
+  /** Such as `payment`, `refund` or `payout`. */
+  readonly operation: string;
+  /** payment_id or transaction_id. */
+  readonly subjectId: string;
+  readonly operationId?: string;
+  readonly status?: string;
+  readonly statusCode?: string;
+  readonly amount?: string;
+  readonly currency?: string;
+  readonly atMs: number;
 }
 
 export interface HistoryEvent {
   readonly cursor: string;
   readonly receivedAtMs: number;
+  /** Trace in which it became known; absent when nothing is traced. */
+  readonly traceId?: string;
   /** `CALLBACK`, `RESPONSE` or `RECONCILIATION`. */
   readonly source: string;
   readonly final: boolean;
@@ -186,6 +243,18 @@ export interface OpenCall {
   readonly nextLookMs?: number;
   readonly needsOperator: boolean;
 }
+
+/** `POST /api/look-up` and `POST /api/resend-callback`: each costs a request of the rate budget. */
+export interface PaymentAction {
+  readonly account: string;
+  readonly kind: KindName;
+  readonly externalId: string;
+}
+
+/** `scheduled`: the reconciler looks now; `asked`: the service took the request. */
+export type PaymentActionResult =
+  | { readonly kind: "scheduled" | "asked" }
+  | { readonly kind: "refused"; readonly message: string };
 
 /** `GET /api/sandbox`: the scenarios that magic cards and amounts trigger. */
 export interface Scenarios {

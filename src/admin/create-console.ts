@@ -1,18 +1,30 @@
 import type { IncomingMessage } from "node:http";
 import { hostname } from "node:os";
+import type { Core } from "../core/core.ts";
 import type { GraphqlServer } from "../graphql/server.ts";
 import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
-import { kinds } from "../model/kinds.ts";
+import { type KindName, kinds } from "../model/kinds.ts";
 import { isCrossOrigin } from "../net/browser-origin.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Report } from "../report.ts";
 import type { Activities } from "./activity.ts";
 import type { SandboxActions } from "./api.ts";
-import type { BudgetStatus, Calls, OpenCall, ReconcilerSettings, Replica } from "./console-api.ts";
+import type {
+  BudgetStatus,
+  Calls,
+  OpenCall,
+  ReconcilerSettings,
+  Replica,
+  Session,
+} from "./console-api.ts";
 import type { DeadLetters } from "./dead-letters.ts";
+import { docsPath } from "./docs.ts";
 import { historyOf } from "./history.ts";
 import type { OperatorIdentity } from "./identify-operator.ts";
+import { knownListOf } from "./known-list.ts";
 import { loadPage } from "./page.ts";
+import { createPaymentActions } from "./payment-actions.ts";
 import type { Console } from "./server.ts";
 
 export interface ConsoleOptions {
@@ -31,8 +43,11 @@ export interface ConsoleOptions {
   readonly reserve: number;
   readonly sourceOf: (account: string) => BudgetStatus["source"];
   readonly reconciler: ReconcilerSettings;
+  readonly core: Core;
+  readonly report: Report;
+  readonly links: () => Session["links"];
   /** Set in sandbox mode. */
-  readonly sandbox?: { readonly url: string; readonly sandboxActions: SandboxActions };
+  readonly sandboxActions?: SandboxActions;
   readonly onFailure: (error: unknown) => void;
 }
 
@@ -41,8 +56,8 @@ const eventsAtFirst = 200;
 
 /** The data and actions of the operator's page. `close` stops sampling the rate budgets. */
 export function createConsole(options: ConsoleOptions): Console & { close(): void } {
-  const { accounts, activities, log, intents, operators, graphql, sandbox } = options;
-  const { authenticated, reconciler, deadLetters } = options;
+  const { accounts, activities, log, intents, operators, graphql, sandboxActions } = options;
+  const { authenticated, reconciler, deadLetters, core, report } = options;
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs: startedAtMs() };
   const watched = new Map<string, number>();
 
@@ -72,6 +87,10 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
     deadLetters.list({ accounts: [account], limit: lettersInPage, order: "newest", cursor });
   const newestLetters = shared((account) => listed(account));
 
+  const unsettled = shared((account) => intents.unsettled(account, maxInspected));
+  const isAbout = (kind: KindName, externalId: string) => (intent: UnsettledIntent) =>
+    kinds[intent.kind].name === kind && intent.externalId === externalId;
+
   return {
     page: loadPage(),
     isCrossOrigin: (request) => isCrossOrigin(originOf(request), []),
@@ -85,7 +104,7 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         authenticated,
         durable: log.durable,
         reconciler,
-        ...(sandbox && { sandboxUrl: sandbox.url }),
+        links: { ...options.links(), ...(docsPath !== undefined && { docs: docsPath }) },
       }),
       async status(account) {
         const activity = activities.get(account);
@@ -109,9 +128,26 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         return { after: await log.cursorBefore(account, eventsAtFirst) };
       },
       async history(account, kind, externalId) {
-        return { events: await historyOf(log, account, kind, externalId) };
+        const [history, open] = await Promise.all([
+          historyOf({ log, intents }, account, kind, externalId),
+          unsettled(account),
+        ]);
+        const calls = open.intents.filter(isAbout(kind, externalId));
+        return { ...history, calls: calls.map(openCallView) };
       },
-      calls: shared((account) => openCallsOf(intents, account)),
+      /** Calls that move money whose outcome is unknown, or whose payment is pending. */
+      async calls(account): Promise<Calls> {
+        const { intents: open, total } = await unsettled(account);
+        const calls = open.slice(0, maxOpenCalls).map(openCallView);
+        return { nowMs: Date.now(), total, calls };
+      },
+      list: (query) => knownListOf(core, query),
+      ...createPaymentActions({
+        ...{ core, intents, report, reconciles: reconciler.afterMs !== undefined },
+        async openCalls({ account, kind, externalId }) {
+          return (await unsettled(account)).intents.filter(isAbout(kind, externalId));
+        },
+      }),
       deadLetters: (account, cursor) =>
         cursor === undefined ? newestLetters(account) : listed(account, cursor),
       async deadLetter(account, id) {
@@ -120,15 +156,9 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         const { body, text, ...view } = found;
         return { ...view, ...(text !== undefined && { text: shortened(text) }) };
       },
-      ...(sandbox && { sandboxActions: sandbox.sandboxActions }),
+      ...(sandboxActions && { sandboxActions }),
     },
   };
-}
-
-/** Calls that move money whose outcome is unknown, or whose payment is pending. */
-async function openCallsOf(intents: IntentStore, account: string): Promise<Calls> {
-  const { intents: open, total } = await intents.unsettled(account, maxOpenCalls);
-  return { nowMs: Date.now(), total, calls: open.map(openCallView) };
 }
 
 function openCallView(intent: UnsettledIntent): OpenCall {
@@ -144,6 +174,8 @@ function openCallView(intent: UnsettledIntent): OpenCall {
 }
 
 const maxOpenCalls = 100;
+/** How many open calls are searched for those of one payment or payout. */
+const maxInspected = 2_000;
 const lettersInPage = 50;
 const maxTextLength = 64 * 1024;
 

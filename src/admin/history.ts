@@ -8,21 +8,47 @@ import {
   PaymentStatusSchema,
 } from "../gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../gen/payments/v1/payout_pb.ts";
-import type { EventLog } from "../ledger/log.ts";
+import type { IntentStore } from "../ledger/intents.ts";
+import type { EventLog, Fact } from "../ledger/log.ts";
+import { explained, standingOf } from "../ledger/open-calls.ts";
+import { traceOf } from "../ledger/stored-event.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
-import type { HistoryEvent } from "./console-api.ts";
+import type { History, HistoryEvent, OperationState } from "./console-api.ts";
 import { maskedMessage } from "./masked-message.ts";
 
-/** The latest events of a payment or payout, newest first, with their secrets masked. */
+/** All that is known of a payment or payout but its open calls, with secrets masked. */
 export async function historyOf(
-  log: EventLog,
+  { log, intents }: { readonly log: EventLog; readonly intents: IntentStore },
   account: string,
-  kind: KindName,
+  name: KindName,
   externalId: string,
-): Promise<HistoryEvent[]> {
-  const events = await log.history(account, kindNamed(kind), externalId, maxEvents);
-  return events.map(view).reverse();
+): Promise<Omit<History, "calls">> {
+  const kind = kindNamed(name);
+  const [events, known] = await Promise.all([
+    log.history(account, kind, externalId, maxEvents),
+    intents.known(account, kind, externalId),
+  ]);
+  const open = explained(known.intents, known.snapshot);
+  const standing = standingOf(kind, open);
+  const operations = open.snapshot?.facts.operations ?? [];
+  return {
+    nowMs: Date.now(),
+    ...given("state", standing && nameOf(PaymentStateSchema, standing.state)),
+    needsOperator: standing?.needsOperator ?? false,
+    operations: operations.filter(({ operation }) => operation !== "call").map(operationView),
+    events: events.map(view).reverse(),
+  };
+}
+
+function operationView(fact: Fact): OperationState {
+  const { operation, subjectId, atMs } = fact;
+  const { operationId, status, statusCode, amount, currency } = fact;
+  const texts = Object.entries({ operationId, status, statusCode, amount, currency });
+  return {
+    ...{ operation, subjectId, atMs },
+    ...Object.fromEntries(texts.filter(([, text]) => text !== "")),
+  };
 }
 
 const maxEvents = 100;
@@ -32,6 +58,8 @@ function view(event: Event): HistoryEvent {
   return {
     cursor,
     receivedAtMs: receivedAt ? timestampMs(receivedAt) : 0,
+    // A traceparent is `version-trace-span-flags`.
+    ...given("traceId", traceOf(event)?.split("-")[1]),
     source: nameOf(EventSourceSchema, source)?.toUpperCase() ?? "",
     final,
     ...given("callOutcome", nameOf(CallOutcomeSchema, callOutcome)?.toUpperCase()),

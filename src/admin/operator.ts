@@ -1,3 +1,7 @@
+import { randomUUID } from "node:crypto";
+import type { Scope } from "../auth/caller.ts";
+import type { Call } from "../core/core.ts";
+
 /** The operator who sent a request to the admin listener, and what they may see there. */
 export interface Operator {
   /** Safe to log. */
@@ -30,4 +34,12 @@ export function accountOf({ accounts }: Operator, asked: string | null): string 
   if (asked === null) throw new Refused(400, "say which account: ?account=");
   if (accounts.includes(asked)) return asked;
   throw new Refused(403, "the account is unknown or not yours", "MERCHANT_ACCOUNT_REFUSED");
+}
+
+const callTimeoutMs = 60_000;
+
+/** A call in an operator's name, with these scopes. */
+export function callAs(name: string, account: string, scopes: readonly Scope[]): Call {
+  const caller = { name, account, scopes: new Set(scopes) };
+  return { caller, signal: AbortSignal.timeout(callTimeoutMs), requestId: randomUUID() };
 }

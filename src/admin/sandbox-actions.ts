@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Caller } from "../auth/caller.ts";
-import type { Call, Core } from "../core/core.ts";
+import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
 import { PaymentStatusSchema } from "../gen/payments/v1/payment_pb.ts";
@@ -11,7 +10,7 @@ import type { Secret } from "../secrets/secret.ts";
 import { sign, signatureHeader } from "../wire/signature.ts";
 import type { SandboxActions } from "./api.ts";
 import type { SandboxCallback, SandboxOrder, SandboxResult, ScenarioInfo } from "./console-api.ts";
-import { Refused } from "./operator.ts";
+import { callAs, Refused } from "./operator.ts";
 
 export interface SandboxActionsOptions {
   readonly core: Core;
@@ -153,16 +152,7 @@ function payoutOf(
   };
 }
 
-const actionTimeoutMs = 60_000;
-
-function callOf(account: string): Call {
-  const caller: Caller = {
-    name: "console",
-    account,
-    scopes: new Set(["payments:write", "payouts:write"]),
-  };
-  return { caller, signal: AbortSignal.timeout(actionTimeoutMs), requestId: randomUUID() };
-}
+const callOf = (account: string) => callAs("console", account, ["payments:write", "payouts:write"]);
 
 async function answerOf(
   make: () => Promise<Omit<SandboxResult & { kind: "answered" }, "kind">>,

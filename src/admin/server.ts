@@ -10,6 +10,7 @@ import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
 import { type AdminAnswer, answerDeadLetters } from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
+import { docsPage } from "./docs.ts";
 import { readJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";
 import type { Page } from "./page.ts";
@@ -158,8 +159,10 @@ async function answerAnybody(
       if (!page) return { status: 404, body: notBuilt };
       for (const [name, value] of Object.entries(page.headers)) response.setHeader(name, value);
       return { status: 200, body: page.html };
-    default:
-      return notFound;
+    default: {
+      const page = docsPage(path);
+      return page === undefined ? notFound : { status: 200, body: page };
+    }
   }
 }
 

@@ -29,8 +29,15 @@ export interface AdminListenerOptions
   readonly intake: Intake;
   readonly tlsFiles: TlsFiles | undefined;
   readonly telemetry: Telemetry;
-  /** In sandbox mode: the emulator's URL, and what the console's actions need. */
-  readonly sandbox: ({ readonly url: string } & Omit<SandboxActionsOptions, "core">) | undefined;
+  /** URL of the public listener. */
+  readonly publicUrl: () => string;
+  /** In sandbox mode: the pages of the emulator, and what the console's actions need. */
+  readonly sandbox:
+    | ({ readonly url: string; readonly demo: boolean } & Pick<
+        SandboxActionsOptions,
+        "account" | "magicValues"
+      >)
+    | undefined;
 }
 
 /** The operators' listener: health, metrics, dead letters and the console. */
@@ -47,7 +54,7 @@ export function createAdminListener(
 ): AdminListener {
   const { accounts, activities, core, intake, stores, tlsFiles, sandbox } = options;
   const { metrics, report } = options.telemetry;
-  const { notReady, log: eventLog } = options;
+  const { notReady, log: eventLog, publicUrl } = options;
   const { maxConnections, maxConnectionsPerAddress } = config;
   const { adminKey } = config;
   const isOpen = config.auth.modes.has("none") && adminKey === undefined;
@@ -75,9 +82,16 @@ export function createAdminListener(
       giveUpMs: config.reconcileGiveUpMs,
       ...(config.reconcileAfterMs !== undefined && { afterMs: config.reconcileAfterMs }),
     },
-    ...(sandbox && {
-      sandbox: { url: sandbox.url, sandboxActions: createSandboxActions({ core, ...sandbox }) },
-    }),
+    ...{ core, report },
+    links() {
+      const url = config.publicUrl ?? publicUrl();
+      return {
+        ...(!config.production && { graphiql: `${url}/graphql` }),
+        ...(sandbox?.demo && { demo: `${url}/demo` }),
+        ...(sandbox && { ledger: sandbox.url }),
+      };
+    },
+    ...(sandbox && { sandboxActions: createSandboxActions({ core, publicUrl, ...sandbox }) }),
     onFailure: (error) => log.error({ err: error }, "admin request failed"),
   });
   const server = createAdminServer({

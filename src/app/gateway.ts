@@ -127,12 +127,12 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const [sandboxAccount] = accounts;
   const admin = createAdminListener(config, log, {
     ...{ accounts: running.byName, log: eventLog, activities, core, identify, stores },
-    ...{ admission, intake, tlsFiles, telemetry, notReady },
+    ...{ admission, intake, tlsFiles, telemetry, notReady, publicUrl: () => listeningUrl },
     sandbox:
       emulator && sandboxAccount
         ? {
-            ...{ url: emulator.url, magicValues: emulator.magicValues },
-            ...{ account: sandboxAccount, publicUrl: () => listeningUrl },
+            ...{ url: emulator.url, magicValues: emulator.magicValues, account: sandboxAccount },
+            demo: config.auth.modes.has("none"),
           }
         : undefined,
   });

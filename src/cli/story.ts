@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { Calls, History, HistoryEvent, OpenCall } from "../admin/console-api.ts";
+import type { History, HistoryEvent, OpenCall } from "../admin/console-api.ts";
 import { type KindName, kindNames } from "../model/kinds.ts";
 import { type AdminOptions, addAdminOptions, createAskAdmin } from "./admin-client.ts";
 import { CommandError, QuietEnd } from "./command-error.ts";
@@ -45,25 +45,23 @@ export function configure(command: Command, env: Environment): void {
 
 async function tell(externalId: string, options: Options, env: Environment): Promise<void> {
   const ask = createAskAdmin(options, env, interruption());
-  const read = async <T>(path: string, query: Record<string, string>): Promise<T> => {
-    const asked = new URLSearchParams({ account: options.account, ...query });
-    const { status, body } = await ask("GET", `/api/${path}?${asked}`);
-    if (status === 200) return body as T;
-    throw new CommandError((body as { error?: string }).error ?? `the listener answered ${status}`);
-  };
-  const { calls } = await read<Calls>("calls", {});
   let known = false;
   for (const kind of options.kind ? [options.kind] : kindNames) {
-    const { events } = await read<History>("history", { kind, external_id: externalId });
-    const open = calls.filter((call) => call.kind === kind && call.externalId === externalId);
-    if (events.length + open.length === 0) continue;
+    const query = { account: options.account, kind, external_id: externalId };
+    const { status, body } = await ask("GET", `/api/history?${new URLSearchParams(query)}`);
+    if (status !== 200) {
+      const { error = `the listener answered ${status}` } = body as { error?: string };
+      throw new CommandError(error);
+    }
+    const { events, calls } = body as History;
+    if (events.length + calls.length === 0) continue;
     known = true;
     if (!options.json) print(paint("bold", `${kind} ${printable(externalId)}`));
     for (const event of events.toReversed()) {
       if (options.json) printJson({ kind, ...event });
       else print(eventLine(event));
     }
-    for (const call of open) {
+    for (const call of calls) {
       if (options.json) printJson({ kind, openCall: call });
       else print(callLine(call));
     }

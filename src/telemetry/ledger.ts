@@ -115,6 +115,11 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     deadLetters: ({ account, waiting }) => deadLetters.set({ account }, waiting),
     letterDiscarded: ({ operator, letter }) =>
       log.warn({ operator, ...letter }, "dead letter discarded"),
+    operatorAsked: ({ operator, action, account, kind, externalId }) =>
+      log.info(
+        { operator, action, account, kind, externalId },
+        "operator asked the payments service",
+      ),
     settled({ account, method, externalId, was, by }) {
       settled.add({ account, by });
       log.info({ account, method, externalId, was, by }, "settled");

@@ -81,6 +81,16 @@ test("calls are counted by outcome in the last minute, and by endpoint in five m
   assert.deepEqual(activity.upstream.endpoints, []);
 });
 
+test("a service that stopped answering is failing, however well it went before", () => {
+  const { activity, call, pass } = rig();
+  for (let n = 0; n < 100; n++) call("200");
+  pass(6);
+  call("UNAVAILABLE");
+  assert.equal(activity.upstream.health, "failing");
+  call("200");
+  assert.equal(activity.upstream.health, "degraded");
+});
+
 test("an open breaker and refused credentials decide the health, whatever the figures", () => {
   const { activity, report, call } = rig();
   call("200");

@@ -61,15 +61,20 @@ after(() => Promise.all([guarded.stop(), open.stop()]));
 const json = { "content-type": "application/json" };
 const graphql = JSON.stringify({ query: "{ rateLimit { limit } }" });
 
+const about = JSON.stringify({ account: "shop", kind: "payment", externalId: "order-of-shop" });
+
 /** Every kind of request that only operators may send, here for the account `shop`. */
 const operations: readonly (readonly [method: string, path: string, body?: string])[] = [
   ["GET", "/api/session"],
   ["GET", "/api/status?account=shop"],
   ["GET", "/api/start?account=shop"],
   ["GET", "/api/calls?account=shop"],
+  ["GET", "/api/payments?account=shop"],
   ["GET", "/api/dead-letters?account=shop"],
   ["GET", "/api/dead-letters/shop/none"],
   ["GET", "/api/history?account=shop&kind=payment&external_id=order-of-shop"],
+  ["POST", "/api/look-up", about],
+  ["POST", "/api/resend-callback", about],
   ["GET", "/api/sandbox"],
   ["POST", "/api/sandbox/callbacks", '{"kind":"forged"}'],
   ["GET", "/dead-letters"],
@@ -101,6 +106,10 @@ const statuses = (gateway: Gateway, headers: Record<string, string>) =>
 
 describe("with authentication on", () => {
   const everywhere = (status: number) => operations.map(() => status);
+  const admitted = [
+    ...[200, 200, 200, 200, 200, 200, 404, 200, 200, 200],
+    ...[404, 404, 200, 404, 404, 404, 200],
+  ];
 
   for (const [who, headers] of [
     ["nobody", {}],
@@ -128,20 +137,24 @@ describe("with authentication on", () => {
   });
 
   it("admits an admin, with 404 for what does not exist", async () => {
-    const found = await statuses(guarded, bearer(keyOf("admin")));
-    assert.deepEqual(found, [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 404, 200]);
+    assert.deepEqual(await statuses(guarded, bearer(keyOf("admin"))), admitted);
   });
 
   it("control: without authentication every caller is an operator", async () => {
-    assert.deepEqual(
-      await statuses(open, {}),
-      [200, 200, 200, 200, 200, 404, 200, 404, 404, 200, 404, 404, 404, 200],
-    );
+    assert.deepEqual(await statuses(open, {}), admitted);
   });
 
   it("serves the page itself, health and metrics to every caller", async () => {
-    for (const path of ["/", "/healthz", "/readyz", "/metrics"]) {
+    for (const path of ["/", "/healthz", "/readyz", "/metrics", "/docs/README.md"]) {
       assert.equal((await fetch(guarded.adminUrl + path)).status, 200, path);
+    }
+    for (const path of [
+      "/docs/",
+      "/docs/none.md",
+      "/docs/..%2fpackage.json",
+      "/docs/console.png",
+    ]) {
+      assert.equal((await fetch(guarded.adminUrl + path)).status, 404, path);
     }
   });
 
@@ -162,6 +175,7 @@ describe("with authentication on", () => {
     const id = all.dead_letters[0].id;
     for (const path of [
       "/api/status?account=shop",
+      "/api/payments?account=shop",
       "/api/history?account=shop&kind=payment&external_id=order-of-shop",
       `/api/dead-letters/shop/${id}`,
     ]) {
@@ -177,6 +191,8 @@ describe("with authentication on", () => {
     assert.deepEqual([ofShop.dead_letters, ofShop.total], [[], 0]);
     const query: Operation = ["POST", "/graphql", graphql];
     assert.equal(await statusOf(guarded, query, headers), 403);
+    const asked: Operation = ["POST", "/api/resend-callback", about];
+    assert.equal(await statusOf(guarded, asked, headers), 403);
   });
 
   it("refuses GraphQL mutations, whatever scopes the caller has", async () => {
@@ -323,8 +339,8 @@ describe("signing in", { skip: withoutChromium, timeout: 90_000 }, () => {
   const browser = browserForTests();
   const refused = /status of 40[13]/;
 
-  it("asks for a key with the scope admin, and keeps it out of the document", async () => {
-    const opened = await browser.open(guarded.adminUrl);
+  it("asks for a key with the scope admin, keeps it out of the document, and opens the page of the URL", async () => {
+    const opened = await browser.open(`${guarded.adminUrl}/#/shop/payments/order-of-shop`);
     const { page } = opened;
     const field = page.getByLabel("API key or token");
     const enter = async (key: string) => {
@@ -337,7 +353,8 @@ describe("signing in", { skip: withoutChromium, timeout: 90_000 }, () => {
     await page.getByText("Needs the scope admin.").waitFor();
     await enter(keyOf("admin"));
     await live(page);
-    await rowsOf(page, "order-of-shop").waitFor();
+    await page.getByRole("heading", { name: "order-of-shop" }).waitFor();
+    await page.locator("#subject .badge", { hasText: "Paid" }).waitFor();
     assert.ok(!(await page.content()).includes(keyOf("admin")));
     assert.equal(await page.evaluate("sessionStorage.length + localStorage.length"), 0);
     assert.equal(await page.evaluate("document.cookie"), "");
@@ -348,6 +365,7 @@ describe("signing in", { skip: withoutChromium, timeout: 90_000 }, () => {
     await live(page);
     await page.reload();
     await live(page);
+    await page.getByRole("heading", { name: "order-of-shop" }).waitFor();
     await page.getByRole("button", { name: "Sign out" }).click();
     await field.waitFor();
     assert.equal(await page.evaluate("sessionStorage.length"), 0);
@@ -365,6 +383,8 @@ describe("signing in", { skip: withoutChromium, timeout: 90_000 }, () => {
     const letter = page.locator("#letters .card");
     await letter.getByRole("button", { name: "Show body" }).click();
     await letter.getByText('"nobody": "market"').waitFor();
+    await page.goto(`${open.adminUrl}/#/nobody/payments/order-of-shop`);
+    await page.getByText("The account nobody is unknown or not yours.").waitFor();
     await browser.close(opened);
   });
 

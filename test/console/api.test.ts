@@ -4,17 +4,20 @@ import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import type {
   Calls,
   History,
+  KnownList,
   SandboxResult,
   Scenarios,
   Status,
 } from "../../src/admin/console-api.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { startTestGateway } from "../start.ts";
+import { until } from "../until.ts";
 import { sendCallback } from "./callback.ts";
 
 let gateway: Gateway;
 before(async () => {
-  gateway = await startTestGateway();
+  // Nothing listens there: calls are traced, and their spans go nowhere.
+  gateway = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
 });
 after(() => gateway.stop());
 
@@ -125,11 +128,70 @@ test("a history has the messages as the REST API writes them, with secrets and c
   assert.equal(message.payment_method.cc_token.token, "[redacted]");
   assert.equal(message.payment_method.cc_token.mask, "400000******3014");
   assert.equal(message.customer.first_name, "paid with 400000******3014");
+  assert.match(event?.traceId ?? "", /^[0-9a-f]{32}$/);
   const all = JSON.stringify(events);
   assert.ok(!all.includes(token) && !all.includes(number));
   assert.deepEqual((await get<History>("/api/history?kind=payout&external_id=none")).events, []);
   const bad = await fetch(`${gateway.adminUrl}/api/history?kind=refund&external_id=x`);
   assert.equal(bad.status, 400);
+});
+
+test("a history has the state, the operations and the open calls of its payment alone", async () => {
+  await pay({ externalId: "h-1" });
+  await pay({ externalId: "h-2", scenario: "answer_and_callback_lost" });
+  const of = (id: string) => get<History>(`/api/history?kind=payment&external_id=${id}`);
+  const paid = await of("h-1");
+  const [operation] = paid.operations;
+  assert.deepEqual(
+    [paid.state, paid.calls, operation?.operation, operation?.status, operation?.amount],
+    ["paid", [], "payment", "success", "10.00"],
+  );
+  const lost = await of("h-2");
+  assert.deepEqual([lost.state, lost.operations, lost.calls.length], ["unknown", [], 1]);
+  assert.equal(lost.calls[0]?.externalId, "h-2");
+  assert.equal((await of("none")).state, undefined);
+});
+
+test("what an operator asks the service is asked, and refused in words", async () => {
+  const about = (externalId: string, kind = "payment") =>
+    JSON.stringify({ account: "default", kind, externalId });
+  const ask = async (path: string, body: string) => (await post(path, body)).body as object;
+  assert.deepEqual(await ask("/api/resend-callback", about("h-1")), { kind: "asked" });
+  const unknown = (await ask("/api/resend-callback", about("none"))) as { kind: string };
+  assert.equal(unknown.kind, "refused");
+  const settled = (await ask("/api/look-up", about("h-1"))) as { kind: string };
+  assert.equal(settled.kind, "refused", "nothing is open");
+  assert.deepEqual(await ask("/api/look-up", about("h-2")), { kind: "scheduled" });
+  await until(async () => {
+    const { state } = await get<History>("/api/history?kind=payment&external_id=h-2");
+    return state === "paid";
+  });
+  const made = JSON.stringify({ ...order, externalId: "h-3" });
+  assert.equal((await post("/api/sandbox/payouts", made)).status, 200);
+  assert.deepEqual(await ask("/api/look-up", about("h-3", "payout")), { kind: "scheduled" });
+  assert.equal((await post("/api/look-up", about("h-3", "refund"))).status, 400);
+});
+
+test("a list has the payments of a state, the one heard of last first, a page at a time", async () => {
+  const { items } = await get<KnownList>("/api/payments?state=paid");
+  const ids = items.map(({ externalId }) => externalId);
+  assert.ok(ids.indexOf("h-2") < ids.indexOf("h-1"), ids.join());
+  assert.ok(items.every(({ state }) => state === "paid"));
+  for (let at = 0; at < 60; at++) await sendCallback(gateway.publicUrl, { externalId: `l-${at}` });
+  const first = await get<KnownList>("/api/payments");
+  assert.equal(first.items.length, 50);
+  const next = await get<KnownList>(`/api/payments?after=${encodeURIComponent(first.next ?? "")}`);
+  const both = [...first.items, ...next.items].map(({ externalId }) => externalId);
+  assert.equal(new Set(both).size, both.length);
+  assert.deepEqual(
+    both.slice(0, 60),
+    Array.from({ length: 60 }, (_, at) => `l-${59 - at}`),
+  );
+  const found = await get<KnownList>("/api/payments?search=L-59");
+  assert.deepEqual(
+    [found.items.map(({ externalId }) => externalId), found.next],
+    [["l-59"], undefined],
+  );
 });
 
 test("the status reports this replica, its budget, the service and the callbacks", async () => {

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { withoutChromium } from "../chromium.ts";
+import { axeViolations, withoutChromium } from "../chromium.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
-import { browserForTests, live, rowsOf } from "./chromium.ts";
+import { browserForTests, goTo, live, rowsOf } from "./chromium.ts";
 
 describe("the console's appearance", { skip: withoutChromium, timeout: 90_000 }, () => {
   const browser = browserForTests();
@@ -16,28 +16,46 @@ describe("the console's appearance", { skip: withoutChromium, timeout: 90_000 },
   after(() => gateway.stop());
 
   for (const colorScheme of ["light", "dark"] as const) {
-    it(`fits wide and narrow screens and has enough contrast, ${colorScheme}`, async () => {
-      const opened = await browser.open(gateway.adminUrl, { colorScheme });
+    it(`fits wide and narrow screens, has enough contrast and passes axe, ${colorScheme}`, async () => {
+      const opened = await browser.open(`${gateway.adminUrl}/#/default/try`, { colorScheme });
       const { page } = opened;
       await live(page);
       for (const name of ["Pay", "Pay with 3DS", "Decline", "Lose answer", "Odd callback"]) {
         await page.getByRole("button", { name, exact: true }).click();
       }
-      await page.locator("#calls .card").first().waitFor();
-      await page.locator("#letters .card").first().waitFor();
       await page.getByText("All magic values, payouts, own amounts").click();
       await rowsOf(page, "Failed").first().waitFor();
       const look = async () => {
-        for (const width of [1280, 700, 390]) {
+        for (const width of [1280, 700, 375]) {
           await page.setViewportSize({ width, height: 900 });
           await fits(page);
           assert.deepEqual(await page.evaluate(overflowing), [], `${width}`);
           assert.deepEqual(await page.evaluate(hardToRead), [], `${width}`);
         }
+        assert.deepEqual(await axeViolations(page), []);
       };
       await look();
-      await rowsOf(page, "by callback").first().click();
-      await page.getByRole("dialog").locator("pre").waitFor();
+      await goTo(page, "Watch");
+      await page.locator("#calls .card").first().waitFor();
+      await page.locator("#letters .card").first().waitFor();
+      for (const name of ["By caller", "By endpoint"]) await page.getByText(name).click();
+      await look();
+      await goTo(page, "Payouts");
+      await page.getByText("No payouts like that are known here.").waitFor();
+      await goTo(page, "Payments");
+      await page.locator("#list a.row").nth(3).waitFor();
+      await look();
+      await page.locator("#list a.row", { hasText: "Outcome unknown" }).first().click();
+      await page.locator("#open-calls .card").waitFor();
+      await look();
+      await page.getByRole("button", { name: "Ask for the callback again" }).click();
+      await page.getByRole("dialog").waitFor();
+      await look();
+      await page.keyboard.press("Escape");
+      await page.goBack();
+      await page.locator("#list a.row", { hasText: "Failed" }).first().click();
+      await page.locator("#history summary").first().click();
+      await page.locator("#history pre").first().waitFor();
       await look();
       await browser.close(opened);
     });

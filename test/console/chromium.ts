@@ -67,7 +67,12 @@ const cardNumbers = [...magicValues.flatMap(({ cards }) => cards), "424242424242
 
 /** Rows of the list of events that have this text. */
 export function rowsOf(page: Page, text: string | RegExp) {
-  return page.locator("#events button.row", { hasText: text });
+  return page.locator("#events a.row", { hasText: text });
+}
+
+/** Goes to another page of the console by the link in its header. */
+export async function goTo(page: Page, name: "Watch" | "Payments" | "Payouts" | "Try it") {
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
 }
 
 /** Waits until the page shows that it is live. */

@@ -6,7 +6,7 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { withoutChromium } from "../chromium.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
-import { browserForTests, live, rowsOf } from "./chromium.ts";
+import { browserForTests, goTo, live, rowsOf } from "./chromium.ts";
 
 const timeout = 90_000;
 
@@ -18,15 +18,20 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
   });
   after(() => gateway.stop());
 
+  const tryAt = ({ adminUrl }: Gateway) => browser.open(`${adminUrl}/#/default/try`);
   const press = (page: Page, name: string) =>
     page.getByRole("button", { name, exact: true }).click();
   const tried = (page: Page, text: string) => page.locator(".tried .card", { hasText: text });
 
   it("shows a 3DS payment succeed live, from the press to the customer's approval", async () => {
-    const opened = await browser.open(gateway.adminUrl);
+    const opened = await tryAt(gateway);
     const { page } = opened;
     await live(page);
     await page.getByText("No events yet").waitFor();
+    for (const name of ["GraphiQL", "Demo shop", "Sandbox's ledger", "Documentation"]) {
+      const href = await page.getByRole("link", { name }).getAttribute("href");
+      assert.equal((await fetch(new URL(href ?? "", page.url()))).status, 200, name);
+    }
     await press(page, "Pay with 3DS");
     const card = tried(page, "3DS");
     await card.getByText("Pending").waitFor();
@@ -37,8 +42,9 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     assert.equal(await bank.evaluate("window.opener"), null);
     await bank.getByRole("button", { name: "Approve" }).click();
     await card.locator(".badge", { hasText: "Paid" }).waitFor();
-    assert.equal(await card.getByRole("link").count(), 0, "nothing is left to do there");
-    const id = await card.locator(".card-head button").innerText();
+    const action = card.getByRole("link", { name: "Open the 3DS page" });
+    assert.equal(await action.count(), 0, "nothing is left to do there");
+    const id = await card.locator(".card-head a").innerText();
     await rowsOf(page, id).filter({ hasText: "by callback" }).waitFor();
     // On a slow machine a look-up may add a row in between.
     for (const source of ["by answer", "by callback"]) {
@@ -47,32 +53,41 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await browser.close(opened);
   });
 
-  it("opens a payment's history with the callback that made it, secrets masked", async () => {
-    const opened = await browser.open(gateway.adminUrl);
+  it("shows a payment on a page with a URL of its own, secrets masked", async () => {
+    const opened = await tryAt(gateway);
     const { page } = opened;
     await press(page, "Pay");
-    const id = await page.locator(".tried .card-head button").innerText();
-    const row = rowsOf(page, id).filter({ hasText: "by callback" });
-    await row.getByText("Paid").waitFor();
-    await row.focus();
-    await page.keyboard.press("Enter");
-    const dialog = page.getByRole("dialog");
-    await dialog.getByText("The service's callback").waitFor();
-    await dialog.getByText("The service's answer").waitFor();
-    const message = await dialog.locator("pre").first().innerText();
-    const { details, payment_method } = JSON.parse(message);
+    const link = page.locator(".tried .card-head a");
+    const id = await link.innerText();
+    await rowsOf(page, id).filter({ hasText: "by callback" }).getByText("Paid").waitFor();
+    await link.click();
+    const url = `${gateway.adminUrl}/#/default/payments/${id}`;
+    assert.equal(page.url(), url);
+    const subject = page.locator("#subject");
+    await subject.getByText("Nothing more: it is paid.").waitFor();
+    await subject.getByText("10.00 UAH").waitFor();
+    await page.locator("#operations").getByText("success: transaction successful").waitFor();
+    await page.reload();
+    const event = page.locator("#history li", { hasText: "The service's callback" });
+    await page.locator("#history li", { hasText: "The service's answer" }).waitFor();
+    await event.getByText("Callback, secrets masked").click();
+    const { details, payment_method } = JSON.parse(await event.locator("pre").innerText());
     assert.equal(details.amount, "10.00");
     assert.equal(details.status, "success");
     assert.match(payment_method.cc_token.mask, /^\d{6}\*+\d{4}$/);
     assert.equal(payment_method.cc_token.token, "[redacted]");
-    await page.keyboard.press("Escape");
-    await dialog.waitFor({ state: "detached" });
-    assert.equal(await row.evaluate((node) => node === document.activeElement), true);
+    await event.locator("dd", { hasText: details.payment_id }).waitFor();
+    await subject.getByRole("link", { name: "Payments" }).click();
+    await page.getByLabel("External id or payment id").fill(details.payment_id);
+    await page.getByRole("button", { name: "Search" }).click();
+    await page.locator("#list a.row", { hasText: id }).click();
+    await subject.waitFor();
+    assert.equal(page.url(), url);
     await browser.close(opened);
   });
 
   it("makes a payment with each magic value, and shows what callers received", async () => {
-    const opened = await browser.open(gateway.adminUrl);
+    const opened = await tryAt(gateway);
     const { page } = opened;
     await press(page, "One of each");
     await page.getByText("One payment with each magic value was made.").waitFor();
@@ -81,6 +96,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await tried(page, "Too many requests").getByText("RESOURCE_EXHAUSTED").waitFor();
     // The gateway looked it up, since neither response nor callback arrived.
     await tried(page, "Answer and callback lost").locator(".badge", { hasText: "Paid" }).waitFor();
+    await goTo(page, "Watch");
     await page.locator("#budget .caption").getByText("requests sent").waitFor();
     const failed = page.locator("#upstream .bad-text");
     // The page polls this number.
@@ -89,7 +105,7 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
   });
 
   it("makes payouts by card and by amount", async () => {
-    const opened = await browser.open(gateway.adminUrl);
+    const opened = await tryAt(gateway);
     const { page } = opened;
     await page.getByText("All magic values, payouts, own amounts").click();
     await page.getByRole("radio", { name: "Payout" }).check();
@@ -97,12 +113,12 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     assert.equal(await happens.getByText("3DS").count(), 0, "a payout has no customer");
     await happens.selectOption("insufficient_funds");
     await page.getByLabel("Triggered by").selectOption("amount");
-    await page.getByLabel("External id").last().fill("payout-by-amount");
+    await page.getByLabel("External id").first().fill("payout-by-amount");
     await press(page, "Make the payout of 10.61");
     await tried(page, "payout-by-amount").locator(".badge", { hasText: "Failed" }).waitFor();
     await rowsOf(page, "payout-by-amount").filter({ hasText: "10.61 UAH" }).first().waitFor();
     await happens.selectOption("success");
-    await page.getByLabel("External id").last().fill("payout-by-card");
+    await page.getByLabel("External id").first().fill("payout-by-card");
     await press(page, "Make the payout");
     await tried(page, "payout-by-card").locator(".badge", { hasText: "Paid" }).waitFor();
     await browser.close(opened);
@@ -115,12 +131,31 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
       const { page } = opened;
       const calls = page.locator("#calls");
       await calls.getByText("Every call that moved money has its answer.").waitFor();
+      await goTo(page, "Try it");
       await press(page, "Lose answer");
+      await rowsOf(page, "Outcome unknown").waitFor();
+      await goTo(page, "Watch");
       const card = calls.locator(".card");
       await card.getByText("Outcome unknown").waitFor();
       await card.getByText(/create payment · .+ ago/).waitFor();
       await card.getByText(/Asks for the callback again in \d+\ss; gives up in 24\sh\./).waitFor();
-      await rowsOf(page, "Outcome unknown").waitFor();
+      // The operator does not wait, and is told what that costs.
+      await card.getByRole("link").click();
+      const subject = page.locator("#subject");
+      const asks = async (name: string, answer: "Cancel" | undefined) => {
+        await subject.getByRole("button", { name }).click();
+        const ask = page.getByRole("dialog");
+        await ask.getByText(/It costs a request of the rate budget/).waitFor();
+        await ask.getByRole("button", { name: answer ?? name }).click();
+        await ask.waitFor({ state: "detached" });
+      };
+      await asks("Look up now", "Cancel");
+      await asks("Look up now", undefined);
+      await subject.getByText("The gateway looks it up now.").waitFor();
+      await subject.getByText("Nothing more: it is paid.").waitFor();
+      await asks("Ask for the callback again", undefined);
+      await subject.getByText("The payments service took the request.").waitFor();
+      assert.equal(await subject.getByRole("button", { name: "Look up now" }).count(), 0);
       await browser.close(opened);
     } finally {
       await patient.stop();
@@ -130,14 +165,18 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
   it("shows which outcomes an operator has to find out", async () => {
     const hasty = await startTestGateway({ RECONCILE_AFTER: "100ms", RECONCILE_GIVE_UP: "500ms" });
     try {
-      const opened = await browser.open(hasty.adminUrl);
+      const opened = await tryAt(hasty);
       const { page } = opened;
       await page.getByText("All magic values, payouts, own amounts").click();
       await page.getByLabel("What happens").selectOption("html_500");
       await press(page, "Make the payment");
+      await rowsOf(page, "Needs you").waitFor();
+      await goTo(page, "Watch");
       const card = page.locator("#calls .card", { hasText: "Needs you" });
       await card.getByText("Given up: look at the payments service, by hand.").waitFor();
-      await rowsOf(page, "Needs you").waitFor();
+      await goTo(page, "Payments");
+      await page.getByRole("link", { name: "Needs you", exact: true }).click();
+      await page.locator("#list a.row", { hasText: "Needs you" }).waitFor();
       await browser.close(opened);
     } finally {
       await hasty.stop();
@@ -145,13 +184,15 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
   });
 
   it("counts a forged callback, and keeps one that it cannot read for a replay", async () => {
-    const opened = await browser.open(gateway.adminUrl);
+    const opened = await tryAt(gateway);
     const { page } = opened;
     await press(page, "Forged callback");
     await page.getByText("The callback was answered with 401.").waitFor();
+    await press(page, "Odd callback");
+    await page.getByText("The callback was answered with 200.").waitFor();
+    await goTo(page, "Watch");
     const forged = page.locator(".verdicts li", { hasText: "bad signature" });
     await forged.getByText("1").waitFor();
-    await press(page, "Odd callback");
     const letter = page.locator("#letters .card");
     await letter.getByText("is missing").waitFor();
     await letter.getByRole("button", { name: "Show body" }).click();
@@ -170,10 +211,10 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
   });
 
   it("control: finds a card number on the page, and blocks requests to other origins and raw markup", async () => {
-    const shown = await browser.open(gateway.adminUrl);
+    const shown = await tryAt(gateway);
     await shown.page.evaluate(() => document.body.append("4000 0000 0000 3014"));
     await assert.rejects(browser.close(shown), /a card number shows/);
-    const opened = await browser.open(gateway.adminUrl);
+    const opened = await tryAt(gateway);
     const { page, complaints } = opened;
     const elsewhere = page.evaluate((url) => fetch(url).then(() => "reached"), gateway.publicUrl);
     await assert.rejects(elsewhere, /Failed to fetch/);

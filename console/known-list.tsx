@@ -1,0 +1,156 @@
+import { useCallback, useState } from "preact/hooks";
+import type { History, KnownItem, KnownList } from "../src/admin/console-api.ts";
+import type { KindName } from "../src/model/kinds.ts";
+import { type Client, messageOf } from "./client.ts";
+import { type ShownState, shownStateOf } from "./event-row.ts";
+import { countOf } from "./format.ts";
+import { kindTexts } from "./kinds.ts";
+import { capital, Panel, Problem, Row, Skeleton, textOf } from "./parts.tsx";
+import { usePolled } from "./polled.ts";
+import { hrefOf } from "./route.ts";
+
+const listEveryMs = 5_000;
+/** A search goes through many payments, and is repeated seldom. */
+const searchEveryMs = 60_000;
+
+/** The payments or payouts that the gateway knows, by state, with a search by either id. */
+export function KnownListPage(props: {
+  client: Client;
+  account: string;
+  kind: KindName;
+  state: string;
+  search: string;
+}) {
+  const { client, account, kind, state, search } = props;
+  const { resource, subject, states } = kindTexts[kind];
+  const load = useCallback(
+    async (signal: AbortSignal | undefined, after?: string): Promise<KnownList> => {
+      const asked = Object.entries({ state, search, after }).filter(([, text]) => text);
+      const query = { account, ...Object.fromEntries(asked) };
+      const found = client.get<KnownList>(`/api/${resource}`, query, signal);
+      // A search by external_id finds it at once, however old it is.
+      const exact =
+        after === undefined && search !== "" && state === ""
+          ? await exactly(client, { account, kind, external_id: search }, signal)
+          : [];
+      const { items, ...rest } = await found;
+      return { ...rest, items: distinct([...exact, ...items]) };
+    },
+    [client, account, kind, resource, state, search],
+  );
+  const { value, problem } = usePolled(load, search === "" ? listEveryMs : searchEveryMs);
+  const [older, setOlder] = useState<KnownList>();
+  const [told, setTold] = useState("");
+
+  async function loadOlder(after: string): Promise<void> {
+    try {
+      const page = await load(undefined, after);
+      setOlder((held) => ({
+        ...page,
+        items: [...(held?.items ?? []), ...page.items],
+        searched: (held?.searched ?? 0) + page.searched,
+      }));
+      setTold("");
+    } catch (error) {
+      setTold(`Older ones cannot be shown: ${messageOf(error)}.`);
+    }
+  }
+
+  const items = distinct([...(value?.items ?? []), ...(older?.items ?? [])]);
+  const next = older ? older.next : value?.next;
+  const searched = (value?.searched ?? 0) + (older?.searched ?? 0);
+  const href = (shown: string) => hrefOf(account, { page: "list", kind, state: shown, search });
+  return (
+    <Panel id="list" title={capital(resource)}>
+      <search>
+        <form
+          class="filter"
+          onSubmit={(event) => {
+            event.preventDefault();
+            const asked = new FormData(event.currentTarget).get("search")?.toString().trim() ?? "";
+            location.hash = hrefOf(account, { page: "list", kind, state, search: asked });
+          }}
+        >
+          <label class="grow">
+            <span>External id or {subject} id</span>
+            <input
+              key={search}
+              type="search"
+              name="search"
+              defaultValue={search}
+              autocomplete="off"
+              spellcheck={false}
+            />
+          </label>
+          <button type="submit">Search</button>
+        </form>
+      </search>
+      <nav class="tabs" aria-label="By state">
+        {["", ...states].map((each) => (
+          <a key={each} href={href(each)} aria-current={each === state ? "page" : undefined}>
+            {each === "" ? "All" : capital(textOf(each as ShownState))}
+          </a>
+        ))}
+      </nav>
+      {!value && !problem && <Skeleton lines={6} />}
+      {value && items.length === 0 && (
+        <p class="empty">
+          {next === undefined ? `No ${resource} like that are known here.` : "None found yet."}
+        </p>
+      )}
+      {items.length > 0 && (
+        <ul class="rows">
+          {items.map((item) => (
+            <li key={item.externalId}>
+              <Row
+                href={hrefOf(account, { page: "subject", kind, externalId: item.externalId })}
+                atMs={item.firstSeenAtMs}
+                shownState={item.needsOperator ? "needs_operator" : shownStateOf(item.state)}
+                title={item.externalId}
+                details={item.subjectIds.at(-1) ?? ""}
+                amount={item.amount && `${item.amount} ${item.currency ?? ""}`}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+      <footer class="list-foot">
+        {next !== undefined && (
+          <button type="button" class="small" onClick={() => void loadOlder(next)}>
+            {search === "" ? "Show more" : "Search further"}
+          </button>
+        )}
+        <span class="soft" role="status">
+          {search !== "" && value && `Looked through the newest ${countOf(searched)}.`} {told}
+        </span>
+      </footer>
+      <Problem text={problem} old={value !== undefined} />
+    </Panel>
+  );
+}
+
+async function exactly(
+  client: Client,
+  query: { readonly account: string; readonly kind: KindName; readonly external_id: string },
+  signal: AbortSignal | undefined,
+): Promise<KnownItem[]> {
+  const history = await client.get<History>("/api/history", query, signal);
+  const { state, needsOperator, operations, events } = history;
+  if (state === undefined) return [];
+  const { amount, currency } = operations[0] ?? {};
+  return [
+    {
+      ...{ externalId: query.external_id, state, needsOperator },
+      firstSeenAtMs: events.at(-1)?.receivedAtMs ?? history.nowMs,
+      updatedAtMs: events[0]?.receivedAtMs ?? history.nowMs,
+      subjectIds: operations.map(({ subjectId }) => subjectId),
+      ...(amount && { amount }),
+      ...(currency && { currency }),
+    },
+  ];
+}
+
+/** Pages overlap if payments were added meanwhile. */
+function distinct(items: readonly KnownItem[]): KnownItem[] {
+  return [...new Map(items.toReversed().map((item) => [item.externalId, item])).values()].reverse();
+}

@@ -1,0 +1,153 @@
+import { create, type DescEnum } from "@bufbuild/protobuf";
+import type { Core, Instant } from "../core/core.ts";
+import { PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
+import {
+  type GetPaymentResponse,
+  ListPaymentsRequestSchema,
+} from "../gen/payments/v1/payment_service_pb.ts";
+import { PayoutStateSchema } from "../gen/payments/v1/payout_pb.ts";
+import {
+  type GetPayoutResponse,
+  ListPayoutsRequestSchema,
+} from "../gen/payments/v1/payout_service_pb.ts";
+import type { KindName } from "../model/kinds.ts";
+import type { KnownItem, KnownList } from "./console-api.ts";
+import { callAs } from "./operator.ts";
+
+export interface KnownListQuery {
+  readonly account: string;
+  readonly kind: KindName;
+  /** Such as `paid`, or `needs_operator`; all without it. */
+  readonly state?: string | undefined;
+  /** Only those whose external_id has this text, or whose id at the service is this. */
+  readonly search?: string | undefined;
+  /** `next` of the page before. */
+  readonly after?: string | undefined;
+}
+
+/**
+ * One page of the payments or payouts that the gateway knows, the one heard of last first: the list
+ * of `ListPayments`, which costs nothing of the rate budget. A search goes through that list, a
+ * bounded number at a time.
+ */
+export async function knownListOf(
+  core: Pick<Core, "paymentList" | "payoutList">,
+  { account, kind, state = "", search, after = "" }: KnownListQuery,
+): Promise<KnownList> {
+  const call = callAs("console", account, ["events:read"]);
+  const { states, read } = lists[kind];
+  const number = states.values.find((value) => nameIn(states, value.number) === state)?.number;
+  const items: KnownItem[] = [];
+  let searched = 0;
+  let next: string | undefined = after;
+  do {
+    const request = {
+      states: (number === undefined ? [] : [number]) as never[],
+      ...(state === needsOperator && { needsOperator: true }),
+      ...{ newestFirst: true, pageSize, pageToken: next },
+    };
+    const page: Page = await read(core, request, call);
+    items.push(...page.items.filter((item) => !search || isFound(item, search)));
+    searched += page.items.length;
+    next = page.next;
+  } while (next !== undefined && items.length < pageSize && searched < maxSearched);
+  return { items, searched, ...(next !== undefined && { next }) };
+}
+
+const needsOperator = "needs_operator";
+const pageSize = 50;
+const maxSearched = 1_000;
+
+function isFound({ externalId, subjectIds }: KnownItem, search: string): boolean {
+  return subjectIds.includes(search) || externalId.toLowerCase().includes(search.toLowerCase());
+}
+
+interface Page {
+  readonly items: readonly KnownItem[];
+  readonly next: string | undefined;
+}
+
+interface Request {
+  readonly states: never[];
+  readonly needsOperator?: boolean;
+  readonly newestFirst: boolean;
+  readonly pageSize: number;
+  readonly pageToken: string;
+}
+
+interface List {
+  readonly states: DescEnum;
+  read(
+    core: Pick<Core, "paymentList" | "payoutList">,
+    request: Request,
+    call: ReturnType<typeof callAs>,
+  ): Promise<Page>;
+}
+
+const lists: Readonly<Record<KindName, List>> = {
+  payment: {
+    states: PaymentStateSchema,
+    async read(core, request, call) {
+      const list = await core.paymentList(create(ListPaymentsRequestSchema, request), call);
+      return { items: list.edges.map(paymentItem), next: list.endCursor };
+    },
+  },
+  payout: {
+    states: PayoutStateSchema,
+    async read(core, request, call) {
+      const list = await core.payoutList(create(ListPayoutsRequestSchema, request), call);
+      return { items: list.edges.map(payoutItem), next: list.endCursor };
+    },
+  },
+};
+
+interface Edge<Node> {
+  readonly node: Node;
+  readonly externalId: string;
+  readonly firstSeenAt: Instant;
+  readonly updatedAt: Instant;
+}
+
+function paymentItem({ node, ...edge }: Edge<GetPaymentResponse>): KnownItem {
+  const { amount, currency, paymentId } = node.payment?.details ?? {};
+  const ids = [paymentId, ...node.operations.map(({ paymentId }) => paymentId)];
+  return itemOf(edge, nameIn(PaymentStateSchema, node.state), node.needsOperator, {
+    ...{ amount, currency, ids },
+  });
+}
+
+function payoutItem({ node, ...edge }: Edge<GetPayoutResponse>): KnownItem {
+  const { originalAmount: amount, currency, transactionId } = node.payout ?? {};
+  return itemOf(edge, nameIn(PayoutStateSchema, node.state), node.needsOperator, {
+    ...{ amount, currency, ids: [transactionId] },
+  });
+}
+
+function itemOf(
+  { externalId, firstSeenAt, updatedAt }: Omit<Edge<unknown>, "node">,
+  state: string,
+  needsOperator: boolean,
+  told: {
+    readonly amount: string | undefined;
+    readonly currency: string | undefined;
+    readonly ids: readonly (string | undefined)[];
+  },
+): KnownItem {
+  const { amount, currency, ids } = told;
+  return {
+    ...{ externalId, state, needsOperator },
+    ...{ firstSeenAtMs: msOf(firstSeenAt), updatedAtMs: msOf(updatedAt) },
+    subjectIds: [...new Set(ids.filter((id) => id !== undefined && id !== ""))] as string[],
+    ...(amount && { amount }),
+    ...(currency && { currency }),
+  };
+}
+
+/** A state's name in lower case, without its prefix. */
+function nameIn(states: DescEnum, number: number): string {
+  return (states.value[number]?.name ?? "").slice(states.sharedPrefix?.length).toLowerCase();
+}
+
+function msOf({ seconds, nanos }: Instant): number {
+  return Number(seconds) * 1_000 + Math.floor(nanos / 1_000_000);
+}

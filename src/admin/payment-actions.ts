@@ -1,0 +1,71 @@
+import { create } from "@bufbuild/protobuf";
+import type { Core } from "../core/core.ts";
+import { GatewayError } from "../errors.ts";
+import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
+import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
+import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
+import type { Report } from "../report.ts";
+import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
+import { callAs, type Operator } from "./operator.ts";
+
+/** What an operator can ask the payments service about a payment or payout. No money moves. */
+export interface PaymentActions {
+  /**
+   * Looks an open call up at once instead of later; a payout without an open call is read from the
+   * service.
+   */
+  lookUp(operator: Operator, action: PaymentAction): Promise<PaymentActionResult>;
+  /** Asks the service to send the callback of a payment's latest operation again. */
+  resendCallback(operator: Operator, action: PaymentAction): Promise<PaymentActionResult>;
+}
+
+export interface PaymentActionsOptions {
+  readonly core: Pick<Core, "getPayout" | "resendCallback">;
+  readonly intents: Pick<IntentStore, "looked">;
+  /** The open calls of a payment or payout. */
+  readonly openCalls: (action: PaymentAction) => Promise<readonly UnsettledIntent[]>;
+  /** Whether the reconciler runs. */
+  readonly reconciles: boolean;
+  readonly report: Report;
+}
+
+export function createPaymentActions(options: PaymentActionsOptions): PaymentActions {
+  const { core, intents, openCalls, reconciles, report } = options;
+  return {
+    async lookUp(operator, action) {
+      const { account, kind, externalId } = action;
+      report("operatorAsked", { operator: operator.name, action: "look up", ...action });
+      const open = await openCalls(action);
+      const next = open.filter(({ nextLookMs }) => reconciles && nextLookMs !== undefined);
+      for (const intent of next) {
+        const { checks, notFound } = intent;
+        await intents.looked(account, intent, { checks, notFound, inMs: 0 });
+      }
+      if (next.length > 0) return { kind: "scheduled" };
+      if (kind === "payment") {
+        return { kind: "refused", message: "no look-up is due: ask for the callback again" };
+      }
+      const request = create(GetPayoutRequestSchema, { externalId });
+      const call = callAs(operator.name, account, ["payouts:read"]);
+      return asked(() => core.getPayout(request, call));
+    },
+
+    async resendCallback(operator, action) {
+      const { account, externalId } = action;
+      report("operatorAsked", { operator: operator.name, action: "resend callback", ...action });
+      const request = create(ResendCallbackRequestSchema, { externalId });
+      const call = callAs(operator.name, account, ["callbacks:resend"]);
+      return asked(() => core.resendCallback(request, call));
+    },
+  };
+}
+
+async function asked(ask: () => Promise<unknown>): Promise<PaymentActionResult> {
+  try {
+    await ask();
+    return { kind: "asked" };
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return { kind: "refused", message: error.message };
+  }
+}
