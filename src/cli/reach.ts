@@ -8,21 +8,25 @@ export function unreachable(what: string, url: string, why: string, option: stri
 
 /** Says in words what a system error code means, if it is a common one; else returns the code. */
 export function reasonOf(code: string): string {
-  const words = reasons.find(([pattern]) => pattern.test(code))?.[1];
+  const words = [...ofNetwork, ...ofTls].find(([pattern]) => pattern.test(code))?.[1];
   return words === undefined ? code : `${words} (${code})`;
 }
 
-/** Whether a code says that TLS failed for a reason that the other side, or we, can correct. */
+/** Whether a code says why TLS failed. */
 export function isTlsFault(code: string): boolean {
-  return reasons.findIndex(([pattern]) => pattern.test(code)) >= firstOfTls;
+  return ofTls.some(([pattern]) => pattern.test(code));
 }
 
-const closed = /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/;
+type Words = readonly (readonly [RegExp, string])[];
 
-const reasons: readonly (readonly [RegExp, string])[] = [
+const closed = /^(ECONNRESET|EPIPE|UND_ERR_SOCKET)$/;
+const ofNetwork: Words = [
   [/^ECONNREFUSED$/, "nothing listens there"],
   [/^ENOTFOUND$/, "there is no such host"],
   [closed, "the connection was closed"],
+];
+
+const ofTls: Words = [
   [/^CERT_HAS_EXPIRED$/, "its certificate has expired"],
   [/^CERT_NOT_YET_VALID$/, "its certificate is not valid yet"],
   [
@@ -38,7 +42,6 @@ const reasons: readonly (readonly [RegExp, string])[] = [
   ],
   [/^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/, "it does not speak TLS"],
 ];
-const firstOfTls = reasons.findIndex(([pattern]) => pattern.test("CERT_HAS_EXPIRED"));
 
 /**
  * The first system error code in an error's chain of causes, such as ECONNREFUSED. A TLS error that

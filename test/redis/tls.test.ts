@@ -8,10 +8,12 @@ import type { Redis } from "ioredis";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { sign } from "../../src/wire/signature.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
 import { freePort, type RedisServer, startRedis, withoutRedis } from "./server.ts";
 
+type Readiness = { details: { redis: { status: string } } };
 const fixture = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
 
 describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
@@ -82,10 +84,7 @@ describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
     });
     const readiness = await (await fetch(`${gateway.adminUrl}/readyz`)).json();
     await gateway.stop();
-    assert.equal(
-      (readiness as { details: { redis: { status: string } } }).details.redis.status,
-      "up",
-    );
+    assert.equal((readiness as Readiness).details.redis.status, "up");
   });
 });
 
@@ -153,6 +152,32 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
     t.after(() => redis.close());
     await readyWithin(500, redis.client);
     assert.notEqual(redis.client.status, "ready");
+  });
+
+  it("keep what a gateway acknowledges, on every replica that could be promoted", async () => {
+    const gateway = await startTestGateway({
+      REDIS_URL: url,
+      REDIS_TLS_CA_FILE: files.caFile,
+      REDIS_TLS_CERT_FILE: files.certFile,
+      REDIS_TLS_KEY_FILE: files.keyFile,
+    });
+    try {
+      const details = { payment_id: "p-1", status: "success" };
+      const body = JSON.stringify({ external_id: "order-1", operation: "payment", details });
+      const signature = sign(Buffer.from(body), "sandbox-password");
+      const { status } = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
+        method: "POST",
+        headers: { "x-service-signature": signature },
+        body,
+      });
+      assert.equal(status, 200);
+      const keys = (await servers[1]?.command("KEYS", "*order-1*")) as string[];
+      assert.ok(keys.length > 0, "the replica has it");
+      const ready = await (await fetch(`${gateway.adminUrl}/readyz`)).json();
+      assert.equal((ready as Readiness).details.redis.status, "up");
+    } finally {
+      await gateway.stop();
+    }
   });
 
   it("are used with one, and the next primary too", async (t) => {
