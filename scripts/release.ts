@@ -42,8 +42,14 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { "skip-tests": { type: "boolean", default: false } },
 });
-if (positionals[0] === "pack" && positionals[1] !== undefined) pack(resolve(positionals[1]));
-else release();
+try {
+  if (positionals[0] === "pack" && positionals[1] !== undefined) pack(resolve(positionals[1]));
+  else release();
+} catch (error) {
+  // Of a command that failed, its name and what it wrote to standard error.
+  console.error((error as Error).message);
+  process.exitCode = 1;
+}
 
 function release(): void {
   const changes = run("git", "status", "--porcelain");
