@@ -60,7 +60,8 @@ export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages)
       if (state) draft.attachments.set(`e${state.n}`, undefined);
       record.folded++;
     }
-    noteUnfinished(change, entry);
+    // One that is final at once was never noted.
+    if (known || entry.rank !== 2) noteUnfinished(change, entry);
   } else noteWords(kept, fact);
   setStateAfter(event, factsOf(record));
   remember(draft, entry, seen, nowMs);

@@ -154,6 +154,6 @@ test("a Redis prefix with state in another layout is refused, with what to do", 
   });
   const { stores } = await open(t, env);
   await until(async () => (await stores.eventLog.cursorBefore("default", 1)) !== "");
-  assert.equal(await server.command("HGET", "shop:{default}:log", "layout"), "2");
+  assert.equal(await server.command("HGET", "shop:{default}:log", "layout"), "3");
   await open(t, env);
 });

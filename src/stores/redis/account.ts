@@ -18,6 +18,7 @@ import {
   type Commit,
   type Committed,
   type Found,
+  filledIn,
   type IndexChange,
   type Listener,
   merged,
@@ -108,21 +109,24 @@ export class RedisAccount implements AccountKernel {
     const found = records.map((fields, at): StoredRecord => {
       const record = { key: names[at] ?? "", version: "", text: "" };
       const attachments = new Map<string, Uint8Array>();
+      let known = "";
       for (const [name, value] of pairs(fields)) {
         const field = `${name}`;
         if (field === "v") record.version = `${value}`;
         else if (field === "t") record.text = `${value}`;
+        else if (field === "p") known = `${value}`;
         else if (field === "l") isShown &&= cursor(value) <= bounds.tail;
         else if (field.startsWith("a:")) attachments.set(field.slice(2), value);
       }
-      return { ...record, attachments };
+      const text = textOf(record.text, record.version, known);
+      return { ...record, text, attachments };
     });
     return { read: { records: found, bounds, nowMs: this.nowMs() }, isShown };
   }
 
   async commit(commit: Commit): Promise<Committed> {
     const { keys, writer, awaitsReplicas, retentionMs } = this.#options;
-    const { token, records, events, indexes } = commit;
+    const { records, events, indexes } = commit;
     const places = placesOf(indexes);
     const on = [
       ...[keys.log, keys.events],
@@ -131,12 +135,12 @@ export class RedisAccount implements AccountKernel {
       ...places.flatMap(({ of }) => of.map((index) => keys.index(index))),
     ];
     const args: (string | Buffer)[] = [
-      ...[token, newEpoch(), `${Math.floor(Math.random() * firstSeqs)}`],
+      ...[newEpoch(), `${Math.floor(Math.random() * firstSeqs)}`],
       ...[keys.wakeUp, awaitsReplicas ? "1" : "0"],
       ...[`${retentionMs}`, `${records.length}`, `${events.length}`, `${places.length}`],
       indexes.some(({ score }) => score === "instant") ? "1" : "0",
-      ...records.flatMap(argumentsOf),
       ...events.map(({ bytes }) => bufferOf(bytes)),
+      ...records.flatMap((record) => argumentsOf(record, commit)),
       ...places.flatMap(({ args }) => args),
     ];
     const { answer, missing } = await writer.attempt(scripts.commit, on, args);
@@ -377,25 +381,25 @@ const scripts = {
 };
 
 /** A record's arguments of commit.lua. */
-function argumentsOf(change: RecordChange): (string | Buffer)[] {
+function argumentsOf(change: RecordChange, { token, events }: Commit): (string | Buffer)[] {
   const { was, keepMs, text, expected, flags, attachments } = change;
-  const list = (pairsOf: readonly (string | Buffer)[], width: number) => [
-    `${pairsOf.length / width}`,
-    ...pairsOf,
-  ];
-  const kept: (string | Buffer)[] = [];
+  const names = [...expected.keys()].map((name) => `f:${name}`);
+  const supposed = ["v", ...names, "", was, ...expected.values()];
+  if (text === undefined) return [...supposed, "keep"];
+  if (text === "") return [...supposed, "remove"];
+  const fields: (string | Buffer)[] = ["v", token, "t", text];
+  const ofEvents: string[] = [];
   const removed: string[] = [];
+  for (const [name, value] of flags) fields.push(`f:${name}`, value);
   for (const [name, bytes] of attachments) {
-    if (bytes) kept.push(name, bufferOf(bytes));
-    else removed.push(name);
+    const field = `a:${name}`;
+    const event = events.findIndex((one) => one.bytes === bytes);
+    if (!bytes) removed.push(field);
+    else if (event >= 0) ofEvents.push(field, `${event}`);
+    else fields.push(field, bufferOf(bytes));
   }
-  return [
-    ...[was, `${Math.ceil(keepMs)}`, text === undefined ? "0" : "1", text ?? ""],
-    ...list([...expected].flat(), 2),
-    ...list([...flags].flat(), 2),
-    ...list(kept, 2),
-    ...list(removed, 1),
-  ];
+  const lists = [...fields, "", ...ofEvents, "", ...removed, ""];
+  return [...supposed, "set", `${Math.ceil(keepMs)}`, ...lists];
 }
 
 /**
@@ -434,10 +438,21 @@ function scoreOf(score: number): string {
 
 function foundIn(records: readonly RecordChange[], answer: readonly unknown[]): Found[] {
   return records.map(({ key, expected }, at) => {
-    const [version, text, values] = answer.slice(3 * at, 3 * at + 3) as [string, string, string[]];
-    const flags = new Map([...expected.keys()].map((name, n) => [name, values[n] ?? ""]));
-    return { key, version, text, flags };
+    const [values, text, known] = answer.slice(3 * at, 3 * at + 3) as [string[], string, string];
+    const [version = "", ...rest] = values;
+    const flags = new Map([...expected.keys()].map((name, n) => [name, rest[n] ?? ""]));
+    return { key, version, text: textOf(text, version, known), flags };
   });
+}
+
+/**
+ * A record's text as it was committed, with what only Redis knew: its field `p`, which commit.lua
+ * wrote. Absent from a record that was imported.
+ */
+function textOf(text: string, version: string, known: string): string {
+  if (known === "") return text;
+  const [now, instant, ...places] = known.split(" ");
+  return filledIn(text, version, places, Number(now), instant === "" ? undefined : Number(instant));
 }
 
 function bufferOf(bytes: Uint8Array): Buffer {

@@ -13,7 +13,7 @@ local function open(log, events, epoch)
   if held[1] then
     return { epoch = held[1], tail = held[2], mark = held[3] or held[2], instant = held[4] }
   end
-  redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0', 'layout', '2')
+  redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0', 'layout', '3')
   -- The new log must not contain the events of a log whose head was lost.
   redis.call('UNLINK', events)
   return { epoch = epoch, tail = '0-0', mark = '0-0' }
@@ -28,7 +28,7 @@ end
 -- sorts them as text, which is the order of the ids. (A stream for each topic would take 4 KiB at
 -- least.)
 local function member_at(ms, seq)
-  return string.format('%015.0f-%08.0f', ms, seq)
+  return string.format('%015d-%08d', ms, seq)
 end
 
 local function member_of(id)
