@@ -97,7 +97,7 @@ export function Dashboard(props: {
           </>
         )}
         {route.page === "try" && session.links.ledger && (
-          <Sandbox key={account} client={client} feed={feed} links={session.links} link={link} />
+          <Sandbox key={account} client={client} feed={feed} link={link} />
         )}
         {(route.page === "watch" || route.page === "try") && (
           <Events key={account} feed={feed} account={account} />

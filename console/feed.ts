@@ -1,5 +1,4 @@
 import type { Start } from "../src/admin/console-api.ts";
-import type { KindName } from "../src/model/kinds.ts";
 import { ApiError, type Client, messageOf } from "./client.ts";
 import { type EventData, type EventRow, eventsQuery, rowOf } from "./event-row.ts";
 import { deliveries } from "./sse.ts";
@@ -23,7 +22,6 @@ export interface Held {
 
 /** Most rows that the page keeps, however long it is open. */
 export const maxRows = 500;
-const maxFollowed = 50;
 const flushMs = 100;
 const firstPauseMs = 500;
 const maxPauseMs = 15_000;
@@ -35,12 +33,9 @@ const maxPauseMs = 15_000;
 export class Feed {
   readonly connection = new Store<Connection>({ state: "connecting" });
   readonly held = new Store<Held>({ rows: [], received: 0, restarted: false });
-  /** The latest event of each followed payment or payout, by `subjectOf`. */
-  readonly latest = new Store<ReadonlyMap<string, EventRow>>(new Map());
   readonly #client: Client;
   readonly #account: string;
   readonly #end = new AbortController();
-  readonly #followed = new Set<string>();
   #waiting: EventRow[] = [];
   #flushing = 0;
   #retry: (() => void) | undefined;
@@ -83,14 +78,6 @@ export class Feed {
       failures += 1;
       await this.#pause(maxMs * (0.5 + Math.random() / 2), reason);
     }
-  }
-
-  /** Keeps the latest event of a payment or payout in `latest`, even when its row is dropped. */
-  follow(kind: KindName, externalId: string): void {
-    const [oldest] = this.#followed;
-    if (this.#followed.size >= maxFollowed && oldest !== undefined) this.#followed.delete(oldest);
-    this.#followed.add(subjectOf({ kind, externalId }));
-    this.#track(this.held.value.rows);
   }
 
   /** Ends the pause before the next attempt. */
@@ -162,7 +149,6 @@ export class Feed {
     this.#flushing = 0;
     const fresh = this.#waiting.reverse();
     this.#waiting = [];
-    this.#track(fresh);
     const { rows, received, restarted } = this.held.value;
     this.held.set({
       rows: [...fresh, ...rows].slice(0, maxRows),
@@ -176,24 +162,4 @@ export class Feed {
     this.#waiting = [];
     this.held.set({ ...this.held.value, rows: [], restarted: true });
   }
-
-  /** @param rows newest first */
-  #track(rows: readonly EventRow[]): void {
-    const latest = new Map(this.latest.value);
-    let changed = false;
-    for (const row of rows.toReversed()) {
-      const subject = subjectOf(row);
-      if (!this.#followed.has(subject)) continue;
-      latest.set(subject, row);
-      changed = true;
-    }
-    for (const subject of latest.keys()) {
-      if (!this.#followed.has(subject)) latest.delete(subject);
-    }
-    if (changed) this.latest.set(latest);
-  }
-}
-
-export function subjectOf({ kind, externalId }: Pick<EventRow, "kind" | "externalId">): string {
-  return `${kind} ${externalId}`;
 }

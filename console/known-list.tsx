@@ -142,7 +142,6 @@ async function exactly(
     {
       ...{ externalId: query.external_id, state, needsOperator },
       firstSeenAtMs: events.at(-1)?.receivedAtMs ?? history.nowMs,
-      updatedAtMs: events[0]?.receivedAtMs ?? history.nowMs,
       subjectIds: operations.map(({ subjectId }) => subjectId),
       ...(amount && { amount }),
       ...(currency && { currency }),

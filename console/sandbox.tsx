@@ -6,12 +6,10 @@ import type {
   SandboxResult,
   ScenarioInfo,
   Scenarios,
-  Session,
 } from "../src/admin/console-api.ts";
 import type { KindName } from "../src/model/kinds.ts";
 import { ActionForm } from "./action-form.tsx";
 import { type Client, messageOf } from "./client.ts";
-import { webAddress } from "./event-row.ts";
 import type { Feed } from "./feed.ts";
 import { kindTexts } from "./kinds.ts";
 import { capital, Panel, Problem, Skeleton } from "./parts.tsx";
@@ -22,13 +20,8 @@ import { type Tried, TriedList } from "./tried-list.tsx";
 const maxTried = 40;
 
 /** Lets the operator make payments and payouts with each of the sandbox's magic values. */
-export function Sandbox(props: {
-  client: Client;
-  feed: Feed;
-  links: Session["links"];
-  link: (subject: Subject) => string;
-}) {
-  const { client, feed, links, link } = props;
+export function Sandbox(props: { client: Client; feed: Feed; link: (subject: Subject) => string }) {
+  const { client, feed, link } = props;
   const [scenarios, setScenarios] = useState<readonly ScenarioInfo[]>();
   const [problem, setProblem] = useState<string>();
   const [tried, setTried] = useState<readonly Tried[]>([]);
@@ -51,7 +44,6 @@ export function Sandbox(props: {
     const isThis = (each: Tried) => each.externalId === externalId && each.kind === kind;
     const setAnswer = (answer: Tried["answer"]) =>
       setTried((held) => held.map((each) => (isThis(each) ? { ...each, answer } : each)));
-    feed.follow(kind, externalId);
     setTried((held) => [
       { kind, externalId, scenario, answer: undefined },
       ...held.filter((each) => !isThis(each)).slice(0, maxTried - 1),
@@ -96,19 +88,8 @@ export function Sandbox(props: {
     }
   }
 
-  const ledger = webAddress(links.ledger);
   return (
-    <Panel
-      id="sandbox"
-      title="Try it: the sandbox"
-      aside={
-        ledger && (
-          <a href={ledger} target="_blank" rel="noopener noreferrer">
-            its ledger<span class="unseen"> (new tab)</span> ↗
-          </a>
-        )
-      }
-    >
+    <Panel id="sandbox" title="Try it: the sandbox">
       <p class="soft">An emulator stands in for the payments service. No real money moves here.</p>
       {!scenarios && !problem && <Skeleton lines={4} />}
       {scenarios && (

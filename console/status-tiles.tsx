@@ -111,7 +111,7 @@ const healths: Readonly<Record<UpstreamHealth, readonly [tone: string, text: str
   idle: ["", "no calls"],
   healthy: ["good", "healthy"],
   degraded: ["warn", "some calls fail"],
-  failing: ["bad", "does not answer"],
+  failing: ["bad", "failing"],
   refused: ["bad", "credentials refused"],
 };
 

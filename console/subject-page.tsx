@@ -240,6 +240,7 @@ function Actions(props: {
           <p>{actions[asked].text} No money moves.</p>
           <p>
             It costs a request of the rate budget
+            {asked === "look-up" && history.calls.length > 1 && " for each open call"}
             {budget && ` (${budget.remaining} of ${budget.limit} are left now)`}.
           </p>
         </Confirm>

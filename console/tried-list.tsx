@@ -1,6 +1,6 @@
 import type { SandboxResult, ScenarioInfo } from "../src/admin/console-api.ts";
 import { webAddress } from "./event-row.ts";
-import { type Feed, subjectOf } from "./feed.ts";
+import type { Feed } from "./feed.ts";
 import { Badge } from "./parts.tsx";
 import type { Subject } from "./route.ts";
 import { titleOf } from "./scenario.ts";
@@ -23,17 +23,19 @@ export function TriedList(props: {
   link: (subject: Subject) => string;
 }) {
   const { tried, feed, link } = props;
-  const latest = useStore(feed.latest);
+  const { rows } = useStore(feed.held);
   return (
     <ul class="cards tried" aria-label="What was tried">
       {tried.map((each) => {
-        const row = latest.get(subjectOf(each));
+        const isThis = (one: Subject) =>
+          one.kind === each.kind && one.externalId === each.externalId;
+        const row = rows.find(isThis);
         const { answer, scenario } = each;
         const action = row
           ? row.actionUrl
           : answer?.kind === "answered" && webAddress(answer.actionUrl);
         return (
-          <li key={subjectOf(each)} class="card">
+          <li key={link(each)} class="card">
             <div class="card-head">
               <a href={link(each)}>{each.externalId}</a>
               {row ? (

@@ -159,7 +159,6 @@ export interface KnownItem {
   readonly state: string;
   readonly needsOperator: boolean;
   readonly firstSeenAtMs: number;
-  readonly updatedAtMs: number;
   /** payment_ids of all attempts, or the transaction_id. */
   readonly subjectIds: readonly string[];
   readonly amount?: string;

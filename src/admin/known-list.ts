@@ -105,7 +105,6 @@ interface Edge<Node> {
   readonly node: Node;
   readonly externalId: string;
   readonly firstSeenAt: Instant;
-  readonly updatedAt: Instant;
 }
 
 function paymentItem({ node, ...edge }: Edge<GetPaymentResponse>): KnownItem {
@@ -124,7 +123,7 @@ function payoutItem({ node, ...edge }: Edge<GetPayoutResponse>): KnownItem {
 }
 
 function itemOf(
-  { externalId, firstSeenAt, updatedAt }: Omit<Edge<unknown>, "node">,
+  { externalId, firstSeenAt }: Omit<Edge<unknown>, "node">,
   state: string,
   needsOperator: boolean,
   told: {
@@ -136,7 +135,7 @@ function itemOf(
   const { amount, currency, ids } = told;
   return {
     ...{ externalId, state, needsOperator },
-    ...{ firstSeenAtMs: msOf(firstSeenAt), updatedAtMs: msOf(updatedAt) },
+    firstSeenAtMs: msOf(firstSeenAt),
     subjectIds: [...new Set(ids.filter((id) => id !== undefined && id !== ""))] as string[],
     ...(amount && { amount }),
     ...(currency && { currency }),

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { pino } from "pino";
 import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import type {
   Calls,
@@ -15,9 +16,12 @@ import { until } from "../until.ts";
 import { sendCallback } from "./callback.ts";
 
 let gateway: Gateway;
+/** The gateway's log. */
+const lines: string[] = [];
 before(async () => {
   // Nothing listens there: calls are traced, and their spans go nowhere.
-  gateway = await startTestGateway({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
+  gateway = await startTestGateway(env, {}, pino({}, { write: (line) => lines.push(line) }));
 });
 after(() => gateway.stop());
 
@@ -170,6 +174,19 @@ test("what an operator asks the service is asked, and refused in words", async (
   assert.equal((await post("/api/sandbox/payouts", made)).status, 200);
   assert.deepEqual(await ask("/api/look-up", about("h-3", "payout")), { kind: "scheduled" });
   assert.equal((await post("/api/look-up", about("h-3", "refund"))).status, 400);
+  const told = lines
+    .filter((line) => line.includes("operator asked"))
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    told.map(({ operator, action, externalId }) => [operator, action, externalId]),
+    [
+      ["anonymous", "resend callback", "h-1"],
+      ["anonymous", "resend callback", "none"],
+      ["anonymous", "look up", "h-1"],
+      ["anonymous", "look up", "h-2"],
+      ["anonymous", "look up", "h-3"],
+    ],
+  );
 });
 
 test("a list has the payments of a state, the one heard of last first, a page at a time", async () => {
