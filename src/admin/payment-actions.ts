@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import type { Core } from "../core/core.ts";
+import { loggedId } from "../core/guard.ts";
 import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
-import type { Report } from "../report.ts";
+import type { Facts, Report } from "../report.ts";
 import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
 import { callAs, type Operator } from "./operator.ts";
 
@@ -31,10 +32,18 @@ export interface PaymentActionsOptions {
 
 export function createPaymentActions(options: PaymentActionsOptions): PaymentActions {
   const { core, intents, openCalls, reconciles, report } = options;
+  const note = (
+    { name: operator }: Operator,
+    action: Facts["operatorAsked"]["action"],
+    { account, kind, externalId }: PaymentAction,
+  ) =>
+    report("operatorAsked", {
+      ...{ operator, action, account, kind, externalId: loggedId(externalId) },
+    });
   return {
     async lookUp(operator, action) {
       const { account, kind, externalId } = action;
-      report("operatorAsked", { operator: operator.name, action: "look up", ...action });
+      note(operator, "look up", action);
       const open = await openCalls(action);
       const next = open.filter(({ nextLookMs }) => reconciles && nextLookMs !== undefined);
       for (const intent of next) {
@@ -52,7 +61,7 @@ export function createPaymentActions(options: PaymentActionsOptions): PaymentAct
 
     async resendCallback(operator, action) {
       const { account, externalId } = action;
-      report("operatorAsked", { operator: operator.name, action: "resend callback", ...action });
+      note(operator, "resend callback", action);
       const request = create(ResendCallbackRequestSchema, { externalId });
       const call = callAs(operator.name, account, ["callbacks:resend"]);
       return asked(() => core.resendCallback(request, call));

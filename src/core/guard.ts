@@ -56,10 +56,7 @@ export function guarded(
   const note = (request: unknown, call: Call) => {
     if (!namesExternalIds || !call.onAbout) return;
     const externalId = externalIdOf(request);
-    if (!externalId) return;
-    // Masked before it is cut: what is left of a cut card number would not look like one.
-    const masked = maskCardNumbers(externalId.slice(0, 2 * maxLogged), cardDigits);
-    call.onAbout(masked.slice(0, maxLogged));
+    if (externalId) call.onAbout(loggedId(externalId));
   };
   const all = Object.entries(methodOf) as [GuardedCase, DescMethod][];
   const guards = all.map(([name, method]) => {
@@ -97,6 +94,13 @@ function externalIdOf(request: unknown): string | undefined {
     readonly order?: { readonly externalId: string };
   };
   return externalId ?? order?.externalId;
+}
+
+/** An external_id in the form that logs may hold. */
+export function loggedId(externalId: string): string {
+  // Masked before it is cut: what is left of a cut card number would not look like one.
+  const masked = maskCardNumbers(externalId.slice(0, 2 * maxLogged), cardDigits);
+  return masked.slice(0, maxLogged);
 }
 
 /** The request is not checked yet: its external_id may be anything. */
