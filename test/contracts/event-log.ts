@@ -62,8 +62,13 @@ async function holdBy(
 /**
  * Tests what every store owes the ledger: order, cursors, readers, lists. What the ledger decides is
  * the same on all of them, and tested once: test/ledger/decisions.test.ts.
+ * @param ofReaders also what src/ledger/tail.ts does for slow and many readers, the same on all
  */
-export function eventLogContract(name: string, create: () => Promise<EventLogHarness>): void {
+export function eventLogContract(
+  name: string,
+  create: () => Promise<EventLogHarness>,
+  ofReaders = false,
+): void {
   describe(`event log contract: ${name}`, { timeout }, () => {
     let harness: EventLogHarness;
     let log: EventLog;
@@ -454,17 +459,6 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
         await assert.rejects(append(payment()), hasCode("UNAVAILABLE"));
         await assert.rejects(read(order1, "latest"), hasCode("UNAVAILABLE"));
       });
-
-      it("serves five hundred readers the same events in the same order", async () => {
-        const readers = await Promise.all(
-          Array.from({ length: 500 }, (_, i) => read(i % 2 ? order1 : everything, "latest")),
-        );
-        const made: Event[] = [];
-        for (let i = 0; i < 20; i++) made.push(await stored(payment({ paymentId: `p-${i}` })));
-        for (const seen of await Promise.all(readers.map((events) => take(events, 20)))) {
-          assert.deepEqual(cursors(seen), cursors(made));
-        }
-      });
     });
 
     describe("cursors that cannot be resumed from", () => {
@@ -547,59 +541,74 @@ export function eventLogContract(name: string, create: () => Promise<EventLogHar
       });
     });
 
-    describe("slow readers", () => {
-      it("fail at once through onFail, and get their start cursor through onStart", async () => {
-        const [before] = await storeMany(1);
-        const places: string[] = [];
-        const failed = Promise.withResolvers<Error>();
-        const slow = await log.read(account, everything, "latest", {
-          signal: ends.signal,
-          onStart: (place) => places.push(place),
-          onFail: failed.resolve,
-        });
-        assert.deepEqual(places, [before?.cursor]);
-        const next = slow[Symbol.asyncIterator]().next();
-        await storeMany(1_002, 1);
-        assert.ok((await next).value);
-        const error = await failed.promise;
-        assert(error instanceof GatewayError);
-        assert.equal(error.details.reason, "SLOW_CONSUMER");
-      });
-
-      it("are cut off at 1,000 unread events and lose nothing when they resume", async () => {
-        const slow = (await read(everything, "latest"))[Symbol.asyncIterator]();
-        const fast = await read(everything, "latest");
-        const [first] = await storeMany(1);
-        assert.equal((await slow.next()).value?.cursor, first?.cursor);
-        const rest = take(fast, 1_201);
-        const made = [first, ...(await storeMany(1_200, 1))].filter((event) => event !== undefined);
-        assert.deepEqual(cursors(await rest), cursors(made), "other readers see all");
-
-        let resumeCursor: string | undefined;
-        await assert.rejects(slow.next(), (error: unknown) => {
+    if (ofReaders) {
+      describe("slow readers, and many", () => {
+        it("fail at once through onFail, and get their start cursor through onStart", async () => {
+          const [before] = await storeMany(1);
+          const places: string[] = [];
+          const failed = Promise.withResolvers<Error>();
+          const slow = await log.read(account, everything, "latest", {
+            signal: ends.signal,
+            onStart: (place) => places.push(place),
+            onFail: failed.resolve,
+          });
+          assert.deepEqual(places, [before?.cursor]);
+          const next = slow[Symbol.asyncIterator]().next();
+          await storeMany(1_002, 1);
+          assert.ok((await next).value);
+          const error = await failed.promise;
           assert(error instanceof GatewayError);
-          assert.equal(error.code, "RESOURCE_EXHAUSTED");
           assert.equal(error.details.reason, "SLOW_CONSUMER");
-          resumeCursor = error.details.resumeCursor;
-          return true;
         });
-        assert.equal(resumeCursor, first?.cursor);
-        assert.equal((await slow.next()).done, true);
-        const resumed = await take(await read(everything, resumeCursor ?? ""), 1_200);
-        assert.deepEqual(cursors(resumed), cursors(made.slice(1)));
-      });
 
-      it("are not cut off while they catch up, and still see each event once", async () => {
-        const before = await storeMany(500);
-        const events = await read(everything, "earliest");
-        const [first] = await take(events, 1);
-        const during = await storeMany(1_500, 500);
-        const rest = await take(events, 1_999);
-        assert.deepEqual(cursors([first as Event, ...rest]), cursors([...before, ...during]));
-        const after = await storeMany(3, 2_000);
-        assert.deepEqual(cursors(await take(events, 3)), cursors(after));
+        it("are cut off at 1,000 unread events and lose nothing when they resume", async () => {
+          const slow = (await read(everything, "latest"))[Symbol.asyncIterator]();
+          const fast = await read(everything, "latest");
+          const [first] = await storeMany(1);
+          assert.equal((await slow.next()).value?.cursor, first?.cursor);
+          const rest = take(fast, 1_201);
+          const made = [first, ...(await storeMany(1_200, 1))].filter(
+            (event) => event !== undefined,
+          );
+          assert.deepEqual(cursors(await rest), cursors(made), "other readers see all");
+
+          let resumeCursor: string | undefined;
+          await assert.rejects(slow.next(), (error: unknown) => {
+            assert(error instanceof GatewayError);
+            assert.equal(error.code, "RESOURCE_EXHAUSTED");
+            assert.equal(error.details.reason, "SLOW_CONSUMER");
+            resumeCursor = error.details.resumeCursor;
+            return true;
+          });
+          assert.equal(resumeCursor, first?.cursor);
+          assert.equal((await slow.next()).done, true);
+          const resumed = await take(await read(everything, resumeCursor ?? ""), 1_200);
+          assert.deepEqual(cursors(resumed), cursors(made.slice(1)));
+        });
+
+        it("are not cut off while they catch up, and still see each event once", async () => {
+          const before = await storeMany(500);
+          const events = await read(everything, "earliest");
+          const [first] = await take(events, 1);
+          const during = await storeMany(1_500, 500);
+          const rest = await take(events, 1_999);
+          assert.deepEqual(cursors([first as Event, ...rest]), cursors([...before, ...during]));
+          const after = await storeMany(3, 2_000);
+          assert.deepEqual(cursors(await take(events, 3)), cursors(after));
+        });
+
+        it("serves five hundred readers the same events in the same order", async () => {
+          const readers = await Promise.all(
+            Array.from({ length: 500 }, (_, i) => read(i % 2 ? order1 : everything, "latest")),
+          );
+          const made: Event[] = [];
+          for (let i = 0; i < 20; i++) made.push(await stored(payment({ paymentId: `p-${i}` })));
+          for (const seen of await Promise.all(readers.map((events) => take(events, 20)))) {
+            assert.deepEqual(cursors(seen), cursors(made));
+          }
+        });
       });
-    });
+    }
 
     describe("accounts", () => {
       it("see nothing of each other", async () => {

@@ -13,21 +13,21 @@ const [defect] = defects as [(typeof defects)[0]];
 describe("many histories, made by processes of their own", () => {
   test("are the same as those of one process, each made once", async () => {
     const alone = { calls: 0, shown: 0, virtualMs: 0 };
-    for (let seed = 7; seed < 37; seed++) {
+    for (let seed = 7; seed < 31; seed++) {
       const { history } = await runSeed(seed);
       alone.calls += history.calls.length;
       alone.shown += history.shown.length;
       alone.virtualMs += history.endedMs;
     }
     const { figures, broken, nextSeed } = await runMany({
-      ...{ first: 7, histories: 30, store: "memory", jobs: 2 },
+      ...{ first: 7, histories: 24, store: "memory", jobs: 2 },
     });
     assert.deepEqual(broken, []);
     const { histories, calls, shown, virtualMs } = figures;
     const { virtualMs: aloneMs, ...counted } = alone;
     assert.deepEqual(
       { histories, calls, shown, nextSeed },
-      { histories: 30, ...counted, nextSeed: 37 },
+      { histories: 24, ...counted, nextSeed: 31 },
     );
     // Rounded, since the sum is added up in another order.
     assert.equal(virtualMs.toFixed(3), aloneMs.toFixed(3));
@@ -50,16 +50,6 @@ describe("many histories, made by processes of their own", () => {
     }
   });
 
-  test("end early when they are aborted, and report which seeds were tried", async () => {
-    const stopping = new AbortController();
-    const { figures, nextSeed } = await runMany({
-      ...{ first: 1, histories: 1_000_000, store: "memory", jobs: 1, signal: stopping.signal },
-      onFigures: () => stopping.abort(),
-    });
-    assert.ok(figures.histories > 0 && figures.histories < 1_000_000);
-    assert.ok(nextSeed - 1 <= figures.histories, `${nextSeed} of ${figures.histories}`);
-  });
-
   test("fail when their processes cannot begin", async () => {
     const store = "memory";
     const begun = runMany({ first: 1, histories: 40, store, jobs: 1, defect: "none of them" });
@@ -73,37 +63,32 @@ describe("many histories, made by processes of their own", () => {
     assert.equal(figures.histories, 0);
   });
 
-  for (const [how, signal] of [
-    ["is gone", "SIGKILL"],
-    ["stands still", "SIGSTOP"],
-  ] as const) {
-    test(`report the seeds that were not tried when their process ${how}`, async () => {
-      const workers: ChildProcess[] = [];
-      const { figures, broken, nextSeed } = await runMany({
-        ...{ first: 1, histories: 1_000, store: "memory", jobs: 1, silentMs: 2_000 },
-        onProcess: (worker) => workers.push(worker),
-        onFigures: () => workers[0]?.kill(signal),
-      });
-      assert.equal(nextSeed, figures.histories + 1);
-      assert.deepEqual(
-        broken.map(({ seed, violations }) => [seed, violations.map(({ check }) => check)]),
-        [[nextSeed, ["the simulation does not end"]]],
-      );
-      assert.match(broken[0]?.violations[0]?.found ?? "", /^seeds \d+ to \d+: SIGKILL$/);
+  test("report the seeds that were not tried when their process stands still", async () => {
+    const workers: ChildProcess[] = [];
+    const { figures, broken, nextSeed } = await runMany({
+      ...{ first: 1, histories: 1_000, store: "memory", jobs: 1, silentMs: 2_000 },
+      onProcess: (worker) => workers.push(worker),
+      onFigures: () => workers[0]?.kill("SIGSTOP"),
     });
-  }
+    assert.equal(nextSeed, figures.histories + 1);
+    assert.deepEqual(
+      broken.map(({ seed, violations }) => [seed, violations.map(({ check }) => check)]),
+      [[nextSeed, ["the simulation does not end"]]],
+    );
+    assert.match(broken[0]?.violations[0]?.found ?? "", /^seeds \d+ to \d+: SIGKILL$/);
+  });
 });
 
 describe("npm run simulate", () => {
   test("prints the totals", async () => {
-    const { child, said } = simulate("--histories", "30", "--jobs", "1");
+    const { child, said } = simulate("--histories", "10", "--jobs", "1");
     assert.deepEqual(await once(child, "exit"), [0, null]);
-    assert.match(await said, /^30 histories on memory in .* calls a second\): .* 0 broken$/m);
+    assert.match(await said, /^10 histories on memory in .* calls a second\): .* 0 broken$/m);
     assert.match(await said, /^\| \| never answered \| calls \| [1-9]\d+ \| 0 \|/m);
   });
 
   test("exits with 1 when a promise is broken, and prints the seed", async () => {
-    const { child, said } = simulate("--histories", "400", "--jobs", "1", "--defect", defect.name);
+    const { child, said } = simulate("--histories", "20", "--jobs", "1", "--defect", defect.name);
     assert.deepEqual(await once(child, "exit"), [1, null]);
     const [, seed] = /^broken: sent while another is open: seeds (\d+)/m.exec(await said) ?? [];
     assert.match(await said, new RegExp(`^seed ${seed}: sent while another is open: request`, "m"));
@@ -118,19 +103,11 @@ describe("npm run simulate", () => {
     assert.match(await said, /^\d+ histories on memory in .*\nall seeds before \d+ were tried$/m);
   });
 
-  for (const [option, value] of [
-    ["--jobs", "1.5"],
-    ["--defect", "none"],
-  ] as const) {
-    test(`refuses ${option} ${value}`, async () => {
-      const { child, refusal } = simulate(option, value);
-      assert.deepEqual(await once(child, "exit"), [1, null]);
-      assert.match(
-        await refusal,
-        new RegExp(`Error: .*(${option} ${value}|no such|no store disk)`),
-      );
-    });
-  }
+  test("refuses an option's value", async () => {
+    const { child, refusal } = simulate("--jobs", "1.5");
+    assert.deepEqual(await once(child, "exit"), [1, null]);
+    assert.match(await refusal, /Error: --jobs 1.5: not a whole number/);
+  });
 });
 
 function simulate(...args: string[]) {

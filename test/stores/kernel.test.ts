@@ -9,7 +9,8 @@ import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
 import { createSqliteKernel } from "../../src/stores/sqlite/kernel.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { testKernel } from "../contracts/kernel.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { startCluster } from "../redis/cluster.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
 import { freshDirectory } from "./sqlite/directories.ts";
 
 const retentionMs = 7 * 86_400_000;
@@ -39,32 +40,42 @@ testKernel("in SQLite", async () => {
   };
 });
 
-describe("on Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
-  let server: RedisServer;
-  before(async () => {
-    server = await startRedis();
-  });
-  after(() => server.close());
-
-  testKernel("in Redis", async () => {
-    const prefix = randomUUID();
-    const all = [0, 1].map(() => {
-      const redis = connectRedis(new Secret(server.url), () => {});
-      return { redis, kernel: createRedisKernel({ redis, prefix, retentionMs }) };
+const servers = {
+  Redis: startRedis,
+  // Keys of one account are in one slot, so that no script meets keys of two nodes.
+  "a Redis cluster": startCluster,
+};
+for (const [name, startServer] of Object.entries(servers)) {
+  describe(`on ${name}`, { skip: withoutRedis, timeout: 60_000 }, () => {
+    let server: { readonly url: string; close(): Promise<void> };
+    before(async () => {
+      server = await startServer();
     });
-    await Promise.all(all.map(({ redis }) => readyWithin(5_000, redis.client)));
-    const [one, peer] = all as [(typeof all)[0], (typeof all)[0]];
-    return {
-      kernel: one.kernel,
-      peer: peer.kernel,
-      sweep: (account, index) =>
-        (one.kernel.account(account) as RedisAccount).dropExpired([index], Number.MAX_SAFE_INTEGER),
-      async stop() {
-        for (const { redis, kernel } of all) {
-          await kernel.close(closed);
-          await redis.close();
-        }
-      },
-    };
+    after(() => server.close());
+
+    testKernel(`in ${name}`, async () => {
+      const prefix = randomUUID();
+      const all = [0, 1].map(() => {
+        const redis = connectRedis(new Secret(server.url), () => {});
+        return { redis, kernel: createRedisKernel({ redis, prefix, retentionMs }) };
+      });
+      await Promise.all(all.map(({ redis }) => readyWithin(5_000, redis.client)));
+      const [one, peer] = all as [(typeof all)[0], (typeof all)[0]];
+      return {
+        kernel: one.kernel,
+        peer: peer.kernel,
+        sweep: (account, index) =>
+          (one.kernel.account(account) as RedisAccount).dropExpired(
+            [index],
+            Number.MAX_SAFE_INTEGER,
+          ),
+        async stop() {
+          for (const { redis, kernel } of all) {
+            await kernel.close(closed);
+            await redis.close();
+          }
+        },
+      };
+    });
   });
-});
+}

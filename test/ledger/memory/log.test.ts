@@ -25,8 +25,8 @@ async function harness() {
   };
 }
 
-eventLogContract("memory", harness);
-eventLogModel("memory", harness);
+eventLogContract("memory", harness, true);
+eventLogModel("memory", harness, 300);
 
 describe("memory log", () => {
   const everything: Topic = { kinds: [] };
