@@ -151,17 +151,15 @@ describe("calls that move money, at three gateways on one Redis", {
   });
 
   test("control: gateways that share neither locks nor keys charge for each call", async () => {
-    const apart = await Promise.all([
-      start({ REDIS_URL: redis.url, REDIS_PREFIX: "apart" }),
-      start({}),
-    ]);
+    const other = await start({ REDIS_URL: redis.url, REDIS_PREFIX: "apart" });
+    const apart = [replicas[0]!, other];
     upstream.answerMs = 300;
     await Promise.all(apart.map((replica) => pay(replica, "none-unlocked")));
     await Promise.all(apart.map((replica) => pay(replica, "none-unkeyed", "unkeyed")));
     upstream.answerMs = 0;
     assert.equal(upstream.charges.get("none-unlocked"), 2);
     assert.equal(upstream.charges.get("none-unkeyed"), 2);
-    for (const { child } of apart) child.kill("SIGKILL");
+    other.child.kill("SIGKILL");
   });
 
   test("other gateways report an unknown outcome by key and look-up, and settle it", async () => {
@@ -219,7 +217,7 @@ describe("calls that move money, at three gateways on one Redis", {
         await assert.rejects(pay(one, id, id), { code: Code.Unknown }, "remembered as unknown");
         assert.equal(upstream.charges.get(id), 1);
       }
-      replicas.push(await start());
+      if (round + 1 < kills) replicas.push(await start());
     });
   }
 

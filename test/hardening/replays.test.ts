@@ -113,20 +113,20 @@ async function countAlone({ url, headers, body }: Stream, stored: number): Promi
   return cursors.length;
 }
 
-async function attack({ publicUrl, rpcUrl, adminUrl }: Urls, stored: number): Promise<void> {
-  for (const stream of [graphqlStream(publicUrl), rpcStream(rpcUrl)]) {
-    await keepsAnswering(adminUrl, (signal) => readAll(stream, signal), attackMs);
-    assert.equal(await countAlone(stream, stored), stored);
-  }
+async function attack({ adminUrl }: Urls, stream: Stream, stored: number): Promise<void> {
+  await keepsAnswering(adminUrl, (signal) => readAll(stream, signal), attackMs);
+  assert.equal(await countAlone(stream, stored), stored);
 }
 
-test("/healthz answers while 200 streams read all events in memory", { timeout }, async (t) => {
+test("/healthz answers while 200 streams of GraphQL read all events in memory", {
+  timeout,
+}, async (t) => {
   const urls = await startGateway(t, {});
   await store(storedEvents.memory, (externalId, n) => sendEvent(urls, externalId, n));
-  await attack(urls, storedEvents.memory);
+  await attack(urls, graphqlStream(urls.publicUrl), storedEvents.memory);
 });
 
-test("/healthz answers while 200 streams read all events in Redis", {
+test("/healthz answers while 200 streams of RPC read all events in Redis", {
   timeout,
   skip: withoutRedis,
 }, async (t) => {
@@ -140,5 +140,6 @@ test("/healthz answers while 200 streams read all events in Redis", {
     ),
   );
   await close();
-  await attack(await startGateway(t, { REDIS_URL: redis.url }), storedEvents.redis);
+  const urls = await startGateway(t, { REDIS_URL: redis.url });
+  await attack(urls, rpcStream(urls.rpcUrl), storedEvents.redis);
 });

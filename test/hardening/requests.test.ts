@@ -203,8 +203,11 @@ refusedVariables["1 MB for an object"] = {
   variables: { i: filled(" cannot represent ", 900_000) },
 };
 
+/** By WebSocket, whose messages have a coder of their own, the two that cost most. */
+const bySocketToo = ["90,000 unknown keys", "1 MB for an object"];
+
 for (const [what, asked] of Object.entries(refusedVariables)) {
-  for (const way of ["POST", "WebSocket"]) {
+  for (const way of bySocketToo.includes(what) ? ["POST", "WebSocket"] : ["POST"]) {
     test(`${way}: ${what} is refused with a short message`, { timeout }, async () => {
       await keepsAnswering(async (signal) => {
         const { errors } = await (ways[way] as Ask)(asked, signal);
