@@ -9,20 +9,14 @@ import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { type Event, EventSourceSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import {
-  PaymentOperation,
-  PaymentOperationSchema,
-  PaymentStatus,
-  PaymentStatusSchema,
-} from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentStatus, PaymentStatusSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   PaymentService,
   WatchPaymentRequestSchema,
   WatchPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { startTestGateway } from "../start.ts";
-import { inTime, timeoutMs } from "../until.ts";
+import { timeoutMs } from "../until.ts";
 import { graphql, paymentOf } from "./callers.ts";
 
 let gateway: Gateway;
@@ -30,8 +24,6 @@ before(async () => {
   gateway = await startTestGateway();
 });
 after(() => gateway.stop());
-
-const password = "sandbox-password";
 
 test("watchers of a 3DS payment by gRPC, SSE and WebSocket all get pending, then success", async () => {
   const externalId = "order-3ds";
@@ -54,63 +46,6 @@ test("watchers of a 3DS payment by gRPC, SSE and WebSocket all get pending, then
     isSuccess: true,
     details: { status: "SUCCESS", amount: "10.10" },
   });
-});
-
-test("a callback that is sent three times is one event, and a refund is another", async () => {
-  const externalId = "order-refund";
-  const body = (operation: string, status: string) =>
-    JSON.stringify({
-      external_id: externalId,
-      operation,
-      is_success: true,
-      details: {
-        payment_id: "pay-1",
-        amount: "5.00",
-        status,
-        status_code: "transaction_successful",
-      },
-    });
-  const events: string[] = [];
-  const watch = rpc().watchPayment({ externalId }, inTime())[Symbol.asyncIterator]();
-  const next = async () => {
-    const { event } = (await watch.next()).value ?? {};
-    assert.ok(event?.resource.case === "payment");
-    events.push(
-      `${nameOf(PaymentOperationSchema, event.resource.value.operation)} ${nameOf(EventSourceSchema, event.source)} final=${event.final}`,
-    );
-  };
-
-  const success = body("payment", "success");
-  const first = next();
-  for (let n = 0; n < 3; n++) assert.equal(await sendCallback(success), 200);
-  // The same callback with other whitespace is the same event.
-  assert.equal(await sendCallback(` ${success}`), 200);
-  await first;
-  const second = next();
-  assert.equal(await sendCallback(body("refund", "success")), 200);
-  await second;
-  await watch.return?.();
-  assert.deepEqual(events, ["PAYMENT CALLBACK final=true", "REFUND CALLBACK final=true"]);
-
-  const { payment } = await rpc().getPayment({ externalId });
-  assert.equal(payment?.operation, PaymentOperation.PAYMENT, "a refund does not hide the payment");
-});
-
-test("a watcher that resumes from its cursor gets each missed event once", async () => {
-  const externalId = "order-resume";
-  await createPayment(externalId, "4000000000003014");
-  const first = await firstEvent(externalId);
-  const { payment } = await rpc().getPayment({ externalId });
-  await clickThrough(payment?.action?.value ?? "", "approve");
-
-  const resumed: string[] = [];
-  const rest = rpc().watchPayment(
-    { externalId, afterCursor: first.cursor, untilFinal: true },
-    inTime(),
-  );
-  for await (const { event } of rest)
-    resumed.push(String(nameOf(EventSourceSchema, event?.source)));
-  assert.deepEqual(resumed, ["CALLBACK"]);
 });
 
 test("a watch token lets an EventSource watch its own payment and no other", async () => {
@@ -160,33 +95,8 @@ async function clickThrough(page: string, button: string): Promise<void> {
   await answer.arrayBuffer();
 }
 
-async function sendCallback(text: string): Promise<number> {
-  const body = new TextEncoder().encode(text);
-  const response = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-    method: "POST",
-    headers: { "x-service-signature": sign(body, password) },
-    body,
-  });
-  await response.arrayBuffer();
-  return response.status;
-}
-
 function nameOf(desc: DescEnum, value: number | undefined): string | undefined {
   return desc.value[value ?? 0]?.localName;
-}
-
-/** Reads the first event of a watch and aborts it: leaving the loop alone would not end it. */
-async function firstEvent(externalId: string): Promise<Event> {
-  const leave = new AbortController();
-  const { signal } = leave;
-  try {
-    for await (const { event } of rpc().watchPayment({ externalId }, { signal })) {
-      if (event) return event;
-    }
-    throw new Error("no event");
-  } finally {
-    leave.abort();
-  }
 }
 
 /** Watches with grpc-js alone, as a Node.js service without Connect would. */

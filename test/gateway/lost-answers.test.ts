@@ -9,7 +9,6 @@ import { CallOutcome, EventSource } from "../../src/gen/payments/v1/event_pb.ts"
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { startTestGateway } from "../start.ts";
 import { inTime, timeoutMs } from "../until.ts";
 import { graphql, paymentOf } from "./callers.ts";
@@ -109,34 +108,6 @@ test("a payout whose answer and callback are lost is settled by payout info", as
   assert.deepEqual(await seen, ["UNKNOWN", "final true"]);
 });
 
-test("GetPayout reports at once what became of a payout with an unknown outcome", async () => {
-  const externalId = "payout-looked-up";
-  await assertUnknown(requestPayout(externalId, "10.71"), externalId);
-  const payouts = createClient(PayoutService, transport());
-  const { payout, outcomeUnknown } = await payouts.getPayout({ externalId });
-  assert.deepEqual([payout?.externalId, outcomeUnknown], [externalId, false]);
-});
-
-test("a payout with an unknown outcome is NOT_FOUND only after repeated look-ups", async () => {
-  const externalId = "payout-in-doubt";
-  const payouts = createClient(PayoutService, transport());
-  await assert.rejects(payouts.getPayout({ externalId }), { code: Code.NotFound }, "the control");
-  // HTTP 500 with an HTML page: nothing was paid out, but the answer does not show that.
-  await assertUnknown(requestPayout(externalId, "10.72"), externalId);
-  // After enough NOT_FOUND answers of the service, the payout is NOT_FOUND.
-  for (;;) {
-    const known = await payouts.getPayout({ externalId }).catch((error: ConnectError) => error);
-    if (known instanceof ConnectError) {
-      assert.equal(known.code, Code.NotFound);
-      break;
-    }
-    assert.equal(known.outcomeUnknown, true);
-    // Polling as fast as the budget allows would leave none for the reconciler.
-    await delay(200);
-  }
-  assert.equal((await graphql(gateway, payoutQuery(externalId))).data.payout, null);
-});
-
 test("a call that charged nothing becomes NOT_DONE, and may be made again", async () => {
   const externalId = "never-arrived";
   const outcomes: CallOutcome[] = [];
@@ -158,37 +129,6 @@ test("a call that charged nothing becomes NOT_DONE, and may be made again", asyn
     if (again === Code.NotFound) break;
   }
   const { payment } = await create(externalId, "4111111111111111");
-  assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
-});
-
-test("a payment of another client is settled although its last callback never arrives", async () => {
-  const externalId = "made-elsewhere";
-  const authorization = `Basic ${Buffer.from("sandbox:sandbox-password").toString("base64")}`;
-  const made = await fetch(`${gateway.sandboxUrl}/api/payments/v1/new`, {
-    method: "POST",
-    headers: { authorization, "content-type": "application/json" },
-    body: JSON.stringify({
-      ...{ amount: 10, currency: "UAH", mode: "direct", external_id: externalId },
-      customer: { email: "customer@shop.example" },
-      payment_method: {
-        type: "cc_number",
-        cc: { number: "4000000000000697", cvv: "123", exp_month: 12, exp_year: 2031 },
-      },
-    }),
-  });
-  const body = new Uint8Array(await made.arrayBuffer());
-  const callback = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-    method: "POST",
-    headers: { "x-service-signature": sign(body, "sandbox-password") },
-    body,
-  });
-  assert.equal(callback.status, 200);
-  const sources: (EventSource | undefined)[] = [];
-  for await (const { event } of rpc().watchPayment({ externalId, untilFinal: true }, inTime())) {
-    sources.push(event?.source);
-  }
-  assert.deepEqual(sources, [EventSource.CALLBACK, EventSource.RECONCILIATION]);
-  const { payment } = await rpc().getPayment({ externalId });
   assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
 });
 

@@ -13,7 +13,7 @@ import { startTestGateway } from "../start.ts";
 import { type MoneyFault, type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 
 /** Payments per fault: 300 in the long form, `npm run faults`. */
-const tries = Number(process.env.MONEY_TRIES ?? 6);
+const tries = Number(process.env.MONEY_TRIES ?? 3);
 const seed = Number(process.env.SEED ?? 1);
 
 const unanswered = [
