@@ -1,5 +1,12 @@
 import { healthChecks } from "./health.ts";
-import type { CallRecord, History, LoggedEvent, PostRecord, ShownRecord } from "./history.ts";
+import {
+  type CallRecord,
+  type History,
+  type LoggedEvent,
+  type PostRecord,
+  type ShownRecord,
+  statesListed,
+} from "./history.ts";
 import { type Check, groupsOf, judged } from "./judged.ts";
 
 /**
@@ -342,6 +349,33 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
               ? []
               : [`${externalId}: ${state}, should be ${expected}`],
         ),
+    },
+  },
+
+  "a list shows each payment once, as `GetPayment` does": {
+    "listed otherwise": {
+      of: "payments that are asked for in the end, in each list",
+      judge({ ends, listed, log }) {
+        const told = log.filter(({ callOutcome }) => callOutcome === undefined);
+        const known = new Set(told.map(({ externalId }) => externalId));
+        return judged(
+          ends
+            .filter(({ state }) => listed !== undefined && state !== "UNAVAILABLE")
+            // GetPayout asks the service for a payout whose refusal only its caller received.
+            .filter(({ externalId, state }) => known.has(externalId) || state !== "FAILED")
+            .flatMap((end) => [undefined, ...statesListed].map((of) => ({ end, of }))),
+          ({ end: { externalId, state, unknown, needsOperator }, of }) => {
+            const isIn = state !== "NOT_FOUND" && (of === undefined || of === state);
+            const expected = isIn ? [JSON.stringify([state, unknown, needsOperator])] : [];
+            const shown = (listed ?? [])
+              .filter((row) => row.externalId === externalId && row.of === of)
+              .map((row) => JSON.stringify([row.state, row.unknown, row.needsOperator]));
+            return `${shown}` === `${expected}`
+              ? []
+              : [`${externalId}: ${shown} in the list of ${of ?? "all"}, should be ${expected}`];
+          },
+        );
+      },
     },
   },
 

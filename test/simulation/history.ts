@@ -16,6 +16,8 @@ export interface History {
   readonly log: readonly LoggedEvent[];
   /** For each external_id, what the gateway reports at the end and what the ledger has. */
   readonly ends: readonly EndRecord[];
+  /** What the lists show at the end. Absent: they were not asked for. */
+  readonly listed?: readonly ListedRecord[];
   /** When a gateway was paused or dead: the checks expect less of it then. */
   readonly absences: readonly {
     readonly replica: string;
@@ -214,4 +216,17 @@ export interface EndRecord {
   readonly needsOperator: boolean;
   /** The state by the service's ledger. */
   readonly expected: string;
+}
+
+/** The states whose lists are asked for. */
+export const statesListed = ["PAID", "FAILED", "UNKNOWN"] as const;
+
+/** A row of a list. */
+export interface ListedRecord {
+  /** The state that was asked for; absent for the list of all. */
+  readonly of?: string;
+  readonly externalId: string;
+  readonly state: string;
+  readonly unknown: boolean;
+  readonly needsOperator: boolean;
 }

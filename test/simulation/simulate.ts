@@ -7,6 +7,7 @@ import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_servi
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
   PaymentOperation,
+  PaymentState,
   PaymentStateSchema,
   PaymentStatusSchema,
 } from "../../src/gen/payments/v1/payment_pb.ts";
@@ -15,16 +16,25 @@ import {
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
   GetPaymentRequestSchema,
+  ListPaymentsRequestSchema,
   ResendCallbackRequestSchema,
   WatchPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { PayoutStateSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { PayoutState, PayoutStateSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import {
   GetPayoutRequestSchema,
+  ListPayoutsRequestSchema,
   RequestPayoutRequestSchema,
   WatchPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import type { CallRecord, EndRecord, History, WatcherRecord } from "./history.ts";
+import {
+  type CallRecord,
+  type EndRecord,
+  type History,
+  type ListedRecord,
+  statesListed,
+  type WatcherRecord,
+} from "./history.ts";
 import { type Account, accounts, nameIn, partsOf } from "./merchant.ts";
 import { StoreNetwork } from "./network.ts";
 import { isPayout, type PayStep, type Plan, type Step, type WatchStep } from "./plan.ts";
@@ -84,7 +94,7 @@ class World {
   /** All callers and watchers: at the end they leave, or Node.js would keep what they wait for. */
   readonly #leaving = new Set<AbortController>();
   #isOver = false;
-  #end: Pick<History, "log" | "ends" | "gateways"> | undefined;
+  #end: Pick<History, "log" | "ends" | "listed" | "gateways"> | undefined;
 
   constructor(
     plan: Plan,
@@ -547,6 +557,14 @@ class World {
         expected: this.#service.stateOf(externalId),
       });
     }
+    let listed: ListedRecord[] | undefined;
+    for (let tries = 0; !listed && tries < 30; tries++) {
+      if (tries > 0) await scheduler.wait(500);
+      await this.#at(this.#replica(tries), async (core) => {
+        listed = await inCall("list", () => listAll(core));
+        return {};
+      });
+    }
     await scheduler.wait(20);
     this.#isOver = true;
     const logs = accounts.map(async (account) =>
@@ -554,7 +572,7 @@ class World {
     );
     const log = (await Promise.all(logs)).flat();
     const gateways = this.#replicas.map(({ name, isUp }) => ({ name, back: isUp }));
-    this.#end = { log, ends, gateways };
+    this.#end = { log, ends, gateways, ...(listed && { listed }) };
   }
 
   /**
@@ -708,6 +726,54 @@ async function lookUp(core: RunningCore, name: string, call: Call): Promise<Part
   const { outcomeUnknown: unknown, needsOperator } = found;
   return { state: nameOf(PaymentStateSchema, found.state), unknown, needsOperator };
 }
+
+/** The list of all and those of some states, of both accounts, read in small pages. */
+async function listAll(core: RunningCore): Promise<ListedRecord[]> {
+  const listed: ListedRecord[] = [];
+  for (const account of accounts) {
+    const call = callOf(account, new AbortController().signal, "list");
+    for (const of of [undefined, ...statesListed]) {
+      const about = { pageSize: 2, newestFirst: account === accounts[0] };
+      for (const list of lists) {
+        let pageToken = "";
+        do {
+          const page = await list(core, { ...about, pageToken }, of, call);
+          for (const row of page.rows) {
+            const { state, outcomeUnknown: unknown, needsOperator } = row;
+            const externalId = nameIn(account, row.externalId);
+            listed.push({ ...(of && { of }), externalId, state, unknown, needsOperator });
+          }
+          pageToken = page.next;
+        } while (pageToken !== "");
+      }
+    }
+  }
+  return listed;
+}
+
+type Page = { pageSize: number; newestFirst: boolean; pageToken: string };
+type StateListed = (typeof statesListed)[number];
+
+const lists = [
+  async (core: RunningCore, about: Page, of: StateListed | undefined, call: Call) => {
+    const states = of === undefined ? [] : [PaymentState[of]];
+    const asked = create(ListPaymentsRequestSchema, { ...about, states });
+    const { payments, nextPageToken: next } = await core.listPayments(asked, call);
+    return {
+      next,
+      rows: payments.map((row) => ({ ...row, state: nameOf(PaymentStateSchema, row.state) })),
+    };
+  },
+  async (core: RunningCore, about: Page, of: StateListed | undefined, call: Call) => {
+    const states = of === undefined ? [] : [PayoutState[of]];
+    const asked = create(ListPayoutsRequestSchema, { ...about, states });
+    const { payouts, nextPageToken: next } = await core.listPayouts(asked, call);
+    return {
+      next,
+      rows: payouts.map((row) => ({ ...row, state: nameOf(PayoutStateSchema, row.state) })),
+    };
+  },
+] as const;
 
 function streamOf(
   core: RunningCore,
