@@ -16,7 +16,7 @@ import { forms, runPlan, runSeed, shrink } from "./run.ts";
 import { tableOf } from "./table.ts";
 
 /** `npm run simulate` makes more of them. */
-const histories = 150;
+const histories = 700;
 
 test(`no promise is broken in ${histories} histories`, async () => {
   const { figures, broken } = await runMany({ first: 1, histories, store: "memory" });
