@@ -37,7 +37,7 @@ const ofTls: Words = [
   [/_ALERT_CERTIFICATE_REQUIRED$/, "it asks for a client certificate"],
   [/_ALERT_HANDSHAKE_FAILURE$/, "it ends the handshake: it may ask for a client certificate"],
   [
-    /_ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_\w+)$/,
+    /_ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(EXPIRED|REVOKED|UNKNOWN))$/,
     "it does not accept the client certificate",
   ],
   [/^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/, "it does not speak TLS"],
