@@ -112,7 +112,7 @@ function unrecognizedView({ resource }: Event): Pick<HistoryEvent, "unrecognized
 }
 
 /** An enum value's name in lower case, without its prefix; undefined for 0 and unknown values. */
-function nameOf(desc: DescEnum, value: number): string | undefined {
+export function nameOf(desc: DescEnum, value: number): string | undefined {
   if (value === 0) return undefined;
   return desc.value[value]?.name.slice(desc.sharedPrefix?.length).toLowerCase();
 }

@@ -12,7 +12,8 @@ import {
 } from "../gen/payments/v1/payout_service_pb.ts";
 import type { KindName } from "../model/kinds.ts";
 import type { KnownItem, KnownList } from "./console-api.ts";
-import { callAs } from "./operator.ts";
+import { nameOf } from "./history.ts";
+import { callAs, Refused } from "./operator.ts";
 
 export interface KnownListQuery {
   readonly account: string;
@@ -29,6 +30,7 @@ export interface KnownListQuery {
  * One page of the payments or payouts that the gateway knows, the one heard of last first: the list
  * of `ListPayments`, which costs nothing of the rate budget. A search goes through that list, a
  * bounded number at a time.
+ * @throws Refused 400 for a state that there is not
  */
 export async function knownListOf(
   core: Pick<Core, "paymentList" | "payoutList">,
@@ -36,7 +38,9 @@ export async function knownListOf(
 ): Promise<KnownList> {
   const call = callAs("console", account, ["events:read"]);
   const { states, read } = lists[kind];
-  const number = states.values.find((value) => nameIn(states, value.number) === state)?.number;
+  const number = states.values.find((value) => nameOf(states, value.number) === state)?.number;
+  if (state !== "" && state !== needsOperator && number === undefined)
+    throw new Refused(400, `state: there is no such state of a ${kind}`);
   const items: KnownItem[] = [];
   let searched = 0;
   let next: string | undefined = after;
@@ -110,14 +114,14 @@ interface Edge<Node> {
 function paymentItem({ node, ...edge }: Edge<GetPaymentResponse>): KnownItem {
   const { amount, currency, paymentId } = node.payment?.details ?? {};
   const ids = [paymentId, ...node.operations.map(({ paymentId }) => paymentId)];
-  return itemOf(edge, nameIn(PaymentStateSchema, node.state), node.needsOperator, {
+  return itemOf(edge, nameOf(PaymentStateSchema, node.state) ?? "", node.needsOperator, {
     ...{ amount, currency, ids },
   });
 }
 
 function payoutItem({ node, ...edge }: Edge<GetPayoutResponse>): KnownItem {
   const { originalAmount: amount, currency, transactionId } = node.payout ?? {};
-  return itemOf(edge, nameIn(PayoutStateSchema, node.state), node.needsOperator, {
+  return itemOf(edge, nameOf(PayoutStateSchema, node.state) ?? "", node.needsOperator, {
     ...{ amount, currency, ids: [transactionId] },
   });
 }
@@ -140,11 +144,6 @@ function itemOf(
     ...(amount && { amount }),
     ...(currency && { currency }),
   };
-}
-
-/** A state's name in lower case, without its prefix. */
-function nameIn(states: DescEnum, number: number): string {
-  return (states.value[number]?.name ?? "").slice(states.sharedPrefix?.length).toLowerCase();
 }
 
 function msOf({ seconds, nanos }: Instant): number {

@@ -60,7 +60,10 @@ export function createPaymentActions(options: PaymentActionsOptions): PaymentAct
     },
 
     async resendCallback(operator, action) {
-      const { account, externalId } = action;
+      const { account, kind, externalId } = action;
+      if (kind === "payout") {
+        return { kind: "refused", message: "the service sends no callback of a payout again" };
+      }
       note(operator, "resend callback", action);
       const request = create(ResendCallbackRequestSchema, { externalId });
       const call = callAs(operator.name, account, ["callbacks:resend"]);

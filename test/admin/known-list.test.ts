@@ -51,3 +51,15 @@ test("a list without a search asks for one page alone", async () => {
   const page = await knownListOf(core, query);
   assert.deepEqual([page.items.length, page.next, asked.length], [50, "50", 1]);
 });
+
+test("a state that there is not is refused, before anything is listed", async () => {
+  const { asked, core } = coreOf(10);
+  for (const state of ["payed", "PAID", "unspecified"]) {
+    await assert.rejects(
+      knownListOf(core, { ...query, state }),
+      /^Refused: state: there is no such state of a payment/,
+    );
+  }
+  assert.deepEqual(asked, []);
+  assert.equal((await knownListOf(core, { ...query, state: "paid" })).items.length, 10);
+});

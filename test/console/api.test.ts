@@ -165,6 +165,8 @@ test("what an operator asks the service is asked, and refused in words", async (
     kind: string;
   };
   assert.equal(unknown.kind, "refused");
+  const ofPayout = (await ask("/api/resend-callback", about("h-1", "payout"))) as { kind: string };
+  assert.equal(ofPayout.kind, "refused", "the payment of that id is not asked for");
   const settled = (await ask("/api/look-up", about("h-1"))) as { kind: string };
   assert.equal(settled.kind, "refused", "nothing is open");
   assert.deepEqual(await ask("/api/look-up", about("h-2")), { kind: "scheduled" });

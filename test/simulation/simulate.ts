@@ -572,7 +572,7 @@ class World {
     );
     const log = (await Promise.all(logs)).flat();
     const gateways = this.#replicas.map(({ name, isUp }) => ({ name, back: isUp }));
-    this.#end = { log, ends, gateways, ...(listed && { listed }) };
+    this.#end = { log, ends, gateways, listed: listed ?? [] };
   }
 
   /**
