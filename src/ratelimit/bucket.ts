@@ -52,8 +52,13 @@ export interface RateLimitStatus {
 
 /** The tokens of a full bucket that reads may take; at least 1. */
 export function capacityForReads(capacity: number, reserve: number): number {
+  return shareOf(capacity, 1 - reserve);
+}
+
+/** A share of so many tokens: whole ones, and at least 1. */
+export function shareOf(tokens: number, share: number): number {
   // The small term keeps 0.29 * 100 from being 28.
-  return Math.max(1, Math.floor(capacity * (1 - reserve) + 1e-9));
+  return Math.max(1, Math.floor(tokens * share + 1e-9));
 }
 
 /**

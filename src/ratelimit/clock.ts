@@ -25,11 +25,25 @@ export class Alarm {
   readonly #ring: () => void;
   #at = Infinity;
   #cancel: (() => void) | undefined;
+  #ringsSoon = false;
+  #stopped = false;
 
   constructor(clock: Clock, ring: () => void) {
     this.#clock = clock;
     this.#ring = ring;
   }
+
+  /** Rings once for all that happens in this turn. */
+  soon(): void {
+    if (this.#ringsSoon) return;
+    this.#ringsSoon = true;
+    queueMicrotask(this.#ringNow);
+  }
+
+  readonly #ringNow = () => {
+    this.#ringsSoon = false;
+    if (!this.#stopped) this.#ring();
+  };
 
   /** Sets the one time, on the monotonic clock, at which the alarm rings once; Infinity: never. */
   set(at: number, now: number): void {
@@ -42,5 +56,10 @@ export class Alarm {
       this.#at = Infinity;
       this.#ring();
     });
+  }
+
+  stop(): void {
+    this.set(Infinity, 0);
+    this.#stopped = true;
   }
 }

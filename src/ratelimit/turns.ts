@@ -77,9 +77,14 @@ export class Turns<T> {
     return [...groups.flatMap(([first]) => first ?? []), ...groups.flatMap(([, ...rest]) => rest)];
   }
 
+  /** The calls of this caller, if any wait here or at other replicas. */
+  lineOf(key: string): CallerLine<T> | undefined {
+    return this.#groups.get(groupOf(key))?.lines.get(key);
+  }
+
   /** How many calls of this caller wait in this process. */
   sizeOf(key: string): number {
-    return this.#groups.get(groupOf(key))?.lines.get(key)?.calls.size ?? 0;
+    return this.lineOf(key)?.calls.size ?? 0;
   }
 
   add(key: string, call: T): void {

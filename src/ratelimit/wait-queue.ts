@@ -21,6 +21,9 @@ export interface WaitQueueOptions {
   readonly clock: Clock;
   /** Longest a call queues, in milliseconds. */
   readonly maxWaitMs: number;
+  readonly turnAt: TurnAt;
+  /** Called for each call that joins, unless it is a read behind others of its caller. */
+  readonly onJoin: (now: number) => void;
   /** Called for each call whose signal aborts. */
   readonly onLeave: () => void;
 }
@@ -30,10 +33,10 @@ export class WaitQueue {
   readonly turns = { money: new Turns<Waiter>(), read: new Turns<Waiter>() };
   /** `maxWaitUntil` of the call that joined last. */
   maxWaitUntil = -Infinity;
+  closed = false;
   readonly #options: WaitQueueOptions;
   #reviewedAt = -Infinity;
   #reviewDue = false;
-  #closed = false;
 
   constructor(options: WaitQueueOptions) {
     this.#options = options;
@@ -45,7 +48,7 @@ export class WaitQueue {
 
   /** @throws GatewayError for a call that cannot wait. @returns its deadline, monotonic */
   check({ signal, deadlineMs }: TakeOptions, now: number): number {
-    if (this.#closed) throw closedError();
+    if (this.closed) throw closedError();
     if (signal.aborted) throw errorOfAbort(signal);
     const deadlineAt = now + (deadlineMs ?? Infinity) - this.#options.clock.epoch();
     if (deadlineAt <= now) throw deadlineError();
@@ -58,28 +61,28 @@ export class WaitQueue {
     return money.size === 0 && (priority === "money" || read.size === 0);
   }
 
-  /** Whether none of this caller's calls of this priority waits. */
-  isNew({ priority, caller }: TakeOptions): boolean {
-    const turns = this.turns[priority];
-    return turns.size === 0 || turns.sizeOf(keyOf(caller)) === 0;
-  }
-
   /**
    * Adds a call. When it is granted or fails, it leaves the queue and its signal's listeners.
+   * @param deadlineAt as `check` returned it
    * @throws GatewayError RESOURCE_EXHAUSTED if its turn would come too late
    */
-  join(options: TakeOptions, turnAt: TurnAt, now: number): Promise<Permit> {
-    const { priority, signal } = options;
-    const deadlineAt = this.check(options, now);
+  join(
+    { priority, signal, caller }: TakeOptions,
+    deadlineAt: number,
+    now: number,
+  ): Promise<Permit> {
     const maxWaitUntil = now + this.#options.maxWaitMs;
     const turns = this.turns[priority];
-    const key = keyOf(options.caller);
+    const key = keyOf(caller);
     const own = turns.sizeOf(key);
-    const at = turnAt(priority, this.#ahead(priority, key, own), now);
+    const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
     if (at > Math.min(maxWaitUntil, deadlineAt)) throw exhaustedError(at - now);
     this.maxWaitUntil = maxWaitUntil;
-    // A new caller, or any money call, makes others wait for longer.
-    if (this.size > 0 && (priority === "money" || own === 0)) this.reviewSoon();
+    // A read behind others of its caller changes nothing: it is served, and asked for, after them.
+    if (priority === "money" || own === 0) {
+      if (this.size > 0) this.reviewSoon();
+      this.#options.onJoin(now);
+    }
     return new Promise((resolve, reject) => {
       const leave = (served: boolean) => {
         turns.remove(key, waiter, { served });
@@ -106,14 +109,16 @@ export class WaitQueue {
   }
 
   /**
-   * The next call to serve: of this caller, else of this priority, else of all. Fails calls whose
-   * deadline has passed.
+   * The call that gets the next token: a token for reads goes to money first, one for money may come
+   * from the reserve and goes to no read. It goes to this caller if it is the turn of its line. Fails
+   * calls whose deadline has passed.
    */
-  next(now: number, priority?: Priority, line?: CallerLine<Waiter>): Waiter | undefined {
-    const { money, read } = this.turns;
+  next(now: number, priority: Priority = "read", caller?: string): Waiter | undefined {
     for (;;) {
-      const first = priority ? this.turns[priority].first : (money.first ?? read.first);
-      const waiter = line?.first ?? first;
+      const goesTo = this.turns.money.size > 0 ? "money" : priority;
+      const turns = this.turns[goesTo];
+      const own = caller && goesTo === priority ? turns.lineOf(caller)?.first : undefined;
+      const waiter = own ?? turns.first;
       if (!waiter || waiter.deadlineAt > now) return waiter;
       waiter.fail(deadlineError());
     }
@@ -125,14 +130,14 @@ export class WaitQueue {
   }
 
   /** Refuses at once all calls whose turn will come too late, rather than let them wait for it. */
-  review(turnAt: TurnAt, now: number): void {
+  review(now: number): void {
     this.#reviewedAt = now;
     this.#reviewDue = false;
     for (const { key, calls } of this.#lines) {
       let own = 0;
       for (const waiter of calls) {
         const { priority, deadlineAt, maxWaitUntil } = waiter;
-        const at = turnAt(priority, this.#ahead(priority, key, own), now);
+        const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
         if (deadlineAt <= now) waiter.fail(deadlineError());
         else if (at > deadlineAt || at > maxWaitUntil + slackMs) {
           waiter.fail(exhaustedError(at - now));
@@ -141,8 +146,8 @@ export class WaitQueue {
     }
   }
 
-  reviewIfDue(turnAt: TurnAt, now: number): void {
-    if (this.#reviewDue && now >= this.#reviewedAt + reviewEveryMs) this.review(turnAt, now);
+  reviewIfDue(now: number): void {
+    if (this.#reviewDue && now >= this.#reviewedAt + reviewEveryMs) this.review(now);
   }
 
   /** When the queue has something to do even if no token comes. */
@@ -155,7 +160,7 @@ export class WaitQueue {
 
   /** Fails all waiting calls, and every later one. */
   close(): void {
-    this.#closed = true;
+    this.closed = true;
     for (const { calls } of this.#lines) for (const waiter of calls) waiter.fail(closedError());
   }
 

@@ -1,4 +1,4 @@
-import { capacityForReads, type Priority, type RateLimitStatus } from "../bucket.ts";
+import { capacityForReads, type Priority, type RateLimitStatus, shareOf } from "../bucket.ts";
 import type { RateLimitReading } from "../headers.ts";
 import { TakeLog } from "./take-log.ts";
 
@@ -58,8 +58,7 @@ export class Budget {
 
   /** The most tokens there can be; at least 1. */
   get capacity(): number {
-    // The small term keeps 0.29 * 100 from being 28.
-    return Math.max(1, Math.floor(this.#limit * this.#share + 1e-9));
+    return shareOf(this.#limit, this.#share);
   }
 
   /** Time after which a taken token comes back. */

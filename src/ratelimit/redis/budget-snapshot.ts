@@ -3,22 +3,17 @@ import type { TakeReply } from "./shared-budget.ts";
 
 /** Redis's last reply, to estimate by until the next one. Times are on the monotonic clock. */
 export class BudgetSnapshot {
-  readonly #reply: TakeReply;
+  readonly reply: TakeReply;
   readonly at: number;
 
   constructor(reply: TakeReply, now: number) {
-    this.#reply = reply;
+    this.reply = reply;
     this.at = now;
   }
 
   /** Whether some call got no token. */
   get short(): boolean {
-    return this.#reply.money.unmet + this.#reply.read.unmet > 0;
-  }
-
-  /** Whether Redis keeps tokens for this replica. */
-  get placed(): boolean {
-    return this.#reply.placed;
+    return this.reply.money.unmet + this.reply.read.unmet > 0;
   }
 
   /**
@@ -26,13 +21,13 @@ export class BudgetSnapshot {
    * call got one.
    */
   turnAt(priority: Priority, ahead: number, now: number): number {
-    const { money, read, intervalMs } = this.#reply;
+    const { money, read, intervalMs } = this.reply;
     if (money.unmet + (priority === "read" ? read.unmet : 0) === 0) return -Infinity;
-    return Math.max(now, this.at + this.#reply[priority].nextMs) + ahead * intervalMs;
+    return Math.max(now, this.at + this.reply[priority].nextMs) + ahead * intervalMs;
   }
 
   status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
-    const { limit, remaining, fullMs } = this.#reply;
+    const { limit, remaining, fullMs } = this.reply;
     const fullInMs = Math.max(0, this.at + fullMs - now);
     return {
       limit,

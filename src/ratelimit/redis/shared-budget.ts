@@ -1,5 +1,6 @@
 import type { RedisClient } from "../../redis/connect.ts";
 import { RedisTimeout } from "../../redis/deadline.ts";
+import type { AccountKeys } from "../../redis/keys.ts";
 import { isCluster } from "../../redis/link.ts";
 import { readyWithin } from "../../redis/ready.ts";
 import { loadScript } from "../../redis/script.ts";
@@ -12,7 +13,7 @@ import { TakeLog } from "../local/take-log.ts";
 /** Where the shared budget is stored, and the id of this replica. */
 export interface SharedBudgetKey {
   readonly client: RedisClient;
-  readonly key: string;
+  readonly keys: Pick<AccountKeys, "bucket">;
   /** Unique among all processes that use the account at the same time. */
   readonly replicaId: string;
 }
@@ -21,19 +22,21 @@ export interface SharedBudgetOptions extends SharedBudgetKey {
   readonly initialLimit: number;
   readonly reserve: number;
   readonly clock: Clock;
-  /** Called when a request ends later than `requestTimeoutMs`, most often after it was given up. */
-  readonly onLateReply: () => void;
+  /** Called when the next request is due earlier than before. */
+  readonly onDue: () => void;
 }
 
 /** How many tokens each caller wants, or gets. */
 export type CallerTokens = Readonly<Record<string, number>>;
 
+export type Wants = Readonly<Record<Priority, CallerTokens>>;
+
 /** What the replica asks for; see take-tokens.lua. */
 export interface TakeRequest {
-  readonly wants: Readonly<Record<Priority, CallerTokens>>;
+  readonly wants: Wants;
   readonly maxWaitMs: number;
   readonly returning: boolean;
-  readonly leaving: boolean;
+  readonly leaving?: boolean;
 }
 
 /** What the script replies; see take-tokens.lua. */
@@ -62,13 +65,36 @@ interface LineReply {
 /** A token that Redis granted, as the script's reply describes it. */
 export type SharedToken = Pick<TakeReply, "id" | "at" | "order" | "out" | "lowered">;
 
+/** A token that Redis granted, and the caller whose turn it is. */
+export interface Grant {
+  readonly token: SharedToken;
+  readonly priority: Priority;
+  readonly caller: string;
+}
+
+/** The tokens of a reply, in the order in which their callers were named. */
+export function grantsOf(reply: TakeReply, wants: Wants): Grant[] {
+  const { id, at, lowered } = reply;
+  let [order, out] = [reply.order, reply.out];
+  const grants: Grant[] = [];
+  for (const priority of ["money", "read"] as const) {
+    for (const caller of Object.keys(wants[priority])) {
+      for (let count = reply[priority].granted[caller] ?? 0; count > 0; count--) {
+        const token = { id, at, lowered, order: ++order, out: ++out };
+        grants.push({ token, priority, caller });
+      }
+    }
+  }
+  return grants;
+}
+
 /** The headers of the newest answer, and the take that it belongs to if Redis knows that take. */
 type NewestAnswer = Partial<Pick<TakeReply, "order" | "out" | "lowered">> & RateLimitReading;
 
 /**
  * This replica's access to the budget in Redis: each request sends reports and asks for tokens.
  * Reports are repeated until Redis has replied, except those of unused tokens, which are sent at
- * most once.
+ * most once. This class says when the next request is due; its owner sends it, one at a time.
  */
 export class SharedBudget {
   readonly #options: SharedBudgetOptions;
@@ -80,8 +106,14 @@ export class SharedBudget {
   #newest: NewestAnswer | undefined;
   #rejected: { readonly order: number; readonly until: number } | undefined;
   #stateId = "";
-  #limit: number;
-  #replicas = 1;
+  /** Requests a second, by the last reply. */
+  limit: number;
+  /** How many replicas there are, this one included, by the last reply. */
+  replicas = 1;
+  #askAt = -Infinity;
+  isAsking = false;
+  /** Since this time every reply has come too late to be used. */
+  #slowSince: number | undefined;
   /** Requests that have neither a reply nor an error yet, including those given up. */
   #open = 0;
   #askedAt = -Infinity;
@@ -92,22 +124,19 @@ export class SharedBudget {
 
   constructor(options: SharedBudgetOptions) {
     this.#options = options;
-    this.#limit = options.initialLimit;
+    this.limit = options.initialLimit;
   }
 
-  /** Requests a second, by the last reply. */
-  get limit(): number {
-    return this.#limit;
+  /** When the next request is due; never while one is under way. */
+  get dueAt(): number {
+    return this.isAsking ? Infinity : this.#askAt;
   }
 
-  /** How many replicas there are, this one included, by the last reply. */
-  get replicas(): number {
-    return this.#replicas;
-  }
-
-  /** A recent request has no reply yet: further ones would only pile up at a server that stalls. */
-  get stalled(): boolean {
-    return this.#open > 0 && this.#options.clock.now() - this.#askedAt < stalledMs;
+  /** Asks at this time at the latest. */
+  askBy(at: number): void {
+    if (at >= this.#askAt) return;
+    this.#askAt = at;
+    this.#options.onDue();
   }
 
   /** Records that a granted token is used now. */
@@ -126,16 +155,26 @@ export class SharedBudget {
     if (id === this.#stateId) this.#unused.set(at, (this.#unused.get(at) ?? 0) + 1);
   }
 
-  /** Records an answer's headers. The next request reports those of the newest take only. */
-  observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading): void {
+  /**
+   * Records an answer's headers. The next request reports those of the newest take only. A new limit
+   * is reported at once, a shortage soon, and the rest with the next request.
+   */
+  observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading, now: number): void {
+    const known = this.limit;
+    if ((reading.limit ?? known) !== known) this.askBy(now);
+    else if ((reading.remaining ?? known) < known - out) this.askBy(now + flushMs);
     const { limit = this.#newest?.limit, remaining } = reading;
     if (id !== this.#stateId || (limit === undefined && remaining === undefined)) return;
     if (order < (this.#newest?.order ?? 0)) return;
     this.#newest = { order, out, lowered, limit, remaining };
   }
 
-  /** Records a rejection by the upstream; without a token if Redis does not know that take. */
-  reject(until: number, token?: SharedToken): void {
+  /**
+   * Records a rejection by the upstream; without a token if Redis does not know that take. It is
+   * reported now, so that the other replicas stop at once.
+   */
+  reject(until: number, now: number, token?: SharedToken): void {
+    this.askBy(now);
     const order = token?.id === this.#stateId ? token.order : 0;
     this.#rejected = {
       order: Math.max(order, this.#rejected?.order ?? 0),
@@ -144,19 +183,57 @@ export class SharedBudget {
   }
 
   /** Records the limit in the answer to a call that was sent without Redis, at `sentAt`. */
-  observeLimit(limit: number, sentAt: number): void {
+  observeLimit(limit: number | undefined, sentAt: number): void {
     // Redis has replied since then, and may know a newer limit.
-    if (sentAt < this.#repliedAt) return;
-    this.#limit = limit;
+    if (limit === undefined || sentAt < this.#repliedAt) return;
+    this.limit = limit;
     this.#newest = { limit };
   }
 
   /**
    * Sends the reports and asks for tokens, in one round trip.
-   * @throws RedisTimeout, or whatever Redis or its connection failed with.
+   * @returns undefined if the reply came too late to use its tokens, which were given back
+   * @throws RedisTimeout, or whatever Redis or its connection failed with: Redis counts as away
    */
-  async request(request: TakeRequest): Promise<TakeReply> {
-    const { client, key, replicaId, reserve, clock } = this.#options;
+  async ask(request: TakeRequest): Promise<TakeReply | undefined> {
+    const { clock } = this.#options;
+    const askedAt = clock.now();
+    this.isAsking = true;
+    this.#askAt = Infinity;
+    try {
+      // Further requests would only pile up at a server that stalls.
+      const isStalled = this.#open > 0 && askedAt - this.#askedAt < stalledMs;
+      if (request.returning && isStalled) throw new RedisTimeout(requestTimeoutMs);
+      const reply = await this.#request(request);
+      const now = clock.now();
+      if (now - askedAt <= usableMs) {
+        this.#slowSince = undefined;
+        this.askBy(now + Math.min(heartbeatMs, reply.againMs ?? heartbeatMs));
+        return reply;
+      }
+      // Redis would count these tokens as back less than a second after so late a use.
+      for (const { token } of grantsOf(reply, request.wants)) this.giveBack(token);
+      this.#slowSince ??= now;
+      if (request.returning || now > this.#slowSince + slowMs) throw new RedisTimeout(usableMs);
+      this.askBy(now);
+      return undefined;
+    } catch (error) {
+      this.askBy(clock.now() + probeMs);
+      throw error;
+    } finally {
+      this.isAsking = false;
+    }
+  }
+
+  /** Makes the other replicas count one less at once; they would notice later anyway. */
+  async leave(): Promise<void> {
+    if (this.#options.client.status !== "ready") return;
+    const nothing = { wants: { money: {}, read: {} }, maxWaitMs: 0 };
+    await this.#request({ ...nothing, returning: false, leaving: true }).catch(() => {});
+  }
+
+  async #request(request: TakeRequest): Promise<TakeReply> {
+    const { client, keys, replicaId, reserve, clock } = this.#options;
     const now = clock.now();
     // A rejection is reported until it has passed, since Redis may forget it.
     if (this.#rejected && this.#rejected.until <= now) this.#rejected = undefined;
@@ -173,7 +250,7 @@ export class SharedBudget {
       replica: replicaId,
       state: this.#stateId,
       recent: this.#used.latest(1) > now - longestLossMs,
-      limit: this.#limit,
+      limit: this.limit,
       reserve,
       spent: spent.flatMap((log) => log.ago(now, budgetRules.cellMs)),
       unused: [...this.#unused],
@@ -188,7 +265,7 @@ export class SharedBudget {
     const run = async () => {
       if (first) await readyWithin(firstTimeoutMs, client);
       connection = connectionOf(client);
-      return await script.run(client, [key], [text, rules]);
+      return await script.run(client, [keys.bucket], [text, rules]);
     };
     const timeoutMs = first ? firstTimeoutMs : requestTimeoutMs;
     const reply = JSON.parse(String(await this.#within(timeoutMs, run()))) as TakeReply;
@@ -196,8 +273,8 @@ export class SharedBudget {
     if (this.#newest === newest) this.#newest = undefined;
     if (doubtful) this.#doubtful = false;
     if (reply.id !== this.#stateId) this.#enter(reply.id);
-    this.#limit = this.#newest?.limit ?? reply.limit;
-    this.#replicas = reply.replicas;
+    this.limit = this.#newest?.limit ?? reply.limit;
+    this.replicas = reply.replicas;
     this.#repliedAt = clock.now();
     this.#repliedOver = connection;
     return reply;
@@ -213,7 +290,7 @@ export class SharedBudget {
 
   /** Rejects after `ms`, but follows the request until it ends, which may be long after. */
   #within<T>(ms: number, reply: Promise<T>): Promise<T> {
-    const { clock, onLateReply } = this.#options;
+    const { clock } = this.#options;
     const askedAt = clock.now();
     this.#open++;
     return new Promise((resolve, reject) => {
@@ -224,18 +301,14 @@ export class SharedBudget {
         this.#open--;
         // The connection broke, or the server lost its data: reports may be lost.
         if (failed) this.#doubtful = true;
-        if (clock.now() - askedAt > requestTimeoutMs) onLateReply();
+        // A reply that was given up shows that Redis is back.
+        if (clock.now() - askedAt > requestTimeoutMs) this.askBy(clock.now());
       };
       reply.then(
-        (value) => {
-          ended(false);
-          resolve(value);
-        },
-        (error: unknown) => {
-          ended(true);
-          reject(error);
-        },
+        () => ended(false),
+        () => ended(true),
       );
+      reply.then(resolve, reject);
     });
   }
 }
@@ -253,6 +326,30 @@ const requestTimeoutMs = 250;
 
 /** The same for the first reply: a process that starts is busy, and may not be connected yet. */
 const firstTimeoutMs = 1_000;
+
+/**
+ * A replica asks at least this often, in milliseconds. Less than a window, so that a replica that
+ * was silent for a whole window did not reach Redis.
+ */
+const heartbeatMs = 900;
+
+/** How often a replica that uses its own budget asks whether Redis is back, in milliseconds. */
+const probeMs = 100;
+
+/** Longest that a report waits for the next request, in milliseconds. */
+export const flushMs = 50;
+
+/**
+ * A token is not used if its reply took longer. The window exceeds a second by this margin, so two
+ * uses of one token are still a second apart.
+ */
+const usableMs = budgetRules.jitterMs;
+
+/**
+ * Redis counts as away when its replies are too late for longer than this, in milliseconds; for
+ * less, this process may have been busy.
+ */
+const slowMs = 500;
 
 /** An open request holds further ones back for no longer than this, in milliseconds. */
 const stalledMs = 1_000;
