@@ -1,5 +1,5 @@
 /**
- * Writes src/graphql/schema/descriptions.json: the comments of the proto files in GraphQL's terms.
+ * Writes src/gen/graphql-descriptions.json: the comments of the proto files in GraphQL's terms.
  * Generated code has no comments at run time, and no description should be written twice.
  */
 import { writeFileSync } from "node:fs";
@@ -34,7 +34,7 @@ const descriptions = Object.fromEntries(
     .map(([name, comment]) => [name, inGraphql(comment)] as const)
     .sort(([a], [b]) => (a < b ? -1 : 1)),
 );
-writeFileSync("src/graphql/schema/descriptions.json", `${JSON.stringify(descriptions, null, 2)}\n`);
+writeFileSync("src/gen/graphql-descriptions.json", `${JSON.stringify(descriptions, null, 2)}\n`);
 
 /**
  * Replaces phrases, and field names by their camelCase names. Of a field that is deprecated for

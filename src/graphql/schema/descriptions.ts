@@ -1,5 +1,5 @@
 import type { DescEnum, DescField, DescMessage, DescOneof } from "@bufbuild/protobuf";
-import texts from "./descriptions.json" with { type: "json" };
+import texts from "../../gen/graphql-descriptions.json" with { type: "json" };
 
 /** The proto's comment on a declaration, adapted to GraphQL by scripts/graphql-descriptions.ts. */
 export function describe(
