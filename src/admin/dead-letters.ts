@@ -42,10 +42,15 @@ export function createDeadLetters(
       const newestFirst = order === "newest";
       const places = placesOf(cursor, order);
       const lists = asked.map((account): List => {
-        const letters = log.deadLetters(account, { newestFirst, behind: places.get(account) });
+        const letters = log.letters.deadLetters(account, {
+          newestFirst,
+          behind: places.get(account),
+        });
         return { account, letters: letters[Symbol.asyncIterator](), head: undefined };
       });
-      const counts = await Promise.all(asked.map((account) => log.countDeadLetters(account)));
+      const counts = await Promise.all(
+        asked.map((account) => log.letters.countDeadLetters(account)),
+      );
       await Promise.all(lists.map(advance));
       const page: DeadLetterView[] = [];
       for (let next = first(lists, newestFirst); next; next = first(lists, newestFirst)) {
@@ -64,15 +69,15 @@ export function createDeadLetters(
       };
     },
     async find(account, id) {
-      const letter = await log.deadLetter(account, id);
+      const letter = await log.letters.deadLetter(account, id);
       return letter && { ...viewOf(account, letter), ...bodyOf(letter) };
     },
     async replay(account, id) {
       return accounts.includes(account) ? replay(log, account, id, payoutEnds) : "not_found";
     },
     async discard(account, id, operator) {
-      const letter = await log.deadLetter(account, id);
-      if (!letter || !(await log.removeDeadLetter(account, id))) return false;
+      const letter = await log.letters.deadLetter(account, id);
+      if (!letter || !(await log.letters.removeDeadLetter(account, id))) return false;
       report("letterDiscarded", { operator, letter: viewOf(account, letter) });
       return true;
     },

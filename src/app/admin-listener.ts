@@ -118,7 +118,7 @@ export function createAdminListener(
       }
       stores.refresh();
       const counted = names.map(async (account) => {
-        const waiting = await eventLog.countDeadLetters(account).catch(() => undefined);
+        const waiting = await eventLog.letters.countDeadLetters(account).catch(() => undefined);
         report("deadLetters", { account, waiting });
       });
       await Promise.all(counted);

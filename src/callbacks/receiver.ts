@@ -252,7 +252,7 @@ async function keep(
   const parsed = parseCallback(kind, body, onFault, payoutEnds);
   if (!parsed.entry) {
     const { reason, error } = parsed;
-    await log.addDeadLetter(account, {
+    await log.letters.addDeadLetter(account, {
       id: createHash("sha256").update(`${kind}:`).update(body).digest("hex"),
       kind,
       body: Buffer.from(body).toString("base64"),

@@ -18,7 +18,7 @@ export async function replay(
   letterId: string,
   payoutEnds?: PayoutEnds,
 ): Promise<Replayed> {
-  const letter = await log.deadLetter(account, letterId);
+  const letter = await log.letters.deadLetter(account, letterId);
   if (!letter) return "not_found";
   if (letter.body === undefined) return "locked";
   const { entry } = parseCallback(
@@ -29,6 +29,6 @@ export async function replay(
   );
   if (!entry) return "not_understood";
   const { outcome } = await log.append(account, entry);
-  await log.removeDeadLetter(account, letterId);
+  await log.letters.removeDeadLetter(account, letterId);
   return outcome;
 }

@@ -5,7 +5,7 @@ import { type Kind, kindOf, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import type { Report } from "../report.ts";
 import type { Bounds, Cursor } from "../stores/cursor.ts";
-import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../stores/dead-letter.ts";
+import type { DeadLetters } from "../stores/dead-letter.ts";
 import type { Kernel, StoredRecord } from "../stores/kernel.ts";
 import { LedgerAccount } from "./account.ts";
 import {
@@ -72,12 +72,6 @@ import type { EventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
 import { memberOf, ofMember } from "./unfinished.ts";
 
-/** Dead letters of all accounts; see `EventLog`. */
-export type DeadLetters = Pick<
-  EventLog,
-  "addDeadLetter" | "deadLetters" | "deadLetter" | "countDeadLetters" | "removeDeadLetter"
->;
-
 export interface LedgerOptions extends IntentStoreOptions {
   readonly kernel: Kernel;
   readonly letters: DeadLetters;
@@ -113,6 +107,10 @@ export class Ledger implements EventLog, IntentStore {
 
   get durable(): boolean {
     return this.#options.kernel.durable;
+  }
+
+  get letters(): DeadLetters {
+    return this.#options.letters;
   }
 
   async append(account: string, entry: Entry): Promise<Appended> {
@@ -197,26 +195,6 @@ export class Ledger implements EventLog, IntentStore {
 
   async cursorBefore(account: string, count: number): Promise<Cursor> {
     return this.#account(account).kernel.cursorBefore(count);
-  }
-
-  async addDeadLetter(account: string, letter: DeadLetter): Promise<void> {
-    await this.#options.letters.addDeadLetter(account, letter);
-  }
-
-  deadLetters(account: string, options?: DeadLettersOptions): AsyncIterable<StoredDeadLetter> {
-    return this.#options.letters.deadLetters(account, options);
-  }
-
-  async deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined> {
-    return this.#options.letters.deadLetter(account, id);
-  }
-
-  async countDeadLetters(account: string): Promise<number> {
-    return this.#options.letters.countDeadLetters(account);
-  }
-
-  async removeDeadLetter(account: string, id: string): Promise<boolean> {
-    return this.#options.letters.removeDeadLetter(account, id);
   }
 
   async unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]> {

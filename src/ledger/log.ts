@@ -2,7 +2,7 @@ import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
-import type { DeadLetter, DeadLettersOptions, StoredDeadLetter } from "../stores/dead-letter.ts";
+import type { DeadLetters } from "../stores/dead-letter.ts";
 
 /** What to read: one payment or payout, or all events of an account of some kinds (empty: all). */
 export type Topic =
@@ -219,6 +219,8 @@ export type Push = (event: Event) => boolean;
 export interface EventLog {
   /** Whether what was appended survives this process. */
   readonly durable: boolean;
+  /** Callbacks that could not be turned into events. */
+  readonly letters: DeadLetters;
   /** @throws GatewayError UNAVAILABLE when the store is out of reach: nothing was acknowledged. */
   append(account: string, entry: Entry): Promise<Appended>;
   /** The state of one external id; undefined when nothing is known. */
@@ -260,21 +262,6 @@ export interface EventLog {
    * The cursor after which exactly the newest `count` kept events come, or all if there are fewer.
    */
   cursorBefore(account: string, count: number): Promise<Cursor>;
-  /**
-   * Stores a dead letter, once per id, until it is removed.
-   * @throws GatewayError UNAVAILABLE when it cannot be stored: nothing was acknowledged.
-   */
-  addDeadLetter(account: string, letter: DeadLetter): Promise<void>;
-  /**
-   * The dead letters of an account, in the order of their arrival. The iteration reads a few at a
-   * time: letters that are removed meanwhile may be missing, all others come exactly once.
-   * @throws GatewayError INVALID_ARGUMENT for text that is not a place
-   */
-  deadLetters(account: string, options?: DeadLettersOptions): AsyncIterable<StoredDeadLetter>;
-  deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined>;
-  countDeadLetters(account: string): Promise<number>;
-  /** Removes a dead letter after it was replayed or discarded. Returns whether it existed. */
-  removeDeadLetter(account: string, id: string): Promise<boolean>;
   /**
    * Paying operations without a final state that the log has known for at least `forMs`
    * milliseconds, oldest first. The newest 100,000 of an account are kept.

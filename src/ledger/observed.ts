@@ -65,6 +65,7 @@ export function observed(
   return {
     log: {
       durable: log.durable,
+      letters: log.letters,
       snapshot: log.snapshot.bind(log),
       read: log.read.bind(log),
       history: log.history.bind(log),
@@ -72,11 +73,6 @@ export function observed(
       cursorBefore: log.cursorBefore.bind(log),
       unfinished: log.unfinished.bind(log),
       dismiss: log.dismiss.bind(log),
-      addDeadLetter: log.addDeadLetter.bind(log),
-      deadLetters: log.deadLetters.bind(log),
-      deadLetter: log.deadLetter.bind(log),
-      countDeadLetters: log.countDeadLetters.bind(log),
-      removeDeadLetter: log.removeDeadLetter.bind(log),
       close: log.close.bind(log),
       append: (account, entry) => observe(account, entry, (each) => log.append(account, each)),
     },

@@ -27,6 +27,25 @@ export interface DeadLettersOptions {
   readonly behind?: string | undefined;
 }
 
+/** The dead letters of all accounts. */
+export interface DeadLetters {
+  /**
+   * Stores a dead letter, once per id, until it is removed.
+   * @throws GatewayError UNAVAILABLE when it cannot be stored: nothing was acknowledged.
+   */
+  addDeadLetter(account: string, letter: DeadLetter): Promise<void>;
+  /**
+   * The dead letters of an account, in the order of their arrival. The iteration reads a few at a
+   * time: letters that are removed meanwhile may be missing, all others come exactly once.
+   * @throws GatewayError INVALID_ARGUMENT for text that is not a place
+   */
+  deadLetters(account: string, options?: DeadLettersOptions): AsyncIterable<StoredDeadLetter>;
+  deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined>;
+  countDeadLetters(account: string): Promise<number>;
+  /** Removes a dead letter after it was replayed or discarded. Returns whether it existed. */
+  removeDeadLetter(account: string, id: string): Promise<boolean>;
+}
+
 /**
  * Parses the place of a dead letter (`StoredDeadLetter.place`); undefined if there is none.
  * @throws GatewayError INVALID_ARGUMENT for text that is not a place

@@ -12,7 +12,7 @@ function rig(t: TestContext) {
   let added = 0;
   const find = async (body: string | Uint8Array) => {
     const id = `l-${++added}`;
-    await log.addDeadLetter("shop", {
+    await log.letters.addDeadLetter("shop", {
       ...{ id, kind: EventKind.PAYOUT, reason: "why", receivedAtMs: added },
       body: Buffer.from(body as string).toString("base64"),
     });

@@ -398,15 +398,14 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   });
 
   describe("with the store out of reach", () => {
-    const broken = (error: Error): EventLog =>
-      overridden<EventLog>(createMemoryLedger({ retentionMs: 86_400_000 }), {
-        append: async () => {
-          throw error;
-        },
-        addDeadLetter: async () => {
-          throw error;
-        },
-      });
+    const broken = (error: Error): EventLog => {
+      const log: EventLog = createMemoryLedger({ retentionMs: 86_400_000 });
+      const fail = async () => {
+        throw error;
+      };
+      const letters = overridden(log.letters, { addDeadLetter: fail });
+      return overridden(log, { append: fail, letters });
+    };
 
     for (const [name, body] of [
       ["a callback", success],

@@ -16,7 +16,7 @@ const understood =
 /** A log with one dead letter, such as one that an older gateway did not understand. */
 async function buried(body: string, kind: Kind = EventKind.PAYMENT): Promise<EventLog> {
   const log = createMemoryLedger({ retentionMs: 86_400_000 });
-  await log.addDeadLetter("shop", {
+  await log.letters.addDeadLetter("shop", {
     id: "letter-1",
     kind,
     body: Buffer.from(body).toString("base64"),
@@ -47,7 +47,7 @@ describe("replaying a dead letter", () => {
   it("removes a letter whose event is already stored", async () => {
     const log = await buried(understood);
     assert.equal(await replay(log, "shop", "letter-1"), "stored");
-    await log.addDeadLetter("shop", {
+    await log.letters.addDeadLetter("shop", {
       id: "letter-2",
       kind: EventKind.PAYMENT,
       body: Buffer.from(`${understood}\n`).toString("base64"),

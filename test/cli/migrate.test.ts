@@ -53,7 +53,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     await log.append("shop", payment({ operation: "refund", source: "response" }));
     await log.append("shop", payout({ status: "processing" }));
     await log.append("market", payment({ externalId: "order-2", paymentId: "p-2" }));
-    await log.addDeadLetter("shop", letter);
+    await log.letters.addDeadLetter("shop", letter);
     const endings: Record<string, Ending | undefined> = {
       running: undefined,
       unknown: { state: "unknown" },
@@ -160,7 +160,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     const rest = await log.read("shop", { kinds: [] }, before.all.at(-1) ?? "", { signal });
     const next = await log.append("shop", payment({ operation: "cancel" }));
     assert.deepEqual(cursors(await take(rest, 1)), [next.event?.cursor]);
-    await log.removeDeadLetter("shop", "l-1");
+    await log.letters.removeDeadLetter("shop", "l-1");
     assert.deepEqual(await lettersOf(log, "shop"), []);
 
     const again = await move(redis.url);

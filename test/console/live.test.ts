@@ -247,7 +247,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     const keyringOf = () => keyring;
     const log = createRedisLedger({ redis: connector, prefix, retentionMs: 60_000, keyringOf });
     for (const [at, body] of bodies.entries()) {
-      await log.addDeadLetter("default", {
+      await log.letters.addDeadLetter("default", {
         id: `${name}-${at}`,
         kind: EventKind.PAYMENT,
         body: Buffer.from(body).toString("base64"),

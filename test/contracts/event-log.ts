@@ -619,9 +619,9 @@ export function eventLogContract(
         assert.deepEqual(await log.history(account, EventKind.PAYMENT, "order-1", 10), []);
         const same = await stored(entry);
         assert.deepEqual(cursors(await take(mine, 1)), [same.cursor]);
-        await log.addDeadLetter("other", letter("l-1"));
+        await log.letters.addDeadLetter("other", letter("l-1"));
         assert.deepEqual(await lettersOf(log, account), []);
-        await log.removeDeadLetter(account, "l-1");
+        await log.letters.removeDeadLetter(account, "l-1");
         assert.equal((await lettersOf(log, "other")).length, 1);
       });
     });
@@ -849,41 +849,43 @@ export function eventLogContract(
     describe("dead letters", () => {
       it("are kept once per id, in order, until they are removed", async () => {
         assert.deepEqual(await lettersOf(log, account), []);
-        await log.addDeadLetter(account, letter("l-1"));
-        await log.addDeadLetter(account, letter("l-2"));
-        await log.addDeadLetter(account, letter("l-1"));
+        await log.letters.addDeadLetter(account, letter("l-1"));
+        await log.letters.addDeadLetter(account, letter("l-2"));
+        await log.letters.addDeadLetter(account, letter("l-1"));
         assert.deepEqual(await lettersOf(peer, account), [letter("l-1"), letter("l-2")]);
-        assert.equal(await peer.countDeadLetters(account), 2);
-        assert.equal(await peer.countDeadLetters("other account"), 0);
-        assert.equal(await log.removeDeadLetter(account, "l-1"), true);
-        assert.equal(await log.removeDeadLetter(account, "l-1"), false);
+        assert.equal(await peer.letters.countDeadLetters(account), 2);
+        assert.equal(await peer.letters.countDeadLetters("other account"), 0);
+        assert.equal(await log.letters.removeDeadLetter(account, "l-1"), true);
+        assert.equal(await log.letters.removeDeadLetter(account, "l-1"), false);
         assert.deepEqual(await lettersOf(log, account), [letter("l-2")]);
       });
 
       it("are found by their ids", async () => {
-        await log.addDeadLetter(account, letter("l-1"));
-        const { place, ...found } = (await peer.deadLetter(account, "l-1")) ?? { place: "" };
+        await log.letters.addDeadLetter(account, letter("l-1"));
+        const { place, ...found } = (await peer.letters.deadLetter(account, "l-1")) ?? {
+          place: "",
+        };
         assert.deepEqual(found, letter("l-1"));
         assert.deepEqual(
           (await keptLettersOf(log, account)).map((listed) => listed.place),
           [place],
         );
-        assert.equal(await log.deadLetter(account, "l-2"), undefined);
-        assert.equal(await log.deadLetter("other", "l-1"), undefined);
+        assert.equal(await log.letters.deadLetter(account, "l-2"), undefined);
+        assert.equal(await log.letters.deadLetter("other", "l-1"), undefined);
       });
 
       it("are listed from either end, and after a place, also that of a removed letter", async () => {
         // More than the log reads at a time.
         const all = Array.from({ length: 45 }, (_, i) => letter(`l-${i}`));
-        for (const one of all) await log.addDeadLetter(account, one);
+        for (const one of all) await log.letters.addDeadLetter(account, one);
         assert.deepEqual(await lettersOf(peer, account), all);
         const newestFirst = true;
         assert.deepEqual(await lettersOf(log, account, { newestFirst }), all.toReversed());
 
         const kept = await keptLettersOf(log, account);
         const behind = kept[20]?.place;
-        await log.removeDeadLetter(account, "l-20");
-        await log.removeDeadLetter(account, "l-22");
+        await log.letters.removeDeadLetter(account, "l-20");
+        await log.letters.removeDeadLetter(account, "l-22");
         const gone = [all[21], ...all.slice(23)];
         assert.deepEqual(await lettersOf(peer, account, { behind }), gone);
         const before = all.slice(0, 20).reverse();
@@ -891,10 +893,10 @@ export function eventLogContract(
       });
 
       it("are not missed by a list that continues from the newest letter after its removal", async () => {
-        await log.addDeadLetter(account, letter("l-1"));
+        await log.letters.addDeadLetter(account, letter("l-1"));
         const [last] = await keptLettersOf(log, account);
-        await log.removeDeadLetter(account, "l-1");
-        await log.addDeadLetter(account, letter("l-2"));
+        await log.letters.removeDeadLetter(account, "l-1");
+        await log.letters.addDeadLetter(account, letter("l-2"));
         const behind = last?.place;
         assert.deepEqual(await lettersOf(log, account, { behind }), [letter("l-2")]);
       });

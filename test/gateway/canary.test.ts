@@ -652,7 +652,7 @@ test("control: with sealing off, the same search finds secrets in Redis", {
   await log.append("default", understood.entry);
   const body = Buffer.from(letterCallback).toString("base64");
   const letter = { id: "l", kind: EventKind.PAYMENT, body, reason: "r", receivedAtMs: 0 };
-  await log.addDeadLetter("default", letter);
+  await log.letters.addDeadLetter("default", letter);
   const found = findCanaries(secrets, await placesIn(redis)).join("\n");
   for (const where of ["events", "record:payment:success-callback"]) {
     assert.match(found, new RegExp(`answeredToken: plain, unsealed:\\{default\\}:${where}`));

@@ -45,7 +45,8 @@ describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout
       keyringOf,
     });
     await until(async () => (await connector.client.ping()) === "PONG");
-    for (const id of ["same", "rotated", "dropped"]) await log.addDeadLetter("default", letter(id));
+    for (const id of ["same", "rotated", "dropped"])
+      await log.letters.addDeadLetter("default", letter(id));
     await log.close();
     await connector.close();
   });

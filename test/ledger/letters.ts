@@ -8,7 +8,7 @@ export async function keptLettersOf(
   options?: DeadLettersOptions,
 ): Promise<StoredDeadLetter[]> {
   const kept: StoredDeadLetter[] = [];
-  for await (const letter of log.deadLetters(account, options)) kept.push(letter);
+  for await (const letter of log.letters.deadLetters(account, options)) kept.push(letter);
   return kept;
 }
 

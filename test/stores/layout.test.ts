@@ -68,7 +68,7 @@ async function fill(ledger: Ledger): Promise<void> {
     { state: "pending", subjectId: "tx-1", key: "free" },
     payout({ externalId: "payout", status: "pending" }),
   );
-  await ledger.addDeadLetter(account, letter);
+  await ledger.letters.addDeadLetter(account, letter);
 }
 
 /** Checks that a ledger has what `fill` left, and that it goes on with it. */

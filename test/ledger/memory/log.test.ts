@@ -153,7 +153,7 @@ describe("memory log", () => {
   it("refuses a dead letter that does not fit, rather than drop another", async () => {
     const { log } = fixture();
     const letter = (id: string, length: number) =>
-      log.addDeadLetter("shop", {
+      log.letters.addDeadLetter("shop", {
         id,
         kind: EventKind.PAYMENT,
         body: "x".repeat(length),
@@ -170,7 +170,7 @@ describe("memory log", () => {
       (await lettersOf(log, "shop")).map(({ id }) => id),
       ["large", "small"],
     );
-    await log.removeDeadLetter("shop", "large");
+    await log.letters.removeDeadLetter("shop", "large");
     await letter("fits now", 5 * 1024 * 1024);
   });
 });

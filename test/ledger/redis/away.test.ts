@@ -122,7 +122,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
       assert.rejects(a.log.history("shop", EventKind.PAYMENT, "order-0", 1), isAway),
       assert.rejects(a.log.read("shop", everything, "latest", { signal }), isAway),
       assert.rejects(b.log.read("shop", everything, first ?? "", { signal }), isAway),
-      assert.rejects(a.log.addDeadLetter("shop", letter("1")), isAway),
+      assert.rejects(a.log.letters.addDeadLetter("shop", letter("1")), isAway),
       assert.rejects(lettersOf(a.log, "shop"), isAway),
     ]);
     await until(async () => states.includes("away"));
@@ -261,7 +261,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     const entry = payment({ externalId: "canary-in-the-event", statusCode: "canary" });
     for (const attempt of [
       () => log.append("shop", entry),
-      () => log.addDeadLetter("shop", letter("canary")),
+      () => log.letters.addDeadLetter("shop", letter("canary")),
     ]) {
       const errors: unknown[] = [];
       // The refusal closes the connection to look for another master; attempts until then fail.

@@ -19,7 +19,7 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () =>
   });
 
   const addDeadLetter = (account: string, id: string, body = id) =>
-    one.log.addDeadLetter(account, {
+    one.log.letters.addDeadLetter(account, {
       id,
       kind: EventKind.PAYMENT,
       body,
@@ -38,8 +38,8 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () =>
     for (let i = 0; i < 60; i++) await addDeadLetter("large", `large-${i}`, mebi);
     await assert.rejects(addDeadLetter("large", "too much", mebi.repeat(5)), isFull);
     await addDeadLetter("large", "small");
-    await one.log.removeDeadLetter("large", "large-0");
-    await one.log.removeDeadLetter("large", "large-0");
+    await one.log.letters.removeDeadLetter("large", "large-0");
+    await one.log.letters.removeDeadLetter("large", "large-0");
     await addDeadLetter("large", "fits now", mebi.repeat(4));
     await assert.rejects(addDeadLetter("large", "no more", mebi.repeat(2)), isFull);
     assert.equal((await ids("large")).length, 61);
@@ -54,7 +54,7 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () =>
     await assert.rejects(addDeadLetter("many", "one more"), isFull);
     await addDeadLetter("many", "letter-7");
     assert.deepEqual(await ids("many"), names);
-    await one.log.removeDeadLetter("many", "letter-0");
+    await one.log.letters.removeDeadLetter("many", "letter-0");
     await addDeadLetter("many", "one more");
     assert.deepEqual(await ids("many"), [...names.slice(1), "one more"]);
   });

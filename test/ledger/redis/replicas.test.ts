@@ -53,8 +53,8 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
     await live.sees(400);
     assert.deepEqual(cursors(live.seen).toSorted(), cursors(live.seen));
     await live.stop();
-    await one.log.addDeadLetter("shop", letter("l"));
-    await one.log.addDeadLetter("shop", letter("l"));
+    await one.log.letters.addDeadLetter("shop", letter("l"));
+    await one.log.letters.addDeadLetter("shop", letter("l"));
     assert.equal((await lettersOf(one.log, "shop")).length, 1);
   });
 
@@ -68,14 +68,14 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
 
   it("acknowledges nothing, not even a repeat, while the replica does not answer", async () => {
     await one.log.append("shop", numbered(0));
-    await one.log.addDeadLetter("shop", letter("known"));
+    await one.log.letters.addDeadLetter("shop", letter("known"));
     second.pause();
     try {
       await assert.rejects(one.log.append("shop", numbered(1)), isAway);
       // Only the master holds it: the answer `duplicate` would acknowledge it.
       await assert.rejects(one.log.append("shop", numbered(1)), isAway);
-      await assert.rejects(one.log.addDeadLetter("shop", letter("new")), isAway);
-      await assert.rejects(one.log.addDeadLetter("shop", letter("new")), isAway);
+      await assert.rejects(one.log.letters.addDeadLetter("shop", letter("new")), isAway);
+      await assert.rejects(one.log.letters.addDeadLetter("shop", letter("new")), isAway);
       const unwaiting = await replica(master.url);
       assert.equal((await unwaiting.log.append("shop", numbered(1))).outcome, "duplicate");
       await unwaiting.close();
@@ -87,7 +87,7 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
       second.resume();
     }
     assert.equal((await one.log.append("shop", numbered(1))).outcome, "duplicate");
-    await one.log.addDeadLetter("shop", letter("new"));
+    await one.log.letters.addDeadLetter("shop", letter("new"));
   });
 
   it("does not delay reads while an append waits for a replica", async () => {

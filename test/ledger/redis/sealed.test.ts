@@ -100,7 +100,7 @@ describe("secrets that are encrypted in Redis", { skip: withoutRedis, timeout: 6
       await log.append("shop", paid({ status: "pending" }));
       await log.append("shop", paid({}));
       await log.append("shop", paid({ operation: "refund" }));
-      await log.addDeadLetter("shop", letter("l-1"));
+      await log.letters.addDeadLetter("shop", letter("l-1"));
       const text = await held(prefix);
       assert.match(text, /41\*\*11/, "the rest stays readable");
       const shown = forms.filter((form) => text.includes(form));
@@ -120,7 +120,7 @@ describe("secrets that are encrypted in Redis", { skip: withoutRedis, timeout: 6
     for (const event of [live.seen[0], snapshot?.states[0]?.event, stored]) {
       assert.equal(tokenOf(event), token);
     }
-    await log.addDeadLetter("shop", letter("l-1"));
+    await log.letters.addDeadLetter("shop", letter("l-1"));
     assert.deepEqual(await lettersOf(log, "shop"), [letter("l-1")]);
     assert.deepEqual(locked, []);
   });
@@ -128,11 +128,11 @@ describe("secrets that are encrypted in Redis", { skip: withoutRedis, timeout: 6
   it("stay readable after a password change; dropping the old password loses only the secrets", async (t) => {
     const before = await logWith(t, await keyringOf("old"), "rotated");
     await before.log.append("shop", paid({ externalId: "order-1", paymentId: "p-1" }));
-    await before.log.addDeadLetter("shop", letter("l-1"));
+    await before.log.letters.addDeadLetter("shop", letter("l-1"));
 
     const during = await logWith(t, await keyringOf("new", "old"), "rotated");
     await during.log.append("shop", paid({ externalId: "order-2", paymentId: "p-2" }));
-    await during.log.addDeadLetter("shop", letter("l-2"));
+    await during.log.letters.addDeadLetter("shop", letter("l-2"));
     const told = async ({ log }: typeof before) => {
       const events = await reader(log, "earliest");
       await events.sees(2);
@@ -159,11 +159,11 @@ describe("secrets that are encrypted in Redis", { skip: withoutRedis, timeout: 6
   it("free their whole accounted size when their dead letters are removed", async (t) => {
     const { log } = await logWith(t, await keyringOf("password"), "room");
     const size = () => server.command("GET", accountKeys("room", "shop").deadLetterSize);
-    await log.addDeadLetter("shop", letter("l-1"));
-    await log.addDeadLetter("shop", letter("l-2"));
+    await log.letters.addDeadLetter("shop", letter("l-1"));
+    await log.letters.addDeadLetter("shop", letter("l-2"));
     assert.ok(Number(await size()) > 2 * letter("l-1").body.length);
-    await log.removeDeadLetter("shop", "l-1");
-    await log.removeDeadLetter("shop", "l-2");
+    await log.letters.removeDeadLetter("shop", "l-1");
+    await log.letters.removeDeadLetter("shop", "l-2");
     assert.equal(Number(await size()), 0);
   });
 });

@@ -33,7 +33,7 @@ it("events, cursors, states, deduplication and dead letters survive a restart", 
   assert.equal(before.log.durable, true);
   const first = await before.log.append("shop", payment());
   const second = await before.log.append("shop", payment({ status: "success" }));
-  await before.log.addDeadLetter("shop", letter("l-1"));
+  await before.log.letters.addDeadLetter("shop", letter("l-1"));
   await before.close();
 
   const after = await openLog(path);
@@ -60,7 +60,7 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   t.after(close);
   const old = await log.append("shop", payment({ status: "init" }));
   await log.append("shop", payment({ operation: "confirm" }));
-  await log.addDeadLetter("shop", letter("l-1"));
+  await log.letters.addDeadLetter("shop", letter("l-1"));
   ahead = 7 * day + 1_000;
   const sweep = () => thread.run("sweep", [Date.now() + ahead, 7 * day]);
   assert.equal(await sweep(), false);
@@ -120,13 +120,16 @@ it("refuses a dead letter that does not fit, rather than drop another", {
     error instanceof GatewayError &&
     error.code === "UNAVAILABLE" &&
     error.details.reason === "DEAD_LETTERS_FULL";
-  await log.addDeadLetter("shop", letter("l-1", "x".repeat(1_500)));
-  await assert.rejects(log.addDeadLetter("shop", letter("large", "x".repeat(1_500))), isFull);
-  await log.addDeadLetter("shop", letter("l-2"));
-  await assert.rejects(log.addDeadLetter("shop", letter("l-3")), isFull);
-  await log.addDeadLetter("shop", letter("l-1"));
-  await log.removeDeadLetter("shop", "l-1");
-  await log.addDeadLetter("shop", letter("l-3"));
+  await log.letters.addDeadLetter("shop", letter("l-1", "x".repeat(1_500)));
+  await assert.rejects(
+    log.letters.addDeadLetter("shop", letter("large", "x".repeat(1_500))),
+    isFull,
+  );
+  await log.letters.addDeadLetter("shop", letter("l-2"));
+  await assert.rejects(log.letters.addDeadLetter("shop", letter("l-3")), isFull);
+  await log.letters.addDeadLetter("shop", letter("l-1"));
+  await log.letters.removeDeadLetter("shop", "l-1");
+  await log.letters.addDeadLetter("shop", letter("l-3"));
 });
 
 it("a write that fails does not fail the concurrent writes of its batch", {

@@ -73,7 +73,7 @@ for (const [what, off] of [
     const { log, close } = await openLog(path, { keyringOf: keys });
     await log.append("shop", paid({ status: "pending" }));
     await log.append("shop", paid({}));
-    await log.addDeadLetter("shop", letter("l-1"));
+    await log.letters.addDeadLetter("shop", letter("l-1"));
     await close();
     const files = readdirSync(path).map((name) => readFileSync(join(path, name), "latin1"));
     assert.ok(
@@ -103,7 +103,7 @@ it("secrets survive a restart and a password change; dropping the old password l
   };
   const { log, close } = await openLog(path, { keyringOf: await keyringOf("old") });
   await log.append("shop", paid({}));
-  await log.addDeadLetter("shop", letter("l-1"));
+  await log.letters.addDeadLetter("shop", letter("l-1"));
   await close();
 
   const rotated = await told(await keyringOf("new", "old"));
