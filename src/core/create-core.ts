@@ -7,7 +7,6 @@ import { eventCases } from "./events.ts";
 import { guarded } from "./guard.ts";
 import { createMoneyCalls } from "./money-calls.ts";
 import { observedStreams } from "./observed-streams.ts";
-import { operationCases } from "./operations.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
 import { createStreamLimits } from "./stream-limits.ts";
@@ -63,7 +62,6 @@ export function createCore(options: CoreOptions): RunningCore {
     ...payoutCases(context),
     ...walletCases(context),
     ...subscriptionCases(context),
-    ...operationCases(context),
     ...eventCases(context),
   };
   const guardedCases = guarded(cases, createStreamLimits(options.maxStreamsPerCaller), {

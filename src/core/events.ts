@@ -17,9 +17,7 @@ import { stream } from "./watch.ts";
 const defaultTtlSeconds = 900;
 
 /** The events of an account, and tokens to watch single payments and payouts. */
-export function eventCases(
-  context: Context,
-): Pick<Core, "listEvents" | "streamEvents" | "createWatchToken"> {
+export function eventCases(context: Context) {
   const { watchTokens } = context;
   return {
     streamEvents: (request, call) =>
@@ -55,5 +53,5 @@ export function eventCases(
         expiresAt: timestampFromMs(expiresAtMs),
       });
     },
-  };
+  } satisfies Partial<Core>;
 }

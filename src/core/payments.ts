@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
+import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
 import {
   type PaymentMethodInput,
   type RecipientPaymentMethod,
@@ -53,22 +54,8 @@ import { validate } from "./validate.ts";
 import { withoutWait } from "./wait.ts";
 import { startOf, watch } from "./watch.ts";
 
-type PaymentCases = Pick<
-  Core,
-  | "createPayment"
-  | "createRecurrentPayment"
-  | "confirmPayment"
-  | "resendCallback"
-  | "getPayment"
-  | "listPayments"
-  | "paymentList"
-  | "watchPayment"
-  | "paymentEvents"
-  | "paymentHistory"
->;
-
-/** Payments: create, confirm, look up, watch. */
-export function paymentCases(context: Context): PaymentCases {
+/** Payments: create, confirm, look up, watch; and the operations of alternative payments. */
+export function paymentCases(context: Context) {
   const { log, moneyCalls } = context;
 
   /** Makes a call that moves money; its answer becomes an event. */
@@ -180,7 +167,12 @@ export function paymentCases(context: Context): PaymentCases {
     async paymentHistory(of, call) {
       return history(log, { ...of, kind: EventKind.PAYMENT }, of, call);
     },
-  };
+
+    async getOperation(request, call) {
+      validate(GetOperationRequestSchema, request);
+      return context.account(call.caller.account).upstream.getOperation(request, sendOptions(call));
+    },
+  } satisfies Partial<Core>;
 }
 
 type PaymentRequest =

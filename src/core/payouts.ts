@@ -30,13 +30,8 @@ import { validate } from "./validate.ts";
 import { withoutWait } from "./wait.ts";
 import { startOf, watch } from "./watch.ts";
 
-type PayoutCases = Pick<
-  Core,
-  "requestPayout" | "getPayout" | "listPayouts" | "payoutList" | "watchPayout" | "payoutHistory"
->;
-
 /** Payouts: request, look up, watch. */
-export function payoutCases(context: Context): PayoutCases {
+export function payoutCases(context: Context) {
   const { log, moneyCalls } = context;
 
   async function list(request: ListPayoutsRequest, call: Call) {
@@ -99,7 +94,7 @@ export function payoutCases(context: Context): PayoutCases {
         const { externalId, untilFinal } = request;
         return { kind: EventKind.PAYOUT, externalId, untilFinal, after: startOf(request) };
       }),
-  };
+  } satisfies Partial<Core>;
 }
 
 /** What the gateway knows of a payout; undefined if nothing is known of it and no call is out. */

@@ -1,5 +1,3 @@
-import type { MessageShape } from "@bufbuild/protobuf";
-import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
 import {
   DeleteWalletItemRequestSchema,
@@ -8,14 +6,11 @@ import {
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
-import { customerOf } from "./customer.ts";
+import { forCustomer } from "./customer.ts";
 import { sendOptions } from "./money-calls.ts";
-import { validate } from "./validate.ts";
-
-type WalletCases = Pick<Core, "findWalletItems" | "getConfirmationStatus" | "deleteWalletItem">;
 
 /** The wallet of a customer. */
-export function walletCases(context: Context): WalletCases {
+export function walletCases(context: Context) {
   const upstreamOf = (call: Call) => context.account(call.caller.account).upstream;
   return {
     async findWalletItems(request, call) {
@@ -34,24 +29,7 @@ export function walletCases(context: Context): WalletCases {
       const asked = forCustomer(DeleteWalletItemRequestSchema, request, call);
       return upstreamOf(call).deleteWalletItem(asked, sendOptions(call));
     },
-  };
-}
-
-type WalletRequestSchema =
-  | typeof FindWalletItemsRequestSchema
-  | typeof GetConfirmationStatusRequestSchema
-  | typeof DeleteWalletItemRequestSchema;
-
-function forCustomer<Desc extends WalletRequestSchema>(
-  schema: Desc,
-  request: MessageShape<Desc>,
-  call: Call,
-): MessageShape<Desc> {
-  const asked = { ...request } as MessageShape<Desc> & { customer?: CustomerIdentity };
-  const customer = customerOf(call, request.customer);
-  if (customer) asked.customer = customer;
-  validate(schema, asked);
-  return asked;
+  } satisfies Partial<Core>;
 }
 
 /** Removes the full number from a copy: the item may be shared with callers who may see it. */
