@@ -663,12 +663,12 @@ export function eventLogContract(
         assert.ok((updatedMs ?? 0) >= Math.floor(second.firstSeen / 1_000));
       });
 
-      it("has a payment while a call is out, and what became of it", async () => {
+      it("has a payment from its first call's answer or loss on, and what became of it", async () => {
         const unknown = { states: [PaymentState.UNKNOWN] };
         const intent = await begin("order-1");
-        assert.deepEqual(await names(unknown, 9, peer), ["order-1"]);
+        assert.deepEqual(await names({}, 9, peer), []);
         await (log as Ledger).end(account, intent, { state: "unknown" });
-        assert.deepEqual(await names(unknown), ["order-1"]);
+        assert.deepEqual(await names(unknown, 9, peer), ["order-1"]);
         await (peer as Ledger).giveUp(account, intent);
         assert.deepEqual(await names({ ...unknown, needsOperator: true }), ["order-1"]);
         assert.deepEqual(await names({ needsOperator: false }), []);
@@ -680,7 +680,9 @@ export function eventLogContract(
 
       it("lacks a payment of which nothing is known any more, which is new when it comes again", async () => {
         const intent = await begin("refused");
+        await (log as Ledger).end(account, intent, { state: "unknown" });
         await told("other", "pending");
+        assert.deepEqual(await names({}, 9, peer), ["refused", "other"]);
         await (log as Ledger).end(account, intent, { state: "closed", key: "free" });
         assert.deepEqual(await names({}, 9, peer), ["other"]);
         await told("refused", "success");

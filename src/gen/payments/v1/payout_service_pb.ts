@@ -472,12 +472,13 @@ export const PayoutService: GenService<{
    * Lists the payouts that the gateway knows, in the order in which it first heard of each, a page
    * at a time: by state, by whether they need an operator, by when they were first heard of.
    *
-   * The list has every payout of the merchant account of which an event came, or a call is out, until
-   * two EVENT_RETENTIONs after its last event. A payout keeps its place while it changes, so pages
-   * neither skip nor repeat one. What is heard of meanwhile comes at the end of a list that begins
-   * with the oldest, and is not in one that begins with the newest. A filter is by what is true when
-   * the page is read. A payout of which nothing is known any more, because the service refused its
-   * only call, is gone; if it is heard of again, it has a new place.
+   * The list has every payout of the merchant account of which an event came, or whose outcome is
+   * unknown, until two EVENT_RETENTIONs after its last event. While its first call runs, a payout
+   * is not in the list yet. A payout keeps its place while it changes, so pages neither skip nor
+   * repeat one. What is heard of meanwhile comes at the end of a list that begins with the oldest,
+   * and is not in one that begins with the newest. A filter is by what is true when the page is
+   * read. A payout of which nothing is known any more, because it turned out that the service did
+   * not make it, is gone; if it is heard of again, it has a new place.
    *
    * No call to the payments service: it costs nothing of the rate budget. UNAVAILABLE while the
    * gateway's store is out of reach.
