@@ -156,14 +156,18 @@ export class CallsWithFallback implements IntentStore {
   }
 
   async known(account: string, kind: Kind, externalId: string): Promise<Known> {
+    const before = this.#own.open(account, kind, externalId);
     const known = await this.#within(this.#ledger.known(account, kind, externalId));
     const stored = known.intents.filter(({ id }) => !this.#unwritten.has(id));
-    const ids = new Set(stored.map(({ id }) => id));
     // Own calls that the store does not have: running here and lost with a server that failed, begun
-    // while the store was away, or answered and not written yet.
-    const own = this.#own
-      .open(account, kind, externalId)
-      .filter(({ id, state }) => !ids.has(id) && (state === "running" || !this.#outbox.isEmpty));
+    // while the store was away, or answered and not written yet. One that was settled while the store
+    // was read may still be open in what was read.
+    const now = this.#own.open(account, kind, externalId);
+    const isAmong = (calls: readonly Intent[]) => (call: Intent) =>
+      calls.some(({ id }) => id === call.id);
+    const own = [...before.filter((call) => !isAmong(now)(call)), ...now].filter(
+      (call) => !isAmong(stored)(call) && (call.state === "running" || !this.#outbox.isEmpty),
+    );
     return { ...known, intents: [...stored, ...own] };
   }
 

@@ -839,4 +839,32 @@ export const kept = {
     ),
     ...{ seed: 50_025_748, perSecond: 3 },
   },
+  "a look begins before a callback settles a call whose answer is not stored yet": {
+    ...{ seed: 90_055_954, perSecond: 3, replicas: 1 },
+    steps: [
+      store(1_320, 8_000, "losesRequests", 0, 0.4),
+      { do: "watch", atMs: 2_330, id: "all-1", replica: 0, cutsAfterMs: [] },
+      { ...pay, atMs: 3_852, held: true, deadlineMs: 400, turns: ["pay"], retries: 2 },
+      {
+        ...{ ...pay, atMs: 3_853, id: "order-0.3", key: "key-order-0.3", held: true },
+        ...{ deadlineMs: 1_500, turns: ["paySlowly"] },
+        echoes: [
+          { afterMs: 20, replica: 0 },
+          { afterMs: 0, replica: 0 },
+        ],
+      },
+      {
+        ...{ ...pay, atMs: 4_127, id: "order-0.2", held: true, turns: ["pay", "pending"] },
+        ...{ callbacks: "late", retries: 2, waits: "ACTION" },
+      },
+      { do: "pause", atMs: 4_629, forMs: 60_000, replica: 0 },
+      { do: "look", atMs: 6_763, externalId: "order-0", replica: 0 },
+      {
+        ...{ ...pay, atMs: 7_493, id: "order-0.c1", method: "ConfirmPayment" },
+        ...{ turns: ["tooMany"], callbacks: "twice" },
+      },
+      { do: "look", atMs: 9_476, externalId: "order-0", replica: 0 },
+      { do: "look", atMs: 12_838, externalId: "order-0", replica: 0 },
+    ],
+  },
 } satisfies Readonly<Record<string, Plan>>;
