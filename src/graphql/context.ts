@@ -21,13 +21,10 @@ export interface Surroundings {
 }
 
 /** What the resolvers of one GraphQL operation share. */
-export interface Context {
+export interface Context extends Surroundings {
   readonly core: Core;
   readonly call: Call;
   readonly record: OperationRecord;
-  readonly lifetime: OperationLifetime;
-  readonly live: Live;
-  readonly acceptLanguage: string | null;
   /** Cached reads of this operation; replaced when a mutation may have changed their values. */
   loaders: Loaders;
 }
@@ -38,13 +35,13 @@ export const operationTimeoutMs = 60_000;
 export function createContext(
   core: Core,
   caller: Caller,
-  { lifetime, live, acceptLanguage }: Omit<Surroundings, "authenticate">,
+  { lifetime, authenticate, live, acceptLanguage }: Surroundings,
 ): Context {
   const call = callOf(caller, lifetime);
   const { record } = lifetime;
   record.caller = caller;
   const loaders = createLoaders(core, call);
-  return { core, call, record, lifetime, live, acceptLanguage, loaders };
+  return { lifetime, authenticate, live, acceptLanguage, core, call, record, loaders };
 }
 
 /** The operation as the core's `Call`. */

@@ -1,16 +1,11 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import {
-  createSourceEventStream,
-  type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
-  executeSubscriptionEvent,
   type GraphQLSchema,
   getOperationAST,
   type OperationDefinitionNode,
-  type ValidatedSubscriptionArgs,
-  validateSubscriptionArgs,
 } from "graphql";
 import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
@@ -18,18 +13,11 @@ import type { Core } from "../core/core.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
 import { plainAuthority } from "../net/request-head.ts";
-import { compileOperation } from "./compiled-operation.ts";
-import { type Context, concluded, createContext, type Surroundings } from "./context.ts";
-import type { DocumentCache } from "./document-cache.ts";
-import type { FormatError } from "./errors.ts";
-import type { FindDocument } from "./find-document.ts";
+import { createContext, type Surroundings } from "./context.ts";
 import { limits } from "./limits.ts";
-import { recordError, recordOperation } from "./observed.ts";
-import type { OperationRecord } from "./operation-record.ts";
-import { graphqlType, type Overload } from "./overload.ts";
-import { ambiguityOf, executeOperation, refusalsOf } from "./plugins.ts";
+import type { Operations } from "./operations.ts";
+import { graphqlType } from "./overload.ts";
 import type { RequestBody } from "./request-body.ts";
-import { resultsOf } from "./shared-results.ts";
 import { formatOf, takesParts } from "./transport/event-stream.ts";
 import { eventStreamType, type StreamFormat } from "./transport/stream-format.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
@@ -39,10 +27,7 @@ export interface FastPathOptions {
   readonly schema: GraphQLSchema;
   readonly corsOrigins: readonly string[];
   readonly documentOf: ReturnType<typeof createDocumentOf>;
-  readonly documents: DocumentCache;
-  readonly findDocument: FindDocument;
-  readonly formatError: FormatError;
-  readonly overload: Pick<Overload, "refusalsOf">;
+  readonly operations: Operations;
 }
 
 /** A response that is ready to be written. */
@@ -56,9 +41,8 @@ export interface FastAnswer {
 
 /**
  * Serves ordinary requests without Yoga: nearly all are a JSON POST with one valid query or
- * mutation. It takes the same steps as Yoga with the same functions, but without fetch objects
- * between them: identify, receive, decode, find the document, check, execute, mask, encode. Any
- * other request goes to Yoga. `test/graphql/fast-path.test.ts` sends the same requests both
+ * mutation. It reads and writes them without fetch objects; what it runs between the two are the
+ * same `Operations` that Yoga runs. Any other request goes to Yoga. `test/graphql/fast-path.test.ts` sends the same requests both
  * ways and compares the responses.
  */
 export interface FastPath {
@@ -84,52 +68,17 @@ export interface FastPath {
 }
 
 export function createFastPath(options: FastPathOptions): FastPath {
-  const { core, schema, corsOrigins, documentOf, documents, findDocument } = options;
-  const { formatError, overload } = options;
-  // Freed with their documents.
-  const executes = new WeakMap<OperationDefinitionNode, Execute>();
+  const { core, schema, corsOrigins, documentOf, operations } = options;
 
-  /** The query or mutation in a body; undefined for a subscription, or what Yoga would reject. */
-  function operationOf(body: Buffer): Operation | undefined {
-    const found = find(paramsOf(body));
-    if (!found || found.operation.operation === "subscription") return undefined;
-    const { args, operation } = found;
-    return { args, execute: executeOf(args.document, operation) };
-  }
-
-  function find(params: Params | undefined) {
+  /** The valid operation that a request names; undefined for what Yoga would reject. */
+  function find(params: Params | undefined): Found | undefined {
     const text = params && documentTextOf(params, documentOf);
-    const document = text === undefined ? undefined : findDocument(text).document;
+    const document = text === undefined ? undefined : operations.find(text).document;
     if (!params || !document) return undefined;
     const { variables: variableValues, operationName } = params;
     const operation = getOperationAST(document, operationName);
-    return operation && { operation, args: { schema, document, variableValues, operationName } };
-  }
-
-  function executeOf(document: DocumentNode, operation: OperationDefinitionNode): Execute {
-    const known = executes.get(operation);
-    if (known) return known;
-    const compiled = compileOperation(schema, document, operation, (fields) =>
-      documents.addFields(document, fields),
-    );
-    const execute: Execute = (args) => compiled?.(args) ?? executeOperation(args);
-    executes.set(operation, execute);
-    return execute;
-  }
-
-  async function run(
-    args: ExecutionArgs & { contextValue: Surroundings & Context },
-    execute: Execute,
-  ): Promise<ExecutionResult> {
-    recordOperation(args.contextValue.record, args);
-    const refused = [refusalsOf, ambiguityOf, overload.refusalsOf];
-    for (const errorsOf of refused) {
-      const errors = errorsOf(args);
-      if (errors.length > 0) return { errors };
-    }
-    const result = concluded(await execute(args), args.contextValue, formatError);
-    recordError(args.contextValue.record, result);
-    return result;
+    if (!operation) return undefined;
+    return { operation, args: { schema, document, variableValues, operationName } };
   }
 
   return {
@@ -139,8 +88,7 @@ export function createFastPath(options: FastPathOptions): FastPath {
       return answerTypeOf(request.headers.accept);
     },
     async answer(requestBody, answerType, surroundings) {
-      const { record } = surroundings.lifetime;
-      record.begin();
+      surroundings.lifetime.record.begin();
       let caller: Caller;
       try {
         caller = await surroundings.authenticate();
@@ -148,17 +96,10 @@ export function createFastPath(options: FastPathOptions): FastPath {
         return undefined;
       }
       const body = await bodyOf(requestBody);
-      const operation = body && operationOf(body);
-      if (!operation) return undefined;
-      const contextValue = { ...surroundings, ...createContext(core, caller, surroundings) };
-      let result: ExecutionResult;
-      try {
-        result = await run({ ...operation.args, contextValue }, operation.execute);
-      } catch (error) {
-        result = { errors: [formatError(error, surroundings.acceptLanguage)] };
-      }
-      recordError(record, result);
-      return encode(result, answerType);
+      const found = body && find(paramsOf(body));
+      if (!found || found.operation.operation === "subscription") return undefined;
+      const contextValue = createContext(core, caller, surroundings);
+      return encode(await operations.run({ ...found.args, contextValue }), answerType);
     },
     streamFormatOf(request) {
       const isOfUrl = request.method === "GET" && isOrdinaryGet(request);
@@ -178,65 +119,20 @@ export function createFastPath(options: FastPathOptions): FastPath {
       }
       const isOfUrl = request.method === "GET";
       const body = isOfUrl ? undefined : await bodyOf(requestBody);
-      return begin(
-        find(isOfUrl ? paramsOfUrl(request.url ?? "") : body && paramsOf(body)),
-        () => ({ ...surroundings, ...createContext(core, caller, surroundings) }),
-        slot?.moneyOnly === true,
-      );
-    },
-  };
-
-  function begin(
-    found: ReturnType<typeof find>,
-    createContextValue: () => Context,
-    isShed: boolean,
-  ): AsyncIterator<ExecutionResult> | undefined {
-    if (found?.operation.operation !== "subscription" || isShed) return undefined;
-    const contextValue = createContextValue();
-    const args = { ...found.args, contextValue };
-    const { record, live } = contextValue;
-    recordOperation(record, args);
-    if (refusalsOf(args).length > 0) return undefined;
-    const validated = validateSubscriptionArgs(args);
-    if (!("operation" in validated)) return undefined;
-    const source = createSourceEventStream(validated);
-    if (!(Symbol.asyncIterator in source)) return undefined;
-    live.resultOf = resultsOf(args, documents);
-    return shownResults(source[Symbol.asyncIterator](), validated, record, formatError);
-  }
-}
-
-/** Executes a subscription's events into results for its client, within the operation's span. */
-function shownResults(
-  source: AsyncIterator<unknown>,
-  validated: ValidatedSubscriptionArgs,
-  record: OperationRecord,
-  formatError: FormatError,
-): AsyncIterator<ExecutionResult> {
-  const show = async (): Promise<IteratorResult<ExecutionResult>> => {
-    const { done, value: rootValue } = await source.next();
-    if (done) return { done, value: undefined };
-    const result = await executeSubscriptionEvent({ ...validated, rootValue });
-    recordError(record, result);
-    const { errors } = result;
-    const shown = errors?.map((error) => formatError(error));
-    return { value: shown ? { ...result, errors: shown } : result };
-  };
-  return {
-    next: () => record.span.run(show),
-    async return() {
-      await source.return?.();
-      return { done: true, value: undefined };
+      const found = find(isOfUrl ? paramsOfUrl(request.url ?? "") : body && paramsOf(body));
+      // Yoga words the refusal of a stream while only calls that move money are admitted.
+      if (found?.operation.operation !== "subscription" || slot?.moneyOnly) return undefined;
+      const contextValue = createContext(core, caller, surroundings);
+      const results = await operations.subscribe({ ...found.args, contextValue });
+      return Symbol.asyncIterator in results ? results : undefined;
     },
   };
 }
 
-interface Operation {
+interface Found {
+  readonly operation: OperationDefinitionNode;
   readonly args: Pick<ExecutionArgs, "schema" | "document" | "variableValues" | "operationName">;
-  readonly execute: Execute;
 }
-
-type Execute = (args: ExecutionArgs) => ExecutionResult | Promise<ExecutionResult>;
 
 /** Whether the head of a POST is such that this path may serve it. */
 function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {

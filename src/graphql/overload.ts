@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ExecutionArgs, type GraphQLError, getOperationAST } from "graphql";
-import type { Plugin } from "graphql-yoga";
 import type { WebSocket } from "ws";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import { suspendWhileArriving } from "../net/arrival.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { Report } from "../report.ts";
-import type { Context, Surroundings } from "./context.ts";
+import type { Surroundings } from "./context.ts";
 import { answerHeaders, exposeHeaders } from "./transport/headers.ts";
 import { problemOf, problemType } from "./transport/problem.ts";
 import { eventStreamType } from "./transport/stream-format.ts";
@@ -35,8 +34,6 @@ export interface Overload {
    * or a new stream by its document. Empty for all others.
    */
   refusalsOf(args: ExecutionArgs): readonly GraphQLError[];
-  /** Applies `refusalsOf` before an operation is executed. */
-  readonly plugin: Plugin<Context, Surroundings>;
 }
 
 export function createOverload(options: OverloadOptions): Overload {
@@ -112,16 +109,6 @@ export function createOverload(options: OverloadOptions): Overload {
         });
       }),
     refusalsOf,
-    plugin: {
-      onExecute({ args, setResultAndStopExecution }) {
-        const errors = refusalsOf(args);
-        if (errors.length > 0) setResultAndStopExecution({ errors });
-      },
-      onSubscribe({ args, setResultAndStopExecution }) {
-        const errors = refusalsOf(args);
-        if (errors.length > 0) setResultAndStopExecution({ errors });
-      },
-    },
   };
 }
 

@@ -1,26 +1,15 @@
 import { isUtf8 } from "node:buffer";
-import {
-  type DocumentNode,
-  type ExecutionArgs,
-  execute,
-  GraphQLError,
-  getOperationAST,
-} from "graphql";
+import { type DocumentNode, GraphQLError } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { isCrossOrigin, refusedOrigin } from "../net/browser-origin.ts";
-import { type Context, concluded, type Surroundings } from "./context.ts";
+import type { Context, Surroundings } from "./context.ts";
 import type { Refusal } from "./document-cache.ts";
 import type { FormatError } from "./errors.ts";
-import type { FindDocument } from "./find-document.ts";
-import { limits } from "./limits.ts";
-import { costOf } from "./operation-cost.ts";
-import { tooComplex } from "./operation-shape.ts";
+import { type Operations, recordError } from "./operations.ts";
 import { RequestError } from "./request-error.ts";
-import { rootFieldsOf } from "./root-fields.ts";
 import type { createDocumentOf } from "./trusted-documents.ts";
-import { faultsOfVariables } from "./variables.ts";
 
 type GatewayPlugin = Plugin<Context, Surroundings>;
 
@@ -120,13 +109,13 @@ export function findsDocuments(documentOf: ReturnType<typeof createDocumentOf>):
   };
 }
 
-/** Refuses invalid documents, and operations that are beyond a limit. */
-export function limitsOperations(findDocument: FindDocument): GatewayPlugin {
+/** Runs operations by the same steps as the other paths. Yoga only words what it cannot find. */
+export function runsOperations({ find, run, subscribe }: Operations): GatewayPlugin {
   const refusals = new WeakMap<DocumentNode, Refusal>();
   return {
     onParse({ params, setParseFn }) {
       setParseFn(() => {
-        const { document, refused } = findDocument(String(params.source));
+        const { document, refused } = find(String(params.source));
         if (document) return document;
         const { outline } = refused;
         if (!outline) throw refused.errors()[0];
@@ -137,72 +126,19 @@ export function limitsOperations(findDocument: FindDocument): GatewayPlugin {
     onValidate({ params, setResult }) {
       setResult(refusals.get(params.documentAST)?.errors() ?? []);
     },
-    onExecute({ args, setResultAndStopExecution }) {
-      const errors = refusalsOf(args);
-      if (errors.length > 0) setResultAndStopExecution({ errors });
-    },
-    onSubscribe({ args, setResultAndStopExecution }) {
-      const errors = refusalsOf(args);
-      if (errors.length > 0) setResultAndStopExecution({ errors });
-    },
+    onExecute: ({ setExecuteFn }) => setExecuteFn(run),
+    onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(subscribe),
   };
 }
 
-/** Errors of a valid operation: invalid variables, or too high a cost. */
-export function refusalsOf(args: ExecutionArgs): readonly GraphQLError[] {
-  const { schema, document, operationName, variableValues } = args;
-  const operation = getOperationAST(document, operationName);
-  if (!operation) return [];
-  const variables = variableValues ?? {};
-  const faults = faultsOfVariables(schema, operation, variables);
-  if (faults.length > 0) return faults;
-  if (costOf(schema, document, operation, variables) <= limits.cost) return [];
-  return [tooComplex(`may cost more than ${limits.cost}: ask for fewer objects, or less of each`)];
-}
-
-/** Rejects operations whose `Idempotency-Key` could name more than one mutation. */
-export function refusesAmbiguousIdempotencyKey(): GatewayPlugin {
+/** Fills the records also of requests that are rejected before they are operations. */
+export function recordsOperations(): GatewayPlugin {
   return {
-    onExecute({ args, setResultAndStopExecution }) {
-      const errors = ambiguityOf(args);
-      if (errors.length > 0) setResultAndStopExecution({ errors });
+    onRequestParse({ request: { method }, serverContext }) {
+      if (method === "GET" || method === "POST") serverContext.lifetime.record.begin();
+    },
+    onResultProcess({ result, serverContext }) {
+      recordError(serverContext.lifetime.record, result);
     },
   };
-}
-
-/** An `Idempotency-Key` names one call, so an operation with several mutations is rejected. */
-export function ambiguityOf(args: ExecutionArgs): readonly GraphQLError[] {
-  const { document, operationName } = args;
-  const { call } = args.contextValue as Context;
-  if (call.idempotencyKey === undefined) return [];
-  const operation = getOperationAST(document, operationName);
-  if (operation?.operation !== "mutation") return [];
-  if (rootFieldsOf(document, operation).size < 2) return [];
-  const message = "Idempotency-Key goes with one mutation: send them one by one";
-  return [new RequestError(message, "BAD_USER_INPUT", { status: 400 })];
-}
-
-/** Executes with GraphQL.js, as the fast path does, so that error texts are identical. */
-export function executesByGraphqlJs(formatError: FormatError): GatewayPlugin {
-  return {
-    onExecute({ setExecuteFn }) {
-      setExecuteFn(async (args) =>
-        concluded(await executeOperation(args), args.contextValue as Surroundings, formatError),
-      );
-    },
-  };
-}
-
-/**
- * Executes an operation. If it cannot begin, for example because a required variable is missing,
- * the result is a request error: see `RequestErrorOptions.ofGraphql`.
- */
-export function executeOperation(args: ExecutionArgs): ReturnType<typeof execute> {
-  const result = execute(args);
-  if (result instanceof Promise || "data" in result) return result;
-  const errors = result.errors?.map(({ message, nodes, extensions }) => {
-    const http = { status: 400, spec: true };
-    return new GraphQLError(message, { nodes, extensions: { ...extensions, http } });
-  });
-  return errors ? { errors } : result;
 }

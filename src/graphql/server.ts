@@ -27,30 +27,26 @@ import {
   type Surroundings,
 } from "./context.ts";
 import { credentialsOf } from "./credentials.ts";
-import { createDocumentCache } from "./document-cache.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { createFastPath } from "./fast-path.ts";
 import { watchSpelling } from "./field-names.ts";
-import { createFindDocument } from "./find-document.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
 import { createLive } from "./live.ts";
-import { observesOperations } from "./observed.ts";
 import { createLifetime, type OperationLifetime } from "./operation-lifetime.ts";
 import { createOperationRecord, startOperationSpan } from "./operation-record.ts";
+import { createOperations } from "./operations.ts";
 import { createOverload } from "./overload.ts";
 import {
   authenticates,
-  executesByGraphqlJs,
   findsDocuments,
-  limitsOperations,
-  refusesAmbiguousIdempotencyKey,
+  recordsOperations,
   refusesForeignPages,
+  runsOperations,
   takesJsonOnly,
 } from "./plugins.ts";
 import { createRequestBody, handOver } from "./request-body.ts";
 import { schema as fullSchema } from "./schema/schema.ts";
-import { sharesResults } from "./shared-results.ts";
 import {
   answersEventStreams,
   beginSubscription,
@@ -144,8 +140,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const cut = cutHttp1(onCut);
   const overload = createOverload({ admission, report, formatError, corsOrigins });
 
-  const documents = createDocumentCache();
-  const findDocument = createFindDocument({ schema, introspection, formatError, documents });
+  const running = { schema, introspection, formatError, overload, compiles: fast };
+  const operations = createOperations(running);
   const streams = new WeakMap<OperationLifetime, EventStream>();
   const underWay = new UnderWay<AbortController>();
   const yoga = createYoga<Surroundings, Context>({
@@ -153,16 +149,12 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     context: async (surroundings) =>
       createContext(core, await surroundings.authenticate(), surroundings),
     plugins: [
-      observesOperations(),
+      recordsOperations(),
       refusesForeignPages(corsOrigins),
       authenticates(formatError),
       takesJsonOnly(),
       findsDocuments(documentOf),
-      limitsOperations(findDocument),
-      refusesAmbiguousIdempotencyKey(),
-      overload.plugin,
-      executesByGraphqlJs(formatError),
-      sharesResults(documents),
+      runsOperations(operations),
       answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
     ],
     maskedErrors: { maskError: (error) => formatError(error) },
@@ -178,23 +170,13 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     multipart: false,
     batching: false,
     maxRequestBodySize: limits.messageBytes,
-    // `findDocument` remembers, within the bounds of `documents`.
+    // `Operations.find` remembers, within bounds.
     parserAndValidationCache: false,
     cors: (request) => corsOf(request.headers.get("origin"), corsOrigins),
     logging: false,
   });
 
-  const fastPath = createFastPath({
-    core,
-    schema,
-    corsOrigins,
-    documentOf,
-    documents,
-    findDocument,
-    formatError,
-    overload,
-  });
-
+  const fastPath = createFastPath({ core, schema, corsOrigins, documentOf, operations });
   const watch = createWatchEndpoint({
     ...{ core, identify, log, tracing, corsOrigins, heartbeats },
     formatError: createErrorFormatter(log, { hints: introspection, spelling: watchSpelling }),
@@ -323,7 +305,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     },
     attachWebSocket: (server, misdirection) =>
       serveWebSockets(server, {
-        yoga,
+        core,
+        schema,
+        operations,
         identify,
         formatError,
         log,

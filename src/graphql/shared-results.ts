@@ -1,28 +1,22 @@
-import type { OperationDefinitionNode } from "graphql";
-import { type DocumentNode, type ExecutionArgs, getOperationAST } from "graphql";
-import type { Plugin } from "graphql-yoga";
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  getOperationAST,
+  type OperationDefinitionNode,
+} from "graphql";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { compileSubscription, type ShowEvent } from "./compiled-operation.ts";
-import type { Context, Surroundings } from "./context.ts";
 import type { DocumentCache } from "./document-cache.ts";
 import type { Encode, ResultOf, SharedResult } from "./live.ts";
+
+type Operation = Pick<ExecutionArgs, "schema" | "document" | "operationName" | "variableValues">;
 
 /**
  * Lets identical subscriptions share the result of an event. A shared result is made of the event
  * alone: GraphQL.js executes a selection that needs more, for each client.
+ * @param documents counts the memory of what is compiled
  */
-export function sharesResults(documents: DocumentCache): Plugin<Context, Surroundings> {
-  return {
-    onSubscribe({ args }) {
-      (args.contextValue as Context).live.resultOf = resultsOf(args, documents);
-    },
-  };
-}
-
-type Operation = Pick<ExecutionArgs, "schema" | "document" | "operationName" | "variableValues">;
-
-/** @param documents counts the memory of what is compiled */
 export function resultsOf(
   args: Operation,
   documents?: Pick<DocumentCache, "addFields">,

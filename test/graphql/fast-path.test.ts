@@ -18,13 +18,12 @@ import {
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
-import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import { createErrorFormatter, mappings } from "../../src/graphql/errors.ts";
 import { createFastPath } from "../../src/graphql/fast-path.ts";
-import { createFindDocument } from "../../src/graphql/find-document.ts";
 import { createLive } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord } from "../../src/graphql/operation-record.ts";
+import { createOperations } from "../../src/graphql/operations.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createGraphqlServer } from "../../src/graphql/server.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
@@ -570,15 +569,12 @@ test("at least 300 requests were compared", () => {
 test("the fast path takes ordinary operations and leaves unusual ones to Yoga", async (t) => {
   const { core } = fakeCore(methods);
   const formatError = createErrorFormatter(createLogger("silent"));
-  const documents = createDocumentCache();
-  const finding = { schema, introspection: false, formatError, documents };
-  const findDocument = createFindDocument(finding);
-  const path = createFastPath({
-    ...{ documents, findDocument },
-    ...{ core, schema, corsOrigins: [shop], formatError },
-    documentOf: createDocumentOf(schema),
-    overload: { refusalsOf: () => [] },
-  });
+  const overload = { refusalsOf: () => [] };
+  const running = { schema, introspection: false, formatError, overload, compiles: true };
+  const operations = createOperations(running);
+  const documentOf = createDocumentOf(schema);
+  const corsOrigins = [shop];
+  const path = createFastPath({ core, schema, corsOrigins, documentOf, operations });
   const headersOf = (more: Record<string, string>) => ({
     ...{ host: "pay.example", "content-type": "application/json", "content-length": "5" },
     ...more,

@@ -10,13 +10,12 @@ import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createDocumentCache } from "../../src/graphql/document-cache.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
 import { createFastPath } from "../../src/graphql/fast-path.ts";
-import { createFindDocument } from "../../src/graphql/find-document.ts";
 import { createLive } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord } from "../../src/graphql/operation-record.ts";
+import { createOperations } from "../../src/graphql/operations.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
@@ -149,15 +148,12 @@ async function recordsOf({ logged }: Served, count: number): Promise<string[]> {
 test("the fast path takes an ordinary subscription, and leaves all else to Yoga", async (t) => {
   const { core: fake } = fakeCore(core);
   const formatError = createErrorFormatter(createLogger("silent"));
-  const documents = createDocumentCache();
-  const finding = { schema, introspection: false, formatError, documents };
-  const findDocument = createFindDocument(finding);
-  const path = createFastPath({
-    ...{ documents, findDocument },
-    ...{ core: fake, schema, formatError, corsOrigins: [] },
-    documentOf: createDocumentOf(schema),
-    overload: { refusalsOf: () => [] },
-  });
+  const overload = { refusalsOf: () => [] };
+  const running = { schema, introspection: false, formatError, overload, compiles: true };
+  const operations = createOperations(running);
+  const documentOf = createDocumentOf(schema);
+  const corsOrigins: string[] = [];
+  const path = createFastPath({ core: fake, schema, corsOrigins, documentOf, operations });
   const noBody = { take: () => Buffer.alloc(0) };
   const results = async (params: Record<string, string>, headers: Record<string, string>) => {
     const request = {

@@ -1,18 +1,18 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { ExecutionArgs, GraphQLError } from "graphql";
+import type { GraphQLError, GraphQLSchema } from "graphql";
 import { CloseCode, makeServer } from "graphql-ws";
-import type { YogaServerInstance } from "graphql-yoga";
 import type { WebSocket } from "ws";
 import type { Caller } from "../../auth/caller.ts";
 import { type Credentials, type Identify, inAccount } from "../../auth/identify.ts";
 import type { UnderWay } from "../../collections/under-way.ts";
+import type { Core } from "../../core/core.ts";
 import { GatewayError } from "../../errors.ts";
 import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
-import type { Context, Surroundings } from "../context.ts";
+import { type Context, createContext } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
 import { codeOf } from "../errors.ts";
 import { limits } from "../limits.ts";
@@ -23,6 +23,7 @@ import {
   type RecordOptions,
   startOperationSpan,
 } from "../operation-record.ts";
+import type { Operations } from "../operations.ts";
 import type { Overload } from "../overload.ts";
 import type { DocumentParams } from "../trusted-documents.ts";
 import { withoutHttp } from "./formatted-result.ts";
@@ -30,7 +31,9 @@ import { nextFrames } from "./next-frames.ts";
 
 export interface ProtocolOptions extends Pick<RecordOptions, "log" | "report"> {
   readonly tracing: Tracing;
-  readonly yoga: YogaServerInstance<Surroundings, Context>;
+  readonly core: Core;
+  readonly schema: GraphQLSchema;
+  readonly operations: Operations;
   readonly identify: Identify;
   readonly formatError: (error: unknown) => GraphQLError;
   /** The text of the document that a request names. */
@@ -57,12 +60,20 @@ export interface Connection {
   readonly onCaller: () => void;
 }
 
-/**
- * The graphql-transport-ws protocol. Operations run through Yoga, so that they have its plugins and
- * its masking of errors.
- */
+/** The graphql-transport-ws protocol. */
 export function createProtocol(options: ProtocolOptions) {
-  const { yoga, identify, formatError, documentOf, timeoutMs, log, report, tracing } = options;
+  const {
+    core,
+    schema,
+    operations,
+    identify,
+    formatError,
+    documentOf,
+    timeoutMs,
+    log,
+    report,
+    tracing,
+  } = options;
   const { overload, underWay } = options;
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
@@ -115,34 +126,15 @@ export function createProtocol(options: ProtocolOptions) {
         };
         const acceptLanguage = extra.request.headers["accept-language"] ?? null;
         const surroundings = { lifetime, live, authenticate, acceptLanguage };
-        const query = documentOf(payload) ?? "";
-        const params = { query, operationName, variables };
-        const enveloped = yoga.getEnveloped({ ...surroundings, params } as never);
-        const { schema, parse, validate, execute, subscribe, contextFactory } = enveloped;
-        const document = parse(query);
-        const errors = validate(schema, document);
-        if (errors.length > 0) {
-          record.failed(codeOf(errors[0] as GraphQLError));
+        const { document, refused } = operations.find(documentOf(payload) ?? "");
+        if (!document) {
+          const errors = refused.errors();
+          record.failed(codeOf(errors[0]));
           end(extra, id);
-          return errors as GraphQLError[];
+          return errors;
         }
-        return {
-          schema,
-          document,
-          operationName,
-          variableValues: variables,
-          contextValue: await contextFactory(),
-          rootValue: {
-            execute: (args) =>
-              span.run(async () => {
-                const result = await execute(args);
-                // Give the slot back before sending: a client that does not read must not hold it.
-                slot.leave();
-                return result;
-              }) as never,
-            subscribe: (args) => span.run(() => subscribe(args)) as never,
-          } satisfies Engine,
-        } as ExecutionArgs;
+        const contextValue = createContext(core, await authenticate(), surroundings);
+        return { schema, document, operationName, variableValues: variables, contextValue };
       } catch (error) {
         const formatted = formatError(error);
         record.failed(codeOf(formatted));
@@ -151,8 +143,17 @@ export function createProtocol(options: ProtocolOptions) {
       }
     },
 
-    execute: (args) => (args.rootValue as Engine).execute(args),
-    subscribe: (args) => (args.rootValue as Engine).subscribe(args),
+    execute: (args) => {
+      const { record, slot } = (args.contextValue as Context).lifetime;
+      return record.span.run(async () => {
+        const result = await operations.run(args);
+        // Give the slot back before sending: a client that does not read must not hold it.
+        slot?.leave();
+        return result;
+      });
+    },
+    subscribe: (args) =>
+      (args.contextValue as Context).record.span.run(() => operations.subscribe(args)),
 
     onNext: (_, __, ___, ____, { errors, ...result }) =>
       errors && ({ ...result, errors: errors.map(withoutHttp) } as never),
@@ -169,11 +170,6 @@ export function createProtocol(options: ProtocolOptions) {
       }
     },
   });
-}
-
-interface Engine {
-  execute(args: ExecutionArgs): never;
-  subscribe(args: ExecutionArgs): never;
 }
 
 function end({ lifetimes }: Connection, id: string): void {

@@ -8,7 +8,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
  * became replacement characters, the call would be for another `external_id` than the caller sent.
  * Refuses a text that would hold more than the limits, before it is parsed.
  */
-export const strictUtf8 = {
+const strictUtf8 = {
   decode(bytes?: Uint8Array): string {
     let text: string;
     try {
@@ -20,4 +20,11 @@ export const strictUtf8 = {
     if (excess) throw new ConnectError(`the request ${excess}`, Code.InvalidArgument);
     return text;
   },
+};
+
+/** How Connect and the fast paths read messages alike. */
+export const codecOptions = {
+  // Strictly: to ignore a misspelt `confirm` would move money.
+  jsonOptions: { ignoreUnknownFields: false, textDecoder: strictUtf8 },
+  binaryOptions: { readUnknownFields: false },
 };
