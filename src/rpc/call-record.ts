@@ -5,7 +5,6 @@ import type { Report } from "../report.ts";
 import { isServerFailure, rpcStatusOf } from "../telemetry/tracing/attributes.ts";
 import { activeSpan, type Span } from "../telemetry/tracing/tracing.ts";
 import { compressionNotNamed, errorCodeOf, reasonOf, statusCodes } from "./errors.ts";
-import type { Log } from "./log.ts";
 
 /** One call in the log: its method, caller, outcome and duration. */
 export interface CallRecord {
@@ -24,6 +23,17 @@ export interface CallRecordOptions {
   readonly report: Report;
   /** Logs the call at debug level, unless it ends with an internal error. */
   readonly quiet: boolean;
+}
+
+/**
+ * Receives the edge's log records; a pino logger implements it. Errors are passed whole as `err`:
+ * the logger decides which parts of them may be logged.
+ */
+export interface Log {
+  debug(record: object, message: string): void;
+  info(record: object, message: string): void;
+  warn(record: object, message: string): void;
+  error(record: object, message: string): void;
 }
 
 /** The part of a call's context that its record needs. */

@@ -7,13 +7,11 @@ import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import type { Report } from "../report.ts";
-import { cutIfUnread, outletOf } from "./answer.ts";
-import { createCallRecord } from "./call-record.ts";
+import { cutIfUnread, type Incoming, incomingOf, outletOf } from "./answer.ts";
+import { createCallRecord, type Log } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { addUserMessage, toConnectError, withErrorInfo } from "./errors.ts";
-import { type GatedCall, idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
-import { type Incoming, incomingOf } from "./incoming.ts";
-import type { Log } from "./log.ts";
+import { challenge, type GatedCall, idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
 import { writerOf } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 
@@ -70,8 +68,7 @@ export function createGate(options: GateOptions): (context: HandlerContext) => P
       requireScope(caller, context.method);
       if (!isUtf8Address(incomingOf(context.values)?.url ?? "")) throw notUtf8();
     } catch (error) {
-      const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
-      if (isUnknown) context.responseHeader.set("www-authenticate", "Bearer");
+      challenge(error, context.responseHeader);
       throw toConnectError(error, context.signal, record.unknown);
     }
   };

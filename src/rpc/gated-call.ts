@@ -1,5 +1,6 @@
 import { type ContextValues, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Call } from "../core/core.ts";
+import { GatewayError } from "../errors.ts";
 import { replayedHeader } from "../net/replayed-header.ts";
 import type { CallRecord } from "./call-record.ts";
 
@@ -43,6 +44,12 @@ export function idempotencyOf(
 ): Pick<Call, "idempotencyKey" | "onReplayed"> {
   if (idempotencyKey === null) return {};
   return { idempotencyKey, onReplayed: () => answerHeader.set(replayedHeader, "true") };
+}
+
+/** Asks a caller that was not identified for its credentials. */
+export function challenge(error: unknown, answerHeader: AnswerHeader): void {
+  const isUnknown = error instanceof GatewayError && error.code === "UNAUTHENTICATED";
+  if (isUnknown) answerHeader.set("www-authenticate", "Bearer");
 }
 
 /**

@@ -12,11 +12,10 @@ import type { RequestHead } from "../net/request-head.ts";
 import { capTimeout, maxTimerMs } from "../net/timeout-header.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { type AdmissionGate, isOpenService } from "./admission-gate.ts";
-import { withAnswer } from "./answer.ts";
+import { valuesOf } from "./answer.ts";
+import type { Log } from "./call-record.ts";
 import type { FastCall, FastPath } from "./fast-path.ts";
 import { withReadableMessage } from "./grpc-message.ts";
-import { valuesOf } from "./incoming.ts";
-import type { Log } from "./log.ts";
 import { openapiPath, serveOpenapi } from "./openapi.ts";
 import { bodyForConnect, type ReceiveOptions } from "./request-body.ts";
 
@@ -103,9 +102,10 @@ export function createRequestListener(
         url: head.url,
         ending,
         leave: slot.leave,
+        response,
         sendHeaders: (header: Headers) => sendHeaders(response, header),
       };
-      const values = withAnswer(valuesOf(incoming), response);
+      const values = valuesOf(incoming);
       call = universalRequestFromNodeRequest(request, response, undefined, values);
       const isOpen = isOpenService(handler);
       const reading = { handler, head, header: call.header, slot, received: body, isOpen };

@@ -15,17 +15,17 @@ import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
+import type { Log } from "./call-record.ts";
+import { codecOptions } from "./codec-options.ts";
 import { compressions } from "./compressions.ts";
 import { createGate, type Identify } from "./gate.ts";
 import { createInterceptor } from "./interceptor.ts";
-import type { Log } from "./log.ts";
 import { type Misdirection, refusesMisdirected } from "./misdirected.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
 import { createHealth } from "./services/health.ts";
 import { addReflection, reflectionServices } from "./services/reflection.ts";
 import { implementations, services } from "./services/routes.ts";
 import { createStreamPath } from "./stream-path.ts";
-import { strictUtf8 } from "./strict-utf8.ts";
 import { createUnaryPath } from "./unary-path.ts";
 
 export interface RpcServerOptions {
@@ -110,14 +110,10 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const openServices = [Health, ...reflectionServices];
   const health = createHealth([...services, ...openServices], limits.healthWatchMs);
 
-  // JSON requests are read strictly: to ignore a misspelt `confirm` would move money.
-  const jsonOptions = { ignoreUnknownFields: false, textDecoder: strictUtf8 };
-  const binaryOptions = { readUnknownFields: false };
   const router = createConnectRouter({
     acceptCompression: compressions,
     readMaxBytes: limits.readMaxBytes,
-    binaryOptions,
-    jsonOptions,
+    ...codecOptions,
     shutdownSignal: shutdown.signal,
     requestGate: createGate({ core, identify, log, report, openServices }),
     interceptors: [createInterceptor(core)],
@@ -133,7 +129,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     streamMs: limits.reflectionMs,
   });
 
-  const ofPaths = { core, identify, log, report, binaryOptions, jsonOptions, ...limits };
+  const ofPaths = { core, identify, log, report, ...limits };
   const fastPaths =
     options.fast === false ? [] : [createUnaryPath(ofPaths), createStreamPath(ofPaths)];
 

@@ -1,6 +1,6 @@
 import type { ServerHttp2Stream } from "node:http2";
 import type { Message } from "@bufbuild/protobuf";
-import { type ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import { UnderWay } from "../collections/under-way.ts";
 import { requireScope } from "../core/authorize.ts";
 import type { Call } from "../core/core.ts";
@@ -9,23 +9,17 @@ import { drained } from "../live/reader.ts";
 import type { Slot } from "../net/admission.ts";
 import type { Outlet } from "../net/request.ts";
 import type { RequestHead } from "../net/request-head.ts";
-import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { cutIfUnread, isOver } from "./answer.ts";
-import { CallLife, shuttingDown } from "./call-life.ts";
-import type { CallRecord } from "./call-record.ts";
-import { toConnectError } from "./errors.ts";
+import { shuttingDown } from "./call-life.ts";
 import {
-  beginRecord,
   type FastPath,
   type FastPathOptions,
   isPlainPost,
-  type MethodNames,
   methodsByPath,
-  prepare,
-  type Served,
-  textOf,
+  ServedCall,
+  type ServedMethod,
 } from "./fast-path.ts";
-import { idempotencyOf, setGatedCall, setStart } from "./gated-call.ts";
+import { setStart } from "./gated-call.ts";
 import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { receiveBody } from "./request-body.ts";
@@ -39,61 +33,39 @@ import { envelopeBytes, messageOfEnvelope } from "./unary-protocols.ts";
  * requests both ways and checks that the answers are equal.
  */
 export function createStreamPath(options: FastPathOptions): FastPath {
-  const methods = streamMethods(options);
+  const methods = methodsByPath<Handler>(options, "server_streaming");
   const underWay = new UnderWay<AbortController>();
 
   async function serve(
-    method: StreamMethod,
+    method: ServedMethod<Handler>,
     head: RequestHead,
     { protocol, timeoutMs }: StreamRequest,
   ): Promise<Uint8Array | undefined> {
-    const startedMs = performance.now();
-    const deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
-    const requestId = requestIdOf(textOf(head.headers, requestIdHeader));
-    const answer = new StreamAnswer(
-      head,
-      protocol,
-      encoderOf(method.names.method.output, protocol),
-    );
-    answer.set("cache-control", "no-store");
-    answer.set(requestIdHeader, requestId);
-    const life = new CallLife(head, timeoutMs, underWay);
-    life.endWith(head.ending);
-    let call: Call | undefined;
-    let record: CallRecord | undefined;
-    const names = { ...method.names, protocolName: protocol.name };
-    const begun = { ...names, signal: life.signal, requestId, startedMs };
+    const answer = new StreamAnswer(head, protocol, encoderOf(method.method.output, protocol));
+    const asked = { name: protocol.name, timeoutMs };
+    const served = new ServedCall(head, method, asked, underWay, answer, options);
 
     try {
-      const caller = await options.identify({ get: (name) => textOf(head.headers, name) });
-      call = {
-        ...callOn(answer),
-        ...{ caller, signal: life.signal, requestId, transport: protocol.name },
-        onAbout: (externalId) => {
-          if (record) record.externalId = externalId;
-        },
-        ...(deadlineMs === undefined ? {} : { deadlineMs }),
-        ...idempotencyOf(textOf(head.headers, "idempotency-key"), answer),
-      };
-      setRateLimit(answer, options.core, call, method.names.method);
-      requireScope(caller, method.names.method);
+      const caller = await options.identify(served);
+      const call = served.identified(caller, callOn(answer));
+      setRateLimit(answer, options.core, call, method.method);
+      requireScope(caller, method.method);
       const maxBytes = options.readMaxBytes + envelopeBytes;
       const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
       const input = messageOfEnvelope(body);
       if (input === undefined) {
-        life.end();
+        served.leave();
         return body;
       }
-      record = beginRecord(begun, options, caller);
-      const values = createContextValues();
-      setGatedCall(values, { record, answerHeader: answer, call, beat: () => answer.beat() });
-      const messages = method.open(input, protocol, { values });
+      const context = { values: served.begin(call, () => answer.beat()) };
+      const request = method.decode(input, !protocol.isJson);
+      // The services' handlers read nothing else of their context.
+      const messages = method.run(request, context as HandlerContext);
+      served.releaseRequest();
       // Not awaited: a stream lasts long, and must not retain this function's request.
-      void deliver(messages, answer, life, record);
+      void deliver(messages, answer, served);
     } catch (error) {
-      record ??= beginRecord(begun, options, call?.caller);
-      prepare(error, method.names, answer, call !== undefined);
-      settle(error, answer, life, record);
+      settle(error, answer, served);
     }
     return undefined;
   }
@@ -119,27 +91,7 @@ export function createStreamPath(options: FastPathOptions): FastPath {
   };
 }
 
-interface StreamMethod {
-  readonly names: MethodNames;
-  /** Decodes the request and opens its stream. @throws ConnectError if it cannot be decoded */
-  open(input: Uint8Array, format: Format, context: Pick<HandlerContext, "values">): Messages;
-}
-
-type Format = Pick<StreamProtocol, "isJson">;
-
 type Messages = AsyncIterable<{ readonly event?: Event }>;
-
-function streamMethods(options: FastPathOptions): Map<string, StreamMethod> {
-  return methodsByPath(
-    options,
-    "server_streaming",
-    (_method, { run, decode }: Served<Handler>) => ({
-      open: (input: Uint8Array, { isJson }: Format, context: Pick<HandlerContext, "values">) =>
-        // The services' handlers read nothing else of their context.
-        run(decode(input, !isJson), context as HandlerContext),
-    }),
-  );
-}
 
 type Handler = (request: Message, context: HandlerContext) => Messages;
 
@@ -159,8 +111,7 @@ function callOn(answer: StreamAnswer): Pick<Call, "onOpen" | "onFail" | "push"> 
 async function deliver(
   messages: Messages,
   answer: StreamAnswer,
-  life: CallLife,
-  record: CallRecord,
+  served: ServedCall,
 ): Promise<void> {
   try {
     for await (const { event } of messages) {
@@ -168,17 +119,15 @@ async function deliver(
       if (drained) await drained;
     }
   } catch (error) {
-    return settle(error, answer, life, record);
+    return settle(error, answer, served);
   }
-  settle(undefined, answer, life, record);
+  settle(undefined, answer, served);
 }
 
 /** Records the outcome of the call, and ends its answer with it. */
-function settle(error: unknown, answer: StreamAnswer, life: CallLife, record: CallRecord): void {
-  const failure =
-    error === undefined ? undefined : toConnectError(error, life.signal, record.unknown);
-  life.end();
-  record.settle(failure);
+function settle(error: unknown, answer: StreamAnswer, served: ServedCall): void {
+  const failure = error === undefined ? undefined : served.failed(error);
+  served.end(failure);
   answer.end(failure);
 }
 

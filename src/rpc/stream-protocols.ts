@@ -1,19 +1,15 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
-import { compressionNegotiate } from "@connectrpc/connect/protocol";
 import {
   createEndStreamSerialization,
   endStreamFlag,
-  parseTimeout as parseConnectTimeout,
+  parseTimeout,
 } from "@connectrpc/connect/protocol-connect";
-import {
-  parseTimeout as parseGrpcTimeout,
-  setTrailerStatus,
-} from "@connectrpc/connect/protocol-grpc";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
-import { compressions } from "./compressions.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { envelope, type MessageFormat } from "./pushed-events.ts";
+import { type AskingHeaders, grpcHeaders, readAsked, trailerLines } from "./unary-protocols.ts";
 
 /** How the response of a streaming call is written: its protocol, codec and compression. */
 export interface StreamProtocol extends MessageFormat {
@@ -48,32 +44,24 @@ export function streamRequestOf(
 ): StreamRequest | undefined {
   const kind = kinds.get(headers["content-type"] ?? "");
   if (kind === undefined || (kind.plain.hasTrailers && httpVersion !== "2")) return undefined;
-  const encoding = headers[kind.encodingHeader];
-  if (encoding !== undefined && encoding !== "identity") return undefined;
-  const { timeoutMs, error } = kind.parseTimeout(
-    headers[kind.timeoutHeader]?.toString() ?? null,
-    Number.POSITIVE_INFINITY,
-  );
-  if (error) return undefined;
-  const protocol = protocolFor(kind, headers[kind.acceptHeader]?.toString());
-  return protocol && { protocol, timeoutMs };
-}
-
-function protocolFor(kind: Kind, accepted: string | undefined): StreamProtocol | undefined {
-  if (accepted === undefined) return kind.plain;
-  const { response } = compressionNegotiate(compressions, null, accepted, kind.acceptHeader);
-  if (response === null) return kind.plain;
-  return response.name === "gzip" ? kind.gzip : undefined;
+  const asked = readAsked(headers, kind.headers);
+  const compression = asked?.compression?.name;
+  if (!asked || (compression !== undefined && compression !== "gzip")) return undefined;
+  return { protocol: compression ? kind.gzip : kind.plain, timeoutMs: asked.timeoutMs };
 }
 
 interface Kind {
-  readonly encodingHeader: string;
-  readonly acceptHeader: string;
-  readonly timeoutHeader: string;
-  readonly parseTimeout: typeof parseConnectTimeout;
+  readonly headers: AskingHeaders;
   readonly plain: StreamProtocol;
   readonly gzip: StreamProtocol;
 }
+
+const connectHeaders: AskingHeaders = {
+  encoding: "connect-content-encoding",
+  accept: "connect-accept-encoding",
+  timeout: "connect-timeout-ms",
+  parseTimeout,
+};
 
 const kinds = new Map<string, Kind>([
   ["application/connect+json", connectKind(true)],
@@ -97,13 +85,7 @@ function connectKind(isJson: boolean): Kind {
       return { body: envelope(endStreamFlag, end, isGzip) };
     },
   });
-  return {
-    encodingHeader: "connect-content-encoding",
-    acceptHeader: "connect-accept-encoding",
-    timeoutHeader: "connect-timeout-ms",
-    parseTimeout: parseConnectTimeout,
-    ...{ plain: protocol(false), gzip: protocol(true) },
-  };
+  return { headers: connectHeaders, plain: protocol(false), gzip: protocol(true) };
 }
 
 function grpcKind(name: "grpc" | "grpc-web", isJson: boolean): Kind {
@@ -114,17 +96,10 @@ function grpcKind(name: "grpc" | "grpc-web", isJson: boolean): Kind {
     end(error) {
       const trailers = setTrailerStatus(new Headers({ "grpc-status": "0" }), error);
       if (name === "grpc") return { trailers: withReadableMessage(Object.fromEntries(trailers)) };
-      const lines = [...trailers].map(([field, value]) => `${field}: ${value}\r\n`);
-      return { body: envelope(trailerFlag, Buffer.from(lines.join("")), isGzip) };
+      return { body: envelope(trailerFlag, trailerLines(trailers), isGzip) };
     },
   });
-  return {
-    encodingHeader: "grpc-encoding",
-    acceptHeader: "grpc-accept-encoding",
-    timeoutHeader: "grpc-timeout",
-    parseTimeout: parseGrpcTimeout,
-    ...{ plain: protocol(false), gzip: protocol(true) },
-  };
+  return { headers: grpcHeaders, plain: protocol(false), gzip: protocol(true) };
 }
 
 function headersOf(type: string, encodingHeader: string, isGzip: boolean): Headers {

@@ -1,29 +1,22 @@
 import { create, type DescMethodUnary, type Message, toBinary } from "@bufbuild/protobuf";
-import { Code, ConnectError, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
 import { UnderWay } from "../collections/under-way.ts";
 import { requireScope } from "../core/authorize.ts";
-import type { Call } from "../core/core.ts";
 import type { Slot } from "../net/admission.ts";
 import type { RequestHead } from "../net/request-head.ts";
-import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
-import { CallLife, shuttingDown } from "./call-life.ts";
-import type { CallRecord } from "./call-record.ts";
-import { addUserMessage, toConnectError } from "./errors.ts";
+import { shuttingDown } from "./call-life.ts";
+import { addUserMessage } from "./errors.ts";
 import {
-  beginRecord,
   type FastPath,
   type FastPathOptions,
   isPlainPost,
-  type MethodNames,
   methodsByPath,
-  prepare,
-  type Served,
-  textOf,
+  ServedCall,
+  type ServedMethod,
 } from "./fast-path.ts";
-import { idempotencyOf, setGatedCall } from "./gated-call.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import { rateLimitOf } from "./rate-limit.ts";
+import { setRateLimit } from "./rate-limit.ts";
 import { receiveBody } from "./request-body.ts";
 import { protocolOf, type UnaryProtocol } from "./unary-protocols.ts";
 
@@ -35,7 +28,7 @@ import { protocolOf, type UnaryProtocol } from "./unary-protocols.ts";
  * equal.
  */
 export function createUnaryPath(options: FastPathOptions): FastPath {
-  const methods = unaryMethods(options);
+  const methods = methodsByPath<Handler>(options, "unary");
   const underWay = new UnderWay<AbortController>();
 
   async function serve(
@@ -44,68 +37,40 @@ export function createUnaryPath(options: FastPathOptions): FastPath {
     protocol: UnaryProtocol,
     slot: Slot,
   ): Promise<Uint8Array | undefined> {
-    const startedMs = performance.now();
-    const { headers } = head;
-    const deadlineMs =
-      protocol.timeoutMs === undefined ? undefined : Date.now() + protocol.timeoutMs;
-    const requestId = requestIdOf(textOf(headers, requestIdHeader));
-    const answerHeaders: Record<string, string> = {
-      "cache-control": "no-store",
-      [requestIdHeader]: requestId,
-    };
-    const answerHeader = {
-      set(name: string, value: string) {
-        answerHeaders[name] = value;
-      },
-    };
-    const life = new CallLife(head, protocol.timeoutMs, underWay);
-    let record: CallRecord | undefined;
-    let call: Call | undefined;
+    const answerHeader = new AnswerHeaders();
+    const served = new ServedCall(head, method, protocol, underWay, answerHeader, options);
+    const { binary } = protocol;
     let output: Uint8Array | string | undefined;
     let failure: ConnectError | undefined;
-    const names = { ...method.names, protocolName: protocol.name };
-    const begun = { ...names, signal: life.signal, requestId, startedMs };
 
     try {
-      const caller = await options.identify({ get: (name) => textOf(headers, name) });
-      call = {
-        caller,
-        signal: life.signal,
-        requestId,
-        onAbout: (externalId) => {
-          if (record) record.externalId = externalId;
-        },
-        transport: protocol.name,
-        onWait: slot.leave,
-        ...(deadlineMs === undefined ? {} : { deadlineMs }),
-        ...idempotencyOf(textOf(headers, "idempotency-key"), answerHeader),
-      };
-      requireScope(caller, method.names.method);
+      const caller = await options.identify(served);
+      const call = served.identified(caller, { onWait: slot.leave });
+      requireScope(caller, method.method);
       const maxBytes = protocol.maxBodyBytes(options.readMaxBytes);
       const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options, slot));
       const input = protocol.messageIn(body);
       if (input === undefined) {
-        life.end();
+        served.leave();
         return body;
       }
-      record = beginRecord(begun, options, caller);
-      const values = createContextValues();
-      setGatedCall(values, { record, answerHeader, call });
-      output = await method.run(input, protocol.binary, { values, signal: life.signal });
+      const context = { values: served.begin(call), signal: served.signal };
+      const request = method.decode(input, binary);
+      // The services' handlers read nothing else of their context.
+      output = encoded(method, await method.run(request, context as HandlerContext), binary);
     } catch (error) {
-      record ??= beginRecord(begun, options, call?.caller);
-      prepare(error, method.names, answerHeader, call !== undefined);
-      failure = toConnectError(error, life.signal, record.unknown);
-      addUserMessage(failure, textOf(headers, "accept-language"));
+      failure = served.failed(error);
+      addUserMessage(failure, served.get("accept-language"));
     }
-    life.end();
     slot.leave();
-    if (call) Object.assign(answerHeaders, rateLimitOf(options.core, call, method.names.method));
-    record?.settle(failure);
+    const { call } = served;
+    if (call) setRateLimit(answerHeader, options.core, call, method.method);
+    served.end(failure);
+    const { fields } = answerHeader;
     const answer =
       output === undefined || failure
-        ? protocol.fail(failure ?? new ConnectError("internal error", Code.Internal), answerHeaders)
-        : protocol.succeed(output, answerHeaders);
+        ? protocol.fail(failure ?? new ConnectError("internal error", Code.Internal), fields)
+        : protocol.succeed(output, fields);
     const ready = answer instanceof Promise ? await answer : answer;
     await turnEnd();
     head.send(ready);
@@ -125,36 +90,25 @@ export function createUnaryPath(options: FastPathOptions): FastPath {
   };
 }
 
-interface UnaryMethod {
-  readonly names: MethodNames;
-  /** Decodes the request, runs the use case and encodes its answer. */
-  run(
-    input: Uint8Array,
-    binary: boolean,
-    context: Pick<HandlerContext, "values" | "signal">,
-  ): Promise<Uint8Array | string>;
+class AnswerHeaders {
+  readonly fields: Record<string, string> = {};
+
+  set(name: string, value: string): void {
+    this.fields[name] = value;
+  }
 }
 
-function unaryMethods(options: FastPathOptions): Map<string, UnaryMethod> {
-  return methodsByPath(options, "unary", (method, { run, decode }: Served<Handler>) => {
-    const writeJson = jsonWriterOf(method.output);
-    return {
-      async run(input, binary, context) {
-        const request = decode(input, binary);
-        // The services' handlers read nothing else of their context.
-        const result = await run(request, context as HandlerContext);
-        const answer = create(method.output, result);
-        try {
-          return binary ? toBinary(method.output, answer) : writeJson(answer);
-        } catch (error) {
-          throw ConnectError.from(error, Code.Internal);
-        }
-      },
-    } satisfies Pick<UnaryMethod, "run">;
-  });
-}
+type UnaryMethod = ServedMethod<Handler>;
 
-type Handler = (
-  request: Message,
-  context: HandlerContext,
-) => Promise<Parameters<typeof create<DescMethodUnary["output"]>>[1]>;
+type Handler = (request: Message, context: HandlerContext) => Promise<Result>;
+
+type Result = Parameters<typeof create<DescMethodUnary["output"]>>[1];
+
+function encoded({ method }: UnaryMethod, result: Result, binary: boolean): Uint8Array | string {
+  const answer = create(method.output, result);
+  try {
+    return binary ? toBinary(method.output, answer) : jsonWriterOf(method.output)(answer);
+  } catch (error) {
+    throw ConnectError.from(error, Code.Internal);
+  }
+}

@@ -53,28 +53,51 @@ export function protocolOf(
 ): UnaryProtocol | undefined {
   const kind = kinds.get(headers["content-type"] ?? "");
   if (kind === undefined || (kind.needsHttp2 && httpVersion !== "2")) return undefined;
-  if (!isIdentity(headers[kind.encodingHeader])) return undefined;
-  const { timeoutMs, error } = kind.parseTimeout(
-    headers[kind.timeoutHeader]?.toString() ?? null,
-    Number.POSITIVE_INFINITY,
-  );
-  if (error) return undefined;
-  const accepted = headers[kind.acceptHeader]?.toString() ?? null;
-  const { response } = compressionNegotiate(compressions, null, accepted, kind.acceptHeader);
-  return kind.protocol(timeoutMs, response);
+  const asked = readAsked(headers, kind.headers);
+  return asked && kind.protocol(asked.timeoutMs, asked.compression);
 }
 
-function isIdentity(encoding: string | string[] | undefined): boolean {
-  return encoding === undefined || encoding === "identity";
+/** The headers by which a protocol describes a message, and says how long its caller waits. */
+export interface AskingHeaders {
+  readonly encoding: string;
+  readonly accept: string;
+  readonly timeout: string;
+  readonly parseTimeout: typeof parseConnectTimeout;
+}
+
+const connectHeaders: AskingHeaders = {
+  encoding: "content-encoding",
+  accept: "accept-encoding",
+  timeout: "connect-timeout-ms",
+  parseTimeout: parseConnectTimeout,
+};
+
+export const grpcHeaders: AskingHeaders = {
+  encoding: "grpc-encoding",
+  accept: "grpc-accept-encoding",
+  timeout: "grpc-timeout",
+  parseTimeout: parseGrpcTimeout,
+};
+
+/**
+ * What a request's headers ask for: its time-out in milliseconds, and the compression of its
+ * answer. Undefined for a compressed request, or an invalid time-out.
+ */
+export function readAsked(headers: IncomingHttpHeaders, names: AskingHeaders) {
+  const encoding = headers[names.encoding];
+  if (encoding !== undefined && encoding !== "identity") return undefined;
+  const given = headers[names.timeout]?.toString() ?? null;
+  const { timeoutMs, error } = names.parseTimeout(given, Number.POSITIVE_INFINITY);
+  if (error) return undefined;
+  const accepted = headers[names.accept]?.toString() ?? null;
+  const { response } = compressionNegotiate(compressions, null, accepted, names.accept);
+  return { timeoutMs, compression: response };
 }
 
 interface Kind {
   /** Whether it sends HTTP/2 trailers. */
   readonly needsHttp2: boolean;
-  readonly encodingHeader: string;
-  readonly acceptHeader: string;
-  readonly timeoutHeader: string;
-  readonly parseTimeout: typeof parseConnectTimeout;
+  readonly headers: AskingHeaders;
   readonly protocol: (
     timeoutMs: number | undefined,
     compression: Compression | null,
@@ -114,10 +137,7 @@ function connectKind(binary: boolean): Kind {
   };
   return {
     needsHttp2: false,
-    encodingHeader: "content-encoding",
-    acceptHeader: "accept-encoding",
-    timeoutHeader: "connect-timeout-ms",
-    parseTimeout: parseConnectTimeout,
+    headers: connectHeaders,
     protocol: (timeoutMs, compression) => ({
       name: "connect",
       binary,
@@ -161,8 +181,7 @@ function grpcKind(web: boolean): Kind {
     const parts: Envelope[] = [];
     if (message !== undefined) parts.push({ flags: 0, data: bytesOfMessage(message) });
     if (web) {
-      const lines = Object.entries(trailers).map(([name, value]) => `${name}: ${value}\r\n`);
-      parts.push({ flags: trailerFlag, data: Buffer.from(lines.join("")) });
+      parts.push({ flags: trailerFlag, data: trailerLines(Object.entries(trailers)) });
     }
     const all = { ...headersOf(compression), ...headers };
     const answerOf = (envelopes: readonly Envelope[]): HttpResponse => ({
@@ -175,10 +194,7 @@ function grpcKind(web: boolean): Kind {
 
   return {
     needsHttp2: !web,
-    encodingHeader: "grpc-encoding",
-    acceptHeader: "grpc-accept-encoding",
-    timeoutHeader: "grpc-timeout",
-    parseTimeout: parseGrpcTimeout,
+    headers: grpcHeaders,
     protocol: (timeoutMs, compression) => ({
       name: web ? "grpc-web" : "grpc",
       binary: true,
@@ -220,6 +236,11 @@ interface Envelope {
 async function compressed({ flags, data }: Envelope, compression: Compression): Promise<Envelope> {
   if (data.byteLength < compressMinBytes) return { flags, data };
   return { flags: flags | compressedFlag, data: await compression.compress(data) };
+}
+
+/** Trailers as gRPC-Web sends them, in the body. */
+export function trailerLines(trailers: Iterable<readonly [string, string]>): Buffer {
+  return Buffer.from([...trailers].map(([name, value]) => `${name}: ${value}\r\n`).join(""));
 }
 
 function trailersOf(error: ConnectError): Headers {
