@@ -3,7 +3,7 @@ import type { Caller } from "../auth/caller.ts";
 import type { Call, Core } from "../core/core.ts";
 import { type FormatError, retryAfterSeconds } from "./errors.ts";
 import type { Live } from "./live.ts";
-import { createLoaders, type Loaders } from "./loaders.ts";
+import { Loaders } from "./loaders.ts";
 import type { OperationLifetime } from "./operation-lifetime.ts";
 import type { OperationRecord } from "./operation-record.ts";
 
@@ -40,7 +40,7 @@ export function createContext(
   const call = callOf(caller, lifetime);
   const { record } = lifetime;
   record.caller = caller;
-  const loaders = createLoaders(core, call);
+  const loaders = new Loaders(core, call);
   return { lifetime, authenticate, live, acceptLanguage, core, call, record, loaders };
 }
 
@@ -89,5 +89,5 @@ export function noteRetry(lifetime: OperationLifetime, error: unknown): void {
 
 /** Discards cached reads: a mutation may have changed the values. */
 export function renewLoaders(context: Context): void {
-  context.loaders = createLoaders(context.core, context.call);
+  context.loaders = new Loaders(context.core, context.call);
 }

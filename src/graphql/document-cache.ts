@@ -14,13 +14,46 @@ export interface Refusal {
   errors(): GraphQLError[];
 }
 
-/** The documents of one GraphQL server, parsed and validated, and those that it refused. */
-export interface DocumentCache {
-  find(text: string): KnownDocument | undefined;
+const mebi = 1024 * 1024;
+
+/**
+ * The documents of one GraphQL server, parsed and validated, and those that it refused. Keeps the
+ * most recently used documents, up to a number of bytes: a parsed document takes thirty times as
+ * much memory as its text. Of a refused one only its digest and the errors are kept, so that it
+ * costs nothing to refuse it again, whatever data it holds.
+ */
+export class DocumentCache {
+  readonly #documents: BoundedMap<DocumentNode>;
+  readonly #refusals: BoundedMap<Refusal>;
+  readonly #textOf = new WeakMap<DocumentNode, string>();
+
+  /** @param maxDocumentBytes most bytes of documents, with what was compiled from them */
+  constructor({ maxDocumentBytes = 32 * mebi, maxRefusalBytes = 4 * mebi } = {}) {
+    this.#documents = new BoundedMap(maxDocumentBytes);
+    this.#refusals = new BoundedMap(maxRefusalBytes);
+  }
+
+  find(text: string): KnownDocument | undefined {
+    const document = this.#documents.get(text);
+    if (document) return { document };
+    const refused = this.#refusals.get(digestOf(text));
+    return refused && { refused };
+  }
+
   /** Keeps a valid document. One with inline data is unlikely to be sent again, and is not kept. */
-  keep(text: string, document: DocumentNode): void;
+  keep(text: string, document: DocumentNode): void {
+    if (hasData.test(text)) return;
+    this.#textOf.set(document, text);
+    const tokens = document.tokenCount ?? text.length;
+    this.#documents.set(text, document, 2 * text.length + tokens * bytesPerToken);
+  }
+
   /** Counts the fields that were compiled from a document; they live as long as it does. */
-  addFields(document: DocumentNode, count: number): void;
+  addFields(document: DocumentNode, count: number): void {
+    const text = this.#textOf.get(document);
+    if (text !== undefined) this.#documents.grow(text, document, count * bytesPerField);
+  }
+
   /**
    * Remembers the errors that the client gets for a document.
    * @param document undefined if it could not be parsed, or is beyond a limit
@@ -29,67 +62,28 @@ export interface DocumentCache {
     text: string,
     document: DocumentNode | undefined,
     errors: readonly GraphQLError[],
-  ): Refusal;
+  ): Refusal {
+    const kept = errors.map(({ message, extensions, locations }) => {
+      return { message, extensions, locations };
+    });
+    const outline = document && outlineOf(document);
+    const bytes = kept.reduce(
+      (sum, { message, locations = [] }) =>
+        sum + bytesPerError + 2 * message.length + locations.length * bytesPerLocation,
+      bytesPerError + (outline?.definitions.length ?? 0) * bytesPerOperation,
+    );
+    const refusal: Refusal = {
+      outline,
+      errors: () => kept.map(rememberedError),
+    };
+    this.#refusals.set(digestOf(text), refusal, bytes);
+    return refusal;
+  }
+
   /** The estimated memory of everything that is held. */
-  readonly bytes: number;
-}
-
-export interface DocumentCacheLimits {
-  /** Most bytes of documents, with what was compiled from them. Default: 32 MiB. */
-  readonly maxDocumentBytes?: number;
-  /** Most bytes of refusals. Default: 4 MiB. */
-  readonly maxRefusalBytes?: number;
-}
-
-const mebi = 1024 * 1024;
-
-/**
- * Keeps the most recently used documents, up to a number of bytes: a parsed document takes thirty
- * times as much memory as its text. Of a refused one only its digest and the errors are kept, so
- * that it costs nothing to refuse it again, whatever data it holds.
- */
-export function createDocumentCache(limits: DocumentCacheLimits = {}): DocumentCache {
-  const documents = new BoundedMap<DocumentNode>(limits.maxDocumentBytes ?? 32 * mebi);
-  const refusals = new BoundedMap<Refusal>(limits.maxRefusalBytes ?? 4 * mebi);
-  const textOf = new WeakMap<DocumentNode, string>();
-  return {
-    find(text) {
-      const document = documents.get(text);
-      if (document) return { document };
-      const refused = refusals.get(digestOf(text));
-      return refused && { refused };
-    },
-    keep(text, document) {
-      if (hasData.test(text)) return;
-      textOf.set(document, text);
-      const tokens = document.tokenCount ?? text.length;
-      documents.set(text, document, 2 * text.length + tokens * bytesPerToken);
-    },
-    addFields(document, count) {
-      const text = textOf.get(document);
-      if (text !== undefined) documents.grow(text, document, count * bytesPerField);
-    },
-    refuse(text, document, errors) {
-      const kept = errors.map(({ message, extensions, locations }) => {
-        return { message, extensions, locations };
-      });
-      const outline = document && outlineOf(document);
-      const bytes = kept.reduce(
-        (sum, { message, locations = [] }) =>
-          sum + bytesPerError + 2 * message.length + locations.length * bytesPerLocation,
-        bytesPerError + (outline?.definitions.length ?? 0) * bytesPerOperation,
-      );
-      const refusal: Refusal = {
-        outline,
-        errors: () => kept.map(rememberedError),
-      };
-      refusals.set(digestOf(text), refusal, bytes);
-      return refusal;
-    },
-    get bytes() {
-      return documents.bytes + refusals.bytes;
-    },
-  };
+  get bytes(): number {
+    return this.#documents.bytes + this.#refusals.bytes;
+  }
 }
 
 /** Measured with Node 24 and rounded up; a test compares them with the heap. */

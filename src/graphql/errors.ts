@@ -1,4 +1,5 @@
-import { GraphQLError } from "graphql";
+import { STATUS_CODES } from "node:http";
+import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
 import { type ErrorCode, GatewayError, reasonOf } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
@@ -184,6 +185,23 @@ function upstreamExtension(error: UpstreamError) {
 function errorTypeName(error: UpstreamError): string | undefined {
   const known = ErrorTypeSchema.values.find(({ number }) => number !== 0 && number === error.type);
   return known?.name.slice(ErrorTypeSchema.sharedPrefix?.length);
+}
+
+/** An error as a client receives it, without the HTTP status and headers in its extensions. */
+export function withoutHttp(error: GraphQLError): GraphQLFormattedError {
+  const { extensions, ...rest } = error.toJSON();
+  if (!extensions) return rest;
+  const { http: _, ...others } = extensions;
+  return { ...rest, extensions: others };
+}
+
+export const problemType = "application/problem+json";
+
+/** A formatted error as problem details (RFC 9457), with its extensions as members beside them. */
+export function problemOf(error: GraphQLError, status: number): string {
+  const { message: detail, extensions } = withoutHttp(error);
+  const title = STATUS_CODES[status];
+  return JSON.stringify({ type: "about:blank", title, status, detail, ...extensions });
 }
 
 /** For a GET whose `variables` are not JSON. The parser's own message would quote them. */

@@ -20,60 +20,37 @@ export type ResultOf = (event: Event) => SharedResult | undefined;
 
 /**
  * The state that a subscription shares with the transport that sends its events. The GraphQL engine
- * between the two does not pass cursors on.
+ * between the two does not pass cursors on. Every request has one, but few open a stream: the
+ * promise is created when first needed.
  */
-export interface Live {
+export class Live {
   /**
-   * The cursor in the header `Last-Event-ID`. It overrides the argument `after`: an EventSource
-   * that reconnects repeats its URL, with the original argument.
+   * The cursor in the header `Last-Event-ID`; an empty one counts as absent. It overrides the
+   * argument `after`: an EventSource that reconnects repeats its URL, with the original argument.
    */
   readonly lastEventId: string | undefined;
   /** The cursor from which a client resumes that has received every delivery so far. */
-  cursor: string | undefined;
-  /** Set when the last delivery is an error, which ended the stream. */
-  readonly failure: { readonly error: unknown } | undefined;
-  readonly isOpen: boolean;
-  /** The cursor that the stream starts from, unless the caller named it or an event comes first. */
-  readonly start: string | undefined;
-  /** Resolves when the stream is open: from then on it misses no event. */
-  readonly opened: Promise<void>;
-  /** Whether the stream has failed. */
-  readonly isFailing: boolean;
-  /** Set by the transport: called when the stream fails, even while its client reads nothing. */
-  onFailing: (() => void) | undefined;
-
-  /** Set by the operation if it can share results with identical subscriptions. */
-  resultOf: ResultOf | undefined;
-  /** Set by the transport once it can write events to the client without the GraphQL engine. */
-  push: Push | undefined;
-
-  open(from: string | undefined): void;
-  fail(): void;
-  failed(error: unknown): void;
-}
-
-/** @param lastEventId the header `Last-Event-ID`; an empty one counts as absent */
-export function createLive(lastEventId: string | undefined): Live {
-  return new LiveStream(lastEventId || undefined);
-}
-
-/** Every request has one, but few open a stream: the promise is created when first needed. */
-class LiveStream implements Live {
-  readonly lastEventId: string | undefined;
   cursor: string | undefined = undefined;
+  /** Set by the operation if it can share results with identical subscriptions. */
   resultOf: ResultOf | undefined = undefined;
+  /** Set by the transport once it can write events to the client without the GraphQL engine. */
   push: Push | undefined = undefined;
+  /** Set by the transport: called when the stream fails, even while its client reads nothing. */
   onFailing: (() => void) | undefined = undefined;
   isOpen = false;
+  /** Whether the stream has failed. */
   isFailing = false;
+  /** The cursor that the stream starts from, unless the caller named it or an event comes first. */
   start: string | undefined = undefined;
-  failure: Live["failure"] = undefined;
+  /** Set when the last delivery is an error, which ended the stream. */
+  failure: { readonly error: unknown } | undefined = undefined;
   #opening: PromiseWithResolvers<void> | undefined;
 
   constructor(lastEventId: string | undefined) {
-    this.lastEventId = lastEventId;
+    this.lastEventId = lastEventId || undefined;
   }
 
+  /** Resolves when the stream is open: from then on it misses no event. */
   get opened(): Promise<void> {
     this.#opening ??= Promise.withResolvers<void>();
     if (this.isOpen) this.#opening.resolve();

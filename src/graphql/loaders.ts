@@ -34,47 +34,6 @@ import type { KindName } from "../model/kinds.ts";
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
 
-/** The reads of one operation, each made only once. They reject with the core's errors. */
-export interface Loaders {
-  /** The merchant account that they read from. */
-  readonly account: string;
-  /**
-   * The loaders of another account. What they read may be handed to these loaders too.
-   * @param callIn the operation's call in that account; called once
-   */
-  in(account: string, callIn: () => Promise<Call>): Promise<Loaders>;
-  /** The loaders that a payment or payout was read by. */
-  of(resource: Payment | Payout): Loaders;
-  /** Only the externalId is set if nothing but a call with an unknown outcome is known. */
-  payment(externalId: string): Promise<Payment>;
-  /** As `payment`. */
-  payout(externalId: string): Promise<Payout>;
-  operation(externalId: string, operationId: string): Promise<Operation>;
-  paymentEvents(externalId: string, limit: number): Promise<Event[]>;
-  history(kind: KindName, externalId: string, page: HistoryPage): Promise<History>;
-  /** One page, each as `payment` returns it. */
-  payments(request: ListPaymentsRequest): Promise<Listing<Payment>>;
-  /** One page; each as the gateway knows it, without asking the service as `payout` does. */
-  payouts(request: ListPayoutsRequest): Promise<Listing<Payout>>;
-  walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]>;
-  walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem | undefined>;
-  /** Takes what a call that moves money returned; returns its payment or payout. */
-  answered<Resource extends Payment | Payout>(
-    resource: Resource,
-    externalId: string,
-    state: State,
-  ): Resource;
-  /** The external_id of a payment or payout, even if the service did not return it; else empty. */
-  externalIdOf(resource: Payment | Payout): string;
-  /** The external_id's state as of this payment or payout. */
-  stateOf(resource: Payment | Payout): State | undefined;
-  operationsOf(payment: Payment): Promise<readonly OperationSummary[]>;
-  /** The outcome flags of what `payment` or `payout` returned; undefined for anything else. */
-  flagsOf(resource: Payment | Payout): OutcomeFlags | undefined;
-  /** The customer whose wallet the item was read from, by one of these loaders. */
-  customerOf(item: WalletItem): Customer;
-}
-
 /** Whether a call's outcome is unknown, and whether an operator has to find out an outcome. */
 export type OutcomeFlags = Pick<GetPaymentResponse, "outcomeUnknown" | "needsOperator">;
 
@@ -83,39 +42,40 @@ export interface State {
   readonly cursor: string;
 }
 
-/** @param read makes or reuses each read, as `createMemory` does */
-export function createLoaders(core: Core, call: Call, read: Memory = createMemory()): Loaders {
-  return new OperationLoaders(core, call, read);
-}
-
-class OperationLoaders implements Loaders {
+/** The reads of one operation, each made only once. They reject with the core's errors. */
+export class Loaders {
   readonly #core: Core;
   readonly #call: Call;
-  readonly #read: Memory;
+  readonly #read = createMemory();
   /** Created when first needed; freed with the operation. */
   #notes: Map<object, Notes> | undefined;
 
-  constructor(core: Core, call: Call, read: Memory, notes?: Map<object, Notes>) {
+  constructor(core: Core, call: Call, notes?: Map<object, Notes>) {
     this.#core = core;
     this.#call = call;
-    this.#read = read;
     this.#notes = notes;
   }
 
+  /** The merchant account that they read from. */
   get account(): string {
     return this.#call.caller.account;
   }
 
+  /**
+   * The loaders of another account. What they read may be handed to these loaders too.
+   * @param callIn the operation's call in that account; called once
+   */
   in(account: string, callIn: () => Promise<Call>): Promise<Loaders> {
     this.#notes ??= new Map();
     const notes = this.#notes;
     return this.#read<Loaders>(
       "in",
       [account],
-      async () => new OperationLoaders(this.#core, await callIn(), createMemory(), notes),
+      async () => new Loaders(this.#core, await callIn(), notes),
     );
   }
 
+  /** The loaders that a payment or payout was read by. */
   of(resource: Payment | Payout): Loaders {
     return this.#notes?.get(resource)?.loaders ?? this;
   }
@@ -130,6 +90,7 @@ class OperationLoaders implements Loaders {
     return one;
   }
 
+  /** Only the externalId is set if nothing but a call with an unknown outcome is known. */
   payment(externalId: string): Promise<Payment> {
     return this.#read("payment", [externalId], async () => {
       const request = create(GetPaymentRequestSchema, { externalId });
@@ -137,6 +98,7 @@ class OperationLoaders implements Loaders {
     });
   }
 
+  /** One page, each as `payment` returns it. */
   payments(request: ListPaymentsRequest): Promise<Listing<Payment>> {
     return this.#read("payments", [toJsonString(ListPaymentsRequestSchema, request)], async () => {
       const { edges, ...page } = await this.#core.paymentList(request, this.#call);
@@ -148,6 +110,7 @@ class OperationLoaders implements Loaders {
     });
   }
 
+  /** One page; each as the gateway knows it, without asking the service as `payout` does. */
   payouts(request: ListPayoutsRequest): Promise<Listing<Payout>> {
     return this.#read("payouts", [toJsonString(ListPayoutsRequestSchema, request)], async () => {
       const { edges, ...page } = await this.#core.payoutList(request, this.#call);
@@ -173,6 +136,7 @@ class OperationLoaders implements Loaders {
     return payout;
   }
 
+  /** As `payment`. */
   payout(externalId: string): Promise<Payout> {
     return this.#read("payout", [externalId], async () => {
       const request = create(GetPayoutRequestSchema, { externalId });
@@ -225,6 +189,7 @@ class OperationLoaders implements Loaders {
     });
   }
 
+  /** Takes what a call that moves money returned; returns its payment or payout. */
   answered<Resource extends Payment | Payout>(
     resource: Resource,
     externalId: string,
@@ -236,10 +201,12 @@ class OperationLoaders implements Loaders {
     return own;
   }
 
+  /** The external_id of a payment or payout, even if the service did not return it; else empty. */
   externalIdOf(resource: Payment | Payout): string {
     return this.#notes?.get(resource)?.name ?? resource.externalId ?? "";
   }
 
+  /** The external_id's state as of this payment or payout. */
   stateOf(resource: Payment | Payout): State | undefined {
     const { flags, state } = this.#notes?.get(resource) ?? {};
     return flags ?? state;
@@ -252,10 +219,12 @@ class OperationLoaders implements Loaders {
     return this.#notes?.get(known)?.operations ?? [];
   }
 
+  /** The outcome flags of what `payment` or `payout` returned; undefined for anything else. */
   flagsOf(resource: Payment | Payout): OutcomeFlags | undefined {
     return this.#notes?.get(resource)?.flags;
   }
 
+  /** The customer whose wallet the item was read from, by one of these loaders. */
   customerOf(item: WalletItem): Customer {
     return this.#notes?.get(item)?.owner;
   }

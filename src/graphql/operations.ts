@@ -13,7 +13,7 @@ import {
 } from "graphql";
 import { compileOperation } from "./compiled-operation.ts";
 import { type Context, concluded } from "./context.ts";
-import { createDocumentCache, type KnownDocument } from "./document-cache.ts";
+import { DocumentCache, type KnownDocument } from "./document-cache.ts";
 import { codeOf, type FormatError } from "./errors.ts";
 import { createFindDocument } from "./find-document.ts";
 import { limits } from "./limits.ts";
@@ -52,7 +52,7 @@ export interface OperationsOptions {
 
 export function createOperations(options: OperationsOptions): Operations {
   const { schema, introspection, formatError, overload, compiles } = options;
-  const documents = createDocumentCache();
+  const documents = new DocumentCache();
   const checks = [refusalsOf, ambiguityOf, overload.refusalsOf];
   // Freed with their documents.
   const executes = new WeakMap<OperationDefinitionNode, Execute>();

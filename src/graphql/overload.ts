@@ -6,8 +6,8 @@ import { suspendWhileArriving } from "../net/arrival.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { Report } from "../report.ts";
 import type { Surroundings } from "./context.ts";
+import { problemOf, problemType, withoutHttp } from "./errors.ts";
 import { answerHeaders, exposeHeaders } from "./transport/headers.ts";
-import { problemOf, problemType } from "./transport/problem.ts";
 import { eventStreamType } from "./transport/stream-format.ts";
 import { watchPath } from "./transport/watch.ts";
 
@@ -40,8 +40,8 @@ export function createOverload(options: OverloadOptions): Overload {
   const { admission, report, formatError, corsOrigins } = options;
   const refused = (kind: CallKind) => report("refused", { listener: "public", kind });
   const refusal = formatError(overloaded());
-  const { http, ...extensions } = refusal.extensions as Refusal;
-  const body = JSON.stringify({ errors: [{ message: refusal.message, extensions }] });
+  const { http } = refusal.extensions as Refusal;
+  const body = JSON.stringify({ errors: [withoutHttp(refusal)] });
   const problem = problemOf(refusal, http.status);
 
   function answer(request: IncomingMessage, response: ServerResponse): void {

@@ -32,7 +32,7 @@ import { createFastPath } from "./fast-path.ts";
 import { watchSpelling } from "./field-names.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
-import { createLive } from "./live.ts";
+import { Live } from "./live.ts";
 import { createLifetime, type OperationLifetime } from "./operation-lifetime.ts";
 import { createOperationRecord, startOperationSpan } from "./operation-record.ts";
 import { createOperations } from "./operations.ts";
@@ -239,7 +239,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const budget = core.rateLimit(callOf(caller, lifetime));
       Object.assign(headers, rateLimitHeaders(budget, movesMoney));
     };
-    const live = createLive(request.headers["last-event-id"]?.toString());
+    const live = new Live(request.headers["last-event-id"]?.toString());
     const acceptLanguage = request.headers["accept-language"] ?? null;
     const surroundings = { lifetime, authenticate, live, acceptLanguage };
     const answerType = fast ? fastPath.answerTypeOf(request) : undefined;

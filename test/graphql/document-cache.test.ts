@@ -4,7 +4,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { GraphQLError, getOperationAST, parse } from "graphql";
 import { compileOperation } from "../../src/graphql/compiled-operation.ts";
-import { createDocumentCache, type DocumentCache } from "../../src/graphql/document-cache.ts";
+import { DocumentCache } from "../../src/graphql/document-cache.ts";
 import { createMaskedSchema, schema } from "../../src/graphql/schema/schema.ts";
 import { serve } from "./serve.ts";
 
@@ -37,7 +37,7 @@ function keep(cache: DocumentCache, text: string): void {
 const kept = new WeakMap<object, unknown>();
 
 test("a document with data in its text is not kept", () => {
-  const cache = createDocumentCache();
+  const cache = new DocumentCache();
   for (const text of [`{ p(id: "secret") }`, "{ p(id: 4111111111111111) }", "# 41\n{ p }"]) {
     cache.keep(text, parse(text));
     assert.equal(cache.find(text), undefined);
@@ -48,7 +48,7 @@ test("a document with data in its text is not kept", () => {
 });
 
 test("documents are kept up to a number of bytes: those used the longest ago go", () => {
-  const cache = createDocumentCache({ maxDocumentBytes: 4_000_000 });
+  const cache = new DocumentCache({ maxDocumentBytes: 4_000_000 });
   keep(cache, largeQuery(0));
   const ofOne = cache.bytes;
   assert.ok(ofOne > 500_000, `${ofOne}`);
@@ -62,7 +62,7 @@ test("documents are kept up to a number of bytes: those used the longest ago go"
 });
 
 test("refusals are kept up to a number of bytes, without the document's text", () => {
-  const cache = createDocumentCache({ maxRefusalBytes: 100_000 });
+  const cache = new DocumentCache({ maxRefusalBytes: 100_000 });
   const text = (number: number) => `{ wrong(number: "4111111111111111 ${number}") }`;
   for (let number = 0; number < 1_000; number++) {
     const document = parse(text(number));
@@ -92,7 +92,7 @@ test("the estimate is not below the memory that documents take", () => {
     gc();
     return process.memoryUsage().heapUsed;
   };
-  const cache = createDocumentCache({ maxDocumentBytes: 100_000_000 });
+  const cache = new DocumentCache({ maxDocumentBytes: 100_000_000 });
   keep(cache, largeQuery(0));
   const [before, estimated] = [used(), cache.bytes];
   for (let number = 1; number <= 30; number++) keep(cache, largeQuery(number));

@@ -20,7 +20,7 @@ import {
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { createErrorFormatter, mappings } from "../../src/graphql/errors.ts";
 import { createFastPath } from "../../src/graphql/fast-path.ts";
-import { createLive } from "../../src/graphql/live.ts";
+import { Live } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord } from "../../src/graphql/operation-record.ts";
 import { createOperations } from "../../src/graphql/operations.ts";
@@ -618,7 +618,7 @@ test("the fast path takes ordinary operations and leaves unusual ones to Yoga", 
       ...{
         lifetime,
         authenticate: async () => somebody,
-        live: createLive(""),
+        live: new Live(""),
         acceptLanguage: null,
       },
     };

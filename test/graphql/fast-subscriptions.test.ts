@@ -12,7 +12,7 @@ import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
 import { createFastPath } from "../../src/graphql/fast-path.ts";
-import { createLive } from "../../src/graphql/live.ts";
+import { Live } from "../../src/graphql/live.ts";
 import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord } from "../../src/graphql/operation-record.ts";
 import { createOperations } from "../../src/graphql/operations.ts";
@@ -171,7 +171,7 @@ test("the fast path takes an ordinary subscription, and leaves all else to Yoga"
       ...{
         lifetime,
         authenticate: async () => somebody,
-        live: createLive(""),
+        live: new Live(""),
         acceptLanguage: null,
       },
     };

@@ -12,7 +12,7 @@ import { pickAccount } from "../../auth/account.ts";
 import { invalidFields } from "../../core/validate.ts";
 import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
-import type { Context, Surroundings } from "../context.ts";
+import type { Context } from "../context.ts";
 import { limits } from "../limits.ts";
 import type { Loaders } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
@@ -114,11 +114,8 @@ export function createSubgraphSchema(accounts: ReadonlySet<string>): GraphQLSche
   return subgraph;
 }
 
-function fieldsOf(
-  subgraph: GraphQLSchema,
-  name: string,
-): GraphQLFieldMap<never, Context & Surroundings> {
-  return (subgraph.getType(name) as GraphQLObjectType<never, Context & Surroundings>).getFields();
+function fieldsOf(subgraph: GraphQLSchema, name: string): GraphQLFieldMap<never, Context> {
+  return (subgraph.getType(name) as GraphQLObjectType<never, Context>).getFields();
 }
 
 function costOfEntities(representations: unknown): number {
@@ -128,7 +125,7 @@ function costOfEntities(representations: unknown): number {
 
 function entitiesOf(
   representations: readonly unknown[],
-  context: Context & Surroundings,
+  context: Context,
   accounts: ReadonlySet<string>,
 ): Promise<Payment | Payout | null>[] {
   if (representations.length > limits.representations) {
@@ -170,7 +167,7 @@ function isText(value: unknown): value is string {
  */
 async function loadersOf(
   account: string | undefined,
-  { loaders, call, authenticate }: Context & Surroundings,
+  { loaders, call, authenticate }: Context,
   accounts: ReadonlySet<string>,
 ): Promise<Loaders> {
   if (account === undefined || account === call.caller.account) return loaders;

@@ -9,65 +9,59 @@ export interface DrainTimes {
   readonly timeoutMs: number;
 }
 
-/** The open sockets, and how many operations each has in progress. */
-export interface SocketDrain {
-  add(socket: WebSocket): void;
-  /** @param operation settles when its last message has been passed to the socket */
-  track(socket: WebSocket, operation: Promise<unknown>): void;
-  /** Closes each socket when its operations are over, so that no client misses a last message. */
-  drain(times: DrainTimes): Promise<void>;
-}
-
 /** How long clients may take to answer the close of their socket. */
 const closeGraceMs = 1_000;
 
-export function createSocketDrain(): SocketDrain {
-  const underWay = new Map<WebSocket, number>();
-  const open = new Drain();
-  let draining = false;
+/** The open sockets, and how many operations each has in progress. */
+export class SocketDrain {
+  readonly #underWay = new Map<WebSocket, number>();
+  readonly #open = new Drain();
+  #draining = false;
 
-  function closeIfIdle(socket: WebSocket): void {
-    if (underWay.get(socket) === 0) close(socket);
+  add(socket: WebSocket): void {
+    this.#underWay.set(socket, 0);
+    const leave = this.#open.join(() => this.#closeIfIdle(socket));
+    socket.once("close", () => {
+      this.#underWay.delete(socket);
+      leave();
+    });
   }
 
-  function close(socket: WebSocket): void {
-    if (socket.readyState !== socket.OPEN) return;
-    // Clients of graphql-transport-ws reconnect after this code.
-    socket.close(1012, "Service Restart");
-    const cut = setTimeout(() => socket.terminate(), closeGraceMs);
-    socket.once("close", () => clearTimeout(cut));
+  /** @param operation settles when its last message has been passed to the socket */
+  track(socket: WebSocket, operation: Promise<unknown>): void {
+    const change = (by: number) => {
+      const count = this.#underWay.get(socket);
+      if (count !== undefined) this.#underWay.set(socket, count + by);
+    };
+    const over = () => {
+      change(-1);
+      if (this.#draining) this.#closeIfIdle(socket);
+    };
+    change(1);
+    operation.then(over, over);
   }
 
-  return {
-    add(socket) {
-      underWay.set(socket, 0);
-      const leave = open.join(() => closeIfIdle(socket));
-      socket.once("close", () => {
-        underWay.delete(socket);
-        leave();
-      });
-    },
-    track(socket, operation) {
-      const change = (by: number) => {
-        const count = underWay.get(socket);
-        if (count !== undefined) underWay.set(socket, count + by);
-      };
-      const over = () => {
-        change(-1);
-        if (draining) closeIfIdle(socket);
-      };
-      change(1);
-      operation.then(over, over);
-    },
-    async drain({ spreadMs, timeoutMs }) {
-      draining = true;
-      const sockets = [...underWay.keys()];
-      open.end(new Error("the gateway is shutting down"), spreadMs);
-      const timeUp = setTimeout(() => sockets.forEach(close), timeoutMs);
-      await Promise.all(
-        sockets.map((socket) => new Promise((resolve) => socket.once("close", resolve))),
-      );
-      clearTimeout(timeUp);
-    },
-  };
+  /** Closes each socket when its operations are over, so that no client misses a last message. */
+  async drain({ spreadMs, timeoutMs }: DrainTimes): Promise<void> {
+    this.#draining = true;
+    const sockets = [...this.#underWay.keys()];
+    this.#open.end(new Error("the gateway is shutting down"), spreadMs);
+    const timeUp = setTimeout(() => sockets.forEach(close), timeoutMs);
+    await Promise.all(
+      sockets.map((socket) => new Promise((resolve) => socket.once("close", resolve))),
+    );
+    clearTimeout(timeUp);
+  }
+
+  #closeIfIdle(socket: WebSocket): void {
+    if (this.#underWay.get(socket) === 0) close(socket);
+  }
+}
+
+function close(socket: WebSocket): void {
+  if (socket.readyState !== socket.OPEN) return;
+  // Clients of graphql-transport-ws reconnect after this code.
+  socket.close(1012, "Service Restart");
+  const cut = setTimeout(() => socket.terminate(), closeGraceMs);
+  socket.once("close", () => clearTimeout(cut));
 }

@@ -3,9 +3,9 @@ import { type ExecutionResult, type FormattedExecutionResult, GraphQLError } fro
 import { oncePerEvent } from "../../core/once-per-event.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Event, EventSchema } from "../../gen/payments/v1/event_pb.ts";
+import { withoutHttp } from "../errors.ts";
 import type { Live } from "../live.ts";
 import type { Delivery } from "../schema/stream.ts";
-import { withoutHttp } from "./formatted-result.ts";
 
 /** How a live stream is written into the body of a response. */
 export interface StreamFormat<Item> {

@@ -20,13 +20,12 @@ import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { knownMethodOf } from "../../telemetry/tracing/attributes.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import { credentialsOf } from "../credentials.ts";
-import { codeOf } from "../errors.ts";
-import { createLive, type Live } from "../live.ts";
+import { codeOf, problemOf, problemType } from "../errors.ts";
+import { Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
 import { startInit } from "../schema/watch-args.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
 import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
-import { problemOf, problemType } from "./problem.ts";
 import { sendEventStream } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
 
@@ -64,7 +63,7 @@ export function createWatchEndpoint(
     const [, , resource = "", id = "", ...rest] = pathname.split("/");
     const kind = kindOfResource(resource);
     const leave = new AbortController();
-    const live = createLive(request.headers["last-event-id"]?.toString());
+    const live = new Live(request.headers["last-event-id"]?.toString());
     let caller: Caller | undefined;
     let externalId: string | undefined;
     let failure: unknown;

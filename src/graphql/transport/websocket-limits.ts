@@ -5,6 +5,7 @@ import { createAllowance } from "../../net/allowance.ts";
 import { type Excess, excessOfJson } from "../../net/bounded-json.ts";
 import type { OnCut } from "../../net/cut.ts";
 import type { Intake } from "../../net/intake.ts";
+import { withoutHttp } from "../errors.ts";
 import { tooMuch } from "../request-body.ts";
 import { resumeWhenRead } from "./socket-flow.ts";
 
@@ -118,9 +119,7 @@ function refuse(socket: WebSocket, text: string, excess: Excess): undefined {
     socket.close(CloseCode.BadRequest, "Message too complex");
     return;
   }
-  const { message, extensions } = tooMuch(excess);
-  const { http, ...others } = extensions;
-  const payload = [{ message, extensions: others }];
+  const payload = [withoutHttp(tooMuch(excess))];
   socket.send(JSON.stringify({ id, type: MessageType.Error, payload }));
 }
 

@@ -14,9 +14,9 @@ import type { Slot } from "../../net/admission.ts";
 import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import { type Context, createContext } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
-import { codeOf } from "../errors.ts";
+import { codeOf, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
-import { createLive } from "../live.ts";
+import { Live } from "../live.ts";
 import { createLifetime, type OperationLifetime } from "../operation-lifetime.ts";
 import {
   createOperationRecord,
@@ -26,7 +26,6 @@ import {
 import type { Operations } from "../operations.ts";
 import type { Overload } from "../overload.ts";
 import type { DocumentParams } from "../trusted-documents.ts";
-import { withoutHttp } from "./formatted-result.ts";
 import { nextFrames } from "./next-frames.ts";
 
 export interface ProtocolOptions extends Pick<RecordOptions, "log" | "report"> {
@@ -103,7 +102,7 @@ export function createProtocol(options: ProtocolOptions) {
       record.begin();
       const lifetime = createLifetime({ requestId, record, timeoutMs, slot, underWay });
       extra.lifetimes.set(id, lifetime);
-      const live = createLive(undefined);
+      const live = new Live(undefined);
       const isOver = () => extra.lifetimes.get(id) !== lifetime;
       live.push = (event) => {
         const { socket, stream } = extra;

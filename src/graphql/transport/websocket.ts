@@ -8,15 +8,20 @@ import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
 import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
-import { isCrossOrigin } from "../../net/browser-origin.ts";
+import { isCrossOrigin, originHeadersOf } from "../../net/browser-origin.ts";
 import type { OnCut } from "../../net/cut.ts";
 import type { Intake } from "../../net/intake.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { limits } from "../limits.ts";
-import { createSocketDrain, type DrainTimes } from "./socket-drain.ts";
+import { type DrainTimes, SocketDrain } from "./socket-drain.ts";
 import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
-import { createUnreadSockets } from "./unread-sockets.ts";
-import { countArriving, inTurn, limitSocket, socketLimits } from "./websocket-limits.ts";
+import {
+  type Arriving,
+  countArriving,
+  inTurn,
+  limitSocket,
+  socketLimits,
+} from "./websocket-limits.ts";
 import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
 
 export interface WebSocketOptions extends ProtocolOptions {
@@ -47,8 +52,18 @@ export function serveWebSockets(
 ): (times: DrainTimes) => Promise<void> {
   const { log, corsOrigins, misdirection, onCut, intake, heartbeatMs } = options;
   const protocol = createProtocol(options);
-  const drain = createSocketDrain();
-  const unread = createUnreadSockets(intake.budget, onCut);
+  const drain = new SocketDrain();
+  const held = new Set<Held>();
+  // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
+  // all the operations that a socket may have: beyond the budget those that hold most are cut.
+  const stopWatching = intake.budget.watch(
+    {
+      writers: held,
+      bytesOf: ({ socket, arriving }) => socket.bufferedAmount + arriving.bytes,
+      cut: ({ socket }) => socket.terminate(),
+    },
+    onCut,
+  );
   const sockets = new WebSocketServer({
     noServer: true,
     maxPayload: limits.messageBytes,
@@ -77,7 +92,9 @@ export function serveWebSockets(
   function serve(socket: WebSocket, stream: Duplex, request: IncomingMessage): void {
     drain.add(socket);
     const arriving = countArriving(socket, stream);
-    unread.watch(socket, arriving);
+    const member = { socket, arriving };
+    held.add(member);
+    socket.on("close", () => held.delete(member));
     limitSocket(socket, onCut);
     const closed = protocol.opened(
       {
@@ -119,9 +136,15 @@ export function serveWebSockets(
   return async (times) => {
     server.off("upgrade", onUpgrade);
     await drain.drain(times);
-    unread.close();
+    stopWatching();
     sockets.close();
   };
+}
+
+/** What a socket holds: answers that its client has not read, and a message that arrives. */
+interface Held {
+  readonly socket: WebSocket;
+  readonly arriving: Arriving;
 }
 
 /** The status line with which an upgrade is refused; undefined if it is not. */
@@ -130,7 +153,5 @@ function refusal(
   corsOrigins: readonly string[],
 ): string | undefined {
   if (URL.parse(url ?? "/", "http://localhost")?.pathname !== "/graphql") return "404 Not Found";
-  const secFetchSite = headers["sec-fetch-site"]?.toString();
-  const { origin, host } = headers;
-  return isCrossOrigin({ origin, host, secFetchSite }, corsOrigins) ? "403 Forbidden" : undefined;
+  return isCrossOrigin(originHeadersOf(headers), corsOrigins) ? "403 Forbidden" : undefined;
 }
