@@ -12,7 +12,7 @@ import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { timeLeftMs } from "./time-left.ts";
 import { unlessAborted } from "./unless-aborted.ts";
-import { endingOutcomes } from "./watch.ts";
+import { endingOutcomes, follow } from "./watch.ts";
 
 /** The external_id that a call waits for. */
 export interface Awaited {
@@ -72,13 +72,11 @@ export async function wait(
       const { signal } = end;
       const reading = log.read(account, { kind, externalId }, "latest", { signal });
       const events = await unlessAborted(reading, signal);
-      let isDone = await look();
-      const changes = new Changes(events);
-      while (!isDone && !end.signal.aborted) {
-        // An open call may end without an event, so look again every `lookMs`.
-        const event = await changes.next(known?.callIsOpen ? lookMs : undefined);
-        if (end.signal.aborted) break;
-        isDone = await look(event);
+      if (!(await look())) {
+        for await (const event of follow(events, () => known?.callIsOpen === true)) {
+          if (end.signal.aborted) break;
+          if (await look(event)) break;
+        }
       }
     }
   } catch {
@@ -104,9 +102,6 @@ export function withoutWait<Request extends { readonly waitUntil: WaitUntil }>(
   if (request.waitUntil === WaitUntil.UNSPECIFIED) return request;
   return { ...request, waitUntil: WaitUntil.UNSPECIFIED };
 }
-
-/** How often a wait checks whether the open call that it waits for has ended, in milliseconds. */
-const lookMs = 500;
 
 /** Longest wait of a call whose caller gave no deadline, in milliseconds. */
 const defaultWaitMs = 30_000;
@@ -154,35 +149,3 @@ const openStates: ReadonlySet<PaymentState> = new Set([
   PaymentState.PENDING,
   PaymentState.UNKNOWN,
 ]);
-
-/** Reads the events of a topic one at a time, each within a time limit. */
-class Changes {
-  readonly #events: AsyncIterator<Event>;
-  /** The pending request for the next event. */
-  #next: Promise<IteratorResult<Event>> | undefined;
-
-  constructor(events: AsyncIterable<Event>) {
-    this.#events = events[Symbol.asyncIterator]();
-  }
-
-  /** @returns undefined when no event came in time */
-  async next(forMs: number | undefined): Promise<Event | undefined> {
-    this.#next ??= this.#events.next();
-    // Without this, an error that is not awaited any more would be an unhandled rejection.
-    this.#next.catch(() => {});
-    if (forMs === undefined) return this.#taken(await this.#next);
-    let timer: NodeJS.Timeout | undefined;
-    const timeUp = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), forMs);
-    });
-    const result = await Promise.race([this.#next, timeUp]);
-    clearTimeout(timer);
-    return result && this.#taken(result);
-  }
-
-  #taken(result: IteratorResult<Event>): Event | undefined {
-    this.#next = undefined;
-    if (result.done) throw new Error("the log has ended");
-    return result.value;
-  }
-}

@@ -55,8 +55,7 @@ export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncI
     const { kind, externalId, after } = request;
     const topic: Topic = { kind, externalId };
     const { account } = call.caller;
-    const end = new WatchEnd(options, request);
-    if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
+    const end = request.untilFinal ? new WatchEnd(options, request) : undefined;
     // Attach the live part before reading the snapshot: an event that arrives between the two is in
     // both, and its cursor shows that.
     let from: Cursor | undefined;
@@ -64,44 +63,68 @@ export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncI
     const isKnown = (event: Event) => told !== undefined && event.cursor <= told.cursor;
     const { push } = call;
     const events = await log.read(account, topic, after ?? "latest", {
-      signal: end.with(signal),
-      push: push && ((event) => isKnown(event) || (end.isAhead(event) && push(event))),
+      signal,
+      push: push && ((event) => isKnown(event) || (!end?.mayEndAt(event) && push(event))),
       onStart: (place) => {
         from = after === undefined ? place : undefined;
       },
-      onFail: (error) => {
-        if (!end.isOver || signal.aborted) call.onFail?.(error);
-      },
+      onFail: call.onFail,
     });
-    try {
-      if (after !== undefined && (await end.isAt(after))) return;
-      const known =
-        after === undefined ? await openCallsOf(options, account, kind, externalId) : undefined;
-      const current = known?.snapshot && firstEvent(known.snapshot);
-      // A snapshot without a current event is not sent, so no live event repeats it.
-      told = current && known.snapshot;
-      call.onOpen?.(current ? undefined : from);
-      if (known && told && current) {
-        const event = create(EventSchema, { ...current, cursor: told.cursor });
-        setStateAfter(event, told.facts, outcomeFlags(known.openCalls).outcomeUnknown);
-        rememberTrace(event, traceOf(current));
+    if (after !== undefined && (await end?.isOverAt(after))) return;
+    const known =
+      after === undefined ? await openCallsOf(options, account, kind, externalId) : undefined;
+    const current = known?.snapshot && firstEvent(known.snapshot);
+    // A snapshot without a current event is not sent, so no live event repeats it.
+    told = current && known.snapshot;
+    call.onOpen?.(current ? undefined : from);
+    if (known && told && current) {
+      const event = create(EventSchema, { ...current, cursor: told.cursor });
+      setStateAfter(event, told.facts, outcomeFlags(known.openCalls).outcomeUnknown);
+      rememberTrace(event, traceOf(current));
+      yield event;
+      if (await end?.isOverAfter(event)) return;
+    }
+    for await (const event of end ? follow(events, () => end.isDue) : events) {
+      if (event && !isKnown(event)) {
         yield event;
-        if (await end.isBehind(event)) return;
-      }
-      for await (const event of events) {
-        if (isKnown(event)) continue;
-        yield event;
-        if (await end.isBehind(event)) return;
-      }
-    } catch (error) {
-      if (!end.isOver || signal.aborted) throw error;
-    } finally {
-      end.stop();
+        if (await end?.isOverAfter(event)) return;
+      } else if (!event && (await end?.isOver())) return;
     }
   });
 }
 
-/** How often a stream that waits for an open call checks whether it has ended, in milliseconds. */
+/**
+ * Yields the events of a log, and undefined whenever `mayChange` and none came for half a second: an
+ * open call may end without an event, so whoever waits for that looks again.
+ */
+export async function* follow(
+  events: AsyncIterable<Event>,
+  mayChange: () => boolean,
+): AsyncGenerator<Event | undefined> {
+  const iterator = events[Symbol.asyncIterator]();
+  let next: Promise<IteratorResult<Event>> | undefined;
+  try {
+    for (;;) {
+      next ??= iterator.next();
+      const result = await (mayChange() ? unlessLate(next) : next);
+      if (result?.done) return;
+      if (result) next = undefined;
+      yield result?.value;
+    }
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+/** Resolves with undefined when `lookMs` are over. */
+function unlessLate<Result>(awaited: Promise<Result>): Promise<Result | undefined> {
+  let timer: NodeJS.Timeout;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, lookMs, undefined).unref();
+  });
+  return Promise.race([awaited, late]).finally(() => clearTimeout(timer));
+}
+
 const lookMs = 500;
 
 /** How many of the newest events are searched for the one at a client's cursor. */
@@ -116,36 +139,20 @@ const lookBack = 256;
 class WatchEnd {
   readonly #options: StreamOptions;
   readonly #request: WatchRequest;
-  /** Aborts when the stream ends without a further event. Undefined without `until_final`. */
-  readonly #over: AbortController | undefined;
+  /** The latest operation that pays has ended: the stream ends once no call is open. */
+  isDue = false;
   /** The cursor of the last event that the reader received. */
   #place: Cursor = "";
-  /** The latest operation that pays has ended: the stream ends once no call is open. */
-  #isDue = false;
   /** The newest event at the time when no call was open any more: the stream ends with it. */
   #last: Cursor | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #stopped = false;
 
   constructor(options: StreamOptions, request: WatchRequest) {
     this.#options = options;
     this.#request = request;
-    if (request.untilFinal) this.#over = new AbortController();
-  }
-
-  /** Whether the stream has ended without a further event. */
-  get isOver(): boolean {
-    return this.#over?.signal.aborted === true;
-  }
-
-  /** A signal that aborts then, or when `signal` does. */
-  with(signal: AbortSignal): AbortSignal {
-    return this.#over ? AbortSignal.any([signal, this.#over.signal]) : signal;
   }
 
   /** Whether a stream that starts at this cursor is over before it begins. */
-  async isAt(after: Cursor | "earliest"): Promise<boolean> {
-    if (!this.#request.untilFinal) return false;
+  async isOverAt(after: Cursor | "earliest"): Promise<boolean> {
     this.#place = after === "earliest" ? "" : after;
     const { log, call } = this.#options;
     const { kind, externalId } = this.#request;
@@ -153,66 +160,39 @@ class WatchEnd {
     const history = await log.history(account, kind, externalId, lookBack);
     const had = history.find(({ cursor }) => cursor === this.#place);
     // A client that reconnects by itself has received the end already, whatever came after it.
-    const isOver = had !== undefined && (call.resumed || had === history.at(-1));
-    if (isOver && (await this.#isEnd(had))) return true;
+    const isEnd = had !== undefined && (call.resumed || had === history.at(-1));
+    if (isEnd && (await this.#isEnd(had))) return true;
     const { snapshot } = await openCallsOf(this.#options, account, kind, externalId);
     const current = snapshot && currentEvent(snapshot);
-    this.#isDue = current !== undefined && isFinal(current);
-    return this.#isOver();
+    this.isDue = current !== undefined && isFinal(current);
+    return this.isOver();
   }
 
-  /**
-   * Whether the stream certainly continues after an event, which then counts as received: the event
-   * ends no operation, and no end is known. False means that `isBehind` has to ask the stores.
-   */
-  isAhead(event: Event): boolean {
-    if (!this.#request.untilFinal) return true;
-    if (this.#isDue || isFinal(event) || endingOutcomes.has(event.callOutcome)) return false;
-    this.#place = event.cursor;
-    return true;
+  /** False if the stream certainly continues after this event; else ask `isOverAfter`. */
+  mayEndAt(event: Event): boolean {
+    return this.isDue || isFinal(event) || endingOutcomes.has(event.callOutcome);
   }
 
-  async isBehind(event: Event): Promise<boolean> {
-    if (!this.#request.untilFinal) return false;
+  /** Whether the stream is over after this event, which its reader has received. */
+  async isOverAfter(event: Event): Promise<boolean> {
     this.#place = event.cursor;
     if (await this.#isEnd(event)) return true;
     if (isPaying(event)) {
-      this.#isDue = event.final;
+      this.isDue = event.final;
       this.#last = undefined;
     }
-    return this.#isOver();
+    return this.isOver();
   }
 
-  stop(): void {
-    this.#stopped = true;
-    clearTimeout(this.#timer);
+  /** Whether the stream is over although no further event came. */
+  async isOver(): Promise<boolean> {
+    if (!this.isDue) return false;
+    if (this.#last === undefined && !(await this.#isCallOpen())) this.#last = await this.#newest();
+    return this.#last !== undefined && this.#place >= this.#last;
   }
 
   async #isEnd(event: Event): Promise<boolean> {
     return endingOutcomes.has(event.callOutcome) || (isFinal(event) && !(await this.#isCallOpen()));
-  }
-
-  async #isOver(): Promise<boolean> {
-    if (!this.#isDue) return false;
-    if (this.#last === undefined) {
-      const place = this.#place;
-      const newest = (await this.#isCallOpen()) ? undefined : await this.#newest();
-      // An event that came in between may have begun another attempt: check again later.
-      if (place === this.#place) this.#last = newest;
-    }
-    if (this.#last !== undefined) return this.#place >= this.#last;
-    this.#lookLater();
-    return false;
-  }
-
-  #lookLater(): void {
-    clearTimeout(this.#timer);
-    if (this.#stopped) return;
-    this.#timer = setTimeout(() => void this.#look(), lookMs).unref();
-  }
-
-  async #look(): Promise<void> {
-    if ((await this.#isOver()) && !this.#stopped) this.#over?.abort();
   }
 
   /** True also when the stores cannot be read: the stream then continues. */
@@ -265,7 +245,6 @@ function isPaying({ resource }: Event): boolean {
 export function stream(options: StreamOptions, asked: () => StreamRequest): AsyncIterable<Event> {
   const { log, call } = options;
   return resumable(options, asked, async function* ({ kinds, after }, signal) {
-    if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
     let from: Cursor | undefined;
     const events = await log.read(call.caller.account, { kinds }, after ?? "latest", {
       signal,
@@ -308,6 +287,8 @@ async function* resumable<Request extends Start>(
   events: (request: Request, signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {
   const request = asked();
+  const { after } = request;
+  if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
   // One controller for all that may end the stream: a signal takes more memory than all the rest of
   // an idle watch does.
   const end = new AbortController();
@@ -317,7 +298,7 @@ async function* resumable<Request extends Start>(
   const stopExpiry = endAtExpiry(expiresAtMs, end);
   const stopRevoked = endWithAll(revoked, end);
   const stopLeft = endWith(signal, end);
-  let cursor: Cursor | undefined = request.after;
+  let cursor: Cursor | undefined = after;
   try {
     for await (const event of events(request, end.signal)) {
       cursor = event.cursor;

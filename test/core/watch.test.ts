@@ -318,10 +318,9 @@ describe("until_final", () => {
     await end();
     await checking.promise;
     await log.append(account, entry("pending", "p2"));
+    begun.resolve();
     assert.equal(nameOf((await next).value), "payment:pending");
     const all = told(events);
-    await delay(1);
-    begun.resolve();
     await delay(1_200);
     await log.append(account, entry("success", "p2"));
     assert.deepEqual(await all, ["payment:success"]);
