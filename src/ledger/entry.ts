@@ -8,7 +8,7 @@ import type { Kind } from "../model/kinds.ts";
 import { endOf } from "../model/payout-statuses.ts";
 import { unreadFieldsOf } from "../model/unread-fields.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
-import { boundedId } from "../redis/bounded-id.ts";
+import { boundedId } from "../redis/keys.ts";
 import type { Entry, Rank, Words } from "./log.ts";
 
 export interface EntryOptions {

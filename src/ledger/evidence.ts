@@ -1,6 +1,6 @@
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
-import { boundedId } from "../redis/bounded-id.ts";
+import { boundedId } from "../redis/keys.ts";
 import type { Intent } from "./intents.ts";
 import type { OperationState, Snapshot } from "./log.ts";
 import { paymentState } from "./payment-state.ts";

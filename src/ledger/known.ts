@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
-import { boundedId } from "../redis/bounded-id.ts";
+import { boundedId } from "../redis/keys.ts";
 import { factsOf } from "./entries.ts";
 import { paymentEntry } from "./entry.ts";
 import type { Known } from "./evidence.ts";

@@ -2,6 +2,7 @@ import { GatewayError } from "../errors.ts";
 import type { RedisClient } from "./connect.ts";
 import { RedisTimeout, within } from "./deadline.ts";
 import { linkOf } from "./link.ts";
+import { readyWithin } from "./ready.ts";
 
 /** How long Redis may take to answer a command that does not block, in milliseconds. */
 const answerMs = 1_000;
@@ -20,7 +21,7 @@ export async function ask<T>(
   ms: number = answerMs,
 ): Promise<T> {
   try {
-    if (opening.has(client.status)) await within(openMs, ready(client)).catch(() => {});
+    if (opening.has(client.status)) await readyWithin(openMs, client);
     return await within(ms, question());
   } catch (error) {
     throw storeAway(error, client);
@@ -76,22 +77,6 @@ const opening: ReadonlySet<string> = new Set([
   // The driver gave up; `keepConnected` opens the connection again.
   "end",
 ]);
-const awaited = new WeakMap<RedisClient, Promise<void>>();
-
-/** Resolves when the client is ready; one listener per client for all that wait. */
-function ready(client: RedisClient): Promise<void> {
-  const known = awaited.get(client);
-  if (known) return known;
-  const opened = new Promise<void>((resolve) => {
-    client.once("ready", () => {
-      awaited.delete(client);
-      resolve();
-    });
-  });
-  awaited.set(client, opened);
-  return opened;
-}
-
 /**
  * The driver's errors carry the whole command with the values to store, which must not be logged.
  */

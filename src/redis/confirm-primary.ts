@@ -2,7 +2,7 @@ import type { Cluster, Redis } from "ioredis";
 import { storeAway } from "./ask.ts";
 import type { RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
-import { candidatesOf } from "./held-by-all.ts";
+import { candidatesOf, nodesOf } from "./held-by-all.ts";
 import { isCluster } from "./link.ts";
 import { addressOf } from "./sentinels.ts";
 
@@ -40,21 +40,15 @@ async function confirmOwner(cluster: Cluster, key: string): Promise<void> {
     return String(answer);
   });
   const slot = Number(await within(answerMs, cluster.call("CLUSTER", "KEYSLOT", key)));
-  const all = primaries(nodes ?? "");
+  // Primaries with slots vote.
+  const voters = nodesOf(nodes ?? "").filter(({ flags }) => flags.includes("master"));
+  const all = voters.filter(({ slots }) => slots.length > 0).length;
   const agree = await Promise.allSettled(
     cluster.nodes("master").map(async (node) => (await ownerOf(node, slot)) === id),
   );
   const votes = agree.filter((vote) => vote.status === "fulfilled" && vote.value).length;
   if (votes <= all / 2)
     throw new Error(`${votes} of ${all} primaries name the node that was asked`);
-}
-
-/** How many nodes vote: primaries with slots. */
-function primaries(nodes: string): number {
-  return nodes.split("\n").filter((line) => {
-    const [, , flags = "", , , , , , ...slots] = line.split(" ");
-    return flags.split(",").includes("master") && slots.length > 0;
-  }).length;
 }
 
 async function ownerOf(node: Redis, slot: number): Promise<string | undefined> {

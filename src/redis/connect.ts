@@ -2,9 +2,8 @@ import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { type ClientTlsFiles, type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
-import { joinWrites } from "./joined-writes.ts";
 import { keepConnected } from "./keep-connected.ts";
-import { linkOf } from "./link.ts";
+import { isCluster, linkOf } from "./link.ts";
 import {
   connectorTo,
   disconnectMs,
@@ -99,6 +98,34 @@ export function connectRedis(
       sentinels?.close();
     },
   };
+}
+
+/**
+ * Sends all commands of one turn of the event loop in one piece: a socket write for each command
+ * would cost the process, and the server, more than the command itself. No command waits for longer
+ * than the turn lasts, and their order stays.
+ */
+function joinWrites(client: RedisClient): void {
+  if (isCluster(client)) {
+    client.nodes("all").forEach(joinWritesOf);
+    client.on("+node", joinWritesOf);
+  } else joinWritesOf(client);
+}
+
+function joinWritesOf(client: Redis): void {
+  client.on("connect", () => {
+    const { stream } = client;
+    if (!stream) return;
+    const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
+    const send = () => stream.uncork();
+    stream.write = (...args: unknown[]) => {
+      if (stream.writableCorked === 0) {
+        stream.cork();
+        setImmediate(send);
+      }
+      return write(...args);
+    };
+  });
 }
 
 /** Reports every command of a client, including those in pipelines. */

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { ask } from "./ask.ts";
 import type { RedisClient } from "./connect.ts";
+import { infoField } from "./held-by-all.ts";
 import { isCluster } from "./link.ts";
 
 /**
@@ -24,7 +25,7 @@ export async function describeDurability(
 
 async function warningOf(server: Redis, hasSentinels: boolean): Promise<string | undefined> {
   const info = await ask(server, () => server.info());
-  const setting = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
+  const setting = (name: string) => infoField(info, name);
   const policy = setting("maxmemory_policy") ?? "noeviction";
   if (setting("maxmemory") !== "0" && policy !== "noeviction") {
     return `Redis may evict events too early: its maxmemory-policy is ${policy}, not noeviction`;

@@ -8,11 +8,8 @@ export interface Following {
   readonly replicas: ReadonlyMap<ServerAddress, number>;
 }
 
-/** The replicas of a primary, as seen by those that decide which one is promoted. */
-export interface Candidates {
-  /** Every known replica. */
-  readonly replicas: ReadonlyMap<ServerAddress, Candidate>;
-}
+/** Every known replica of a primary, as seen by those that decide which one is promoted. */
+export type Candidates = ReadonlyMap<ServerAddress, Candidate>;
 
 export interface Candidate {
   /** It is known to be down, so it is not promoted. */
@@ -58,7 +55,7 @@ export function candidatesOf(
       eligible: priority !== 0 || (known?.eligible ?? false),
     });
   }
-  return { replicas };
+  return replicas;
 }
 
 /**
@@ -95,24 +92,48 @@ export function isOutranked(
  * @returns undefined if the node is not a primary
  */
 export function readNodes(text: string): Candidates | undefined {
-  const nodes = text
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => {
-      const [id = "", address = "", flags = "", primary = ""] = line.split(" ");
-      return { id, address: address.split("@")[0] ?? "", flags: flags.split(","), primary };
-    });
+  const nodes = nodesOf(text);
   const myself = nodes.find(({ flags }) => flags.includes("myself"));
   if (!myself?.flags.includes("master")) return undefined;
   const own = nodes.filter(({ primary }) => primary === myself.id);
-  return {
-    replicas: new Map(
-      own.map(({ address, flags }) => [
-        address,
-        { down: flags.includes("fail"), eligible: !flags.includes("nofailover") },
-      ]),
-    ),
-  };
+  return new Map(
+    own.map(({ address, flags }) => [
+      address,
+      { down: flags.includes("fail"), eligible: !flags.includes("nofailover") },
+    ]),
+  );
+}
+
+/** The nodes in an answer to CLUSTER NODES. */
+export function nodesOf(text: string) {
+  const lines = text.split("\n").filter((line) => line !== "");
+  return lines.map((line) => {
+    const [id = "", address = "", flags = "", primary = "", , , , , ...slots] = line.split(" ");
+    return { id, address: address.split("@")[0] ?? "", flags: flags.split(","), primary, slots };
+  });
+}
+
+/** A field of Redis's answer to INFO. */
+export function infoField(info: string, name: string): string | undefined {
+  return new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(info)?.[1];
+}
+
+/**
+ * A replica that was out of sync for longer ranks last: Sentinels and cluster nodes know its offset
+ * by then.
+ */
+const outOfSyncMs = 20_000;
+
+/**
+ * Whether a replica's INFO shows that its link has been down for more than 20 s, or that the
+ * replica has been up for so long without ever having a link.
+ */
+export function hasLongBeenOutOfSync(info: string): boolean {
+  const field = (name: string) => infoField(info, name);
+  if (field("role") !== "slave" || field("master_link_status") !== "down") return false;
+  const downSeconds = Number(field("master_link_down_since_seconds") ?? -1);
+  const seconds = downSeconds >= 0 ? downSeconds : Number(field("uptime_in_seconds") ?? 0);
+  return seconds * 1_000 > outOfSyncMs;
 }
 
 /** Which replicas hold a write, and which must. */
@@ -139,9 +160,9 @@ export function heldBy(
   const holders = [...replicas]
     .filter(([, offset]) => offset >= written)
     .map(([address]) => address);
-  const all = new Set([...replicas.keys(), ...candidates.replicas.keys(), ...recent]);
+  const all = new Set([...replicas.keys(), ...candidates.keys(), ...recent]);
   const spared = [...all].filter((address) => {
-    const known = candidates.replicas.get(address);
+    const known = candidates.get(address);
     return known !== undefined && (known.down || !known.eligible);
   });
   const lacking = [...all].filter(

@@ -1,4 +1,4 @@
-import { boundedId } from "./bounded-id.ts";
+import { createHash } from "node:crypto";
 
 /**
  * Every key that the gateway keeps in Redis, in one place. The part in braces is the cluster's hash
@@ -44,4 +44,18 @@ export function accountKeys(prefix: string, account: string): AccountKeys {
     deadLetterSize: `${base}:dead-letters:size`,
     wakeUp: `${base}:wake-up`,
   };
+}
+
+/** Longest id in a request by the proto's rules, in bytes. */
+const maxIdBytes = 255;
+const digestMark = "sha256:";
+
+/**
+ * An id for use in a key's name or in a state: the id itself, or its digest if it is longer than
+ * the ids of requests, since ids in callbacks have any length. An id that looks like a digest is
+ * digested too, so that no two ids become one.
+ */
+export function boundedId(id: string): string {
+  if (Buffer.byteLength(id) <= maxIdBytes && !id.startsWith(digestMark)) return id;
+  return `${digestMark}${createHash("sha256").update(id).digest("hex")}`;
 }

@@ -1,5 +1,6 @@
 import { ask } from "./ask.ts";
 import type { RedisClient } from "./connect.ts";
+import { repeat } from "./repeat.ts";
 
 export interface OutagesOptions {
   readonly client: RedisClient;
@@ -32,16 +33,16 @@ const againMs = 60_000;
 export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions): Outages {
   let awaySinceMs: number | undefined;
   let saidAtMs = 0;
-  let closed = false;
-  let timer: NodeJS.Timeout | undefined;
 
-  async function look(): Promise<void> {
+  async function look() {
     const startedMs = Date.now();
     const answers = await Promise.allSettled(
       keys.map((key) => ask(client, () => client.exists(key))),
     );
-    if (closed) return;
-    const failure = answers.find((answer) => answer.status === "rejected");
+    return { startedMs, failure: answers.find((answer) => answer.status === "rejected") };
+  }
+
+  const { close } = repeat(look, ({ startedMs, failure }) => {
     if (failure && (awaySinceMs === undefined || startedMs >= saidAtMs + againMs)) {
       saidAtMs = startedMs;
       awaySinceMs ??= startedMs;
@@ -50,17 +51,12 @@ export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions): 
       onBack(Date.now() - awaySinceMs);
       awaySinceMs = undefined;
     }
-    timer = setTimeout(look, everyMs).unref();
-  }
-
-  timer = setTimeout(look, 0).unref();
+    return everyMs;
+  });
   return {
     get awaySinceMs() {
       return awaySinceMs;
     },
-    close() {
-      closed = true;
-      clearTimeout(timer);
-    },
+    close,
   };
 }

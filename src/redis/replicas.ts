@@ -3,6 +3,7 @@ import type { RedisClient } from "./connect.ts";
 import { within } from "./deadline.ts";
 import { readRole } from "./held-by-all.ts";
 import { isCluster } from "./link.ts";
+import { repeat } from "./repeat.ts";
 
 const answerMs = 500;
 const everyMs = 10_000;
@@ -17,21 +18,14 @@ export function countReplicas(
   client: RedisClient,
   onCount: (replicas: number) => void,
 ): { close(): void } {
-  let closed = false;
-  let timer: NodeJS.Timeout | undefined;
-  async function count(): Promise<void> {
-    const counted = await fewest(client).catch(() => undefined);
-    if (closed) return;
-    if (counted !== undefined) onCount(counted);
-    timer = setTimeout(count, counted === undefined ? retryMs : everyMs).unref();
-  }
-  timer = setTimeout(count, 0).unref();
-  return {
-    close() {
-      closed = true;
-      clearTimeout(timer);
+  return repeat(
+    () => fewest(client).catch(() => undefined),
+    (counted) => {
+      if (counted === undefined) return retryMs;
+      onCount(counted);
+      return everyMs;
     },
-  };
+  );
 }
 
 async function fewest(client: RedisClient): Promise<number | undefined> {

@@ -4,6 +4,7 @@ import { AbstractConnector, Redis, type RedisOptions } from "ioredis";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
 import { RedisTimeout, within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
+import { repeat } from "./repeat.ts";
 
 /** The address of a Redis server as the Sentinels write it: `host:port`. */
 export type ServerAddress = string;
@@ -59,8 +60,7 @@ export class Sentinels {
   readonly #clients: readonly Redis[];
   #primary: ServerAddress | undefined;
   #epoch = -1;
-  #looking: NodeJS.Timeout | undefined;
-  #closed = false;
+  readonly #looking: { close(): void };
 
   constructor(options: SentinelsOptions) {
     this.#options = options;
@@ -73,7 +73,8 @@ export class Sentinels {
       keepConnected(client, reconnectMs);
       return client;
     });
-    this.#lookSoon();
+    const look = () => this.primary().catch(() => {});
+    this.#looking = repeat(look, () => lookMs, lookMs);
   }
 
   /**
@@ -109,8 +110,7 @@ export class Sentinels {
   }
 
   close(): void {
-    this.#closed = true;
-    clearTimeout(this.#looking);
+    this.#looking.close();
     for (const client of this.#clients) client.disconnect();
   }
 
@@ -149,15 +149,6 @@ export class Sentinels {
       this.#primary = primary;
       if (moved) this.#options.onPrimary?.(primary);
     }
-  }
-
-  #lookSoon(): void {
-    if (this.#closed) return;
-    this.#looking = setTimeout(() => {
-      this.primary()
-        .catch(() => {})
-        .then(() => this.#lookSoon());
-    }, lookMs).unref();
   }
 }
 

@@ -1,9 +1,8 @@
 import type { ChainableCommander } from "ioredis";
-import { AllReplicas } from "./all-replicas.ts";
 import { ask, storeAway } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
-import { type Holders, type PipelineAnswers, SomeReplicas } from "./holders.ts";
+import { AllReplicas, type Holders, type PipelineAnswers, SomeReplicas } from "./holders.ts";
 import { isCluster } from "./link.ts";
 import { isUnknown, type Script } from "./script.ts";
 import { addressOf, type ServerAddress } from "./sentinels.ts";

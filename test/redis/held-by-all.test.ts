@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
-import { AllReplicas, hasLongBeenOutOfSync } from "../../src/redis/all-replicas.ts";
 import type { RedisConnector } from "../../src/redis/connect.ts";
 import {
   type Candidate,
   candidatesOf,
+  hasLongBeenOutOfSync,
   heldBy,
   isOutranked,
   readNodes,
   readRole,
 } from "../../src/redis/held-by-all.ts";
-import type { PipelineAnswers } from "../../src/redis/holders.ts";
+import { AllReplicas, type PipelineAnswers } from "../../src/redis/holders.ts";
 import type { SentinelReplica, SentinelView } from "../../src/redis/sentinels.ts";
 import type { MinReplicas } from "../../src/redis/writer.ts";
 import { payment } from "../ledger/entries.ts";
@@ -31,7 +31,7 @@ describe("a write must be held by every replica that could be promoted:", () => 
     replicas: new Map(Object.entries(replicas)),
   });
   const lacking = (replicas: Record<string, number>, candidates: Record<string, Candidate>) =>
-    heldBy(100, following(replicas), { replicas: new Map(Object.entries(candidates)) }).lacking;
+    heldBy(100, following(replicas), new Map(Object.entries(candidates))).lacking;
 
   it("a replica in sync with a lower offset lacks it", () => {
     assert.deepEqual(lacking({ a: 100, b: 101 }, { a: up, b: up }), []);
@@ -41,7 +41,7 @@ describe("a write must be held by every replica that could be promoted:", () => 
 
   it("a promoted replica that left lacks it, though all that remain hold it", () => {
     assert.deepEqual(lacking({ b: 100 }, { a: up, b: up }), ["a"]);
-    const { lacking: recent } = heldBy(100, following({ b: 100 }), { replicas: new Map() }, ["a"]);
+    const { lacking: recent } = heldBy(100, following({ b: 100 }), new Map(), ["a"]);
     assert.deepEqual(recent, ["a"], "nor before the Sentinels knew of it");
   });
 
@@ -65,7 +65,7 @@ d 10.0.0.5:1@2 slave,nofailover p 0 0 1 connected
 e 10.0.0.6:1@2 slave q 0 0 1 connected
 `;
     assert.deepEqual(
-      [...(readNodes(nodes("master"))?.replicas ?? [])],
+      [...(readNodes(nodes("master")) ?? [])],
       [
         ["10.0.0.2:1", up],
         ["10.0.0.3:1", down],
@@ -92,7 +92,7 @@ e 10.0.0.6:1@2 slave q 0 0 1 connected
     });
     const of = (views: SentinelView[]) => {
       const told = candidatesOf(views, 3, "p");
-      return typeof told === "string" ? told : told.replicas.get("a");
+      return typeof told === "string" ? told : told.get("a");
     };
     assert.deepEqual(of([view({}, true), view({}, true)]), down);
     assert.deepEqual(of([view({}, true), view(), view({}, true)]), up, "one can reach it");

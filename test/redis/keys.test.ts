@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { boundedId } from "../../src/redis/bounded-id.ts";
-import { accountKeys } from "../../src/redis/keys.ts";
+import { accountKeys, boundedId } from "../../src/redis/keys.ts";
 
 test("a key's name contains an id of up to 255 bytes unchanged", () => {
   for (const id of ["order-1", "ї:{1}", "x".repeat(255)]) assert.equal(boundedId(id), id);

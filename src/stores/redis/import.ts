@@ -1,6 +1,6 @@
+import type { ChainableCommander } from "ioredis";
 import type { RedisClient } from "../../redis/connect.ts";
 import { within } from "../../redis/deadline.ts";
-import { type Add, inPortions } from "../../redis/in-portions.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
 import type { StoredAccount } from "../sqlite/export.ts";
 import { redisLayout } from "./layout.ts";
@@ -118,3 +118,27 @@ function memberOf(id: string): string {
 }
 
 const answerMs = 2_000;
+
+/** Adds commands to a pipeline. */
+type Add = (pipeline: ChainableCommander) => unknown;
+
+const portion = 500;
+const portionMs = 10_000;
+
+/**
+ * Sends many commands in their order, 500 at a time. All their keys must share a slot.
+ * @throws the first error that Redis answers, or RedisTimeout
+ */
+async function inPortions(client: RedisClient, commands: Iterable<Add>): Promise<void> {
+  let pipeline = client.pipeline();
+  const send = async () => {
+    const answers = await within(portionMs, pipeline.exec());
+    for (const [error] of answers ?? []) if (error) throw error;
+    pipeline = client.pipeline();
+  };
+  for (const add of commands) {
+    add(pipeline);
+    if (pipeline.length >= portion) await send();
+  }
+  if (pipeline.length > 0) await send();
+}
