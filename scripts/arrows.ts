@@ -28,7 +28,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   secrets: [],
   wire: ["net/bounded-json.ts", "net/intake-limits.ts"],
   net: [],
-  redis: ["net/client-tls.ts"],
+  redis: ["net/client-tls.ts", "net/repeat.ts"],
   auth: [],
   upstream: [
     ...["ratelimit/", "wire/"],
@@ -36,7 +36,8 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
       "net/growing-buffer.ts",
       "net/memory-budget.ts",
       "net/intake-limits.ts",
-      "net/one-per-turn.ts",
+      "net/spread-over-turns.ts",
+      "net/timer.ts",
     ],
   ],
   ratelimit: ["redis/"],

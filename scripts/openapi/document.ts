@@ -15,8 +15,8 @@ import {
 } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { OutcomeUnknownSchema, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { endpoint, moves_money, scope } from "../../src/gen/payments/v1/options_pb.ts";
-import { rateLimitHeaderNames } from "../../src/net/rate-limit-headers.ts";
 import { replayedHeader } from "../../src/net/replayed-header.ts";
+import { rateLimitHeaderNames } from "../../src/ratelimit/headers.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { version } from "../../src/version.ts";

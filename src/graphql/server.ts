@@ -13,10 +13,10 @@ import { isListed } from "../net/browser-origin.ts";
 import type { Cut } from "../net/cut.ts";
 import { cutHttp1 } from "../net/http1.ts";
 import { type Body, createIntake, type Intake } from "../net/intake.ts";
-import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
 import { replayedHeader } from "../net/replayed-header.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
+import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import {

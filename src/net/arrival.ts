@@ -1,6 +1,6 @@
 import { IncomingMessage } from "node:http";
 import type { Slot } from "./admission.ts";
-import type { Request } from "./request.ts";
+import type { Request } from "./request-head.ts";
 
 /** How long a request's body may take to arrive before the request's slot is suspended. */
 const graceMs = 100;

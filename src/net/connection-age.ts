@@ -1,5 +1,5 @@
 import { GatewayError } from "../errors.ts";
-import { maxTimerMs } from "./timeout-header.ts";
+import { maxTimerMs } from "./timer.ts";
 
 export interface AgeLimits {
   /** How long a connection takes new calls, give or take a tenth, in milliseconds; 0: for ever. */

@@ -4,7 +4,7 @@ import { UnderWay } from "../collections/under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
 import type { Cut, OnCut } from "./cut.ts";
 import type { Intake } from "./intake.ts";
-import { onePerTurn } from "./one-per-turn.ts";
+import { onePerTurn } from "./spread-over-turns.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { Http2Session } from "node:http2";
 import type { Socket } from "node:net";
-import { maxTimerMs } from "./timeout-header.ts";
+import { maxTimerMs } from "./timer.ts";
 
 export interface KeepAlive {
   /** How often an HTTP/2 connection is checked by PING, in milliseconds; 0: never. */

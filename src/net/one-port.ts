@@ -1,5 +1,4 @@
 import http from "node:http";
-import type { Http2Session } from "node:http2";
 import http2 from "node:http2";
 import net from "node:net";
 import tls from "node:tls";
@@ -10,11 +9,11 @@ import type { OnCut } from "./cut.ts";
 import { cutHttp1, guardHttp1, http1Options } from "./http1.ts";
 import type { Intake } from "./intake.ts";
 import { type KeepAlive, keepAlive } from "./keep-alive.ts";
-import { onePerTurn } from "./one-per-turn.ts";
 import { createPenalties } from "./penalties.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
-import { createSessionGuard, type SessionLimits } from "./session-guard.ts";
+import { createSessionGuard, type IdleLimit, type SessionLimits } from "./session-guard.ts";
 import { sniff } from "./sniff.ts";
+import { onePerTurn } from "./spread-over-turns.ts";
 import { firstAllowance } from "./stream-allowance.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
 
@@ -42,6 +41,7 @@ export interface ConnectionLimits
   extends AgeLimits,
     KeepAlive,
     SessionLimits,
+    IdleLimit,
     UnreadLimits,
     ConnectionCounts {
   /** Longest until a connection shows its HTTP version, TLS handshake included, in milliseconds. */
@@ -50,8 +50,6 @@ export interface ConnectionLimits
   readonly headersTimeoutMs: number;
   /** Longest an HTTP/1.1 request may take to arrive, body included, in milliseconds. */
   readonly requestTimeoutMs: number;
-  /** How long a connection without a call is kept open, in milliseconds. */
-  readonly idleTimeoutMs: number;
   /** Largest headers of a request, in bytes. */
   readonly maxHeaderBytes: number;
 }
@@ -149,7 +147,6 @@ export function createOnePort(options: OnePortOptions): OnePort {
   const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
-    closeWhenIdle(session, limits.idleTimeoutMs);
     keepAlive(session, socket, limits);
     const age = ageConnection(limits, {
       onOld: () => session.close(),
@@ -263,26 +260,4 @@ const mutual = { requestCert: true, rejectUnauthorized: true } as const;
 
 function secureContext({ cert, key, clientCa }: Tls): tls.SecureContextOptions {
   return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) };
-}
-
-/**
- * Closes an HTTP/2 session that has had no open stream for `idleMs`. Node has no time-out for a
- * client that only connects, or that sends headers without end. PINGs do not keep a session open.
- */
-function closeWhenIdle(session: Http2Session, idleMs: number): void {
-  let open = 0;
-  let timer: NodeJS.Timeout;
-  const arm = () => {
-    timer = setTimeout(() => session.close(), idleMs);
-  };
-  arm();
-  session.on("stream", (stream) => {
-    open += 1;
-    clearTimeout(timer);
-    stream.on("close", () => {
-      open -= 1;
-      if (open === 0 && !session.closed) arm();
-    });
-  });
-  session.on("close", () => clearTimeout(timer));
 }

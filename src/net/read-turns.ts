@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { onePerTurn } from "./one-per-turn.ts";
+import { onePerTurn } from "./spread-over-turns.ts";
 
 /**
  * Spreads the reading of HTTP/1.1 connections over turns of the event loop. Node reads all

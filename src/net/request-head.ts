@@ -8,7 +8,13 @@ import {
 } from "node:http2";
 import type { Socket } from "node:net";
 import type { Body, BodyLimits, Intake, Received } from "./intake.ts";
-import type { Outlet, Request, Response } from "./request.ts";
+
+/** A request of HTTP/1.1 or HTTP/2, and its response. */
+export type Request = IncomingMessage | Http2ServerRequest;
+export type Response = ServerResponse | Http2ServerResponse;
+
+/** The stream that a response's body is written to. */
+export type Outlet = ServerResponse | ServerHttp2Stream;
 
 /**
  * A request whose headers have arrived. Most of a request's cost is in the objects that read and

@@ -16,6 +16,11 @@ export interface SessionLimits extends StreamLimits {
   readonly lingerMs: number;
 }
 
+export interface IdleLimit {
+  /** How long a connection without a call is kept open, in milliseconds. */
+  readonly idleTimeoutMs: number;
+}
+
 export const defaultSessionLimits: SessionLimits = {
   initialConcurrentStreams: 100,
   maxConcurrentStreams: 1000,
@@ -30,8 +35,9 @@ export const defaultSessionLimits: SessionLimits = {
  * Cuts HTTP/2 sessions for what nghttp2 and Node allow. These cut by themselves: more than 8
  * CONTINUATIONs, resets beyond a rate, streams beyond the limit, empty DATA, PRIORITY and unknown
  * frames by the thousand, and acknowledgements that the client does not read. They answer any
- * number of PINGs and SETTINGS if the client reads the answers, and they wait for ever until a
- * client closes a connection that they closed.
+ * number of PINGs and SETTINGS if the client reads the answers, they have no time-out for a client
+ * that only connects, or that sends headers without end, and they wait for ever until a client closes
+ * a connection that they closed. PINGs do not keep a session open.
  */
 export interface SessionGuard {
   add(session: ServerHttp2Session, socket: Socket): void;
@@ -43,7 +49,7 @@ export interface SessionGuard {
 }
 
 export function createSessionGuard(
-  limits: SessionLimits,
+  limits: SessionLimits & IdleLimit,
   onCut: OnCut,
   penalties: Penalties,
 ): SessionGuard {
@@ -52,6 +58,7 @@ export function createSessionGuard(
     readonly allowance: StreamAllowance;
     readonly cut: (reason: Cut) => void;
     streams: number;
+    idle: NodeJS.Timeout;
     overSinceMs?: number;
   }
   const guarded = new Map<ServerHttp2Session, Guarded>();
@@ -79,16 +86,20 @@ export function createSessionGuard(
         why = reason;
         session.destroy(new Error(reason), constants.NGHTTP2_ENHANCE_YOUR_CALM);
       };
-      const state: Guarded = { socket, allowance, cut, streams: 0 };
+      const closeWhenIdle = () => setTimeout(() => session.close(), limits.idleTimeoutMs);
+      const state: Guarded = { socket, allowance, cut, streams: 0, idle: closeWhenIdle() };
       guarded.set(session, state);
       socket.on("close", () => guarded.delete(session));
       session.on("stream", (stream) => {
         state.streams += 1;
+        clearTimeout(state.idle);
         stream.on("close", () => {
           state.streams -= 1;
+          if (state.streams === 0 && !session.closed) state.idle = closeWhenIdle();
           if (stream.rstCode !== constants.NGHTTP2_NO_ERROR && !mayReset()) cut("reset_flood");
         });
       });
+      session.on("close", () => clearTimeout(state.idle));
       let why: Cut = "protocol";
       // A closed socket no longer reports its address.
       const { remoteAddress = "" } = socket;

@@ -1,10 +1,11 @@
 /**
  * Runs tasks in order, `perTurn` in each turn of the event loop: the first ones at once, the others
  * in the following turns. So a single task never waits, and thousands do not hold up other work.
+ * @param atOnce how many of them run at once
  */
-export function spreadOverTurns(perTurn: number): (task: () => void) => void {
-  let tasks: (() => void)[] = [];
-  let left = perTurn;
+export function spreadOverTurns(perTurn: number, atOnce = perTurn): (task: () => void) => void {
+  const tasks: (() => void)[] = [];
+  let left = atOnce;
   let isScheduled = false;
 
   function schedule(): void {
@@ -15,9 +16,8 @@ export function spreadOverTurns(perTurn: number): (task: () => void) => void {
 
   function nextTurn(): void {
     isScheduled = false;
-    const due = tasks.slice(0, perTurn);
-    tasks = tasks.slice(perTurn);
-    left = perTurn - due.length;
+    const due = tasks.splice(0, perTurn);
+    left = Math.max(0, atOnce - due.length);
     // Without tasks it ends here: the next one begins anew.
     if (due.length > 0) schedule();
     for (const task of due) task();
@@ -29,6 +29,11 @@ export function spreadOverTurns(perTurn: number): (task: () => void) => void {
     left -= 1;
     task();
   };
+}
+
+/** Runs each task in a turn of its own, for tasks that take long. */
+export function onePerTurn(): (task: () => void) => void {
+  return spreadOverTurns(1, 0);
 }
 
 /**

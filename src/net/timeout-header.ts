@@ -1,8 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
 
-/** Longest delay of a Node timer, in milliseconds: a timer with a longer one fires at once. */
-export const maxTimerMs = 2 ** 31 - 1;
-
 /**
  * The time-out that a request's headers set (`grpc-timeout`, `connect-timeout-ms`), in
  * milliseconds; infinity if they set none.

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
+import { repeat } from "./repeat.ts";
 
 /** Paths of a listener's TLS files. */
 export interface TlsPaths {
@@ -79,23 +80,16 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
     lastReported = text;
   }
 
-  let closed = false;
-  let timer: NodeJS.Timeout;
-  const lookLater = () => {
-    timer = setTimeout(async () => {
-      await look().catch(report);
-      if (!closed) lookLater();
-    }, intervalMs).unref();
-  };
-  lookLater();
+  const { close } = repeat(
+    () => look().catch(report),
+    () => intervalMs,
+    intervalMs,
+  );
   return {
     get identity() {
       return inForce;
     },
-    close() {
-      closed = true;
-      clearTimeout(timer);
-    },
+    close,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { RateLimitHeaders } from "./bucket.ts";
+import type { RateLimitHeaders, RateLimitStatus } from "./bucket.ts";
 
 /** The validated headers of one answer; an invalid value is undefined. */
 export interface RateLimitReading {
@@ -28,3 +28,31 @@ function integer(text: string | undefined, min: number, max: number): number | u
   const value = Number(text);
   return value >= min && value <= max ? value : undefined;
 }
+
+/**
+ * Response headers that report the budget: in the form of the payments service, and in that of
+ * draft-ietf-httpapi-ratelimit-headers, whose `r` is what is left for this kind of call.
+ */
+export function rateLimitHeaders(
+  { limit, remaining, remainingForReads, resetSeconds }: RateLimitStatus,
+  movesMoney: boolean,
+): Readonly<Record<RateLimitHeader, string>> {
+  const left = movesMoney ? remaining : remainingForReads;
+  return {
+    "x-ratelimit-limit": String(limit),
+    "x-ratelimit-remaining": String(remaining),
+    "x-ratelimit-reset": String(resetSeconds),
+    "ratelimit-policy": `"account";q=${limit};w=1`,
+    ratelimit: `"account";r=${left};t=${resetSeconds}`,
+  };
+}
+
+export const rateLimitHeaderNames = [
+  "x-ratelimit-limit",
+  "x-ratelimit-remaining",
+  "x-ratelimit-reset",
+  "ratelimit-policy",
+  "ratelimit",
+] as const;
+
+type RateLimitHeader = (typeof rateLimitHeaderNames)[number];

@@ -1,6 +1,6 @@
+import { repeat } from "../net/repeat.ts";
 import { ask } from "./ask.ts";
 import type { RedisClient } from "./connect.ts";
-import { repeat } from "./repeat.ts";
 
 export interface OutagesOptions {
   readonly client: RedisClient;

@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
+import { repeat } from "../net/repeat.ts";
 import type { RedisClient } from "./connect.ts";
 import { within } from "./deadline.ts";
 import { readRole } from "./held-by-all.ts";
 import { isCluster } from "./link.ts";
-import { repeat } from "./repeat.ts";
 
 const answerMs = 500;
 const everyMs = 10_000;

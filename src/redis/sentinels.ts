@@ -2,9 +2,9 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { AbstractConnector, Redis, type RedisOptions } from "ioredis";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
+import { repeat } from "../net/repeat.ts";
 import { RedisTimeout, within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
-import { repeat } from "./repeat.ts";
 
 /** The address of a Redis server as the Sentinels write it: `host:port`. */
 export type ServerAddress = string;

@@ -3,7 +3,7 @@ import { constants } from "node:http2";
 import { type ContextValues, createContextKey, createContextValues } from "@connectrpc/connect";
 import { GatewayError } from "../errors.ts";
 import { cutUnlessRead } from "../live/reader.ts";
-import type { Outlet, Response } from "../net/request.ts";
+import type { Outlet, Response } from "../net/request-head.ts";
 
 /** What handlers need from the port about a call, beyond what Connect passes on. */
 export interface Incoming {

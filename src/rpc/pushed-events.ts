@@ -5,7 +5,7 @@ import { compressedFlag } from "@connectrpc/connect/protocol";
 import type { Call } from "../core/core.ts";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import type { Outlet } from "../net/request.ts";
+import type { Outlet } from "../net/request-head.ts";
 import { isOver, outletOf } from "./answer.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import { compressMinBytes } from "./unary-protocols.ts";

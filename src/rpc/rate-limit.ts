@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Call, Core } from "../core/core.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
-import { rateLimitHeaders } from "../net/rate-limit-headers.ts";
+import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import type { AnswerHeader } from "./gated-call.ts";
 
 /**

@@ -7,9 +7,9 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import { freeSlot, type Slot } from "../net/admission.ts";
-import type { Response } from "../net/request.ts";
-import type { RequestHead } from "../net/request-head.ts";
-import { capTimeout, maxTimerMs } from "../net/timeout-header.ts";
+import type { RequestHead, Response } from "../net/request-head.ts";
+import { capTimeout } from "../net/timeout-header.ts";
+import { maxTimerMs } from "../net/timer.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { type AdmissionGate, isOpenService } from "./admission-gate.ts";
 import { valuesOf } from "./answer.ts";

@@ -7,8 +7,7 @@ import type { Call } from "../core/core.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { drained } from "../live/reader.ts";
 import type { Slot } from "../net/admission.ts";
-import type { Outlet } from "../net/request.ts";
-import type { RequestHead } from "../net/request-head.ts";
+import type { Outlet, RequestHead } from "../net/request-head.ts";
 import { cutIfUnread, isOver } from "./answer.ts";
 import { shuttingDown } from "./call-life.ts";
 import {

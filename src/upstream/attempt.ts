@@ -8,11 +8,15 @@ import { type Breakers, settleMoney } from "./breakers.ts";
 import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
 import { ExchangeFailure, exchange, type HttpResponse } from "./exchange.ts";
-import { basicAuthorization, customerHeaders, merchantHeaders } from "./headers.ts";
+import {
+  basicAuthorization,
+  customerHeaders,
+  merchantHeaders,
+  rateLimitHeaders,
+} from "./headers.ts";
 import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
 import { type ParsedResponse, parseResponse } from "./parse-response.ts";
 import type { RestCall } from "./rest-call.ts";
-import { rateLimitHeaders } from "./retry-after.ts";
 import type { MerchantAccount, SendOptions } from "./upstream.ts";
 import { type Verdict, verdictOf } from "./verdict.ts";
 

@@ -1,6 +1,7 @@
 import type { buildConnector } from "undici";
 import type { GatewayError } from "../errors.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
+import { startTimer } from "../net/timer.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -12,9 +13,7 @@ import { customerHeaders } from "./headers.ts";
 import { createInFlight, type SharedWaitBudget } from "./in-flight.ts";
 import { unavailable } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
-import { decideRetry } from "./retry.ts";
-import { createRetryBudget } from "./retry-budget.ts";
-import { startTimer } from "./timer.ts";
+import { createRetryBudget, decideRetry } from "./retry.ts";
 import type { MerchantAccount, SendOptions } from "./upstream.ts";
 
 export interface ClientOptions extends Pick<AttemptOptions, "onMoneyCall" | "budget"> {

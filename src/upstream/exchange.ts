@@ -1,10 +1,11 @@
 import type { Dispatcher } from "undici";
-import { errorOfAbort, GatewayError } from "../errors.ts";
+import { errorOfAbort } from "../errors.ts";
 import { GrowingBuffer } from "../net/growing-buffer.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import type { Droppable, HeldBytes } from "../net/memory-budget.ts";
-import { onePerTurn } from "../net/one-per-turn.ts";
-import { startTimer } from "./timer.ts";
+import { onePerTurn } from "../net/spread-over-turns.ts";
+import { startTimer } from "../net/timer.ts";
+import { deadlinePassed } from "./outcome.ts";
 
 export interface HttpRequest {
   readonly method: Dispatcher.HttpMethod;
@@ -211,7 +212,3 @@ const ourDoing: ReadonlySet<unknown> = new Set([
   "UND_ERR_CLOSED",
   "UND_ERR_DESTROYED",
 ]);
-
-function deadlinePassed(): GatewayError {
-  return new GatewayError("DEADLINE_EXCEEDED", "the deadline passed");
-}

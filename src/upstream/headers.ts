@@ -1,4 +1,7 @@
 import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
+import type { RateLimitHeaders } from "../ratelimit/bucket.ts";
+import { readRateLimitHeaders } from "../ratelimit/headers.ts";
+import type { HttpHead } from "./exchange.ts";
 
 /**
  * The customer's own credentials as headers, in which names and values alternate; empty for a
@@ -26,4 +29,32 @@ export function merchantHeaders(authorization: string): { withBody: string[]; bo
     ...["user-agent", "payments-gateway"],
   ];
   return { bodiless, withBody: [...bodiless, "content-type", "application/json"] };
+}
+
+/** The X-RateLimit headers of an answer (spec, Limits part). */
+export function rateLimitHeaders({ headers }: HttpHead): RateLimitHeaders {
+  return {
+    limit: single(headers["x-ratelimit-limit"]),
+    remaining: single(headers["x-ratelimit-remaining"]),
+    reset: single(headers["x-ratelimit-reset"]),
+  };
+}
+
+/**
+ * Milliseconds until a refused call may be tried again. For Too Many Requests: X-RateLimit-Reset,
+ * else Retry-After, else a second, the unit of the limit. For other limits: Retry-After, else a
+ * minute, since the spec names no time for them.
+ */
+export function retryAfterMs(head: HttpHead, rateLimited: boolean): number {
+  const pause = single(head.headers["retry-after"]);
+  const seconds =
+    (rateLimited ? readRateLimitHeaders(rateLimitHeaders(head)).resetSeconds : undefined) ??
+    (pause !== undefined && /^[1-9]\d{0,5}$/.test(pause) ? Number(pause) : undefined) ??
+    (rateLimited ? 1 : 60);
+  return seconds * 1000;
+}
+
+/** Joins a repeated header, as HTTP does; the result is no number and is ignored. */
+function single(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value.join(", ") : value;
 }

@@ -1,6 +1,7 @@
 import { UnderWayByName } from "../collections/under-way.ts";
-import { errorOfAbort, GatewayError } from "../errors.ts";
-import { startTimer } from "./timer.ts";
+import { errorOfAbort, type GatewayError } from "../errors.ts";
+import { startTimer } from "../net/timer.ts";
+import { deadlinePassed } from "./outcome.ts";
 
 /** How long one caller waits for a shared call. */
 export interface WaitBudget {
@@ -106,8 +107,4 @@ export function createInFlight(): InFlight {
       });
     },
   };
-}
-
-function deadlinePassed(): GatewayError {
-  return new GatewayError("DEADLINE_EXCEEDED", "the deadline passed");
 }

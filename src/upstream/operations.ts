@@ -5,8 +5,7 @@ import {
 } from "../gen/payments/v1/operation_service_pb.ts";
 import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
-import { endpointOf } from "./endpoint.ts";
-import { withQuery } from "./rest-call.ts";
+import { endpointOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Spec, Endpoints, Alternative payments. */

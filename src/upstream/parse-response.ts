@@ -11,8 +11,8 @@ import {
   sharedWithErrors,
 } from "./error-object.ts";
 import type { HttpResponse } from "./exchange.ts";
+import { retryAfterMs } from "./headers.ts";
 import { type Money, outcomeUnknown, unavailable, unavailableRetryMs } from "./outcome.ts";
-import { retryAfterMs } from "./retry-after.ts";
 
 /** The call that an answer belongs to, as far as reading the answer depends on it. */
 export interface Question<Result> {

@@ -10,8 +10,7 @@ import {
 import { unrecognizedIn } from "../model/unrecognized.ts";
 import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
-import { type Endpoint, endpointOf } from "./endpoint.ts";
-import { bodyOf } from "./rest-call.ts";
+import { bodyOf, type Endpoint, endpointOf } from "./rest-call.ts";
 import type { SendOptions, Upstream } from "./upstream.ts";
 
 type PaymentCalls = Pick<

@@ -8,8 +8,7 @@ import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { decodePayout } from "../wire/payout.ts";
 import type { DecodeOptions } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
-import { endpointOf } from "./endpoint.ts";
-import { bodyOf, withQuery } from "./rest-call.ts";
+import { bodyOf, endpointOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Spec, Endpoints, Payouts. */

@@ -9,8 +9,7 @@ import {
 } from "../gen/payments/v1/subscription_service_pb.ts";
 import { type DecodeOptions, decode } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
-import { type Endpoint, endpointOf } from "./endpoint.ts";
-import { bodyOf, escaped, withQuery } from "./rest-call.ts";
+import { bodyOf, type Endpoint, endpointOf, escaped, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 
 type SubscriptionCalls = Pick<Upstream, "updateSubscription" | "deactivateSubscription">;

@@ -5,14 +5,15 @@ import {
 } from "../gen/payments/v1/wallet_pb.ts";
 import {
   DeleteWalletItemRequestSchema,
+  type FindWalletItemsRequest,
   FindWalletItemsRequestSchema,
+  type GetConfirmationStatusRequest,
   GetConfirmationStatusRequestSchema,
   WalletService,
 } from "../gen/payments/v1/wallet_service_pb.ts";
 import { type DecodeOptions, decode, decodeList, isBlank } from "../wire/wire.ts";
 import type { Client } from "./client.ts";
-import { endpointOf } from "./endpoint.ts";
-import { bodyOf, withQuery } from "./rest-call.ts";
+import { bodyOf, type Endpoint, endpointOf, withQuery } from "./rest-call.ts";
 import type { Upstream } from "./upstream.ts";
 
 type WalletCalls = Pick<Upstream, "findWalletItems" | "getConfirmationStatus" | "deleteWalletItem">;
@@ -21,31 +22,13 @@ type WalletCalls = Pick<Upstream, "findWalletItems" | "getConfirmationStatus" | 
 export function walletCalls({ send, read }: Client): WalletCalls {
   return {
     async findWalletItems(request, options) {
-      const { customer, optionId } = request;
-      const query = { external_id: customer?.externalId, option_id: optionId };
-      const call = {
-        endpoint: find,
-        target: withQuery(find.path, query),
-        customer,
-        schema: FindWalletItemsRequestSchema,
-        request,
-        read: readItems,
-      };
-      return read(call, options);
+      const schema = FindWalletItemsRequestSchema;
+      return read({ ...lookUp(find, request), schema, request, read: readItems }, options);
     },
 
     async getConfirmationStatus(request, options) {
-      const { customer, optionId } = request;
-      const query = { external_id: customer?.externalId, option_id: optionId };
-      const call = {
-        endpoint: confirmation,
-        target: withQuery(confirmation.path, query),
-        customer,
-        schema: GetConfirmationStatusRequestSchema,
-        request,
-        read: readItem,
-      };
-      return read(call, options);
+      const schema = GetConfirmationStatusRequestSchema;
+      return read({ ...lookUp(confirmation, request), schema, request, read: readItem }, options);
     },
 
     async deleteWalletItem(request, options) {
@@ -68,6 +51,15 @@ export function walletCalls({ send, read }: Client): WalletCalls {
 const find = endpointOf(WalletService.method.findWalletItems);
 const confirmation = endpointOf(WalletService.method.getConfirmationStatus);
 const remove = endpointOf(WalletService.method.deleteWalletItem);
+
+/** Both look-ups name the customer and one of the customer's items. */
+function lookUp(
+  endpoint: Endpoint,
+  { customer, optionId }: FindWalletItemsRequest | GetConfirmationStatusRequest,
+) {
+  const query = { external_id: customer?.externalId, option_id: optionId };
+  return { endpoint, target: withQuery(endpoint.path, query), customer };
+}
 
 /** The spec shows one item as the answer; an empty object means no items. */
 const readItems = (text: string, options: DecodeOptions) =>

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { spreadOverTurns } from "../../src/net/spread-over-turns.ts";
+import { onePerTurn, spreadOverTurns } from "../../src/net/spread-over-turns.ts";
 
 test("a few tasks run at once, and more of them in later turns of the event loop", async () => {
   const ran: number[] = [];
@@ -21,4 +21,24 @@ test("a few tasks run at once, and more of them in later turns of the event loop
   await turn();
   add(10, 10);
   assert.equal(ran.at(-1), 10, "it begins anew when it had nothing to do");
+});
+
+test("tasks run in their order, one in each turn of the event loop", async () => {
+  const ran: string[] = [];
+  const so = () => ran.join(" ");
+  const inTurn = onePerTurn();
+  const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+  for (const name of ["first", "second", "third"]) inTurn(() => ran.push(name));
+  assert.equal(so(), "");
+  await turn();
+  assert.equal(so(), "first");
+  inTurn(() => ran.push("fourth"));
+  await turn();
+  assert.equal(so(), "first second");
+  await turn();
+  await turn();
+  assert.equal(so(), "first second third fourth");
+  inTurn(() => ran.push("later"));
+  await turn();
+  assert.ok(so().endsWith("later"), "it begins anew when it had nothing to do");
 });

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decideRetry, type FailedCall } from "../../src/upstream/retry.ts";
-import { createRetryBudget } from "../../src/upstream/retry-budget.ts";
+import { createRetryBudget, decideRetry, type FailedCall } from "../../src/upstream/retry.ts";
 
 const badLuck: FailedCall = {
   method: "GET",

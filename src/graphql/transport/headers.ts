@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { isListed } from "../../net/browser-origin.ts";
-import { rateLimitHeaderNames } from "../../net/rate-limit-headers.ts";
 import { replayedHeader } from "../../net/replayed-header.ts";
+import { rateLimitHeaderNames } from "../../ratelimit/headers.ts";
 
 /** The headers of every response of this edge. */
 export function answerHeaders(corsOrigins: readonly string[]): OutgoingHttpHeaders {

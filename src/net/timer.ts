@@ -4,5 +4,5 @@ export function startTimer(ms: number, run: () => void): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Node fires a longer timer at once. */
-const maxTimerMs = 2 ** 31 - 1;
+/** Longest delay of a Node timer, in milliseconds: a timer with a longer one fires at once. */
+export const maxTimerMs = 2 ** 31 - 1;
