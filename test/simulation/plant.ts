@@ -30,7 +30,10 @@ export async function planting(defect: Defect): Promise<Simulation> {
   return simulation;
 }
 
-/** A module with a defect's variant imports the same variant of all modules that may differ. */
+/**
+ * A module with a defect's variant imports the same variant of the modules that load the defect,
+ * directly or not. All variants share the others.
+ */
 const resolve: NonNullable<Parameters<typeof registerHooks>[0]["resolve"]> = (
   specifier,
   context,
@@ -38,7 +41,8 @@ const resolve: NonNullable<Parameters<typeof registerHooks>[0]["resolve"]> = (
 ) => {
   const resolved = next(specifier, context);
   const [, variant] = /\?defect=(\d+)$/.exec(context.parentURL ?? "") ?? [];
-  if (variant === undefined || !mayDiffer(resolved.url)) return resolved;
+  const defect = planted[Number(variant)];
+  if (!defect || !mayDiffer(resolved.url) || !loaders(defect).has(resolved.url)) return resolved;
   return { ...resolved, url: `${resolved.url}?defect=${variant}` };
 };
 
@@ -73,6 +77,37 @@ function textOf(url: string): string {
   const text = stripTypeScriptTypes(readFileSync(new URL(url), "utf8"));
   texts.set(url, text);
   return text;
+}
+
+const run = new URL("run.ts", import.meta.url).href;
+const loadersOf = new Map<string, ReadonlySet<string>>();
+
+/** The modules of the simulation that load the defect's file, among them that file. */
+function loaders({ file }: Defect): ReadonlySet<string> {
+  const known = loadersOf.get(file);
+  if (known) return known;
+  const found = new Set([`${root}src/${file.endsWith(".lua") ? "redis/script.ts" : file}`]);
+  for (const url of found) for (const importer of importers().get(url) ?? []) found.add(importer);
+  loadersOf.set(file, found);
+  return found;
+}
+
+let importersOf: Map<string, string[]> | undefined;
+
+/** For each module of the simulation those that import it. */
+function importers(): ReadonlyMap<string, readonly string[]> {
+  if (importersOf) return importersOf;
+  importersOf = new Map([[run, []]]);
+  for (const importer of importersOf.keys()) {
+    for (const [, specifier = ""] of textOf(importer).matchAll(
+      /\b(?:from|import)[ (]"(\.[^"]+)"/g,
+    )) {
+      const url = new URL(specifier, importer).href;
+      if (!url.endsWith(".ts")) continue;
+      importersOf.set(url, [...(importersOf.get(url) ?? []), importer]);
+    }
+  }
+  return importersOf;
 }
 
 function mayDiffer(url: string): boolean {
