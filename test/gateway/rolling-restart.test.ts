@@ -16,7 +16,7 @@ interface Replica {
   readonly ready: Record<string, string>;
 }
 
-describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
+describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
   let redis: RedisServer;
   let upstream: MoneyUpstream;
   let replicas: Replica[];
@@ -27,7 +27,7 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     upstream = await startMoneyUpstream(password);
     // With slow answers, some call is always in flight.
     upstream.answerMs = 50;
-    replicas = await Promise.all([start(), start(), start()]);
+    replicas = await Promise.all([start(), start()]);
     proxy = await startHaproxy(replicas.map(({ ready }) => ready as never));
     const { rpc = "" } = replicas[0]?.ready ?? {};
     const first = await fetch(`${rpc}/payments.v1.PaymentService/CreatePayment`, {
@@ -81,7 +81,7 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     old.spawned.child.kill(signal);
     const exit = await old.spawned.exit;
     replicas[index] = await start(old.ready);
-    await proxy.serving(3);
+    await proxy.serving(2);
     return exit;
   }
 
@@ -100,7 +100,6 @@ describe("three gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     console.log(`${total} calls, ${calls.failures.length} failed`, Object.fromEntries(calls.made));
     assert.deepEqual(calls.failures.slice(0, 5), []);
     assert.deepEqual(exits, [
-      [0, null],
       [0, null],
       [0, null],
     ]);

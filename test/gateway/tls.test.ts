@@ -3,7 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
-import { after, type TestContext, test } from "node:test";
+import { after, before, describe, it, type TestContext, test } from "node:test";
 import tls from "node:tls";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
@@ -96,16 +96,24 @@ const clients: Record<string, (url: string, client: Client) => Promise<unknown>>
   ),
 };
 
-for (const [name, check] of Object.entries(clients)) {
-  test(`${name} needs no client certificate with TLS, and one of the authority's with mTLS`, async (t) => {
-    const open = await start(t, env());
-    assert.equal(await check(open.rpcUrl, undefined), 1);
-    const gateway = await start(t, mutual("ca-one"));
-    assert.equal(await check(gateway.rpcUrl, identityOf("client-one")), 1);
-    await assert.rejects(check(gateway.rpcUrl, identityOf("client-two")));
-    await assert.rejects(check(gateway.rpcUrl, undefined));
+describe("a client", () => {
+  let open: Gateway;
+  let strict: Gateway;
+  before(async () => {
+    open = await startTestGateway(env());
+    strict = await startTestGateway(mutual("ca-one"));
   });
-}
+  after(() => Promise.all([open.stop(), strict.stop()]));
+
+  for (const [name, check] of Object.entries(clients)) {
+    it(`${name} needs no certificate with TLS, and one of the authority's with mTLS`, async () => {
+      assert.equal(await check(open.rpcUrl, undefined), 1);
+      assert.equal(await check(strict.rpcUrl, identityOf("client-one")), 1);
+      await assert.rejects(check(strict.rpcUrl, identityOf("client-two")));
+      await assert.rejects(check(strict.rpcUrl, undefined));
+    });
+  }
+});
 
 /** Resolves when the server presents this certificate. */
 async function shown(url: string, name: string): Promise<void> {

@@ -139,7 +139,7 @@ describe("behind a router", { skip }, () => {
   /** Between the router and the gateway. */
   let link: CuttingProxy;
   let orders: Server;
-  const routers: ChildProcess[] = [];
+  let routers: ChildProcess;
   let url: string;
 
   /** Starts a router of the gateway at `payments`, whose schema is `sdl`, and of the orders. */
@@ -154,14 +154,13 @@ describe("behind a router", { skip }, () => {
       { name: "orders", typeDefs: parse(ordersSubgraph(key)), url: `${urlOf(orders)}/graphql` },
     ]);
     assert.deepEqual(errors, undefined);
-    const router = fork(new URL("router.js", folder), { execArgv: [] });
-    routers.push(router);
-    router.send({ supergraph: supergraphSdl, ...options });
-    const [address] = await once(router, "message", { signal: AbortSignal.timeout(timeoutMs) });
+    routers.send({ supergraph: supergraphSdl, ...options });
+    const [address] = await once(routers, "message", { signal: AbortSignal.timeout(timeoutMs) });
     return address;
   }
 
   before(async () => {
+    routers = fork(new URL("router.js", folder), { execArgv: [] });
     orders = await startOrders();
     const env = { GRAPHQL_SUBGRAPH: "true", AUTH_MODE: "keys", API_KEYS_FILE: keys() };
     const delays = { callbackMs: 5, settleMs: 50, payoutMs: 20, slowAnswerMs: 2_500 };
@@ -170,7 +169,7 @@ describe("behind a router", { skip }, () => {
     url = await startRouter(link.url);
   });
   after(async () => {
-    for (const router of routers) router.disconnect();
+    routers.disconnect();
     orders.closeAllConnections();
     orders.close();
     await link.close();
