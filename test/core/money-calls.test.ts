@@ -154,23 +154,6 @@ test("a caller that goes away before the call was sent gets no unknown outcome",
   await refused;
 });
 
-test("a hundred callers with one key share one call and its answer", async () => {
-  const calls = moneyCalls();
-  const upstream = pendingCall();
-  const outcomes = Array.from({ length: 100 }, () =>
-    calls.run({ ...base, call: callOf(undefined, "key"), request: request(), send: upstream.send }),
-  );
-  const { onSent } = await upstream.started;
-  onSent?.();
-  upstream.answer(payment("first"));
-  assert.deepEqual(await Promise.all(outcomes), Array(100).fill(payment("first")));
-  assert.equal(upstream.sends(), 1);
-  const later = pendingCall();
-  const again = { ...base, call: callOf(undefined, "key"), request: request(), send: later.send };
-  assert.deepEqual(await calls.run(again), payment("first"));
-  assert.equal(later.sends(), 0);
-});
-
 test("only a caller that gets the outcome of an earlier call is told so", async () => {
   const calls = moneyCalls();
   const told: string[] = [];
@@ -354,19 +337,6 @@ test("no call is sent while another one of its method has no answer, whatever th
     await assert.rejects(run(), { code: "ABORTED", details: { reason: "CALL_IN_FLIGHT" } });
     assert.equal(sends, 1, method);
   }
-});
-
-test("a failure before the call was sent leaves its key free", async () => {
-  const calls = moneyCalls();
-  let sends = 0;
-  const send = async (): Promise<Payment> => {
-    if (++sends === 1) throw new GatewayError("UNAVAILABLE", "refused");
-    return payment("second");
-  };
-  const run = () =>
-    calls.run({ ...base, call: callOf(undefined, "key"), request: request(), send });
-  await assert.rejects(run(), { code: "UNAVAILABLE" });
-  assert.deepEqual(await run(), payment("second"));
 });
 
 test("a shared call continues for the others if its first caller leaves before it is sent", async () => {

@@ -105,30 +105,6 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     return found;
   }
 
-  test("refuses a real upstream without DATA_DIR or REDIS_URL unless ALLOW_VOLATILE is set", async () => {
-    const env = { ...settings(), DATA_DIR: "" };
-    const refused = spawnCli(["serve"], env);
-    assert.deepEqual(await refused.exit, [78, null]);
-    assert.match(refused.errors.join("\n"), /^DATA_DIR: is missing, and so is REDIS_URL/);
-    const allowed = spawnCli(["serve"], { ...env, ALLOW_VOLATILE: "true" });
-    await allowed.ready;
-    allowed.child.kill("SIGTERM");
-    assert.deepEqual(await allowed.exit, [0, null]);
-  });
-
-  test("locks the directory: a second gateway ends with 78 and names the first one", async () => {
-    const first = await start();
-    const second = spawnCli(["serve"], settings());
-    assert.deepEqual(await second.exit, [78, null]);
-    assert.match(
-      second.errors.join("\n"),
-      new RegExp(
-        `^DATA_DIR: is in use by another gateway, the process with the pid ${first.child.pid}`,
-      ),
-    );
-    await first.stop();
-  });
-
   test("keeps acknowledged callbacks, first answers and unknown outcomes through SIGKILL", async () => {
     let cursor = "earliest";
     const acknowledged: string[] = [];

@@ -83,27 +83,6 @@ async function pagesOf(query: string): Promise<Answer["json"][]> {
   }
 }
 
-test("an operator lists, reads and replays a callback that was not understood", async () => {
-  const body = '{"transaction_id": "no external id"}';
-  await addDeadLetter("shop", body, "payouts");
-  const { text, json: listed } = await ask("GET", "/dead-letters");
-  const [letter] = listed.dead_letters;
-  assert.equal(letter?.account, "shop");
-  assert.equal(letter?.resource, "payouts");
-  assert.ok(!text.includes("body"), "the list holds no bodies");
-  assert.equal(listed.total, 1);
-  assert.equal(listed.next_cursor, undefined);
-
-  const path = `/dead-letters/shop/${letter.id}`;
-  const { json: whole } = await ask("GET", path);
-  assert.equal(Buffer.from(whole.body, "base64").toString(), body);
-
-  const plain = await ask("POST", `${path}/replay`, { "content-type": "text/plain" });
-  assert.equal(plain.status, 415);
-  const { status, json: replayed } = await ask("POST", `${path}/replay`, json);
-  assert.deepEqual([status, replayed], [422, { outcome: "not_understood" }]);
-});
-
 test("an operator discards a dead letter, and the log names the operator", async () => {
   await addDeadLetter("market", '{"nobody": "understands"}');
   const { json: listed } = await ask("GET", "/dead-letters?account=market");

@@ -6,7 +6,6 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 
 let gateway: Gateway;
@@ -153,31 +152,6 @@ test("an invalid page argument is refused by name, and the payment is answered",
     assert.equal(errors?.[0]?.extensions.code, "BAD_USER_INPUT", args);
     assert.equal(errors?.[0]?.extensions.fields[0].path, path);
   }
-});
-
-test("a caller without payments:read gets no eventsConnection of a payment", async () => {
-  const key = newKey();
-  const keys = keysText([{ name: "shop", key, scopes: ["payments:write"] }]);
-  const kept = await startTestGateway({
-    AUTH_MODE: "keys",
-    API_KEYS_FILE: scratch().write("keys", keys),
-  });
-  const { data, errors } = await graphql(
-    `mutation { createPayment(input: {
-      externalId: "order-hidden", amount: "10.00", currency: "UAH", mode: HOSTED
-      paymentMethod: {type: CC_NUMBER}
-    }) { __typename ... on Payment { externalId eventsConnection { ${page} } } } }`,
-    kept,
-    `Bearer ${key}`,
-  );
-  await kept.stop();
-  assert.ok(data, JSON.stringify(errors));
-  assert.deepEqual(data.createPayment, {
-    __typename: "Payment",
-    externalId: "order-hidden",
-    eventsConnection: null,
-  });
-  assert.equal(errors?.[0]?.extensions.code, "FORBIDDEN");
 });
 
 test("an eventsConnection costs as much as its largest page may hold", async () => {

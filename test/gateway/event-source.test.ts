@@ -11,11 +11,9 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { newPage, withoutChromium } from "../chromium.ts";
-import { freePort, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
 import { type Link, sendEvent, startProxy } from "./live-rig.ts";
-import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
 const files = scratch();
 const key = newKey();
@@ -207,69 +205,6 @@ test("plain watches count towards a caller's streams", async (t) => {
   assert.equal(open.status, 200);
   const refused = await (await fetch(address)).text();
   assert.match(refused, /^: more than 1 streams of one caller$/m);
-});
-
-test("a plain watch ends at a shutdown with the cursor to resume from", async (t) => {
-  const gateway = await startTestGateway();
-  t.after(() => gateway.stop());
-  await sendEvent(gateway, "order", 0);
-  const response = await fetch(`${gateway.publicUrl}/watch/payments/order`);
-  const chunks = response.body?.[Symbol.asyncIterator]();
-  let text = "";
-  while (!text.includes("data: "))
-    text += Buffer.from((await chunks?.next())?.value ?? []).toString();
-  const stopped = gateway.stop();
-  for (let next = await chunks?.next(); next && !next.done; next = await chunks?.next()) {
-    text += Buffer.from(next.value).toString();
-  }
-  await stopped;
-  const [first, last] = [...text.matchAll(/^id: (.+)$/gm)].map(([, id]) => id);
-  assert.match(text, /^: .*shutting down.*\nretry: \d+\nid: /m);
-  assert.ok(first && last === first);
-});
-
-test("a browser's EventSource misses no event when the gateway is restarted or killed", {
-  timeout: 90_000,
-  skip: [withoutRedis, withoutChromium].filter(Boolean).join("; ") || false,
-}, async (t) => {
-  const redis = await startRedis();
-  const tab = await newPage(t);
-  t.after(async () => {
-    killSpawned();
-    await redis.close();
-  });
-  const start = async (env: Record<string, string>) => {
-    const spawned = spawnCli(["serve"], { ...freePorts, REDIS_URL: redis.url, ...env });
-    const { public: publicUrl = "", rpc: rpcUrl = "" } = await spawned.ready;
-    return { ...spawned, publicUrl, rpcUrl };
-  };
-  // Unlike port 0: the system gives this port to no other process while the gateway is away.
-  let gateway = await start({ PUBLIC_ADDR: `127.0.0.1:${await freePort()}` });
-  const address = new URL(gateway.publicUrl);
-  await tab.goto(`${address.origin}/demo`);
-  const seen: string[] = [];
-  await tab.exposeFunction("seenEvent", (cursor: string) => seen.push(cursor));
-  const query = "subscription { events { cursor } }";
-  await tab.evaluate(watchInPage, `/graphql?${new URLSearchParams({ query })}`);
-
-  let sent = 0;
-  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
-    for (const end = sent + 5; sent < end; sent++) await sendEvent(gateway, "order", sent);
-    await until(() => seen.length === sent, "events before the end");
-    gateway.child.kill(signal);
-    await gateway.exit;
-    gateway = await start({ PUBLIC_ADDR: address.host });
-    // Sent before or while the page reconnects.
-    for (const end = sent + 5; sent < end; sent++) await sendEvent(gateway, "order", sent);
-    await until(() => seen.length === sent, "events after the restart");
-  }
-  const all = createClient(EventService, createGrpcTransport({ baseUrl: gateway.rpcUrl }));
-  const cursors: string[] = [];
-  for await (const { event } of all.streamEvents({ afterCursor: "earliest" })) {
-    cursors.push(event?.cursor ?? "");
-    if (cursors.length === sent) break;
-  }
-  assert.deepEqual(seen, cursors);
 });
 
 /** Runs in the page: an EventSource that ignores `complete`. Resolves when it is open. */

@@ -8,9 +8,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
-import type { Answer } from "../graphql/serve.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { paymentRequest } from "./operations.ts";
@@ -117,77 +115,6 @@ test("the same external id is a different payment in another account", async () 
   assert.notEqual(a?.payment?.details?.paymentId, b?.payment?.details?.paymentId);
 });
 
-test("an entity of a supergraph is the payment of the account in its key", async () => {
-  await payments().createPayment(request("entity"), as(shopKey));
-  await payments().createPayment(request("entity"), as(marketKey));
-  const query = `query ($of: [_Any!]!) { _entities(representations: $of) { ... on Payment {
-    merchantAccount state eventsConnection { edges { node { externalId } } }
-  } ... on Payout { paidOut: state } } }`;
-  const key = { __typename: "Payment", externalId: "entity" };
-  const read = async (token: string, representations: object[]) => {
-    const { headers, signal } = as(token, { "x-merchant-account": "market" });
-    const response = await fetch(`${gateway.publicUrl}/graphql`, {
-      method: "POST",
-      headers: { ...headers, "content-type": "application/json" },
-      body: JSON.stringify({ query, variables: { of: representations } }),
-      signal,
-    });
-    return (await response.json()) as Answer;
-  };
-  const inShop = { ...key, merchantAccount: "shop" };
-  const inMarket = { ...key, merchantAccount: "market" };
-  const { data, errors } = await read(bothKey, [inShop, inMarket]);
-  assert.equal(errors, undefined);
-  assert.deepEqual(
-    data._entities.map(({ merchantAccount, state }: Answer) => [merchantAccount, state]),
-    [
-      ["shop", "PAID"],
-      ["market", "PAID"],
-    ],
-  );
-  for (const { eventsConnection } of data._entities) assert.ok(eventsConnection.edges.length > 0);
-
-  const payout = { ...inMarket, __typename: "Payout" };
-  const limited = await read(marketKey, [inShop, inMarket, key, payout]);
-  const [other, own, unsaid, unscoped] = limited.data._entities;
-  assert.deepEqual([other, own.state, unsaid, unscoped], [null, "PAID", null, null]);
-  const codes = limited.errors.map(({ path, extensions }: Answer) => [path[1], extensions.code]);
-  assert.deepEqual(codes.sort(), [
-    [0, "FORBIDDEN"],
-    [2, "BAD_USER_INPUT"],
-    [3, "FORBIDDEN"],
-  ]);
-});
-
-test("an account's stream has only its own events", async () => {
-  await payments().createPayment(request("of-shop"), as(shopKey));
-  await payments().createPayment(request("of-market"), as(marketKey));
-  const seen: string[] = [];
-  for await (const { event } of events().streamEvents({ afterCursor: "earliest" }, as(marketKey))) {
-    seen.push(event?.externalId ?? "");
-    if (event?.externalId === "of-market") break;
-  }
-  assert.ok(!seen.includes("of-shop") && !seen.includes("limited"), seen.join());
-  const watch = payments().watchPayment({ externalId: "of-market" }, as(marketKey));
-  assert.equal((await first(watch))?.event?.externalId, "of-market");
-});
-
-test("a cursor of one account is OUT_OF_RANGE in another", async () => {
-  for (let n = 0; n < 10; n++) await payments().createPayment(request(`ahead-${n}`), as(shopKey));
-  const { cursor } = await payments().getPayment({ externalId: "ahead-9" }, as(shopKey));
-  const foreign = events().streamEvents({ afterCursor: cursor }, as(marketKey));
-  assert.equal(await codeOf(first(foreign)), Code.OutOfRange);
-});
-
-test("two accounts may use the same Idempotency-Key", async () => {
-  const header = { "idempotency-key": "the-same-key" };
-  const one = await payments().createPayment(request("idem-1"), as(shopKey, header));
-  const two = await payments().createPayment(request("idem-2"), as(marketKey, header));
-  assert.notEqual(one.payment?.details?.paymentId, two.payment?.details?.paymentId);
-  const again = payments().createPayment(request("idem-3"), as(shopKey, header));
-  assert.equal(await codeOf(again), Code.AlreadyExists);
-});
-
 test("a watch token is valid only for its account", async () => {
   await payments().createPayment(request("watched"), as(shopKey));
   const { token } = await events().createWatchToken(
@@ -212,25 +139,4 @@ test("each account has a budget of its own", async () => {
   const before = await remaining(marketKey);
   for (let n = 0; n < 5; n++) await payments().createPayment(request(`spent-${n}`), as(shopKey));
   assert.ok((await remaining(marketKey)) >= before);
-});
-
-test("callbacks are verified by the password of the account in their path", async () => {
-  const body = Buffer.from(
-    '{"external_id":"called","operation":"payment","details":{"payment_id":"p","status":"success"}}',
-  );
-  const send = async (account: string, password: string) => {
-    const response = await fetch(`${gateway.publicUrl}/callbacks/${account}/payments`, {
-      method: "POST",
-      headers: { "x-service-signature": sign(body, password) },
-      body,
-    });
-    await response.arrayBuffer();
-    return response.status;
-  };
-  assert.equal(await send("market", "password-of-shop"), 401);
-  assert.equal(await send("shop", "password-of-shop"), 200);
-  assert.equal(
-    await codeOf(payments().getPayment({ externalId: "called" }, as(marketKey))),
-    Code.NotFound,
-  );
 });

@@ -7,7 +7,7 @@ import { createClient as createSseClient } from "graphql-sse";
 import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { CallOutcomeSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventSourceSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
   PaymentOperationSchema,
@@ -83,33 +83,6 @@ describe("the state of a payment", { timeout: 120_000 }, () => {
     const seen = await watchUntil(externalId, "REFUNDED", { afterCursor: cursor });
     assert.deepEqual(withoutRepeats(seen).slice(-2), ["PAID", "REFUNDED"]);
   });
-
-  it("is FAILED after a declined attempt, and PAID after the next one", async () => {
-    const externalId = "declined";
-    const { state } = await pay(externalId, { number: "4000000000000770" });
-    assert.equal(nameOf(PaymentStateSchema, state), "FAILED");
-    const again = await pay(externalId);
-    assert.equal(nameOf(PaymentStateSchema, again.state), "PAID");
-    assert.deepEqual(await standing(externalId), [
-      "PAID",
-      "PAYMENT FAILURE 10.10",
-      "PAYMENT SUCCESS 10.10",
-    ]);
-  });
-
-  it("is UNKNOWN, neither PAID nor AUTHORIZED, while a confirmation's outcome is unknown", async () => {
-    const externalId = "confirm-lost";
-    await pay(externalId, { confirm: false });
-    // HTTP 500 with an HTML page: nothing was transferred, but the answer does not show that.
-    await assert.rejects(rpc().confirmPayment({ externalId, amount: "9.72" }), {
-      code: Code.Unknown,
-    });
-    assert.equal((await standing(externalId))[0], "UNKNOWN");
-    const { payment } = await graphql(`{ payment(externalId: "${externalId}") { state } }`);
-    assert.equal(payment?.state, "UNKNOWN");
-    const [first] = await watchUntil(externalId, "UNKNOWN");
-    assert.equal(first, "UNKNOWN");
-  });
 });
 
 describe("a watch from the start", { timeout: 120_000 }, () => {
@@ -161,33 +134,6 @@ describe("a watch with untilFinal", { timeout: 120_000 }, () => {
       }
     }
   });
-
-  it("continues after a refund or a look-up, which are not final", async () => {
-    const externalId = "not-over";
-    await callback(externalId, "payment", "pending");
-    const { cursor } = await rpc().getPayment({ externalId });
-    await callback(externalId, "refund", "success", "other");
-    await callback(externalId, "lookup", "success", "other");
-    await callback(externalId, "payment", "success");
-    const seen = await watchUntil(externalId, undefined, untilFinal(cursor));
-    assert.equal(seen.length, 3);
-  });
-
-  it("ends when a call of unknown outcome proves NOT_DONE", async () => {
-    const externalId = "not-done";
-    const outcomes: string[] = [];
-    const watched = (async () => {
-      for await (const { event } of rpc().watchPayment(
-        { externalId, untilFinal: true },
-        inTime(),
-      )) {
-        if (event) outcomes.push(nameOf(CallOutcomeSchema, event.callOutcome));
-      }
-    })();
-    await assert.rejects(pay(externalId, { number: "4000000000000721" }), { code: Code.Unknown });
-    await watched;
-    assert.deepEqual(outcomes, ["UNKNOWN", "NOT_DONE"]);
-  });
 });
 
 describe("the state of a payout", { timeout: 120_000 }, () => {
@@ -214,6 +160,40 @@ describe("the state of a payout", { timeout: 120_000 }, () => {
       if (event) states.push(`${nameOf(PaymentStateSchema, event.state)} final=${event.final}`);
     }
     assert.deepEqual(states, ["PAID final=true"]);
+  });
+});
+
+describe("what becomes of a call whose callback is lost", { timeout: 120_000 }, () => {
+  it("of a payment is asked for by operation info", async () => {
+    const externalId = "callback-lost";
+    const { state, cursor } = await pay(externalId, { number: "4000000000000697" });
+    assert.equal(nameOf(PaymentStateSchema, state), "PENDING");
+    const events = rpc().watchPayment(
+      { externalId, afterCursor: cursor, untilFinal: true },
+      inTime(),
+    );
+    const sources: string[] = [];
+    for await (const { event } of events) {
+      if (event) sources.push(nameOf(EventSourceSchema, event.source));
+    }
+    assert.deepEqual(sources, ["RECONCILIATION"]);
+    assert.equal((await standing(externalId))[0], "PAID");
+  });
+
+  it("of a payout is asked for by payout info", async () => {
+    const payouts = createClient(PayoutService, transport());
+    const externalId = "payout-lost";
+    const lost = payouts.requestPayout({
+      order: { currency: "UAH", description: "salary", externalId, originalAmount: "10.71" },
+      payer: { entityId: "e" },
+      payoutType: "cash",
+      recipient: { cash: { firstName: "Jo", lastName: "Doe" } },
+    });
+    await assert.rejects(lost, { code: Code.Unknown });
+    for await (const { event } of payouts.watchPayout({ externalId }, inTime())) {
+      if (event && nameOf(EventSourceSchema, event.source) === "RECONCILIATION") return;
+    }
+    assert.fail("the watch ended");
   });
 });
 

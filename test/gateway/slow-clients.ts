@@ -11,8 +11,6 @@ import {
 /** A client of the stream of all events that can stop reading. */
 export interface SlowClient {
   readonly cursors: string[];
-  /** When each cursor was read, in milliseconds since the epoch. */
-  readonly readAtMs: number[];
   /** The local port of its connection, once that is open. */
   readonly localPort: number | undefined;
   /** Stops reading from its connection, or from its stream with HTTP/2. */
@@ -208,11 +206,7 @@ interface Connection {
 function newState() {
   const ended = Promise.withResolvers<Ended>();
   const cursors: string[] = [];
-  const readAtMs: number[] = [];
-  const cursor = (cursor = "") => {
-    cursors.push(cursor);
-    readAtMs.push(Date.now());
-  };
+  const cursor = (cursor = "") => void cursors.push(cursor);
   return {
     end: (how: Ended) => ended.resolve(how),
     cursor,
@@ -225,7 +219,6 @@ function newState() {
     client(connection: () => Connection | null | undefined, close: () => void): SlowClient {
       return {
         cursors,
-        readAtMs,
         get localPort() {
           return connection()?.localPort;
         },

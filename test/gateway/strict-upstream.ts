@@ -5,8 +5,6 @@ import type { AddressInfo } from "node:net";
 /** An upstream that enforces a rate limit and counts requests. */
 export interface StrictUpstream {
   readonly url: string;
-  /** Requests per second; an assignment takes effect at once. */
-  limit: number;
   /** Requests accepted and rejected since the last `reset`. */
   readonly counts: { accepted: number; rejected: number };
   reset(): void;
@@ -21,28 +19,27 @@ export async function startStrictUpstream(limit: number): Promise<StrictUpstream
   const counts = { accepted: 0, rejected: 0 };
   let tokens = limit;
   let atMs = performance.now();
-  const upstream = { limit };
   const server: Server = createServer(async (request, response) => {
     const now = performance.now();
-    tokens = Math.min(upstream.limit, tokens + ((now - atMs) / 1_000) * upstream.limit);
+    tokens = Math.min(limit, tokens + ((now - atMs) / 1_000) * limit);
     atMs = now;
     const allowed = tokens >= 1;
     if (allowed) tokens--;
     counts[allowed ? "accepted" : "rejected"]++;
     let body = "";
     for await (const chunk of request) body += chunk;
-    const missing = upstream.limit - tokens;
+    const missing = limit - tokens;
     response.writeHead(allowed ? 200 : 429, {
       "content-type": "application/json",
-      "x-ratelimit-limit": upstream.limit,
+      "x-ratelimit-limit": limit,
       "x-ratelimit-remaining": Math.floor(tokens),
-      "x-ratelimit-reset": Math.ceil(missing / upstream.limit),
+      "x-ratelimit-reset": Math.ceil(missing / limit),
     });
     response.end(allowed ? answerTo(request.url ?? "", body) : tooMany);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  return Object.assign(upstream, {
+  return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     counts,
     reset() {
@@ -53,7 +50,7 @@ export async function startStrictUpstream(limit: number): Promise<StrictUpstream
       server.close();
       server.closeAllConnections();
     },
-  });
+  };
 }
 
 const tooMany =

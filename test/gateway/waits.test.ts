@@ -120,26 +120,6 @@ describe("a wait with a caller's deadline", { concurrency: true }, () => {
     assert.match(payment?.action?.value ?? "", /3ds/);
     assert.notEqual(cursor, "");
   });
-
-  it("ends with UNKNOWN, as without a wait, when the outcome stays unknown", async () => {
-    const externalId = "silence";
-    await assert.rejects(create(externalId, cards.silence, { options: { timeoutMs } }), isUnknown);
-    const { outcomeUnknown } = await payments().getPayment({ externalId });
-    assert.equal(outcomeUnknown, true);
-  });
-
-  it("ends with UNKNOWN, not with the failure of an earlier attempt", async () => {
-    const externalId = "second attempt";
-    const earlier = await create(externalId, cards.declinedLater);
-    assert.equal(earlier.state, PaymentState.FAILED);
-    await assert.rejects(
-      create(externalId, cards.htmlError, { options: { timeoutMs } }),
-      isUnknown,
-    );
-    const { state, payment } = await payments().getPayment({ externalId });
-    assert.equal(state, PaymentState.UNKNOWN);
-    assert.equal(payment?.details?.status, PaymentStatus.FAILURE);
-  });
 });
 
 test("an unknown outcome that is settled during the wait is answered like any other", async () => {
@@ -270,16 +250,6 @@ test("at a shutdown a waiting call gets the current state and the cursor to resu
     assert.equal(state, PaymentState.PENDING);
     assert.notEqual(cursor, "");
   }
-});
-
-test("an unknown value of wait_until is refused before anything is sent", async () => {
-  const externalId = "wrong";
-  await assert.rejects(create(externalId, cards.good, { waitUntil: 7 as WaitUntil }), (error) => {
-    assert.equal(ConnectError.from(error).code, Code.InvalidArgument);
-    assert.match(ConnectError.from(error).message, /wait_until/);
-    return true;
-  });
-  assert.equal(await countSent(externalId), 0);
 });
 
 interface CreateOptions {

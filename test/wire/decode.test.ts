@@ -336,6 +336,14 @@ describe("decode reads", () => {
     });
   }
 
+  it("half of a surrogate pair as U+FFFD, and reports where", () => {
+    const faults: WireFault[] = [];
+    const wire = '{"details": {"payload": "a\\ud800b"}}';
+    const { details } = decode(PaymentSchema, wire, { onFault: (fault) => faults.push(fault) });
+    assert.equal(details?.payload, "a\ufffdb");
+    assert.deepEqual(faults, [{ path: "details.payload", kind: "malformed" }]);
+  });
+
   it("each value outside its enum, and none of a field of another type, as unrecognized", () => {
     const { unrecognized } = decode(
       PaymentSchema,
