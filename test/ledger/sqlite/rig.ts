@@ -1,5 +1,4 @@
 import { after } from "node:test";
-import type { EventLog } from "../../../src/ledger/log.ts";
 import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
@@ -79,10 +78,11 @@ after(async () => {
 });
 
 /** The log with `prefix` added to the account name, the first argument of its methods. */
-function withAccounts(log: EventLog, prefix: string): EventLog {
+function withAccounts<T extends object>(log: T, prefix: string): T {
   return new Proxy(log, {
     get(target, name) {
-      const value: unknown = Reflect.get(target, name);
+      const value: unknown = Reflect.get(target, name, target);
+      if (name === "letters") return withAccounts(value as object, prefix);
       if (typeof value !== "function") return value;
       return (...[account, ...rest]: readonly unknown[]) =>
         value.apply(target, typeof account === "string" ? [prefix + account, ...rest] : []);
