@@ -1,9 +1,11 @@
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
+import { boundedId } from "../redis/keys.ts";
 import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
 import { type Ages, addEntry, recordOf } from "./entries.ts";
-import { evidenceOf } from "./evidence.ts";
+import { successEntry } from "./entry.ts";
+import { evidenceOf, knownOf } from "./evidence.ts";
 import { withHold } from "./facts.ts";
 import {
   type AlreadyPaid,
@@ -19,7 +21,6 @@ import {
   maxAnswered,
   type NewIntent,
 } from "./intents.ts";
-import { isOfKnown, knownOf, successEntry } from "./known.ts";
 import type { Appended, Entry } from "./log.ts";
 import { type KeyRecord, type OpenCall, ofRecordKey, type PaymentRecord } from "./record.ts";
 
@@ -268,6 +269,16 @@ export function settleAsPaid(
   const { externalId } = ofRecordKey(draft.key);
   addEntry(change, draft, successEntry({ id: unknown.id, externalId }, said), options);
   settleCalls(change, draft, options);
+}
+
+/** Whether the Error object may be about a payment whose success is on record. */
+function isOfKnown({ paymentId }: AlreadyPaid, record: PaymentRecord): boolean {
+  return knownOf(record).states.some(
+    ({ operation, status, subjectId }) =>
+      operation === "payment" &&
+      status === "success" &&
+      (!paymentId || subjectId === boundedId(paymentId)),
+  );
 }
 
 /** Stores what a look found out, what follows for the calls, and when this one is looked at next. */

@@ -1,6 +1,7 @@
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../model/kinds.ts";
-import { type EventLog, subjectKey } from "./log.ts";
+import type { EventLog } from "./log.ts";
+import { recordKey } from "./record.ts";
 import { traceOf } from "./stored-event.ts";
 
 /** Finds the call that caused an event or callback of a payment or payout, if calls are traced. */
@@ -18,7 +19,7 @@ export function createCauses(log: EventLog): Causes {
   /** Traces of recent calls: a callback may arrive before the log has the answer with the trace. */
   const lately = new Map<string, string>();
   const keyOf = (account: string, kind: Kind, externalId: string) =>
-    `${account} ${subjectKey(kind, externalId)}`;
+    `${account} ${recordKey(kind, externalId)}`;
 
   return {
     sent(account, kind, externalId, trace) {

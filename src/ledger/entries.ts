@@ -1,12 +1,12 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
+import type { Kind } from "../model/kinds.ts";
 import type { Change, Draft } from "./change.ts";
-import { foldIn, type Kept, noteWords, readFacts, storedFact, takeHold } from "./facts.ts";
-import type { Appended, Entry, Facts } from "./log.ts";
+import { foldIn, noteWords, readFacts, storedFact, takeHold } from "./facts.ts";
+import type { Appended, Entry, Facts, Unfinished } from "./log.ts";
 import { merge } from "./merge.ts";
-import { setStateAfter } from "./payment-state.ts";
+import { payingOperations, setStateAfter } from "./payment-state.ts";
 import { newRecord, type PaymentRecord } from "./record.ts";
-import { maxUnfinished, memberOf } from "./unfinished.ts";
 
 export interface Ages {
   /** How long events are kept and repeats are recognised, in milliseconds. */
@@ -25,8 +25,7 @@ export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages)
   const [key] = fact;
   const known = record.states.find((state) => state.key === key);
   const { replaces, late, conflict } = merge(known, entry);
-  const kept: Kept = record;
-  const changesHold = takeHold(kept, fact, entry.call);
+  const changesHold = takeHold(record, fact, entry.call);
   const seen = seenOf(draft, entry, nowMs, ages);
   const isCallback = entry.source === EventSource.CALLBACK;
   const isRepeat = isCallback
@@ -54,7 +53,7 @@ export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages)
     Object.assign(state, { operationId, rank, status, place });
     if (!known) record.states.push(state);
     draft.attachments.set(`e${state.n}`, added);
-    for (const gone of foldIn(kept, fact)) {
+    for (const gone of foldIn(record, fact)) {
       const at = record.states.findIndex((state) => state.key === gone);
       const [state] = at < 0 ? [] : record.states.splice(at, 1);
       if (state) draft.attachments.set(`e${state.n}`, undefined);
@@ -62,7 +61,7 @@ export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages)
     }
     // One that is final at once was never noted.
     if (known || entry.rank !== 2) noteUnfinished(change, entry);
-  } else noteWords(kept, fact);
+  } else noteWords(record, fact);
   setStateAfter(event, factsOf(record));
   remember(draft, entry, seen, nowMs);
   return { outcome: "stored", event, conflict };
@@ -140,3 +139,37 @@ function noteUnfinished(change: Change, entry: Entry): void {
 }
 
 export const unfinishedIndex = "unfinished";
+
+/** Most unfinished operations kept per account; beyond that the oldest are dropped. */
+export const maxUnfinished = 100_000;
+
+/**
+ * Far more than the ids of requests and of the service need. Operations with longer members are not
+ * recorded, so they are never looked up.
+ */
+const maxMemberChars = 2_048;
+
+/**
+ * Text under which an operation is recorded until its final state; undefined if it is not recorded,
+ * because it does not pay or its ids are too long.
+ */
+export function memberOf({
+  kind,
+  externalId,
+  subjectId,
+  operation,
+}: Pick<Entry, "kind" | "externalId" | "subjectId" | "operation">): string | undefined {
+  if (!payingOperations.has(operation)) return undefined;
+  const member = JSON.stringify([kind, externalId, subjectId, operation]);
+  return member.length > maxMemberChars ? undefined : member;
+}
+
+export function ofMember(member: string, ageMs: number): Unfinished {
+  const [kind, externalId, subjectId, operation] = JSON.parse(member) as [
+    Kind,
+    string,
+    string,
+    string,
+  ];
+  return { kind, externalId, subjectId, operation, ageMs };
+}

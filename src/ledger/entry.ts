@@ -1,14 +1,20 @@
 import { hash } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
-import { EventKind, EventSchema, type EventSource } from "../gen/payments/v1/event_pb.ts";
-import { type Payment, PaymentOperation, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
+import { EventKind, EventSchema, EventSource } from "../gen/payments/v1/event_pb.ts";
+import {
+  type Payment,
+  PaymentOperation,
+  PaymentSchema,
+  PaymentStatus,
+} from "../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { endOf } from "../model/payout-statuses.ts";
 import { unreadFieldsOf } from "../model/unread-fields.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
 import { boundedId } from "../redis/keys.ts";
+import type { AlreadyPaid } from "./intents.ts";
 import type { Entry, Rank, Words } from "./log.ts";
 
 export interface EntryOptions {
@@ -84,6 +90,30 @@ export function payoutEntry(payout: Payout, options: EntryOptions): Entry | unde
     currency: payout.currency,
     resource: { case: "payout", value: payout },
   });
+}
+
+/** A success of a payment about which nothing else is known. */
+export function successEntry(
+  { id, externalId }: { readonly id: string; readonly externalId: string },
+  { paymentId, code }: AlreadyPaid,
+): Entry {
+  const payment = create(PaymentSchema, {
+    externalId,
+    ...(paymentId && { id: paymentId }),
+    isSuccess: true,
+    operation: PaymentOperation.PAYMENT,
+    details: {
+      status: PaymentStatus.SUCCESS,
+      ...(code && { statusCode: code }),
+      ...(paymentId && { paymentId }),
+    },
+  });
+  const source = EventSource.RECONCILIATION;
+  const told = paymentEntry({ ...payment, id: paymentId || id }, { source });
+  if (!told) throw new Error("an entry needs an external_id");
+  told.event.resource = { case: "payment", value: payment };
+  if (!paymentId) delete told.event.paymentId;
+  return told;
 }
 
 interface ResourceFacts {

@@ -1,9 +1,11 @@
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
+import { factsOf } from "./entries.ts";
 import type { Intent } from "./intents.ts";
 import type { OperationState, Snapshot } from "./log.ts";
 import { paymentState } from "./payment-state.ts";
+import type { PaymentRecord } from "./record.ts";
 
 /** What the event log says about a call that has no understood answer, or a pending one. */
 export type Evidence =
@@ -62,6 +64,15 @@ export interface Known extends Pick<Snapshot, "facts"> {
 export interface Attempt extends Omit<OperationState, "event"> {
   /** Its newest event. Of this and of `since`, a place is enough. */
   readonly event: { readonly cursor: string };
+}
+
+/** What a record knows, as evidence of its calls. */
+export function knownOf(record: PaymentRecord): Known {
+  const states = record.states.map(({ key, place, ...state }) => {
+    const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
+    return { ...state, subjectId, operation, event: { cursor: place } };
+  });
+  return { states, facts: factsOf(record) };
 }
 
 /** The method that asks for an operation; undefined if no call of this gateway asks for it. */

@@ -1,27 +1,11 @@
 import type { Entry, Fact, Facts, Rank, Words } from "./log.ts";
 import { stateKey } from "./merge.ts";
+import type { PaymentRecord, StoredFact } from "./record.ts";
 
 export const noFacts: Facts = { operations: [], held: false, folded: 0 };
 
 /** How many failures an external_id keeps: the newest ones. */
 export const maxFailures = 100;
-
-/**
- * A `Fact` as stores keep it, in texts. `key` is that of its operation (`stateKey`), `held` is `1`
- * or `0`, or empty if unknown, and `atMs` is in milliseconds. `words` is JSON, or empty.
- */
-export type StoredFact = [
-  key: string,
-  rank: string,
-  status: string,
-  operationId: string,
-  statusCode: string,
-  amount: string,
-  currency: string,
-  held: string,
-  atMs: string,
-  words: string,
-];
 
 /** The stored fact of an entry. */
 export function storedFact(entry: Entry, atMs: number): StoredFact {
@@ -40,7 +24,7 @@ export function storedFact(entry: Entry, atMs: number): StoredFact {
  * but keeps that one's amount, currency and `held` if it has none itself.
  * @returns the keys of the failures that are one too many: their states have to be deleted
  */
-export function foldIn(kept: Pick<Kept, "facts">, fact: StoredFact): string[] {
+export function foldIn(kept: Pick<PaymentRecord, "facts">, fact: StoredFact): string[] {
   const { facts } = kept;
   const at = facts.findIndex(([key]) => key === fact[0]);
   const before = facts[at];
@@ -60,19 +44,11 @@ export function foldIn(kept: Pick<Kept, "facts">, fact: StoredFact): string[] {
  * replace, in place.
  */
 export function noteWords(
-  { facts }: Pick<Kept, "facts">,
+  { facts }: Pick<PaymentRecord, "facts">,
   [key, rank, , , , , , , , words]: StoredFact,
 ): void {
   const known = facts.find((fact) => fact[0] === key);
   if (known && Number(rank) < 0) known[9] = words;
-}
-
-/** What stores keep of an external id beside the states of its operations. */
-export interface Kept {
-  facts: StoredFact[];
-  /** Ids of calls with `confirm: false` whose payment is not known yet. */
-  holds: string[];
-  folded: number;
 }
 
 /**
@@ -86,7 +62,7 @@ export interface Kept {
  * @returns whether this may change the state of the external_id. Then the answer is stored as an
  * event, even if it repeats what is known or comes late.
  */
-export function takeHold(kept: Kept, fact: StoredFact, call: string | undefined): boolean {
+export function takeHold(kept: PaymentRecord, fact: StoredFact, call: string | undefined): boolean {
   const wasNoted = kept.holds.length > 0;
   const isOwn = call !== undefined && kept.holds.includes(call);
   if (isOwn) kept.holds = kept.holds.filter((other) => other !== call);

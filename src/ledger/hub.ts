@@ -1,5 +1,7 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { isAbout, subjectKey, type Topic } from "./log.ts";
+import { kindOf } from "../model/kinds.ts";
+import { isAbout, type Topic } from "./log.ts";
+import { recordKey } from "./record.ts";
 
 /** Receives events as they are stored. Neither method may throw or block. */
 export interface Follower {
@@ -10,7 +12,7 @@ export interface Follower {
 
 /** One account's followers in this process. They receive events in the order of `publish`. */
 export class Hub {
-  readonly #ofSubject = new Map<string, Set<Follower>>();
+  readonly #ofRecord = new Map<string, Set<Follower>>();
   readonly #ofKinds = new Map<Follower, Topic>();
 
   /**
@@ -22,19 +24,19 @@ export class Hub {
       this.#ofKinds.set(follower, topic);
       return () => this.#ofKinds.delete(follower);
     }
-    const key = subjectKey(topic.kind, topic.externalId);
-    const followers = this.#ofSubject.get(key) ?? new Set();
-    this.#ofSubject.set(key, followers.add(follower));
+    const key = recordKey(topic.kind, topic.externalId);
+    const followers = this.#ofRecord.get(key) ?? new Set();
+    this.#ofRecord.set(key, followers.add(follower));
     return () => {
       followers.delete(follower);
-      if (followers.size === 0 && this.#ofSubject.get(key) === followers) {
-        this.#ofSubject.delete(key);
+      if (followers.size === 0 && this.#ofRecord.get(key) === followers) {
+        this.#ofRecord.delete(key);
       }
     };
   }
 
   publish(event: Event): void {
-    const followers = this.#ofSubject.get(subjectKey(event.kind, event.externalId));
+    const followers = this.#ofRecord.get(recordKey(kindOf(event.kind), event.externalId));
     if (followers) for (const follower of followers) follower.event(event);
     for (const [follower, topic] of this.#ofKinds) {
       if (isAbout(topic, event)) follower.event(event);
@@ -43,16 +45,16 @@ export class Hub {
 
   /** Detaches all followers with an error. */
   fail(error: Error): void {
-    const all = [...this.#ofSubject.values()].flatMap((followers) => [...followers]);
+    const all = [...this.#ofRecord.values()].flatMap((followers) => [...followers]);
     for (const follower of [...all, ...this.#ofKinds.keys()]) follower.fail(error);
-    this.#ofSubject.clear();
+    this.#ofRecord.clear();
     this.#ofKinds.clear();
   }
 
   /** Number of followers. */
   get size(): number {
     let size = this.#ofKinds.size;
-    for (const followers of this.#ofSubject.values()) size += followers.size;
+    for (const followers of this.#ofRecord.values()) size += followers.size;
     return size;
   }
 }

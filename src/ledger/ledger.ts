@@ -25,7 +25,7 @@ import {
   lookedAt,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
-import { factsOf, isForgotten, keptFor, unfinishedIndex } from "./entries.ts";
+import { factsOf, isForgotten, keptFor, memberOf, ofMember, unfinishedIndex } from "./entries.ts";
 import {
   type Begun,
   type Ending,
@@ -61,16 +61,9 @@ import type {
 } from "./log.ts";
 import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
-import {
-  keyRecordKey,
-  type OpenCall,
-  ofRecordKey,
-  type PaymentRecord,
-  recordKey,
-} from "./record.ts";
+import { keyRecordKey, ofRecordKey, type PaymentRecord, recordKey } from "./record.ts";
 import type { EventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
-import { memberOf, ofMember } from "./unfinished.ts";
 
 export interface LedgerOptions extends IntentStoreOptions {
   readonly kernel: Kernel;
@@ -114,9 +107,8 @@ export class Ledger implements EventLog, IntentStore {
   }
 
   async append(account: string, entry: Entry): Promise<Appended> {
-    const key = recordKey(entry.kind, entry.externalId);
-    const { result } = await this.#step(account, [key], (change) =>
-      addNews(change, change.draft(key), entry, this.#calls),
+    const { result } = await this.#stepOf(account, entry, (change, draft) =>
+      addNews(change, draft, entry, this.#calls),
     );
     return result;
   }
@@ -217,17 +209,11 @@ export class Ledger implements EventLog, IntentStore {
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const key = recordKey(given.kind, given.externalId);
     const keyOf = given.key && keyRecordKey(given.key.digest);
-    const { result, values } = await this.#step(
+    const { result, values } = await this.#stepOf(
       account,
-      [key, ...(keyOf ? [keyOf] : [])],
-      (change) =>
-        beginCall(
-          change,
-          change.draft(key),
-          keyOf ? change.draft(keyOf) : undefined,
-          given,
-          this.#calls,
-        ),
+      given,
+      (change, draft, keyDraft) => beginCall(change, draft, keyDraft, given, this.#calls),
+      { keyDigest: given.key?.digest },
     );
     if (result.kind === "keyAnswered" && keyOf) {
       const { records } = await this.#account(account).read([keyOf]);
@@ -254,37 +240,25 @@ export class Ledger implements EventLog, IntentStore {
     told?: Entry,
     given?: NewIntent,
   ): Promise<Recorded> {
-    const key = recordKey(intent.kind, intent.externalId);
-    const keyOf = intent.keyDigest === "" ? undefined : keyRecordKey(intent.keyDigest);
-    const { result } = await this.#step(account, [key, ...(keyOf ? [keyOf] : [])], (change) =>
-      endCall(
-        change,
-        change.draft(key),
-        keyOf ? change.draft(keyOf) : undefined,
-        intent,
-        ending,
-        this.#calls,
-        { given, told },
-      ),
+    const { result } = await this.#stepOf(
+      account,
+      intent,
+      (change, draft, keyDraft) =>
+        endCall(change, draft, keyDraft, intent, ending, this.#calls, { given, told }),
+      intent,
     );
     return result ? { appended: result } : {};
   }
 
   async track(account: string, pending: Pending): Promise<boolean> {
     const { kernel } = this.#account(account);
-    const { id, method, subjectId } = intentOf(pending, 0);
+    const { id } = intentOf(pending, 0);
     if ((await kernel.count(dueIndex)) >= maxTracked) {
       const { intents } = await this.known(account, pending.kind, pending.externalId);
       return intents.some((intent) => intent.id === id);
     }
-    const key = recordKey(pending.kind, pending.externalId);
-    await this.#step(account, [key], (change) => {
-      const call: OpenCall = {
-        ...{ id, method, state: "pending", startedAt: `${change.nowMs - pending.ageMs}` },
-        ...{ leaseMs: pending.ageMs, locks: false, subjectId, checks: 0, notFound: 0 },
-        ...{ needsOperator: false, keyDigest: "", dueMs: change.nowMs },
-      };
-      adoptCall(change, change.draft(key), call, this.#calls);
+    await this.#stepOf(account, pending, (change, draft) => {
+      adoptCall(change, draft, callOf(intentOf(pending, change.nowMs)), this.#calls);
     });
     return true;
   }
@@ -319,7 +293,7 @@ export class Ledger implements EventLog, IntentStore {
       account,
       intent,
       (change, draft) => lookedAt(change, draft, intent.id, look, this.#calls),
-      look.by,
+      { by: look.by },
     );
     return result ? { appended: result } : {};
   }
@@ -380,13 +354,9 @@ export class Ledger implements EventLog, IntentStore {
       dueIndex,
       found.map(({ member }) => member),
     );
-    for (const { kind, externalId, state, keyDigest } of calls) {
-      if (state !== "running" && keyDigest === "") continue;
-      const key = recordKey(kind, externalId);
-      const keyOf = keyDigest === "" ? undefined : keyRecordKey(keyDigest);
-      await this.#step(account, [key, ...(keyOf ? [keyOf] : [])], (change) =>
-        endLeases(change, change.draft(key), keyOf ? change.draft(keyOf) : undefined),
-      );
+    for (const call of calls) {
+      if (call.state !== "running" && call.keyDigest === "") continue;
+      await this.#stepOf(account, call, endLeases, call);
     }
   }
 
@@ -429,26 +399,20 @@ export class Ledger implements EventLog, IntentStore {
     return intents;
   }
 
-  #stepOf<T>(
+  /** A step on the record of a payment or payout, and on that of a key if one is given. */
+  async #stepOf<T>(
     account: string,
     { kind, externalId }: Pick<Intent, "kind" | "externalId">,
-    decide: (change: Change, draft: Draft) => T,
-    by?: SettledBy,
+    decide: (change: Change, draft: Draft, keyDraft: Draft | undefined) => T,
+    { keyDigest = "", by }: StepOptions = {},
   ) {
     const key = recordKey(kind, externalId);
-    return this.#step(account, [key], (change) => decide(change, change.draft(key)), by);
-  }
-
-  async #step<T>(
-    account: string,
-    keys: readonly string[],
-    decide: (change: Change) => T,
-    by?: SettledBy,
-  ) {
+    const keyOf = keyDigest === "" ? undefined : keyRecordKey(keyDigest);
     let settled: Change["settled"] = [];
     const startedMs = performance.now();
+    const keys = keyOf ? [key, keyOf] : [key];
     const done = await this.#account(account).transact(keys, (change) => {
-      const result = decide(change);
+      const result = decide(change, change.draft(key), keyOf ? change.draft(keyOf) : undefined);
       for (const draft of change.drafts) {
         if (isOfPayment(draft.value) && !change.isRead) list(change, draft);
         this.#keep(draft);
@@ -503,6 +467,11 @@ export class Ledger implements EventLog, IntentStore {
     }
     return account;
   }
+}
+
+interface StepOptions {
+  readonly keyDigest?: string | undefined;
+  readonly by?: SettledBy | undefined;
 }
 
 /** Whether a record is of a payment or payout, not of an `Idempotency-Key`. */

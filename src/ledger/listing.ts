@@ -3,7 +3,7 @@ import { type PaymentState, PaymentStateSchema } from "../gen/payments/v1/paymen
 import { allKinds, type Kind, kinds } from "../model/kinds.ts";
 import { intentOfCall } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
-import { knownOf } from "./known.ts";
+import { knownOf } from "./evidence.ts";
 import type { Selection } from "./log.ts";
 import { explained, standingOf } from "./open-calls.ts";
 import { statesOf } from "./payment-state.ts";

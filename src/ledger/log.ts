@@ -276,11 +276,6 @@ export interface EventLog {
   close(): Promise<void>;
 }
 
-/** Key of one payment or payout within an account. */
-export function subjectKey(kind: EventKind, externalId: string): string {
-  return `${kind}:${externalId}`;
-}
-
 /** Whether a topic includes an event. */
 export function isAbout(topic: Topic, event: Event): boolean {
   if ("externalId" in topic) {

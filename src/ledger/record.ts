@@ -1,7 +1,6 @@
 import { GatewayError } from "../errors.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
-import type { StoredFact } from "./facts.ts";
 import type { IntentState } from "./intents.ts";
 import type { Rank } from "./log.ts";
 
@@ -37,6 +36,23 @@ export interface PaymentRecord {
   /** When it was first heard of, in microseconds; text, since the store fills it in. */
   firstSeen?: string;
 }
+
+/**
+ * A `Fact` as stores keep it, in texts. `key` is that of its operation (`stateKey`), `held` is `1`
+ * or `0`, or empty if unknown, and `atMs` is in milliseconds. `words` is JSON, or empty.
+ */
+export type StoredFact = [
+  key: string,
+  rank: string,
+  status: string,
+  operationId: string,
+  statusCode: string,
+  amount: string,
+  currency: string,
+  held: string,
+  atMs: string,
+  words: string,
+];
 
 export interface StoredState {
   /** Number of the operation within the record: its newest event is the attachment `e<n>`. */

@@ -1,6 +1,6 @@
 import type { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { intentOfCall } from "../../src/ledger/calls.ts";
-import { knownOf } from "../../src/ledger/known.ts";
+import { knownOf } from "../../src/ledger/evidence.ts";
 import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { stateAfter } from "../../src/ledger/payment-state.ts";
 import { newRecord, ofRecordKey, type PaymentRecord } from "../../src/ledger/record.ts";

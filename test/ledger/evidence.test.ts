@@ -20,8 +20,8 @@ import {
 import { Change, Draft } from "../../src/ledger/change.ts";
 import { addEntry, factsOf } from "../../src/ledger/entries.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
+import { knownOf } from "../../src/ledger/evidence.ts";
 import type { AlreadyPaid, Ending, Intent } from "../../src/ledger/intents.ts";
-import { knownOf } from "../../src/ledger/known.ts";
 import type { Snapshot } from "../../src/ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { it, type TestContext } from "node:test";
 import { GatewayError } from "../../../src/errors.ts";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { maxUnfinished } from "../../../src/ledger/unfinished.ts";
+import { maxUnfinished } from "../../../src/ledger/entries.ts";
 import { freshDirectory } from "../../stores/sqlite/directories.ts";
 import { cursors, payment, take } from "../entries.ts";
 import { lettersOf } from "../letters.ts";
