@@ -11,7 +11,6 @@ import type {
   RowPage,
   Scored,
 } from "../kernel.ts";
-import type { BoundsRow, CommittedRow, PageRow, ReadRow } from "./rows.ts";
 import type { StoreThread } from "./store-thread.ts";
 
 export interface SqliteKernelOptions {
@@ -71,7 +70,7 @@ class SqliteAccount implements AccountKernel {
   readonly #listeners = new Set<Listener>();
   /** In memory, since there is one process: after a restart no other holder competes. */
   readonly #leases = new Map<string, { holder: string; untilMs: number }>();
-  #made: Promise<BoundsRow> | undefined;
+  #made: Promise<string> | undefined;
 
   constructor(options: SqliteKernelOptions, name: string) {
     this.#options = options;
@@ -85,29 +84,23 @@ class SqliteAccount implements AccountKernel {
   }
 
   async read(keys: readonly string[]): Promise<Read> {
-    const nowMs = this.nowMs();
-    return this.#run("read", [keys, nowMs, this.#oldest()], ({ records, bounds }: ReadRow) => ({
-      records,
-      bounds: boundsOf(bounds),
-      nowMs,
-    }));
+    return this.#run("read", [this.#oldest(), keys, this.nowMs()]);
   }
 
   async commit(commit: Commit): Promise<Committed> {
-    const { epoch } = await this.#account();
-    return this.#run("commit", [commit, this.nowMs()], (row: CommittedRow) => {
-      if (row.kind !== "committed") return row;
-      const cursors = row.places.map((place) => cursorOf(place, epoch));
+    return this.#run("commit", [commit, this.nowMs()], (done: Committed) => {
+      if (done.kind !== "committed") return done;
       // In the order of the log, since results come in the order of the commits.
       for (const [n, { bytes }] of commit.events.entries()) {
-        for (const listener of this.#listeners) listener.row({ cursor: cursors[n] ?? "", bytes });
+        const cursor = done.cursors[n] ?? "";
+        for (const listener of this.#listeners) listener.row({ cursor, bytes });
       }
-      return { kind: row.kind, nowMs: row.nowMs, cursors, instant: row.instant };
+      return done;
     });
   }
 
   async bounds(): Promise<Bounds> {
-    return this.#run("bounds", [this.#oldest()], boundsOf);
+    return this.#run("bounds", [this.#oldest()]);
   }
 
   async page(
@@ -115,24 +108,16 @@ class SqliteAccount implements AccountKernel {
     after: Cursor | undefined,
     limit: number,
   ): Promise<RowPage> {
-    const args = [this.#oldest(), topic, after?.slice(0, placeLength), limit];
-    return this.#run("page", args, ({ rows, upTo, bounds }: PageRow) => ({
-      rows: rowsOf(rows, bounds),
-      upTo: cursorOf(upTo, bounds.epoch),
-      bounds: boundsOf(bounds),
-    }));
+    return this.#run("page", [this.#oldest(), topic, after?.slice(0, placeLength), limit]);
   }
 
   async newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]> {
-    if (before !== undefined) assertOf(before, (await this.#account()).epoch);
-    const args = [this.#oldest(), topic, limit, before?.slice(0, placeLength)];
-    return this.#run("newest", args, ({ rows, bounds }: PageRow) => rowsOf(rows, bounds));
+    if (before !== undefined) assertOf(before, await this.#epoch());
+    return this.#run("newest", [this.#oldest(), topic, limit, before?.slice(0, placeLength)]);
   }
 
   async cursorBefore(count: number): Promise<Cursor> {
-    return this.#run("placeBefore", [this.#oldest(), count], ({ upTo, bounds }: PageRow) =>
-      cursorOf(upTo, bounds.epoch),
-    );
+    return this.#run("cursorBefore", [this.#oldest(), count]);
   }
 
   async watch(listener: Listener): Promise<() => void> {
@@ -165,10 +150,10 @@ class SqliteAccount implements AccountKernel {
     this.#listeners.clear();
   }
 
-  /** Adds the account to the store at its first use. */
-  #account(): Promise<BoundsRow> {
+  /** The epoch of the account's log. Adds the account to the store at its first use. */
+  #epoch(): Promise<string> {
     this.#made ??= this.#options.thread
-      .run<BoundsRow>("account", [this.#name, newEpoch()])
+      .run<string>("account", [this.#name, newEpoch()])
       .catch((error: unknown) => {
         this.#made = undefined;
         throw error;
@@ -181,7 +166,7 @@ class SqliteAccount implements AccountKernel {
     args: readonly unknown[],
     map?: (row: T) => M,
   ): Promise<M> {
-    if (!this.#made) await this.#account();
+    if (!this.#made) await this.#epoch();
     return this.#options.thread.run(operation, [this.#name, ...args], map);
   }
 
@@ -192,15 +177,3 @@ class SqliteAccount implements AccountKernel {
 }
 
 const placeLength = 18;
-
-function cursorOf(place: string, epoch: string): Cursor {
-  return `${place}-${epoch}`;
-}
-
-function boundsOf({ epoch, floor, tail }: BoundsRow): Bounds {
-  return { epoch, floor: cursorOf(floor, epoch), tail: cursorOf(tail, epoch) };
-}
-
-function rowsOf(rows: PageRow["rows"], { epoch }: BoundsRow): Row[] {
-  return rows.map(({ place, bytes }) => ({ cursor: cursorOf(place, epoch), bytes }));
-}

@@ -1,17 +1,21 @@
 import type { DatabaseSync } from "node:sqlite";
-import { beginning, newEpoch, nextPlace, placeOf } from "../cursor.ts";
+import { type Bounds, beginning, type Cursor, newEpoch, nextPlace, placeOf } from "../cursor.ts";
 import {
   type Commit,
+  type Committed,
   type Found,
   filledIn,
   instantOf,
   merged,
   type RangeOptions,
+  type Read,
   type RecordChange,
+  type Row,
+  type RowPage,
   type Scored,
 } from "../kernel.ts";
 import type { Operations } from "./protocol.ts";
-import type { BoundsRow, CommittedRow, EventRow, LetterRow, PageRow, ReadRow } from "./rows.ts";
+import type { EventRow, LetterRow } from "./rows.ts";
 
 /** Sorts after every place, since places are hex digits. */
 const behindAll = "~";
@@ -42,9 +46,13 @@ export function open(database: DatabaseSync): Operations {
   }
 
   /** Events at or before this place are no longer kept. */
-  function boundsOf({ id, epoch, tail, floor }: AccountRow, oldest: string): BoundsRow {
+  function floorOf({ id, floor }: AccountRow, oldest: string): string {
     const expired = sql.lastBefore.get(id, oldest) as { place: string } | undefined;
-    return { epoch, tail, floor: expired?.place ?? floor };
+    return expired?.place ?? floor;
+  }
+
+  function boundsOf({ epoch, tail }: AccountRow, floor: string): Bounds {
+    return { epoch, floor: cursorOf(floor, epoch), tail: cursorOf(tail, epoch) };
   }
 
   function recordOf(account: number, key: string, nowMs: number): RecordRow | undefined {
@@ -91,9 +99,12 @@ export function open(database: DatabaseSync): Operations {
 
   return {
     reads: {
-      bounds: (account: string, oldest: string) => boundsOf(accountOf(account), oldest),
+      bounds(account: string, oldest: string): Bounds {
+        const of = accountOf(account);
+        return boundsOf(of, floorOf(of, oldest));
+      },
 
-      read(account: string, keys: readonly string[], nowMs: number, oldest: string): ReadRow {
+      read(account: string, oldest: string, keys: readonly string[], nowMs: number): Read {
         const of = accountOf(account);
         const records = keys.map((key) => {
           const record = recordOf(of.id, key, nowMs);
@@ -103,7 +114,7 @@ export function open(database: DatabaseSync): Operations {
           );
           return { key, version: record?.version ?? "", text: record?.text ?? "", attachments };
         });
-        return { records, bounds: boundsOf(of, oldest) };
+        return { records, bounds: boundsOf(of, floorOf(of, oldest)), nowMs };
       },
 
       page(
@@ -112,30 +123,31 @@ export function open(database: DatabaseSync): Operations {
         topic: string | undefined,
         after: string | undefined,
         limit: number,
-      ): PageRow {
+      ): RowPage {
         const of = accountOf(account);
-        const bounds = boundsOf(of, oldest);
-        const from = after !== undefined && after > bounds.floor ? after : bounds.floor;
+        const floor = floorOf(of, oldest);
+        const from = after !== undefined && after > floor ? after : floor;
         const rows = (topic === undefined
           ? sql.ofAll.all(of.id, from, limit + 1)
           : sql.ofTopic.all(of.id, topic, from, limit + 1)) as unknown as EventRow[];
-        const shown = rows.slice(0, limit);
+        const shown = rows.slice(0, limit).map((row) => rowOf(row, of));
         const isCut = rows.length > limit;
-        return { rows: shown, upTo: (isCut && shown.at(-1)?.place) || bounds.tail, bounds };
+        const bounds = boundsOf(of, floor);
+        return { rows: shown, upTo: (isCut && shown.at(-1)?.cursor) || bounds.tail, bounds };
       },
 
       newest(account: string, oldest: string, topic: string, limit: number, before = behindAll) {
         const of = accountOf(account);
-        const bounds = boundsOf(of, oldest);
-        const rows = sql.newestOfTopic.all(of.id, topic, bounds.floor, before, Math.max(limit, 0));
-        return { rows: rows.reverse() as unknown as EventRow[], upTo: "", bounds };
+        const floor = floorOf(of, oldest);
+        const rows = sql.newestOfTopic.all(of.id, topic, floor, before, Math.max(limit, 0));
+        return (rows.reverse() as unknown as EventRow[]).map((row) => rowOf(row, of));
       },
 
-      placeBefore(account: string, oldest: string, count: number): PageRow {
+      cursorBefore(account: string, oldest: string, count: number): Cursor {
         const of = accountOf(account);
-        const bounds = boundsOf(of, oldest);
-        const nth = sql.nthNewest.get(of.id, bounds.floor, Math.max(count, 0));
-        return { rows: [], upTo: (nth as EventRow | undefined)?.place ?? bounds.floor, bounds };
+        const floor = floorOf(of, oldest);
+        const nth = sql.nthNewest.get(of.id, floor, Math.max(count, 0)) as EventRow | undefined;
+        return cursorOf(nth?.place ?? floor, of.epoch);
       },
 
       range(account: string, indexes: readonly string[], options: RangeOptions) {
@@ -161,15 +173,15 @@ export function open(database: DatabaseSync): Operations {
     },
 
     writes: {
-      /** Adds an account, unless it is there. */
-      account(name: string, epoch: string): BoundsRow {
+      /** Adds an account, unless it is there. @returns the epoch of its log */
+      account(name: string, epoch: string): string {
         makeAccount(name, epoch);
-        return accountOf(name);
+        return accountOf(name).epoch;
       },
 
-      commit(name: string, commit: Commit, nowMs: number): CommittedRow {
+      commit(name: string, commit: Commit, nowMs: number): Committed {
         const { token, records, events, indexes } = commit;
-        const { id: account, tail, instant: lastInstant } = accountOf(name);
+        const { id: account, epoch, tail, instant: lastInstant } = accountOf(name);
         const now = records.map((one) => found(account, one, nowMs));
         if (!records.every((one, at) => isAsSupposed(one, now[at] as Found))) {
           return { kind: "conflict", nowMs, records: now };
@@ -194,7 +206,8 @@ export function open(database: DatabaseSync): Operations {
           else (onlyNew ? sql.addNew : sql.add).run(account, index, member, score);
           if (max !== undefined) sql.dropOldest.run(account, index, account, index, max);
         }
-        return { kind: "committed", nowMs, places, instant };
+        const cursors = places.map((place) => cursorOf(place, epoch));
+        return { kind: "committed", nowMs, cursors, instant };
       },
 
       drop(account: string, index: string, members: readonly string[]): void {
@@ -239,9 +252,20 @@ export function open(database: DatabaseSync): Operations {
   };
 }
 
-interface AccountRow extends BoundsRow {
+interface AccountRow {
   readonly id: number;
+  readonly epoch: string;
+  readonly tail: string;
+  readonly floor: string;
   readonly instant: number;
+}
+
+function cursorOf(place: string, epoch: string): Cursor {
+  return `${place}-${epoch}`;
+}
+
+function rowOf({ place, bytes }: EventRow, { epoch }: AccountRow): Row {
+  return { cursor: cursorOf(place, epoch), bytes };
 }
 
 interface RecordRow {

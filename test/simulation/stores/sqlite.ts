@@ -8,9 +8,9 @@ import type { IntentStore } from "../../../src/ledger/intents.ts";
 import { createSqliteLedger } from "../../../src/ledger/sqlite.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { beginning, placeOf } from "../../../src/stores/cursor.ts";
+import type { RowPage } from "../../../src/stores/kernel.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
 import type { Opened, Operations, Reply, Request } from "../../../src/stores/sqlite/protocol.ts";
-import type { PageRow } from "../../../src/stores/sqlite/rows.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { StoreWorker, withProbe } from "../../../src/stores/sqlite/worker.ts";
@@ -62,13 +62,11 @@ export function createSqliteStores(options: StoreOptions): Stores {
     },
     async log(account): Promise<Event[]> {
       const args = [placeOf(beginning), undefined, undefined, 100_000];
-      const { rows, bounds } = disk.read("page", account, ...args) as PageRow;
+      const { rows } = disk.read("page", account, ...args) as RowPage;
       const { events: seal } = keyringOf(account);
-      return rows.map(({ place, bytes }) =>
+      return rows.map(({ cursor, bytes }) =>
         // A log whose account was lost has no epoch.
-        Object.assign(readEvent(seal, bytes).event, {
-          cursor: `${place}-${bounds.epoch || "00000000"}`,
-        }),
+        Object.assign(readEvent(seal, bytes).event, { cursor: cursor.padEnd(27, "0") }),
       );
     },
     powerOff: () => disk.powerOff(scheduler.nowMs),
