@@ -3,8 +3,8 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/kinds.ts";
-import type { CallOptions } from "../ledger/calls.ts";
 import { CallsWithFallback, isAway } from "../ledger/fallback.ts";
+import type { Ages } from "../ledger/intents.ts";
 import { createRedisLedger, type RedisLedgerOptions } from "../ledger/redis.ts";
 import { createRedisBucket } from "../ratelimit/queued-bucket.ts";
 import { storeAway } from "../redis/ask.ts";
@@ -21,7 +21,7 @@ import type { BudgetSource, Stores } from "./stores.ts";
 export async function redisStores(
   config: Config,
   { url, prefix, minReplicas, requiredForMoney, tls }: NonNullable<Config["redis"]>,
-  ledgerOptions: CallOptions & Pick<RedisLedgerOptions, "retentionMs" | "keyringOf">,
+  ledgerOptions: Ages & Pick<RedisLedgerOptions, "keyringOf">,
   report: Report,
   log: Logger,
 ): Promise<Stores> {

@@ -15,6 +15,7 @@ import {
 import { activeSpan } from "../telemetry/tracing/tracing.ts";
 import { Change, Draft, type EventChange } from "./change.ts";
 import { type Follower, Hub } from "./hub.ts";
+import type { Ages } from "./intents.ts";
 import { isAbout, type Topic } from "./log.ts";
 import { RecentEvents } from "./recent-events.ts";
 import { isBlank, recordKey } from "./record.ts";
@@ -36,6 +37,7 @@ export class LedgerAccount implements StoredLog {
   readonly kernel: AccountKernel;
   readonly #codec: EventCodec;
   readonly #tokens: () => string;
+  readonly #ages: Ages;
   readonly #cache = new RecordCache();
   readonly #recent = new RecentEvents();
   /** Events whose commit is under way, by their bytes: the store may show them before it answers. */
@@ -45,10 +47,11 @@ export class LedgerAccount implements StoredLog {
   readonly #hub = new Hub();
   #watching: Promise<() => void> | undefined;
 
-  constructor(kernel: AccountKernel, codec: EventCodec, tokens: () => string) {
+  constructor(kernel: AccountKernel, codec: EventCodec, tokens: () => string, ages: Ages) {
     this.kernel = kernel;
     this.#codec = codec;
     this.#tokens = tokens;
+    this.#ages = ages;
   }
 
   /**
@@ -79,7 +82,7 @@ export class LedgerAccount implements StoredLog {
         const { text, flags } = this.#cache.get(key);
         return new Draft(key, text === "" ? undefined : JSON.parse(text), flags);
       });
-      const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts);
+      const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts, this.#ages);
       const result = decide(change);
       const commit = this.#commitOf(change);
       const committed = await this.#commit(change, commit, keys);

@@ -3,16 +3,16 @@ import type { MoneyMethod } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
 import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
-import { type Ages, addEntry, recordOf } from "./entries.ts";
+import { addEntry, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
 import { evidenceOf, knownOf } from "./evidence.ts";
 import { withHold } from "./facts.ts";
 import {
+  type Ages,
   type AlreadyPaid,
   type Ending,
   endedForMs,
   type Intent,
-  type IntentStoreOptions,
   type KeyUse,
   keptBeyondMs,
   keyRetentionMs,
@@ -23,8 +23,6 @@ import {
 } from "./intents.ts";
 import type { Appended, Entry } from "./log.ts";
 import { type KeyRecord, type OpenCall, ofRecordKey, type PaymentRecord } from "./record.ts";
-
-export type CallOptions = Ages & IntentStoreOptions;
 
 /** What begin decided. The call's start is known once the change is committed. */
 export type BeginDecision =
@@ -39,10 +37,9 @@ export function beginCall(
   draft: Draft,
   keyDraft: Draft | undefined,
   given: NewIntent,
-  options: CallOptions,
 ): BeginDecision {
   const { nowMs } = change;
-  const record = recordOf(draft, nowMs, options);
+  const record = recordOf(change, draft);
   if (record.calls.some(({ id }) => id === given.id)) return { kind: "started" };
   change.isRead = true;
   if (isOver(record, given.id)) return { kind: "over" };
@@ -56,9 +53,9 @@ export function beginCall(
     const isRunning = key.state === "running" && Number(key.startedAt) + key.leaseMs > nowMs;
     return { kind: isRunning ? "keyRunning" : "keyUnknown" };
   }
-  const isBarred = () => isLocked(record, given.method, nowMs, options.giveUpMs);
+  const isBarred = () => isLocked(record, given.method, nowMs, change.ages.giveUpMs);
   // The lock of a call whose process died falls with its callback.
-  if (isBarred() && settleCalls(change, draft, options, true)) change.isRead = false;
+  if (isBarred() && settleCalls(change, draft, true)) change.isRead = false;
   if (isBarred()) return { kind: "inFlight" };
 
   change.isRead = false;
@@ -82,28 +79,18 @@ export function beginCall(
 }
 
 /** Opens a call that began without the store, or that the store has lost. Twice does no harm. */
-export function adoptCall(
-  change: Change,
-  draft: Draft,
-  call: OpenCall,
-  options: CallOptions,
-): void {
-  const record = recordOf(draft, change.nowMs, options);
+export function adoptCall(change: Change, draft: Draft, call: OpenCall): void {
+  const record = recordOf(change, draft);
   if (record.calls.some(({ id }) => id === call.id) || isOver(record, call.id)) return;
   open(change, draft, record, call);
-  settleCalls(change, draft, options);
+  settleCalls(change, draft);
 }
 
 /** Stores what a callback or a look-up tells, and ends the calls whose outcome it shows. */
-export function addNews(
-  change: Change,
-  draft: Draft,
-  entry: Entry,
-  options: CallOptions,
-): Appended {
+export function addNews(change: Change, draft: Draft, entry: Entry): Appended {
   change.trace = entry.trace;
-  const appended = addEntry(change, draft, entry, options);
-  settleCalls(change, draft, options);
+  const appended = addEntry(change, draft, entry);
+  settleCalls(change, draft);
   return appended;
 }
 
@@ -125,46 +112,39 @@ export function endCall(
   keyDraft: Draft | undefined,
   intent: Intent,
   ending: Ending,
-  options: CallOptions,
   { given, told }: Ended = {},
 ): Appended | undefined {
   const { nowMs } = change;
   const { id } = intent;
-  const record = recordOf(draft, nowMs, options);
+  const record = recordOf(change, draft);
   if (keyDraft) endKey(keyDraft, intent, ending, given?.key);
   // A begin that is still on its way must not open the call behind its ending: the new version bars it.
   record.changes++;
   // Within its lease only this process ends a call: the store has lost it with a server that failed.
   const isLost = given !== undefined && ending.state !== "closed" && nowMs < intent.leaseUntilMs;
-  if (isLost) adoptCall(change, draft, callOf(intent), options);
+  if (isLost) adoptCall(change, draft, callOf(intent));
   const was = callIn(draft, id)?.state;
   change.trace = told?.trace ?? ending.trace;
-  if (ending.state === "closed" && ending.paid) settleAsPaid(change, draft, ending.paid, options);
-  const appended = told && addEntry(change, draft, told, options);
+  if (ending.state === "closed" && ending.paid) settleAsPaid(change, draft, ending.paid);
+  const appended = told && addEntry(change, draft, told);
   // By its own word it made nothing, so no later payment is taken for its hold.
   if (ending.state === "closed" && ending.key !== "keep" && !told) {
     record.holds = withHold(record.holds, id, false);
   }
   if (was === "unknown" && ending.state !== "unknown" && ending.key !== "keep") {
     const isDone = ending.key !== "free";
-    publish(change, draft, id, isDone ? CallOutcome.SETTLED : CallOutcome.NOT_DONE, options);
+    publish(change, draft, id, isDone ? CallOutcome.SETTLED : CallOutcome.NOT_DONE);
   }
-  conclude(change, draft, id, ending, options);
-  settleCalls(change, draft, options);
+  conclude(change, draft, id, ending);
+  settleCalls(change, draft);
   if (ending.state === "unknown" && was === "running" && callIn(draft, id)?.state === "unknown") {
-    publish(change, draft, id, CallOutcome.UNKNOWN, options);
+    publish(change, draft, id, CallOutcome.UNKNOWN);
   }
   return appended;
 }
 
 /** Closes a call, or keeps it as pending or unknown, and notes its mark. */
-export function conclude(
-  change: Change,
-  draft: Draft,
-  id: string,
-  ending: Ending,
-  options: CallOptions,
-): void {
+export function conclude(change: Change, draft: Draft, id: string, ending: Ending): void {
   const record = draft.value as PaymentRecord;
   const call = callIn(draft, id);
   if (ending.state === "closed") noteOver(record, id, change.nowMs);
@@ -188,7 +168,7 @@ export function conclude(
   // An outcome that became known in between stands.
   if (again || (ending.state === "unknown" && was !== "running")) return;
   Object.assign(call, { state: ending.state, subjectId, checks: 0, notFound: 0 });
-  call.dueMs = change.nowMs + options.firstLookMs;
+  call.dueMs = change.nowMs + change.ages.firstLookMs;
   if (!call.needsOperator) indexCall(change, draft, call, call.dueMs);
 }
 
@@ -197,11 +177,10 @@ function publish(
   draft: Draft,
   id: string,
   outcome: CallOutcome,
-  options: CallOptions,
   isShown = false,
 ): void {
   const entry = callOutcomeEntry({ id, ...ofRecordKey(draft.key) }, outcome, isShown);
-  addEntry(change, draft, entry, options);
+  addEntry(change, draft, entry);
 }
 
 /**
@@ -210,12 +189,7 @@ function publish(
  * set: then it ends, too, if what it made is at its end.
  * @returns whether there was one
  */
-export function settleCalls(
-  change: Change,
-  draft: Draft,
-  options: CallOptions,
-  running = false,
-): boolean {
+export function settleCalls(change: Change, draft: Draft, running = false): boolean {
   let found = false;
   for (let at = 0; ; at++) {
     const record = draft.value as PaymentRecord | undefined;
@@ -228,8 +202,7 @@ export function settleCalls(
     const evidence = evidenceOf(intent, open, knownOf(record));
     const isRunning = call.state === "running" && !isOver;
     if (!evidence || (isRunning && evidence.kind !== "settled")) continue;
-    if (call.state !== "pending")
-      publish(change, draft, call.id, CallOutcome.SETTLED, options, true);
+    if (call.state !== "pending") publish(change, draft, call.id, CallOutcome.SETTLED, true);
     const { kind, ...rest } = evidence;
     conclude(
       change,
@@ -238,7 +211,6 @@ export function settleCalls(
       "subjectId" in rest
         ? { ...rest, state: "pending", key: "keep" }
         : { ...rest, state: "closed", key: "keep" },
-      options,
     );
     if (kind === "settled") change.settled.push({ intent });
     found = true;
@@ -251,14 +223,9 @@ export function settleCalls(
  * Settles the calls of unknown outcome for an external_id that the service reports as already paid:
  * one of them must have paid it.
  */
-export function settleAsPaid(
-  change: Change,
-  draft: Draft,
-  said: AlreadyPaid,
-  options: CallOptions,
-): void {
+export function settleAsPaid(change: Change, draft: Draft, said: AlreadyPaid): void {
   const { nowMs } = change;
-  const record = recordOf(draft, nowMs, options);
+  const record = recordOf(change, draft);
   const unknown = record.calls.find(
     ({ method, state, startedAt, leaseMs }) =>
       method === "CreatePayment" &&
@@ -267,8 +234,8 @@ export function settleAsPaid(
   // The Error object may be about a payment that was taken back since, which is no evidence.
   if (!unknown || isOfKnown(said, record)) return;
   const { externalId } = ofRecordKey(draft.key);
-  addEntry(change, draft, successEntry({ id: unknown.id, externalId }, said), options);
-  settleCalls(change, draft, options);
+  addEntry(change, draft, successEntry({ id: unknown.id, externalId }, said));
+  settleCalls(change, draft);
 }
 
 /** Whether the Error object may be about a payment whose success is on record. */
@@ -287,7 +254,6 @@ export function lookedAt(
   draft: Draft,
   id: string,
   { checks, notFound, inMs, told, paid, neverArrived, trace }: Look,
-  options: CallOptions,
 ): Appended | undefined {
   const looked = callIn(draft, id);
   if (looked) {
@@ -295,14 +261,14 @@ export function lookedAt(
     indexCall(change, draft, looked, looked.dueMs);
   }
   change.trace = trace;
-  if (paid) settleAsPaid(change, draft, paid, options);
-  const appended = told && addNews(change, draft, told, options);
+  if (paid) settleAsPaid(change, draft, paid);
+  const appended = told && addNews(change, draft, told);
   const call = callIn(draft, id);
   if (neverArrived && call?.state === "unknown") {
     change.settled.push({ intent: intentOfCall(draft.key, call, []), by: "notFound" });
-    publish(change, draft, id, CallOutcome.NOT_DONE, options);
-    conclude(change, draft, id, { state: "closed", key: "keep" }, options);
-    settleCalls(change, draft, options);
+    publish(change, draft, id, CallOutcome.NOT_DONE);
+    conclude(change, draft, id, { state: "closed", key: "keep" });
+    settleCalls(change, draft);
   }
   return appended;
 }
@@ -323,7 +289,7 @@ export function endLeases(change: Change, draft: Draft, keyDraft: Draft | undefi
 }
 
 /** Stops looking a call up, releases its lock, tells watchers, and keeps it for an operator. */
-export function giveUpCall(change: Change, draft: Draft, id: string, options: CallOptions): void {
+export function giveUpCall(change: Change, draft: Draft, id: string): void {
   const call = callIn(draft, id);
   if (!call) return;
   Object.assign(call, { needsOperator: true, locks: false });
@@ -331,9 +297,9 @@ export function giveUpCall(change: Change, draft: Draft, id: string, options: Ca
   const member = memberOfCall(call.id, draft.key);
   change.indexes.push({ index: givenUpIndex, member, score: change.nowMs });
   if (call.state === "unknown") {
-    publish(change, draft, id, CallOutcome.NEEDS_OPERATOR, options);
+    publish(change, draft, id, CallOutcome.NEEDS_OPERATOR);
   }
-  settleCalls(change, draft, options);
+  settleCalls(change, draft);
 }
 
 /** A call as a record holds it. */
@@ -372,7 +338,7 @@ export function callOfMember(member: string): { readonly id: string; readonly ke
 }
 
 /** How long a record with calls is kept after its last change, in milliseconds. */
-export function keepCallsMs({ giveUpMs }: IntentStoreOptions): number {
+export function keepCallsMs({ giveUpMs }: Ages): number {
   return giveUpMs + keptBeyondMs;
 }
 

@@ -1,6 +1,6 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { IndexChange } from "../stores/kernel.ts";
-import type { Intent, SettledBy } from "./intents.ts";
+import type { Ages, Intent, SettledBy } from "./intents.ts";
 
 /**
  * A step on its way: the records that it decides on, and what it changes. Decisions change the
@@ -10,6 +10,7 @@ import type { Intent, SettledBy } from "./intents.ts";
 export class Change {
   readonly token: string;
   readonly nowMs: number;
+  readonly ages: Ages;
   readonly events: EventChange[] = [];
   readonly indexes: IndexChange[] = [];
   /** The calls that events ended, as they were before. */
@@ -20,9 +21,10 @@ export class Change {
   /** The step turned out to change nothing: it refuses a call, or tells what became of it. */
   isRead = false;
 
-  constructor(token: string, nowMs: number, drafts: readonly Draft[]) {
+  constructor(token: string, nowMs: number, drafts: readonly Draft[], ages: Ages) {
     this.token = token;
     this.nowMs = nowMs;
+    this.ages = ages;
     this.#drafts = new Map(drafts.map((draft) => [draft.key, draft]));
   }
 

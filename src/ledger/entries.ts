@@ -3,30 +3,26 @@ import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Change, Draft } from "./change.ts";
 import { foldIn, noteWords, readFacts, storedFact, takeHold } from "./facts.ts";
+import type { Ages } from "./intents.ts";
 import type { Appended, Entry, Facts, Unfinished } from "./log.ts";
 import { merge } from "./merge.ts";
 import { payingOperations, setStateAfter } from "./payment-state.ts";
 import { newRecord, type PaymentRecord } from "./record.ts";
 
-export interface Ages {
-  /** How long events are kept and repeats are recognised, in milliseconds. */
-  readonly retentionMs: number;
-}
-
 /**
  * Adds what became known of a payment or payout to its record: an event, unless it repeats what is
  * known, and the state of its operation.
  */
-export function addEntry(change: Change, draft: Draft, entry: Entry, ages: Ages): Appended {
+export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
   const { nowMs } = change;
-  const record = recordOf(draft, nowMs, ages);
+  const record = recordOf(change, draft);
   const fact = storedFact(entry, 0);
   fact[8] = change.now;
   const [key] = fact;
   const known = record.states.find((state) => state.key === key);
   const { replaces, late, conflict } = merge(known, entry);
   const changesHold = takeHold(record, fact, entry.call);
-  const seen = seenOf(draft, entry, nowMs, ages);
+  const seen = seenOf(change, draft, entry);
   const isCallback = entry.source === EventSource.CALLBACK;
   const isRepeat = isCallback
     ? seen.identity === "c" || seen.body !== ""
@@ -72,12 +68,12 @@ export function factsOf({ facts, holds, folded }: PaymentRecord): Facts {
 }
 
 /** How long a record is kept after its last event, at least, in milliseconds. */
-export function keptFor({ retentionMs }: Ages): number {
+export function keptFor({ retentionMs }: Pick<Ages, "retentionMs">): number {
   return 2 * retentionMs;
 }
 
 /** The draft's record. What is known of operations is forgotten two retentions after the last event. */
-export function recordOf(draft: Draft, nowMs: number, ages: Ages): PaymentRecord {
+export function recordOf({ nowMs, ages }: Change, draft: Draft): PaymentRecord {
   draft.value ??= newRecord();
   const record = draft.value as PaymentRecord;
   if (isForgotten(record, nowMs, ages)) {
@@ -88,12 +84,8 @@ export function recordOf(draft: Draft, nowMs: number, ages: Ages): PaymentRecord
   return record;
 }
 
-export function isForgotten(
-  { lastMs }: PaymentRecord,
-  nowMs: number,
-  { retentionMs }: Ages,
-): boolean {
-  return lastMs > 0 && lastMs < nowMs - keptFor({ retentionMs });
+export function isForgotten({ lastMs }: PaymentRecord, nowMs: number, ages: Ages): boolean {
+  return lastMs > 0 && lastMs < nowMs - keptFor(ages);
 }
 
 /**
@@ -101,10 +93,10 @@ export function isForgotten(
  * callback repeats an earlier callback with the same body or the same identity. A response or a
  * reconciliation repeats any earlier entry with the same identity.
  */
-function seenOf(draft: Draft, { identity, digest }: Entry, nowMs: number, { retentionMs }: Ages) {
+function seenOf({ nowMs, ages }: Change, draft: Draft, { identity, digest }: Entry) {
   const sourceOf = (name: string) => {
     const [of = "", atMs] = draft.flag(name).split(" ");
-    return Number(atMs) >= nowMs - retentionMs ? of : "";
+    return Number(atMs) >= nowMs - ages.retentionMs ? of : "";
   };
   return {
     identity: sourceOf(`i${shortened(identity)}`),

@@ -3,8 +3,8 @@ import { UnderWayByName } from "../collections/under-way.ts";
 import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
-import type { CallOptions } from "./calls.ts";
 import type {
+  Ages,
   Begun,
   Ending,
   Intent,
@@ -23,7 +23,7 @@ import { Outbox } from "./outbox.ts";
 import { ProcessCalls } from "./process-calls.ts";
 import { recordKey } from "./record.ts";
 
-export interface FallbackOptions extends CallOptions {
+export interface FallbackOptions extends Ages {
   readonly ledger: Ledger;
   /** Whether a call without a key may go on without the store after this error. */
   readonly isAway: (error: unknown) => boolean;

@@ -238,7 +238,10 @@ export interface Recorded {
   readonly error?: unknown;
 }
 
-export interface IntentStoreOptions {
+/** How long what is known of payments and payouts counts, in milliseconds. */
+export interface Ages {
+  /** How long events can be read again and repeats are recognised. */
+  readonly retentionMs: number;
   /** RECONCILE_AFTER: when an intent of unknown or pending outcome is first looked at. */
   readonly firstLookMs: number;
   /** RECONCILE_GIVE_UP. */

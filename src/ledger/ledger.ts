@@ -12,7 +12,6 @@ import {
   addNews,
   adoptCall,
   beginCall,
-  type CallOptions,
   callOf,
   callOfMember,
   dueIndex,
@@ -27,12 +26,12 @@ import {
 import type { Change, Draft } from "./change.ts";
 import { factsOf, isForgotten, keptFor, memberOf, ofMember, unfinishedIndex } from "./entries.ts";
 import {
+  type Ages,
   type Begun,
   type Ending,
   type Intent,
   type IntentStats,
   type IntentStore,
-  type IntentStoreOptions,
   intentOf,
   isUnknown,
   type Known,
@@ -65,13 +64,11 @@ import { keyRecordKey, ofRecordKey, type PaymentRecord, recordKey } from "./reco
 import type { EventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
 
-export interface LedgerOptions extends IntentStoreOptions {
+export interface LedgerOptions extends Ages {
   readonly kernel: Kernel;
   readonly letters: DeadLetters;
   /** Default: nothing is reported. */
   readonly report?: Report | undefined;
-  /** How long events can be read again and repeats are recognised, in milliseconds. */
-  readonly retentionMs: number;
   /** Encodes an account's events. */
   readonly codecOf: (account: string) => EventCodec;
 }
@@ -82,14 +79,12 @@ export interface LedgerOptions extends IntentStoreOptions {
  */
 export class Ledger implements EventLog, IntentStore {
   readonly #options: LedgerOptions;
-  readonly #calls: CallOptions;
   readonly #accounts = new Map<string, LedgerAccount>();
   readonly #tokens: () => string;
   readonly #listeners: ((account: string, settled: Intent) => void)[] = [];
 
   constructor(options: LedgerOptions) {
     this.#options = options;
-    this.#calls = options;
     this.#tokens = createTokens();
   }
 
@@ -108,7 +103,7 @@ export class Ledger implements EventLog, IntentStore {
 
   async append(account: string, entry: Entry): Promise<Appended> {
     const { result } = await this.#stepOf(account, entry, (change, draft) =>
-      addNews(change, draft, entry, this.#calls),
+      addNews(change, draft, entry),
     );
     return result;
   }
@@ -138,7 +133,7 @@ export class Ledger implements EventLog, IntentStore {
     known: PaymentRecord,
     bounds: Bounds,
   ): Snapshot | undefined {
-    if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#calls)) return undefined;
+    if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#options)) return undefined;
     const cursorOf = (place: string): Cursor => `${place}-${bounds.epoch}`;
     const states = known.states
       .map(({ n, key, operationId, rank, status, since, place }): OperationState => {
@@ -212,7 +207,7 @@ export class Ledger implements EventLog, IntentStore {
     const { result, values } = await this.#stepOf(
       account,
       given,
-      (change, draft, keyDraft) => beginCall(change, draft, keyDraft, given, this.#calls),
+      (change, draft, keyDraft) => beginCall(change, draft, keyDraft, given),
       { keyDigest: given.key?.digest },
     );
     if (result.kind === "keyAnswered" && keyOf) {
@@ -244,7 +239,7 @@ export class Ledger implements EventLog, IntentStore {
       account,
       intent,
       (change, draft, keyDraft) =>
-        endCall(change, draft, keyDraft, intent, ending, this.#calls, { given, told }),
+        endCall(change, draft, keyDraft, intent, ending, { given, told }),
       intent,
     );
     return result ? { appended: result } : {};
@@ -258,7 +253,7 @@ export class Ledger implements EventLog, IntentStore {
       return intents.some((intent) => intent.id === id);
     }
     await this.#stepOf(account, pending, (change, draft) => {
-      adoptCall(change, draft, callOf(intentOf(pending, change.nowMs)), this.#calls);
+      adoptCall(change, draft, callOf(intentOf(pending, change.nowMs)));
     });
     return true;
   }
@@ -272,7 +267,7 @@ export class Ledger implements EventLog, IntentStore {
       const startedAtMs = change.nowMs - ageMs;
       const leaseUntilMs = startedAtMs + intent.leaseUntilMs - intent.startedAtMs;
       const call = callOf({ ...intent, startedAtMs, leaseUntilMs });
-      adoptCall(change, draft, call, this.#calls);
+      adoptCall(change, draft, call);
     });
   }
 
@@ -292,16 +287,14 @@ export class Ledger implements EventLog, IntentStore {
     const { result } = await this.#stepOf(
       account,
       intent,
-      (change, draft) => lookedAt(change, draft, intent.id, look, this.#calls),
+      (change, draft) => lookedAt(change, draft, intent.id, look),
       { by: look.by },
     );
     return result ? { appended: result } : {};
   }
 
   async giveUp(account: string, intent: Intent): Promise<void> {
-    await this.#stepOf(account, intent, (change, draft) =>
-      giveUpCall(change, draft, intent.id, this.#calls),
-    );
+    await this.#stepOf(account, intent, (change, draft) => giveUpCall(change, draft, intent.id));
   }
 
   async stats(account: string): Promise<IntentStats> {
@@ -462,7 +455,7 @@ export class Ledger implements EventLog, IntentStore {
     const kernel = this.#options.kernel.account(name);
     let account = this.#accounts.get(name);
     if (!account) {
-      account = new LedgerAccount(kernel, this.#options.codecOf(name), this.#tokens);
+      account = new LedgerAccount(kernel, this.#options.codecOf(name), this.#tokens, this.#options);
       this.#accounts.set(name, account);
     }
     return account;

@@ -1,8 +1,15 @@
 import type { Kind } from "../model/kinds.ts";
 import { filledIn } from "../stores/kernel.ts";
-import { adoptCall, beginCall, type CallOptions, callOf, endCall, intentOfCall } from "./calls.ts";
+import { adoptCall, beginCall, callOf, endCall, intentOfCall } from "./calls.ts";
 import { Change, Draft } from "./change.ts";
-import { type Begun, type Ending, type Intent, markOfEnding, type NewIntent } from "./intents.ts";
+import {
+  type Ages,
+  type Begun,
+  type Ending,
+  type Intent,
+  markOfEnding,
+  type NewIntent,
+} from "./intents.ts";
 import type { Entry } from "./log.ts";
 import { type PaymentRecord, recordKey } from "./record.ts";
 
@@ -11,18 +18,18 @@ import { type PaymentRecord, recordKey } from "./record.ts";
  * records.
  */
 export class ProcessCalls {
-  readonly #options: CallOptions;
+  readonly #ages: Ages;
   /** The texts of records by account and record key, those that were changed last at the end. */
   readonly #records = new Map<string, string>();
 
-  constructor(options: CallOptions) {
-    this.#options = options;
+  constructor(ages: Ages) {
+    this.#ages = ages;
   }
 
   begin(account: string, given: NewIntent): Begun {
     const key = recordKey(given.kind, given.externalId);
     const result = this.#step(account, key, (change, draft) =>
-      beginCall(change, draft, undefined, given, this.#options),
+      beginCall(change, draft, undefined, given),
     );
     if (result.kind !== "started") return result as Begun;
     const open = this.open(account, given.kind, given.externalId);
@@ -33,14 +40,14 @@ export class ProcessCalls {
 
   adopt(account: string, intent: Intent): void {
     this.#step(account, recordKey(intent.kind, intent.externalId), (change, draft) =>
-      adoptCall(change, draft, callOf(intent), this.#options),
+      adoptCall(change, draft, callOf(intent)),
     );
   }
 
   end(account: string, intent: Intent, ending: Ending, told?: Entry): void {
     const key = recordKey(intent.kind, intent.externalId);
     this.#step(account, key, (change, draft) => {
-      endOwnCall(change, draft, intent, ending, this.#options, told);
+      endOwnCall(change, draft, intent, ending, told);
     });
   }
 
@@ -69,7 +76,7 @@ export class ProcessCalls {
     const name = `${account} ${key}`;
     const nowMs = Date.now();
     const draft = new Draft(key, this.#recordOf(name), noFlags);
-    const result = decide(new Change(token, nowMs, [draft]), draft);
+    const result = decide(new Change(token, nowMs, [draft], this.#ages), draft);
     this.#records.delete(name);
     if (draft.value) {
       this.#records.set(name, filledIn(JSON.stringify(draft.value), token, [], nowMs));
@@ -93,14 +100,13 @@ export function endOwnCall(
   draft: Draft,
   intent: Intent,
   ending: Ending,
-  options: CallOptions,
   told?: Entry,
 ): void {
   const mark = markOfEnding(ending);
   const kept: Ending = told
     ? { state: "pending", subjectId: told.subjectId, key: "keep", ...(mark && { mark }) }
     : ending;
-  endCall(change, draft, undefined, intent, kept, options);
+  endCall(change, draft, undefined, intent, kept);
   if (kept.state === "unknown" || told) return;
   const record = draft.value as PaymentRecord;
   record.calls = record.calls.filter(({ id }) => id !== intent.id);

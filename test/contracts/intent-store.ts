@@ -4,10 +4,10 @@ import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type {
+  Ages,
   Begun,
   Intent,
   IntentStore,
-  IntentStoreOptions,
   NewIntent,
   Pending,
 } from "../../src/ledger/intents.ts";
@@ -15,16 +15,16 @@ import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { openCalls } from "../open-calls.ts";
 
 /** Makes the stores of two replicas with the same intents, which no earlier store shares. */
-export type IntentStoreFactory = (
-  options: IntentStoreOptions,
-) => Promise<readonly [IntentStore, IntentStore]>;
+export type IntentStoreFactory = (options: Ages) => Promise<readonly [IntentStore, IntentStore]>;
 
 /** Tests what every `IntentStore` must do, on real clocks: it polls until time has passed. */
 export function testIntentStore(name: string, make: IntentStoreFactory): void {
   const account = "default";
 
-  async function stores(t: TestContext, options: Partial<IntentStoreOptions> = {}) {
-    const pair = await make({ firstLookMs: 60_000, giveUpMs: 3_600_000, ...options });
+  const usual: Ages = { retentionMs: 7 * 86_400_000, firstLookMs: 60_000, giveUpMs: 3_600_000 };
+
+  async function stores(t: TestContext, options: Partial<Ages> = {}) {
+    const pair = await make({ ...usual, ...options });
     t.after(() => Promise.all(pair.map((store) => store.close())));
     return pair;
   }

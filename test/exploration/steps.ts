@@ -35,8 +35,6 @@ export const Said = {
   ...{ nothing: 0, pending: 1, success: 2, failure: 3, declined: 4, refused: 5, paid: 6, busy: 7 },
 } as const;
 
-const options = { retentionMs: 1e12, firstLookMs: 1_000, giveUpMs };
-
 function recordIn({ value }: Draft): PaymentRecord {
   return (value as PaymentRecord | undefined) ?? newRecord();
 }
@@ -70,12 +68,12 @@ export function stepsOf({ calls }: Scene) {
     };
   };
   const begin = (call: CallOf, i: number) => (on: On) =>
-    beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i), options).kind;
+    beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i)).kind;
   const adopt = (call: CallOf, i: number) => (on: On) =>
-    adoptCall(on.change, on.draft, callOf(intentOf(call, i, on)), options);
+    adoptCall(on.change, on.draft, callOf(intentOf(call, i, on)));
   const end = (call: CallOf, i: number, on: On, ending: Ending, told?: Entry) => {
     const [intent, key] = [intentOf(call, i, on), on.keyOf(call.key)];
-    endCall(on.change, on.draft, key, intent, ending, options, { given: givenOf(call, i), told });
+    endCall(on.change, on.draft, key, intent, ending, { given: givenOf(call, i), told });
   };
   return {
     steps,
@@ -99,9 +97,9 @@ export function stepsOf({ calls }: Scene) {
         if (!call) return;
         const intent = intentOfCall(draft.key, call, marks);
         if (call.state === "running") {
-          endCall(change, draft, undefined, intent, { state: "unknown" }, options);
+          endCall(change, draft, undefined, intent, { state: "unknown" });
         } else if (change.nowMs - intent.startedAtMs > giveUpMs) {
-          giveUpCall(change, draft, call.id, options);
+          giveUpCall(change, draft, call.id);
         }
       }),
     ),
@@ -109,7 +107,7 @@ export function stepsOf({ calls }: Scene) {
     notFound: each((_, i) =>
       add(({ change, draft }) => {
         const look = { checks: 3, notFound: 3, inMs: 1_000, neverArrived: true };
-        lookedAt(change, draft, `c${i}`, look, options);
+        lookedAt(change, draft, `c${i}`, look);
       }),
     ),
     /** By source, call and place. */
@@ -119,10 +117,7 @@ export function stepsOf({ calls }: Scene) {
           const call = calls[i];
           const entry = call && entryOf(call, i, at, source);
           const acknowledges = source === EventSource.CALLBACK ? `${i} ${at}` : `${i} `;
-          return add(
-            ({ change, draft }) => entry && addNews(change, draft, entry, options),
-            acknowledges,
-          );
+          return add(({ change, draft }) => entry && addNews(change, draft, entry), acknowledges);
         }),
       ),
     ),
@@ -133,7 +128,7 @@ export function stepsOf({ calls }: Scene) {
       Object.values(Said).map((said) => {
         const { ending, told } = endingOf(call, i, said);
         const decide = (on: On) =>
-          endOwnCall(on.change, on.draft, intentOf(call, i, on), ending, options, told);
+          endOwnCall(on.change, on.draft, intentOf(call, i, on), ending, told);
         return add(decide, "", true);
       }),
     ),

@@ -63,7 +63,7 @@ export function apply(
   const nowMs = Math.max(timeOf(tick), after.newestMs + 1);
   const draft = new Draft(recordKey, record ?? undefined, new Map(Object.entries(after.flags)));
   const keys = new Map<string, Draft>();
-  const change = new Change(token, nowMs, [draft]);
+  const change = new Change(token, nowMs, [draft], ages);
   const keyOf = (digest: string | undefined) => {
     if (digest === undefined) return undefined;
     const key = keys.get(digest) ?? new Draft(`key:${digest}`, after.keys[digest], new Map());
@@ -193,6 +193,8 @@ export function textOf(stored: Stored): string {
 const tickMs = 60_000;
 export const leaseMs = tickMs / 2;
 export const giveUpMs = 2.5 * tickMs;
+/** How long what is stored counts in a scene. */
+export const ages = { retentionMs: 1e12, firstLookMs: 1_000, giveUpMs };
 const baseMs = 1_700_000_000_000;
 const token = "commit";
 

@@ -33,7 +33,7 @@ const externalId = "order";
 const { PAYMENT } = EventKind;
 const { PENDING, SUCCESS, FAILURE } = PaymentStatus;
 const { RECURRENT, CONFIRM, CANCEL, REFUND } = PaymentOperation;
-const options = { retentionMs: 3_600_000, firstLookMs: 0, giveUpMs: 3_600_000 };
+const ages = { retentionMs: 3_600_000, firstLookMs: 0, giveUpMs: 3_600_000 };
 
 interface Told {
   readonly operation?: PaymentOperation;
@@ -52,7 +52,7 @@ function books() {
   const step = (decide: (change: Change, draft: Draft) => void) => {
     nowMs++;
     const draft = new Draft(key, value, new Map());
-    const change = new Change("token", nowMs, [draft]);
+    const change = new Change("token", nowMs, [draft], ages);
     decide(change, draft);
     const place = (n: number) =>
       `${nowMs.toString(16).padStart(12, "0")}${`${n}`.padStart(6, "0")}`;
@@ -79,7 +79,7 @@ function books() {
       return intents().at(-1) as Intent;
     },
     end({ id }: Intent, ending: Ending) {
-      step((change, draft) => conclude(change, draft, id, ending, options));
+      step((change, draft) => conclude(change, draft, id, ending));
     },
     lose(method?: MoneyMethod): Intent {
       const intent = this.begin(method);
@@ -88,7 +88,7 @@ function books() {
     },
     /** An operator has to look: the call holds no lock any more. */
     giveUp({ id }: Intent) {
-      step((change, draft) => giveUpCall(change, draft, id, options));
+      step((change, draft) => giveUpCall(change, draft, id));
     },
     /** Stores a callback. */
     tell(
@@ -100,11 +100,11 @@ function books() {
       const payment = create(PaymentSchema, { externalId, operation, details });
       const entry = paymentEntry(payment, { source: EventSource.CALLBACK });
       assert.ok(entry);
-      step((change, draft) => void addEntry(change, draft, entry, options));
+      step((change, draft) => void addEntry(change, draft, entry));
     },
     /** Handles the service's answer that the external_id is already paid. */
     saidPaid(said: AlreadyPaid) {
-      step((change, draft) => settleAsPaid(change, draft, said, options));
+      step((change, draft) => settleAsPaid(change, draft, said));
     },
     async flags() {
       return outcomeFlags((await known()).openCalls);
@@ -120,7 +120,7 @@ function books() {
     },
     /** Settles the calls whose outcome the events show; returns those that are still open. */
     settle(): string[] {
-      step((change, draft) => void settleCalls(change, draft, options, true));
+      step((change, draft) => void settleCalls(change, draft, true));
       return intents().map(({ id, state }) => `${id} ${state}`);
     },
   };

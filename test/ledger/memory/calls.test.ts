@@ -2,6 +2,6 @@ import { createMemoryLedger } from "../../../src/ledger/memory.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 
 testIntentStore("memory", async (options) => {
-  const store = createMemoryLedger({ retentionMs: 7 * 86_400_000, ...options });
+  const store = createMemoryLedger(options);
   return [store, store];
 });

@@ -1,5 +1,5 @@
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
-import type { IntentStoreOptions } from "../../../src/ledger/intents.ts";
+import type { Ages } from "../../../src/ledger/intents.ts";
 import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
@@ -8,7 +8,7 @@ import { openStoreThread, type StoreThread } from "../../../src/stores/sqlite/st
 const keyring = await deriveKeyring("default", [new Secret("password")]);
 
 export type SqliteCallsOptions = Partial<
-  IntentStoreOptions & Pick<SqliteLedgerOptions, "now" | "keyringOf" | "retentionMs">
+  Ages & Pick<SqliteLedgerOptions, "now" | "keyringOf" | "retentionMs">
 >;
 
 /** The calls of a process whose ledger this thread has, as a gateway opens them. */
