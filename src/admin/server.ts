@@ -4,8 +4,8 @@ import { createAdmission } from "../net/admission.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
-import { type Body, createIntake, type Intake } from "../net/intake.ts";
-import { createReadTurns } from "../net/read-turns.ts";
+import { type Body, Intake } from "../net/intake.ts";
+import { ReadTurns } from "../net/read-turns.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
 import { type AdminAnswer, answerDeadLetters } from "./dead-letter-routes.ts";
@@ -69,7 +69,7 @@ export function createAdminServer(options: AdminOptions): Server {
     connectionsCheckingInterval: 5_000,
   };
   const { counts, onCut = () => {} } = options.limits ?? {};
-  const { intake = createIntake({ admission: createAdmission({ maxCalls: undefined }) }) } =
+  const { intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) }) } =
     options.limits ?? {};
   const cut = cutHttp1(onCut);
   const hold = (request: IncomingMessage) => intake.body(request, request.socket, cut);
@@ -82,7 +82,7 @@ export function createAdminServer(options: AdminOptions): Server {
   });
   const limits = { ...defaultUnreadLimits, ...counts };
   // Its requests do not wait until those of other listeners are read.
-  const inlet = { budget: intake.budget, readTurns: createReadTurns() };
+  const inlet = { budget: intake.budget, readTurns: new ReadTurns() };
   const guard = limitHttp1(server, limits, inlet, onCut);
   return server;
 }

@@ -14,7 +14,7 @@ import { createGraphqlServer } from "../graphql/server.ts";
 import { createCauses } from "../ledger/cause-of.ts";
 import { observed } from "../ledger/observed.ts";
 import { createAdmission } from "../net/admission.ts";
-import { createIntake } from "../net/intake.ts";
+import { Intake } from "../net/intake.ts";
 import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
 import { openTlsFiles, type TlsFiles } from "../net/tls-files.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
@@ -222,7 +222,7 @@ function createEdges(config: Config, back: Back, options: EdgeOptions) {
   const { report } = common;
   const { emulator, accounts } = back;
   const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
-  const intake = createIntake({ budget, admission });
+  const intake = new Intake({ budget, admission });
   const { maxConnections, maxConnectionsPerAddress } = config;
   const counts = { maxConnections, maxConnectionsPerAddress };
   const graphql = createGraphqlServer({

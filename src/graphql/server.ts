@@ -12,7 +12,7 @@ import { type Admission, createAdmission, type Slot } from "../net/admission.ts"
 import { isListed } from "../net/browser-origin.ts";
 import type { Cut } from "../net/cut.ts";
 import { cutHttp1 } from "../net/http1.ts";
-import { type Body, createIntake, type Intake } from "../net/intake.ts";
+import { type Body, Intake } from "../net/intake.ts";
 import { replayedHeader } from "../net/replayed-header.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
@@ -135,7 +135,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const formatError = createErrorFormatter(log, { hints: introspection });
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
-  const { intake = createIntake({ admission }) } = options;
+  const { intake = new Intake({ admission }) } = options;
   const onCut = (limit: Cut) => report("cut", { listener: "public", limit });
   const cut = cutHttp1(onCut);
   const overload = createOverload({ admission, report, formatError, corsOrigins });

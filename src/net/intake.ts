@@ -12,7 +12,7 @@ import {
   type MemoryBudget,
 } from "./memory-budget.ts";
 import { overloaded } from "./overloaded.ts";
-import { createReadTurns, type ReadTurns } from "./read-turns.ts";
+import { ReadTurns } from "./read-turns.ts";
 
 /** The first few pieces of each body do not count as small. */
 const freePieces = 4;
@@ -34,26 +34,25 @@ export interface BodyLimits {
   readonly timeoutMs?: number | undefined;
 }
 
-/** The body of one request. It is held in one buffer, which counts as what it takes. */
-export interface Body {
-  /** The whole body, if it has arrived; undefined otherwise, or if it exceeds `maxBytes`. */
-  atHand(maxBytes: number): Buffer | undefined;
-  /** Calls back once, with the whole body or with why it is not there. */
-  receive(limits: BodyLimits, done: (body: Received) => void): void;
-  /**
-   * What has arrived since the last call; undefined at the end. For a body of many messages, whose
-   * bytes may be `maxBytes` in all.
-   */
-  next(maxBytes: number): Promise<Buffer | undefined | Unread>;
-  /** Frees what is held, and discards the rest. */
-  discard(): void;
+interface IntakeOptions {
+  /** Default: one of its own. */
+  readonly budget?: MemoryBudget;
+  readonly admission: Admission;
 }
 
 /** Takes in the bodies of all requests. */
-export interface Intake {
+export class Intake {
   readonly budget: MemoryBudget;
   /** Of the connections of all listeners that take bodies in. */
-  readonly readTurns: ReadTurns;
+  readonly readTurns = new ReadTurns();
+  readonly #admission: Admission;
+  readonly #allowances = new WeakMap<object, () => boolean>();
+
+  constructor({ budget = createMemoryBudget(), admission }: IntakeOptions) {
+    this.budget = budget;
+    this.#admission = admission;
+  }
+
   /**
    * Begins to hold a request's body, as its headers arrive.
    * @param cut ends a connection whose client sends bodies in too many small pieces
@@ -62,46 +61,30 @@ export interface Intake {
     source: Source,
     connection: Connection,
     cut: (connection: Connection) => void,
-  ): Body;
+  ): Body {
+    return new Body(source, connection, cut as (connection: object) => void, this);
+  }
+
   /** Resolves in a turn of the connection among the calls: what is decoded in it delays nobody. */
-  turn(connection: object): Promise<void>;
-}
+  turn(connection: object): Promise<void> {
+    return new Promise((resolve) => {
+      this.#admission.enter({
+        ...{ kind: "exempt", owner: connection, isGone: () => false },
+        start: () => resolve(),
+        refuse: resolve,
+      });
+    });
+  }
 
-interface IntakeOptions {
-  /** Default: one of its own. */
-  readonly budget?: MemoryBudget;
-  readonly admission: Admission;
-}
-
-export function createIntake({ budget = createMemoryBudget(), admission }: IntakeOptions): Intake {
-  const allowances = new WeakMap<object, () => boolean>();
-  const readTurns = createReadTurns();
-
-  const of: Process = {
-    ...{ budget, readTurns },
-    mayBeSmall(connection) {
-      let allowance = allowances.get(connection);
-      if (!allowance) {
-        allowance = createAllowance(intakeLimits.smallPieces);
-        allowances.set(connection, allowance);
-      }
-      return allowance();
-    },
-  };
-
-  return {
-    ...{ budget, readTurns },
-    body: (source, connection, cut) =>
-      new ArrivingBody(source, connection, cut as (connection: object) => void, of),
-    turn: (owner) =>
-      new Promise((resolve) => {
-        admission.enter({
-          ...{ kind: "exempt", owner, isGone: () => false },
-          start: () => resolve(),
-          refuse: resolve,
-        });
-      }),
-  };
+  /** Whether a connection may send one more small piece. */
+  mayBeSmall(connection: object): boolean {
+    let allowance = this.#allowances.get(connection);
+    if (!allowance) {
+      allowance = createAllowance(intakeLimits.smallPieces);
+      this.#allowances.set(connection, allowance);
+    }
+    return allowance();
+  }
 }
 
 /**
@@ -126,20 +109,15 @@ export function unreadError(why: Unread, tooLarge: () => Error): Error {
   return new GatewayError("CANCELLED", "the caller went away");
 }
 
-/** What the bodies of all connections share. */
-interface Process extends Pick<Intake, "budget" | "readTurns"> {
-  /** Whether a connection may send one more small piece. */
-  mayBeSmall(connection: object): boolean;
-}
-
 /** What a body takes beside its bytes. */
 const overheadBytes = 1_024;
 
-class ArrivingBody implements Body, Droppable {
+/** The body of one request. It is held in one buffer, which counts as what it takes. */
+export class Body implements Droppable {
   readonly #source: Source;
   readonly #connection: object;
   readonly #cut: (connection: object) => void;
-  readonly #of: Process;
+  readonly #intake: Intake;
   readonly #buffer = new GrowingBuffer();
   #counted = 0;
   #total = 0;
@@ -155,18 +133,22 @@ class ArrivingBody implements Body, Droppable {
   #wake: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(source: Source, connection: object, cut: (connection: object) => void, of: Process) {
+  constructor(
+    source: Source,
+    connection: object,
+    cut: (connection: object) => void,
+    intake: Intake,
+  ) {
     this.#source = source;
     this.#connection = connection;
     this.#cut = cut;
-    this.#of = of;
+    this.#intake = intake;
     // Each piece of a body with a length costs its client a packet, so that few can wait here.
     const isPlain = source instanceof IncomingMessage && !source.headers["transfer-encoding"];
-    if (!isPlain) {
-      this.#read();
-    }
+    if (!isPlain) this.#read();
   }
 
+  /** The whole body, if it has arrived; undefined otherwise, or if it exceeds `maxBytes`. */
   atHand(maxBytes: number): Buffer | undefined {
     if (this.#isRead) {
       return this.#ended === "whole" && this.#buffer.size <= maxBytes ? this.#take() : undefined;
@@ -177,6 +159,7 @@ class ArrivingBody implements Body, Droppable {
     return this.#source.read() ?? Buffer.alloc(0);
   }
 
+  /** Calls back once, with the whole body or with why it is not there. */
   receive({ maxBytes, timeoutMs }: BodyLimits, done: (body: Received) => void): void {
     this.#limit(maxBytes);
     this.#read();
@@ -193,6 +176,10 @@ class ArrivingBody implements Body, Droppable {
     this.#wake = () => this.#ended && settle();
   }
 
+  /**
+   * What has arrived since the last call; undefined at the end. For a body of many messages, whose
+   * bytes may be `maxBytes` in all.
+   */
   async next(maxBytes: number): Promise<Buffer | undefined | Unread> {
     this.#limit(maxBytes);
     this.#read();
@@ -206,6 +193,7 @@ class ArrivingBody implements Body, Droppable {
     return this.#buffer.size > 0 ? this.#take() : undefined;
   }
 
+  /** Frees what is held, and discards the rest. */
   discard(): void {
     this.#end("gone");
     this.#free();
@@ -252,10 +240,10 @@ class ArrivingBody implements Body, Droppable {
   #mayCome(piece: Buffer): boolean {
     this.#pieces += 1;
     // An ordinary body, which comes in one piece, costs nothing here.
-    if (this.#pieces > 1) this.#of.readTurns.hasRead();
+    if (this.#pieces > 1) this.#intake.readTurns.hasRead();
     if (piece.length >= intakeLimits.smallBytes || this.#pieces <= freePieces) return true;
     if (this.#isCut) return false;
-    if (this.#of.mayBeSmall(this.#connection)) return true;
+    if (this.#intake.mayBeSmall(this.#connection)) return true;
     this.#isCut = true;
     this.#end("gone");
     this.#cut(this.#connection);
@@ -276,7 +264,7 @@ class ArrivingBody implements Body, Droppable {
 
   /** Counts the memory of the body. Returns false if it was dropped for it. */
   #count(bytes: number): boolean {
-    this.#held ??= this.#of.budget.open(this.#connection, this);
+    this.#held ??= this.#intake.budget.open(this.#connection, this);
     this.#held.grow(bytes - this.#counted);
     this.#counted = bytes;
     return this.#ended === undefined;

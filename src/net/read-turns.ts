@@ -7,54 +7,50 @@ import { onePerTurn } from "./spread-over-turns.ts";
  * connections that have sent something in one turn, and nothing stops its parser within a read: 64
  * KiB in chunks of one byte take 10 ms, on a hundred connections at once a second.
  */
-export interface ReadTurns {
+export class ReadTurns {
+  readonly #sockets = new Set<Duplex>();
+  readonly #inTurn = onePerTurn();
+  #waiting = 0;
+  #startedMs: number | undefined;
+
   /** Includes a connection until it is closed. */
-  add(socket: Socket): void;
+  add(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+  }
+
   /** Leaves out a connection that HTTP/1.1 no longer reads. */
-  remove(socket: Duplex): void;
+  remove(socket: Duplex): void {
+    this.#sockets.delete(socket);
+  }
+
   /**
    * A part of a body was read. Once that has gone on for `longMs` in one turn, the connections that
    * are still unread are read later, one in each turn.
    */
-  hasRead(): void;
-}
+  hasRead(): void {
+    const nowMs = performance.now();
+    if (this.#startedMs === undefined) {
+      this.#startedMs = nowMs;
+      setImmediate(() => {
+        this.#startedMs = undefined;
+      });
+    } else if (nowMs - this.#startedMs > longMs && this.#waiting === 0) {
+      // Each has its turn before any waits again.
+      for (const socket of this.#sockets) this.#hold(socket);
+    }
+  }
 
-const longMs = 10;
-
-export function createReadTurns(): ReadTurns {
-  const sockets = new Set<Duplex>();
-  const inTurn = onePerTurn();
-  let waiting = 0;
-  let startedMs: number | undefined;
-
-  function hold(socket: Duplex): void {
+  #hold(socket: Duplex): void {
     // One that is paused already waits for something else.
     if (socket.isPaused() || socket.destroyed) return;
     socket.pause();
-    waiting += 1;
-    inTurn(() => {
-      waiting -= 1;
+    this.#waiting += 1;
+    this.#inTurn(() => {
+      this.#waiting -= 1;
       socket.resume();
     });
   }
-
-  return {
-    add(socket) {
-      sockets.add(socket);
-      socket.once("close", () => sockets.delete(socket));
-    },
-    remove: (socket) => void sockets.delete(socket),
-    hasRead() {
-      const nowMs = performance.now();
-      if (startedMs === undefined) {
-        startedMs = nowMs;
-        setImmediate(() => {
-          startedMs = undefined;
-        });
-      } else if (nowMs - startedMs > longMs && waiting === 0) {
-        // Each has its turn before any waits again.
-        sockets.forEach(hold);
-      }
-    },
-  };
 }
+
+const longMs = 10;

@@ -2,7 +2,7 @@ import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
-import { createIntake, type Intake } from "../net/intake.ts";
+import { Intake } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import {
   type ConnectionLimits,
@@ -104,7 +104,7 @@ export interface RpcServer {
 export function createRpcServer(options: RpcServerOptions): RpcServer {
   const { core, identify, log, report = noReport, tracing = noTracing } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
-  const { intake = createIntake({ admission }) } = options;
+  const { intake = new Intake({ admission }) } = options;
   const limits = { ...defaultLimits, ...options.limits, intake };
   const shutdown = new AbortController();
   const openServices = [Health, ...reflectionServices];

@@ -10,7 +10,7 @@ import type { BreakerPolicy } from "./breaker.ts";
 import { createBreakers } from "./breakers.ts";
 import { type Connections, createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
-import { createInFlight, type SharedWaitBudget } from "./in-flight.ts";
+import { InFlight, type SharedWaitBudget } from "./in-flight.ts";
 import { unavailable } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
 import { createRetryBudget, decideRetry } from "./retry.ts";
@@ -73,7 +73,7 @@ export function createClient(options: ClientOptions): Client {
     budget: options.budget,
   });
   const budget = createRetryBudget(now);
-  const inFlight = createInFlight();
+  const inFlight = new InFlight();
   const closing = new AbortController();
   let closed: Promise<void> | undefined;
 

@@ -4,23 +4,10 @@ import { startTimer } from "../net/timer.ts";
 import { deadlinePassed } from "./outcome.ts";
 
 /** How long one caller waits for a shared call. */
-export interface WaitBudget {
+interface WaitBudget {
   readonly signal: AbortSignal;
   /** In milliseconds since the epoch. */
   readonly deadlineMs?: number;
-}
-
-/** Makes identical calls only once while they are in flight at the same time. */
-export interface InFlight {
-  /**
-   * Joins the call of this key that is in flight, or starts one. Each caller stops waiting by its
-   * own signal and deadline. All callers get the same object and must not change it.
-   */
-  share<Result>(
-    key: string,
-    waitBudget: WaitBudget,
-    start: (shared: SharedWaitBudget) => Promise<Result>,
-  ): Promise<Result>;
 }
 
 /** How long at least one caller of a shared call waits. */
@@ -38,14 +25,59 @@ interface SharedCall {
   waiting: number;
 }
 
-export function createInFlight(): InFlight {
-  const calls = new UnderWayByName<SharedCall>();
+/** Makes identical calls only once while they are in flight at the same time. */
+export class InFlight {
+  readonly #calls = new UnderWayByName<SharedCall>();
 
-  function forget(key: string, call: SharedCall): void {
-    if (calls.get(key) === call) calls.delete(key);
+  /**
+   * Joins the call of this key that is in flight, or starts one. Each caller stops waiting by its
+   * own signal and deadline. All callers get the same object and must not change it.
+   */
+  share<Result>(
+    key: string,
+    { signal, deadlineMs }: WaitBudget,
+    start: (shared: SharedWaitBudget) => Promise<Result>,
+  ): Promise<Result> {
+    if (signal.aborted) return Promise.reject(errorOfAbort(signal));
+    if (deadlineMs !== undefined && deadlineMs <= Date.now()) {
+      return Promise.reject(deadlinePassed());
+    }
+    const deadline = deadlineMs ?? Infinity;
+    const call = this.#calls.get(key) ?? this.#begin(key, start, deadline);
+    call.waiting++;
+    call.waitBudget.deadlineMs = Math.max(call.waitBudget.deadlineMs, deadline);
+    return new Promise<Result>((resolve, reject) => {
+      const leave = (error: GatewayError) => {
+        done();
+        reject(error);
+        if (--call.waiting > 0) return;
+        this.#forget(key, call);
+        call.abort.abort(error);
+      };
+      const onAbort = () => leave(errorOfAbort(signal));
+      const stopTimer =
+        deadlineMs === undefined
+          ? undefined
+          : startTimer(deadlineMs - Date.now(), () => leave(deadlinePassed()));
+      const done = () => {
+        signal.removeEventListener("abort", onAbort);
+        stopTimer?.();
+      };
+      signal.addEventListener("abort", onAbort);
+      call.answer.then(
+        (answer) => {
+          done();
+          resolve(answer as Result);
+        },
+        (error: unknown) => {
+          done();
+          reject(error);
+        },
+      );
+    });
   }
 
-  function begin(
+  #begin(
     key: string,
     start: (shared: SharedWaitBudget) => Promise<unknown>,
     deadlineMs: number,
@@ -54,57 +86,15 @@ export function createInFlight(): InFlight {
     const waitBudget = { deadlineMs };
     const answer = start({ signal: abort.signal, deadlineMs: () => waitBudget.deadlineMs });
     const call = { answer, abort, waiting: 0, waitBudget };
-    calls.set(key, call);
+    this.#calls.set(key, call);
     // Registered before the callers' handlers, so that a caller that reacts to the answer does not
     // join a call that has ended.
-    const over = () => forget(key, call);
+    const over = () => this.#forget(key, call);
     call.answer.then(over, over);
     return call;
   }
 
-  return {
-    share<Result>(
-      key: string,
-      { signal, deadlineMs }: WaitBudget,
-      start: (shared: SharedWaitBudget) => Promise<Result>,
-    ): Promise<Result> {
-      if (signal.aborted) return Promise.reject(errorOfAbort(signal));
-      if (deadlineMs !== undefined && deadlineMs <= Date.now()) {
-        return Promise.reject(deadlinePassed());
-      }
-      const deadline = deadlineMs ?? Infinity;
-      const call = calls.get(key) ?? begin(key, start, deadline);
-      call.waiting++;
-      call.waitBudget.deadlineMs = Math.max(call.waitBudget.deadlineMs, deadline);
-      return new Promise<Result>((resolve, reject) => {
-        const leave = (error: GatewayError) => {
-          done();
-          reject(error);
-          if (--call.waiting > 0) return;
-          forget(key, call);
-          call.abort.abort(error);
-        };
-        const onAbort = () => leave(errorOfAbort(signal));
-        const stopTimer =
-          deadlineMs === undefined
-            ? undefined
-            : startTimer(deadlineMs - Date.now(), () => leave(deadlinePassed()));
-        const done = () => {
-          signal.removeEventListener("abort", onAbort);
-          stopTimer?.();
-        };
-        signal.addEventListener("abort", onAbort);
-        call.answer.then(
-          (answer) => {
-            done();
-            resolve(answer as Result);
-          },
-          (error: unknown) => {
-            done();
-            reject(error);
-          },
-        );
-      });
-    },
-  };
+  #forget(key: string, call: SharedCall): void {
+    if (this.#calls.get(key) === call) this.#calls.delete(key);
+  }
 }

@@ -19,18 +19,7 @@ export interface FailedCall {
 /** Whether to retry after a pause, or why not. */
 export type RetryDecision =
   | { readonly retry: true; readonly pauseMs: number }
-  | {
-      readonly retry: false;
-      readonly why:
-        | "write"
-        | "answered"
-        | "timeout"
-        | "ended"
-        | "tries"
-        | "breaker"
-        | "deadline"
-        | "budget";
-    };
+  | (typeof no)[keyof typeof no];
 
 /**
  * Decides on a retry. Only reads are retried, at most twice, and only if the verdict is `failed`;

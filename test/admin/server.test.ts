@@ -8,7 +8,7 @@ import { loadPage } from "../../src/admin/page.ts";
 import { type AdminOptions, type Console, createAdminServer } from "../../src/admin/server.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import { createIntake } from "../../src/net/intake.ts";
+import { Intake } from "../../src/net/intake.ts";
 import { recordCuts } from "../hardening/cuts.ts";
 
 async function serve(
@@ -112,7 +112,7 @@ test("a path that is read as another one than it has is refused", async (t) => {
 
 test("a body of too many small chunks is cut, one of too many bytes refused", async (t) => {
   const { cuts, cut, onCut } = recordCuts();
-  const intake = createIntake({ admission: createAdmission({ maxCalls: undefined }) });
+  const intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) });
   const orders: unknown[] = [];
   const pay = async (order: unknown) => void orders.push(order);
   const sandboxActions = { account: "default", pay } as unknown as ConsoleData["sandboxActions"];

@@ -5,7 +5,7 @@ import { type CallbackAccount, createCallbackHandler } from "../../src/callbacks
 import type { EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import { createIntake } from "../../src/net/intake.ts";
+import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { type Facts, reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -66,7 +66,7 @@ export async function startReceiver({
     accounts: new Map(Object.entries(accounts)),
     log,
     bodyTimeoutMs,
-    intake: createIntake({
+    intake: new Intake({
       budget: createMemoryBudget(maxBytes),
       admission: createAdmission({ maxCalls: undefined }),
     }),

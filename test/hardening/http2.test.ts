@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import { createIntake } from "../../src/net/intake.ts";
+import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { openStreamsPerConnection } from "../../src/rpc/admission-gate.ts";
 import type { RpcLimits } from "../../src/rpc/server.ts";
@@ -47,7 +47,7 @@ async function rig(
 ): Promise<Rig> {
   const cuts = recordCuts();
   const admission = createAdmission({ maxCalls: undefined });
-  const intake = createIntake({ budget: createMemoryBudget(maxBytes), admission });
+  const intake = new Intake({ budget: createMemoryBudget(maxBytes), admission });
   const rpc = await start({ getPayment: answer }, { limits, intake, report: cuts.report });
   t.after(() => rpc[Symbol.asyncDispose]());
   return { ...cuts, rpc };

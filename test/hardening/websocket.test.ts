@@ -5,7 +5,7 @@ import WebSocket from "ws";
 import { limits } from "../../src/graphql/limits.ts";
 import { socketLimits } from "../../src/graphql/transport/websocket-limits.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import { createIntake } from "../../src/net/intake.ts";
+import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { type Answer, type Served, serve } from "../graphql/serve.ts";
 import { type Cuts, recordCuts } from "./cuts.ts";
@@ -107,7 +107,7 @@ test("what arrives of messages counts against the memory of all clients", {
   timeout,
 }, async (t) => {
   const admission = createAdmission({ maxCalls: undefined });
-  const intake = createIntake({ admission, budget: createMemoryBudget(1_000_000) });
+  const intake = new Intake({ admission, budget: createMemoryBudget(1_000_000) });
   const attacked = await rig(t, {}, { intake });
   const size = limits.messageBytes / 2;
   // Whole messages do not count: each is handled and freed.

@@ -5,8 +5,8 @@ import net, { type AddressInfo, type Socket } from "node:net";
 import { test } from "node:test";
 import { createAdmission } from "../../src/net/admission.ts";
 import { http1Options, limitHttp1 } from "../../src/net/http1.ts";
-import { createIntake } from "../../src/net/intake.ts";
-import { createReadTurns } from "../../src/net/read-turns.ts";
+import { Intake } from "../../src/net/intake.ts";
+import { ReadTurns } from "../../src/net/read-turns.ts";
 import { defaultUnreadLimits } from "../../src/net/unread-answers.ts";
 
 const count = 30;
@@ -16,7 +16,7 @@ const count = 30;
  * as Node reads at once, and returns how many were cut for it in each turn of the event loop.
  */
 async function cutInEachTurn(t: import("node:test").TestContext, isShared: boolean) {
-  const intake = createIntake({ admission: createAdmission({ maxCalls: undefined }) });
+  const intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) });
   let cuts: number[] = [];
   let begun = 0;
   const cut = (socket: Socket) => {
@@ -30,7 +30,7 @@ async function cutInEachTurn(t: import("node:test").TestContext, isShared: boole
   });
   const inlet = {
     budget: intake.budget,
-    readTurns: isShared ? intake.readTurns : createReadTurns(),
+    readTurns: isShared ? intake.readTurns : new ReadTurns(),
   };
   limitHttp1(server, defaultUnreadLimits, inlet, () => {});
   server.listen(0, "127.0.0.1");
@@ -78,7 +78,7 @@ test("control: apart from the intake, most are read in one turn", async (t) => {
 });
 
 test("a connection that was paused for something else stays paused", async (t) => {
-  const readTurns = createReadTurns();
+  const readTurns = new ReadTurns();
   const [paused, reading, removed] = [new net.Socket(), new net.Socket(), new net.Socket()];
   for (const socket of [paused, reading, removed]) {
     t.after(() => socket.destroy());

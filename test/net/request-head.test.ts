@@ -4,13 +4,13 @@ import { createServer } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { createAdmission } from "../../src/net/admission.ts";
-import { createIntake, type Received } from "../../src/net/intake.ts";
+import { Intake, type Received } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { headOfHttp1, type RequestHead } from "../../src/net/request-head.ts";
 
 const maxBytes = 10;
 const inlet = {
-  intake: createIntake({
+  intake: new Intake({
     budget: createMemoryBudget(),
     admission: createAdmission({ maxCalls: undefined }),
   }),

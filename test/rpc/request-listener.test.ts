@@ -6,12 +6,12 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { createAdmission } from "../../src/net/admission.ts";
-import { createIntake } from "../../src/net/intake.ts";
+import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { headOfHttp1, headOfHttp2 } from "../../src/net/request-head.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 
-const intake = createIntake({
+const intake = new Intake({
   budget: createMemoryBudget(),
   admission: createAdmission({ maxCalls: undefined }),
 });

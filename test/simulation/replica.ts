@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { createCallbackHandler } from "../../src/callbacks/receiver.ts";
 import { createCore, type RunningCore } from "../../src/core/create-core.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import { createIntake } from "../../src/net/intake.ts";
+import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { createReconciler, type Reconciler } from "../../src/reconcile/reconciler.ts";
 import type { Connections } from "../../src/upstream/connections.ts";
@@ -99,7 +99,7 @@ export class Replica {
     });
     this.#receive = createCallbackHandler({
       ...{ accounts: new Map(merchants.map((each) => [each.name, each])), log },
-      intake: createIntake({
+      intake: new Intake({
         budget: createMemoryBudget(),
         admission: createAdmission({ maxCalls: undefined }),
       }),

@@ -9,7 +9,7 @@ import { PaymentSchema, PaymentStatus } from "../../../src/gen/payments/v1/payme
 import { GetPaymentResponseSchema } from "../../../src/gen/payments/v1/payment_service_pb.ts";
 import { limits } from "../../../src/graphql/limits.ts";
 import { createAdmission } from "../../../src/net/admission.ts";
-import { createIntake } from "../../../src/net/intake.ts";
+import { Intake } from "../../../src/net/intake.ts";
 import { createMemoryBudget } from "../../../src/net/memory-budget.ts";
 import { recordCuts } from "../../hardening/cuts.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
@@ -144,7 +144,7 @@ test("the client with the most unread bytes is cut when all together exceed the 
 }, async (t) => {
   const { report, cut, cuts } = recordCuts();
   const budget = createMemoryBudget(30 * 1024 * 1024);
-  const intake = createIntake({ budget, admission: createAdmission({ maxCalls: undefined }) });
+  const intake = new Intake({ budget, admission: createAdmission({ maxCalls: undefined }) });
   const gateway = await serve(t, { getPayment }, { report, intake });
   const reader = await connect(t, gateway);
   const stalled = await Promise.all([askAndStall(t, gateway), askAndStall(t, gateway)]);
