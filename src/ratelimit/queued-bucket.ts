@@ -18,7 +18,6 @@ import {
   grantsOf,
   SharedBudget,
   type SharedBudgetKey,
-  type SharedToken,
   type TakeReply,
   type Wants,
 } from "./redis/shared-budget.ts";
@@ -180,7 +179,7 @@ class QueuedBucket implements TokenBucket {
     const next = this.#queue.next(now, priority, caller);
     if (next && this.#heldUntil <= now) {
       shared.use(now);
-      next.grant(this.#sharedPermit(shared, token));
+      next.grant(this.#permit(shared, token, now));
     } else {
       shared.giveBack(token);
       shared.askBy(now);
@@ -195,40 +194,18 @@ class QueuedBucket implements TokenBucket {
     }
   }
 
-  /** A permit for a token that Redis granted; the upstream's answer is reported to Redis. */
-  #sharedPermit(shared: SharedBudget, token: SharedToken): Permit {
-    return this.#permit({
-      observe: (reading, now) => shared.observe(token, reading, now),
-      rejected: (reading, now, until) => {
-        shared.observe(token, reading, now);
-        shared.reject(until, now, token);
-      },
-      release: (now) => {
-        shared.giveBack(token);
-        shared.askBy(now + (this.#queue.size > 0 ? 0 : flushMs));
-      },
-    });
-  }
-
-  /** A permit for a token of this process's budget; Redis gets use, limit and rejection later. */
-  #ownPermit(own: Budget, takenAt: number): Permit {
-    const taken = own.take(takenAt);
-    this.#shared?.useUncounted(takenAt);
-    return this.#permit({
-      observe: (reading, now) => {
-        if (own.observe(taken, reading, now)) this.#queue.reviewSoon();
-        this.#shared?.observeLimit(reading.limit, takenAt);
-      },
-      rejected: (reading, now, until) => {
-        own.reject(taken, reading, now);
-        this.#shared?.reject(until, now);
-      },
-      release: () => own.giveBack(taken),
-    });
+  /**
+   * A permit for a token of this process's budget. Redis hears later that it is used, and of the
+   * limit and the rejection in the answer.
+   */
+  #ownPermit(own: Budget, now: number): Permit {
+    this.#shared?.useUncounted(now);
+    return this.#permit(own, own.take(now), now);
   }
 
   /** Only the first call of any of the permit's methods counts; it also wakes the queue. */
-  #permit({ observe, rejected, release }: PermitActions): Permit {
+  #permit<Token>(from: TokenSource<Token>, token: Token, takenAt: number): Permit {
+    const uncounted = from instanceof Budget ? this.#shared : undefined;
     let settled = false;
     const once = (settle: (now: number) => void) => {
       if (settled) return;
@@ -237,16 +214,26 @@ class QueuedBucket implements TokenBucket {
       this.#alarm.soon();
     };
     return {
-      observe: (answer) => once((now) => observe(readRateLimitHeaders(answer), now)),
+      observe: (answer) =>
+        once((now) => {
+          const reading = readRateLimitHeaders(answer);
+          if (from.observe(token, reading, now)) this.#queue.reviewSoon();
+          uncounted?.observeLimit(reading.limit, takenAt);
+        }),
       rejected: (answer) =>
         once((now) => {
           const reading = readRateLimitHeaders(answer);
           const { resetSeconds = 1 } = reading;
           this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
-          rejected(reading, now, this.#heldUntil);
+          from.reject(token, reading, now, this.#heldUntil);
+          uncounted?.reject(undefined, reading, now, this.#heldUntil);
           this.#queue.review(now);
         }),
-      release: () => once(release),
+      release: () =>
+        once((now) => {
+          from.giveBack(token);
+          if (from instanceof SharedBudget) from.askBy(now + (this.#queue.size > 0 ? 0 : flushMs));
+        }),
     };
   }
 
@@ -271,12 +258,13 @@ class QueuedBucket implements TokenBucket {
   };
 }
 
-/** What happens to a token, by how its call ended. */
-interface PermitActions {
-  observe(reading: RateLimitReading, now: number): void;
+/** The budget that a token is from, which hears how the token's call ended. */
+interface TokenSource<Token> {
+  /** @returns true if tokens may now come later than they would have */
+  observe(token: Token, reading: RateLimitReading, now: number): boolean;
   /** Nothing is sent before `until`. */
-  rejected(reading: RateLimitReading, now: number, until: number): void;
-  release(now: number): void;
+  reject(token: Token, reading: RateLimitReading, now: number, until: number): void;
+  giveBack(token: Token): void;
 }
 
 /** How many tokens the waiting callers want, in the order of their turns. */

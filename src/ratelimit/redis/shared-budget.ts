@@ -158,22 +158,31 @@ export class SharedBudget {
   /**
    * Records an answer's headers. The next request reports those of the newest take only. A new limit
    * is reported at once, a shortage soon, and the rest with the next request.
+   * @returns false: tokens come later only once Redis says so
    */
-  observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading, now: number): void {
+  observe({ id, order, out, lowered }: SharedToken, reading: RateLimitReading, now: number): false {
     const known = this.limit;
     if ((reading.limit ?? known) !== known) this.askBy(now);
     else if ((reading.remaining ?? known) < known - out) this.askBy(now + flushMs);
     const { limit = this.#newest?.limit, remaining } = reading;
-    if (id !== this.#stateId || (limit === undefined && remaining === undefined)) return;
-    if (order < (this.#newest?.order ?? 0)) return;
-    this.#newest = { order, out, lowered, limit, remaining };
+    const isNews = limit !== undefined || remaining !== undefined;
+    if (isNews && id === this.#stateId && order >= (this.#newest?.order ?? 0)) {
+      this.#newest = { order, out, lowered, limit, remaining };
+    }
+    return false;
   }
 
   /**
    * Records a rejection by the upstream; without a token if Redis does not know that take. It is
    * reported now, so that the other replicas stop at once.
    */
-  reject(until: number, now: number, token?: SharedToken): void {
+  reject(
+    token: SharedToken | undefined,
+    reading: RateLimitReading,
+    now: number,
+    until: number,
+  ): void {
+    if (token) this.observe(token, reading, now);
     this.askBy(now);
     const order = token?.id === this.#stateId ? token.order : 0;
     this.#rejected = {
