@@ -6,7 +6,6 @@ import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
-import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   PaymentMethodInputSchema,
   PaymentMode,
@@ -25,7 +24,6 @@ import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { reportTo } from "../../src/report.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
@@ -33,7 +31,6 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { outcomeUnknown } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { payment, stateOn } from "../ledger/entries.ts";
-import { openCalls } from "../open-calls.ts";
 
 const account = "default";
 const externalId = "order-1";
@@ -125,21 +122,6 @@ test("a hold is AUTHORIZED until it is confirmed, also if its callback comes bef
   }
 });
 
-test("a declined hold does not make a later payment held", async () => {
-  const { pay, callback, state } = rig();
-  await assert.rejects(
-    pay(false, async () => {
-      throw declined;
-    }),
-    declined,
-  );
-  await pay(true, async () => {
-    assert.equal(await callback({ paymentId: "pay-2", status: "success" }), "PAID");
-    return succeeded("pay-2");
-  });
-  assert.equal(await state(), "PAID");
-});
-
 test("a hold whose answer was lost is UNKNOWN, and AUTHORIZED once its callback arrives", async () => {
   const { pay, callback, state } = rig();
   await assert.rejects(
@@ -151,38 +133,6 @@ test("a hold whose answer was lost is UNKNOWN, and AUTHORIZED once its callback 
   assert.equal(await state(), "UNKNOWN");
   await callback({ status: "success" });
   assert.equal(await state(), "AUTHORIZED");
-});
-
-test("a failed hold whose answer was lost does not make a later payment held", async () => {
-  const { pay, callback, state } = rig();
-  const lost = async () => {
-    throw outcomeUnknown(externalId);
-  };
-  await assert.rejects(pay(false, lost), { code: "UNKNOWN" });
-  assert.equal(await callback({ status: "failure" }), "UNKNOWN");
-  assert.equal(await state(), "FAILED");
-  await assert.rejects(pay(true, lost), { code: "UNKNOWN" });
-  await callback({ paymentId: "pay-2", status: "success" });
-  assert.equal(await state(), "PAID");
-});
-
-test("a hold that was not done does not make a later payment held", async () => {
-  const { pay, callback, state, intents, log } = rig();
-  await assert.rejects(
-    pay(false, async () => {
-      throw outcomeUnknown(externalId);
-    }),
-    { code: "UNKNOWN" },
-  );
-  const [intent] = await openCalls(intents, account, EventKind.PAYMENT, externalId);
-  assert.ok(intent);
-  await log.append(account, callOutcomeEntry(intent, CallOutcome.NOT_DONE));
-  await intents.end(account, intent, { state: "closed", key: "free" });
-  await pay(true, async () => {
-    assert.equal(await callback({ paymentId: "pay-2", status: "success" }), "PAID");
-    return succeeded("pay-2");
-  });
-  assert.equal(await state(), "PAID");
 });
 
 test("a hold is UNKNOWN while its confirmation has no answer, and AUTHORIZED if it is refused", async () => {

@@ -76,33 +76,12 @@ async function isOver(log: EventLog, resuming: Resuming): Promise<boolean> {
   return over;
 }
 
-test("a watch that resumes after its final event ends at once", async () => {
-  const log = newLog();
-  const [pending, final] = await stored(log, { status: "pending" }, { status: "success" });
-  assert.equal(await isOver(log, { after: final ?? "" }), true);
-  assert.equal(
-    await isOver(log, { after: pending ?? "" }),
-    false,
-    "the final one is still to come",
-  );
-  assert.equal(await isOver(log, { after: final ?? "", resumed: false }), true);
-  assert.equal(await isOver(log, { after: final ?? "", untilFinal: false }), false);
-});
-
 test("events after the final one do not reopen the watch of a client that reconnects", async () => {
   const log = newLog();
   const told = [{ status: "success" }, { operation: "refund", status: "pending" }] as const;
   const [final, refund] = await stored(log, ...told);
   assert.equal(await isOver(log, { after: final ?? "" }), true);
   assert.equal(await isOver(log, { after: refund ?? "" }), true, "the current state was its first");
-});
-
-test("a watch that resumes after a failure ends, and one after the next attempt's start goes on", async () => {
-  const log = newLog();
-  const [failed] = await stored(log, { paymentId: "p-1", status: "failure" });
-  const [again] = await stored(log, { paymentId: "p-2", status: "pending" });
-  assert.equal(await isOver(log, { after: failed ?? "" }), true, "its stream had ended there");
-  assert.equal(await isOver(log, { after: again ?? "" }), false);
 });
 
 test("a watch that starts after a final event ends, unless a later event exists", async () => {

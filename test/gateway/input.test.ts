@@ -262,33 +262,6 @@ for (const [method, request, fields] of refusals) {
   });
 }
 
-test("GraphQL refuses invalid fields by their paths before anything is sent", async () => {
-  const { data } = await graphql(
-    `mutation ($input: CreatePaymentInput!) { createPayment(input: $input) {
-      __typename ... on InvalidInputError { fields { path } } } }`,
-    {
-      input: {
-        amount: "1e3",
-        currency: "UAH",
-        mode: "DIRECT",
-        externalId: "order",
-        paymentMethod: { method: { cc: { cvv: "1", expMonth: 13, expYear: 2031, number: "4" } } },
-      },
-    },
-  );
-  assert.deepEqual(data?.createPayment, {
-    __typename: "InvalidInputError",
-    fields: [
-      "amount",
-      "paymentMethod.method.cc.cvv",
-      "paymentMethod.method.cc.expMonth",
-      "paymentMethod.method.cc.number",
-      "customer",
-    ].map((path) => ({ path })),
-  });
-  assert.equal(received.length, 0);
-});
-
 test("control: the valid request is sent, so the refusals are due to the fields they name", async () => {
   const { status } = await rpc("PaymentService/CreatePayment", good);
   assert.equal(status, 200);
