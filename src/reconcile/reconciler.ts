@@ -70,7 +70,10 @@ class AccountReconciler {
   readonly #holder: string;
   readonly #options: ReconcilerOptions;
   readonly #stop: AbortSignal;
-  /** The pause while the service is out of reach; it doubles each time. */
+  /**
+   * The pause while the service is out of reach, or the store does not take what it said; it doubles
+   * each time.
+   */
   #restMs = 0;
   #statsAtMs = -Infinity;
 
@@ -95,6 +98,7 @@ class AccountReconciler {
       } catch (error) {
         report?.("reconcileFailed", { account, error });
         fails = true;
+        pauseMs = Math.max(pauseMs, this.#restMs);
       }
       if (!this.#stop.aborted) await sleep(pauseMs, this.#stop);
     }
@@ -171,15 +175,15 @@ class AccountReconciler {
       "payments_gateway.lookup.method": probed.lookupMethod,
       "payments_gateway.lookup.outcome": probed.kind,
     });
+    this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), maxRestMs);
     if (probed.kind === "unreachable") {
-      this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), maxRestMs);
       // The service may fail for this call only: after the rest the others come first.
       const { checks, notFound } = intent;
       await intents.looked(account, intent, { checks, notFound, inMs: this.#restMs });
       return { restMs: jittered(this.#restMs) };
     }
-    this.#restMs = 0;
     await this.#conclude(intent, probed);
+    this.#restMs = 0;
     return done;
   }
 
@@ -246,7 +250,7 @@ const statsEveryMs = 5_000;
 /** The pause while too little of the rate budget is left. */
 const spareMs = 500;
 
-/** Longest pause while the service is out of reach, so that its return is noticed soon. */
+/** Longest pause while the service or the store is out of reach, so that its return is noticed soon. */
 const maxRestMs = 10_000;
 
 const maxPauseMs = 3_600_000;

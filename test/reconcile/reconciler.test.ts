@@ -278,6 +278,29 @@ test("each further pause between two looks is twice as long", async (t) => {
   }
 });
 
+test("looks less and less often while the store does not take what the service said", async (t) => {
+  const books = rig();
+  await books.lose();
+  const looked = books.intents.looked.bind(books.intents);
+  let takes = false;
+  books.intents.looked = async (of, intent, next) => {
+    if (!takes) throw new GatewayError("UNAVAILABLE", "the disk is full");
+    return await looked(of, intent, { ...next, inMs: 0 });
+  };
+  const pausesMs: number[] = [];
+  const given = reconcile(t, books, async () => {}, {
+    afterMs: 4_000,
+    onFailure: () => {},
+    async sleep(ms) {
+      pausesMs.push(ms);
+      takes ||= pausesMs.length === 6;
+      await delay(1);
+    },
+  });
+  await until(() => given.probes >= 7);
+  assert.deepEqual(pausesMs.slice(0, 7), [1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 1_000]);
+});
+
 test("a long pause does not delay giving a call up to an operator", async (t) => {
   const books = rig();
   const lost = await books.lose();

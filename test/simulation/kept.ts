@@ -867,4 +867,14 @@ export const kept = {
       { do: "look", atMs: 12_838, externalId: "order-0", replica: 0 },
     ],
   },
+  "a call is looked up, and the store takes no writes for long": {
+    ...{ seed: 91_116_359, perSecond: 5, replicas: 1 },
+    steps: [
+      {
+        ...{ ...pay, atMs: 6_587, method: "CreateRecurrentPayment" },
+        ...{ turns: ["ownErrorBefore", "payLate"], retries: 1 },
+      },
+      store(8_773, 14_000, "cuts"),
+    ],
+  },
 } satisfies Readonly<Record<string, Plan>>;
