@@ -7,14 +7,7 @@ import { intakeLimits } from "./intake-limits.ts";
  * out, of all listeners together. One client must not be able to fill it, nor all together exceed
  * it.
  */
-export interface MemoryBudget {
-  /** Registers a body of a connection. If it is dropped to free memory, it counts no more. */
-  open(connection: object, body: Droppable): HeldBytes;
-  /** Counts the unread bytes of a set of writers, until the returned function is called. */
-  watch<Writer extends object>(writers: Unread<Writer>, onCut?: OnCut): () => void;
-  /** Memory of all bodies now, in bytes. */
-  readonly bytes: number;
-}
+export type MemoryBudget = ReturnType<typeof createMemoryBudget>;
 
 /** A body that is told once if it is dropped. */
 export interface Droppable {
@@ -47,7 +40,7 @@ export interface Unread<Writer> {
 export function createMemoryBudget(
   maxBytes: number = intakeLimits.heldBytes,
   now = () => performance.now(),
-): MemoryBudget {
+) {
   const maxOfConnection = Math.max(maxBytes * intakeLimits.shareOfConnection, 1);
   const bodies = new UnderWay<Held>();
   /** Bytes of the bodies of each connection. */
@@ -142,8 +135,13 @@ export function createMemoryBudget(
   }
 
   return {
-    open: (connection, body) => new Held(connection, body),
-    watch({ writers, bytesOf, cut }, onCut) {
+    /** Registers a body of a connection. If it is dropped to free memory, it counts no more. */
+    open: (connection: object, body: Droppable): HeldBytes => new Held(connection, body),
+    /** Counts the unread bytes of a set of writers, until the returned function is called. */
+    watch<Writer extends object>(
+      { writers, bytesOf, cut }: Unread<Writer>,
+      onCut?: OnCut,
+    ): () => void {
       const set: Watched = {
         count() {
           let total = 0;
@@ -173,7 +171,8 @@ export function createMemoryBudget(
         sweep = undefined;
       };
     },
-    get bytes() {
+    /** Memory of all bodies now, in bytes. */
+    get bytes(): number {
       return inward;
     },
   };

@@ -55,19 +55,7 @@ export interface ConnectionLimits
 }
 
 /** HTTP/1.1 and HTTP/2 on one port: by ALPN under TLS, by the connection's first bytes without. */
-export interface OnePort {
-  listen(host: string, port: number): Promise<{ port: number }>;
-  /** Uses these PEM texts for new connections from now on. */
-  renewTls(tls: Tls): void;
-  /** Closes each HTTP/1.1 connection after its pending response, or else after its next one. */
-  endKeepAlive(): void;
-  /** Accepts no further connections. Resolves when all calls have ended, however long they take. */
-  drain(): Promise<void>;
-  /** Cuts every connection. */
-  destroy(): void;
-}
-
-export function createOnePort(options: OnePortOptions): OnePort {
+export function createOnePort(options: OnePortOptions) {
   const { limits, intake, onCut = () => {} } = options;
   const sockets = new Set<net.Socket>();
   const sessions = new Set<http2.ServerHttp2Session>();
@@ -196,14 +184,15 @@ export function createOnePort(options: OnePortOptions): OnePort {
     socket.on("close", () => sockets.delete(socket));
   });
 
+  /** Closes each HTTP/1.1 connection after its pending response, or else after its next one. */
   function endKeepAlive(): void {
     keepsAlive = false;
     for (const response of responses) response.shouldKeepAlive = false;
   }
 
   return {
-    listen: (host, port) =>
-      new Promise((resolve, reject) => {
+    listen: (host: string, port: number) =>
+      new Promise<{ port: number }>((resolve, reject) => {
         acceptor.once("error", reject);
         acceptor.listen({ port, host, backlog: acceptBacklog }, () => {
           acceptor.off("error", reject);
@@ -211,11 +200,13 @@ export function createOnePort(options: OnePortOptions): OnePort {
           resolve({ port: (acceptor.address() as net.AddressInfo).port });
         });
       }),
-    renewTls(renewed) {
+    /** Uses these PEM texts for new connections from now on. */
+    renewTls(renewed: Tls): void {
       if (acceptor instanceof tls.Server) acceptor.setSecureContext(secureContext(renewed));
     },
     endKeepAlive,
-    drain() {
+    /** Accepts no further connections. Resolves when all calls have ended, however long they take. */
+    drain(): Promise<void> {
       draining = true;
       endKeepAlive();
       const closed = new Promise<void>((resolve) => acceptor.close(() => resolve()));
@@ -225,7 +216,8 @@ export function createOnePort(options: OnePortOptions): OnePort {
       h1.close();
       return closed;
     },
-    destroy() {
+    /** Cuts every connection. */
+    destroy(): void {
       acceptor.close();
       h1.close();
       guard.stop();

@@ -4,12 +4,7 @@
  * connections until it cuts them. One cut hardly delays the next connection, and no connection
  * waits longer than a second, since other clients may share the address.
  */
-export interface Penalties {
-  /** Records that a connection from this address was cut. */
-  add(address: string): void;
-  /** How long the next connection from this address must wait, in milliseconds. */
-  delayMs(address: string): number;
-}
+export type Penalties = ReturnType<typeof createPenalties>;
 
 /** Delay that a cut adds, time in which it decays by two thirds, and the longest delay. */
 const delayPerCutMs = 25;
@@ -21,7 +16,7 @@ const maxAddresses = 10_000;
 export function createPenalties(
   now: () => number = () => performance.now(),
   random: () => number = Math.random,
-): Penalties {
+) {
   const scores = new Map<string, { cuts: number; atMs: number }>();
 
   function cutsOf(address: string): number {
@@ -30,7 +25,8 @@ export function createPenalties(
   }
 
   return {
-    add(address) {
+    /** Records that a connection from this address was cut. */
+    add(address: string): void {
       const cuts = cutsOf(address) + 1;
       scores.delete(address);
       scores.set(address, { cuts, atMs: now() });
@@ -38,7 +34,8 @@ export function createPenalties(
       const [oldest = ""] = scores.keys();
       scores.delete(oldest);
     },
-    delayMs(address) {
+    /** How long the next connection from this address must wait, in milliseconds. */
+    delayMs(address: string): number {
       const delayMs = Math.min(cutsOf(address) * delayPerCutMs, maxDelayMs);
       // Jitter keeps connections that were cut together from being served together.
       return Math.floor(delayMs * (0.5 + random() / 2));

@@ -39,20 +39,11 @@ export const defaultSessionLimits: SessionLimits = {
  * that only connects, or that sends headers without end, and they wait for ever until a client closes
  * a connection that they closed. PINGs do not keep a session open.
  */
-export interface SessionGuard {
-  add(session: ServerHttp2Session, socket: Socket): void;
-  /** Cuts a session for another reason. */
-  cut(session: ServerHttp2Session, reason: Cut): void;
-  /** Closes the sessions without an open stream. */
-  closeIdle(): void;
-  stop(): void;
-}
-
 export function createSessionGuard(
   limits: SessionLimits & IdleLimit,
   onCut: OnCut,
   penalties: Penalties,
-): SessionGuard {
+) {
   interface Guarded {
     readonly socket: Socket;
     readonly allowance: StreamAllowance;
@@ -79,7 +70,7 @@ export function createSessionGuard(
   ).unref();
 
   return {
-    add(session, socket) {
+    add(session: ServerHttp2Session, socket: Socket): void {
       const allowance = allowStreams(session, limits);
       const cut = (reason: Cut) => {
         if (session.destroyed) return;
@@ -122,11 +113,15 @@ export function createSessionGuard(
       const maySet = createAllowance(limits.settings);
       session.on("remoteSettings", () => maySet() || cut("settings_flood"));
     },
-    cut: (session, reason) => guarded.get(session)?.cut(reason),
-    closeIdle() {
+    /** Cuts a session for another reason. */
+    cut(session: ServerHttp2Session, reason: Cut): void {
+      guarded.get(session)?.cut(reason);
+    },
+    /** Closes the sessions without an open stream. */
+    closeIdle(): void {
       for (const [session, { streams }] of guarded) if (streams === 0) session.close();
     },
-    stop() {
+    stop(): void {
       clearInterval(sweep);
     },
   };

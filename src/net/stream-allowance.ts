@@ -14,12 +14,7 @@ export function firstAllowance(limits: StreamLimits): number {
 }
 
 /** The limit on one connection's concurrent streams. */
-export interface StreamAllowance {
-  /** The current limit. */
-  readonly allowed: number;
-  /** Checks the open streams, and raises the limit for those that the client reads. */
-  review(): void;
-}
+export type StreamAllowance = ReturnType<typeof allowStreams>;
 
 /**
  * Raises a connection's stream limit as its client proves that it uses its streams. Otherwise a
@@ -29,7 +24,7 @@ export interface StreamAllowance {
  * maximum, a client that reconnects with a thousand watches has all of them open within a few
  * seconds, and a flood stays at the first limit.
  */
-export function allowStreams(session: ServerHttp2Session, limits: StreamLimits): StreamAllowance {
+export function allowStreams(session: ServerHttp2Session, limits: StreamLimits) {
   const { maxConcurrentStreams } = limits;
   const first = firstAllowance(limits);
   const open = new UnderWay<{ readonly stream: ServerHttp2Stream; readonly sinceMs: number }>();
@@ -59,10 +54,12 @@ export function allowStreams(session: ServerHttp2Session, limits: StreamLimits):
   }
 
   return {
-    get allowed() {
+    /** The current limit. */
+    get allowed(): number {
       return allowed;
     },
-    review() {
+    /** Checks the open streams, and raises the limit for those that the client reads. */
+    review(): void {
       if (open.size < allowed / 2 || allowed === maxConcurrentStreams) return;
       const untilMs = performance.now() - provenAfterMs;
       let proven = 0;

@@ -30,11 +30,7 @@ export interface TlsFilesOptions {
   readonly intervalMs?: number;
 }
 
-export interface TlsFiles {
-  /** The identity that is in force. */
-  readonly identity: TlsIdentity;
-  close(): void;
-}
+export type TlsFiles = ReturnType<typeof openTlsFiles>;
 
 /** A TLS file that cannot be used. The message never contains any part of a key. */
 export class TlsFileError extends Error {
@@ -54,7 +50,7 @@ export class TlsFileError extends Error {
  * the other.
  * @throws TlsFileError for files that cannot be used at start
  */
-export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
+export function openTlsFiles(options: TlsFilesOptions) {
   const { paths, onChange, onProblem, intervalMs = 1_000 } = options;
   let inForce = fitting(identityOf(variablesOf(paths).map(readNow)));
   let lastSeen = inForce;
@@ -86,7 +82,8 @@ export function openTlsFiles(options: TlsFilesOptions): TlsFiles {
     intervalMs,
   );
   return {
-    get identity() {
+    /** The identity that is in force. */
+    get identity(): TlsIdentity {
       return inForce;
     },
     close,

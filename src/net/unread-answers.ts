@@ -13,12 +13,6 @@ export const defaultUnreadLimits: UnreadLimits = {
   unreadTimeoutMs: 30_000,
 };
 
-export interface UnreadAnswers {
-  /** Applies the limits to a response until it is over. */
-  watch(response: WritableResponse): void;
-  close(): void;
-}
-
 type WritableResponse = ServerResponse | ServerHttp2Stream;
 
 /**
@@ -29,13 +23,14 @@ export function createUnreadAnswers(
   { unreadTimeoutMs }: UnreadLimits,
   budget: MemoryBudget,
   onCut: OnCut,
-): UnreadAnswers {
+) {
   const watched = new UnderWay<WritableResponse>();
   const bytesOf = ({ writableLength }: WritableResponse) => writableLength;
   const close = budget.watch({ writers: watched, bytesOf, cut }, onCut);
 
   return {
-    watch(response) {
+    /** Applies the limits to a response until it is over. */
+    watch(response: WritableResponse): void {
       const member = watched.add(response);
       response.on("close", () => member.leave());
       // Node restarts this time-out whenever it has sent a part of what was written.

@@ -1,47 +1,36 @@
 import { createHash } from "node:crypto";
 
+/** The keys of one merchant account. */
+export type AccountKeys = Readonly<ReturnType<typeof accountKeys>>;
+
 /**
  * Every key that the gateway keeps in Redis, in one place. The part in braces is the cluster's hash
  * tag: all keys of one merchant account share a slot, so that one script may touch several of them.
  */
-export interface AccountKeys {
-  /** Token bucket: string, see take-tokens.lua. */
-  readonly bucket: string;
-  /** The state of the account's log, without its events: hash, see open-log.lua. */
-  readonly log: string;
-  /** All events of the account: stream. */
-  readonly events: string;
-  /** The ids in `events` of one topic's events: sorted set. */
-  topic(name: string): string;
-  /** A record: hash of its version, text, attachments and flags, see commit.lua. */
-  record(name: string): string;
-  /** The members of an index by their scores: sorted set. */
-  index(name: string): string;
-  /** The holder of a lease: string. */
-  lease(name: string): string;
-  /** Callbacks that were not understood, by id: hash. */
-  readonly deadLetters: string;
-  /** The ids of dead letters in order of arrival: sorted set. */
-  readonly deadLetterOrder: string;
-  /** The total length of the bodies of dead letters: string. */
-  readonly deadLetterSize: string;
-  /** Channel on which the id of each stored event is published, to wake readers of `events`. */
-  readonly wakeUp: string;
-}
-
-export function accountKeys(prefix: string, account: string): AccountKeys {
+export function accountKeys(prefix: string, account: string) {
   const base = `${prefix}:{${account}}`;
   return {
+    /** Token bucket: string, see take-tokens.lua. */
     bucket: `${base}:bucket`,
+    /** The state of the account's log, without its events: hash, see open-log.lua. */
     log: `${base}:log`,
+    /** All events of the account: stream. */
     events: `${base}:events`,
-    topic: (name) => `${base}:topic:${boundedId(name)}`,
-    record: (name) => `${base}:record:${boundedId(name)}`,
-    index: (name) => `${base}:index:${name}`,
-    lease: (name) => `${base}:lease:${name}`,
+    /** The ids in `events` of one topic's events: sorted set. */
+    topic: (name: string) => `${base}:topic:${boundedId(name)}`,
+    /** A record: hash of its version, text, attachments and flags, see commit.lua. */
+    record: (name: string) => `${base}:record:${boundedId(name)}`,
+    /** The members of an index by their scores: sorted set. */
+    index: (name: string) => `${base}:index:${name}`,
+    /** The holder of a lease: string. */
+    lease: (name: string) => `${base}:lease:${name}`,
+    /** Callbacks that were not understood, by id: hash. */
     deadLetters: `${base}:dead-letters`,
+    /** The ids of dead letters in order of arrival: sorted set. */
     deadLetterOrder: `${base}:dead-letters:order`,
+    /** The total length of the bodies of dead letters: string. */
     deadLetterSize: `${base}:dead-letters:size`,
+    /** Channel on which the id of each stored event is published, to wake readers of `events`. */
     wakeUp: `${base}:wake-up`,
   };
 }

@@ -13,15 +13,6 @@ export interface OutagesOptions {
   readonly onBack: (awayMs: number) => void;
 }
 
-/** Whether Redis serves this process. */
-export interface Outages {
-  /**
-   * Start of the present outage, in milliseconds since the epoch; undefined while there is none.
-   */
-  readonly awaySinceMs: number | undefined;
-  close(): void;
-}
-
 const everyMs = 1_000;
 const againMs = 60_000;
 
@@ -30,7 +21,7 @@ const againMs = 60_000;
  * it succeeds again: once per outage, however often connections break meanwhile, and once a minute
  * while it lasts.
  */
-export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions): Outages {
+export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions) {
   let awaySinceMs: number | undefined;
   let saidAtMs = 0;
 
@@ -54,6 +45,7 @@ export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions): 
     return everyMs;
   });
   return {
+    /** Start of the present outage, in milliseconds since the epoch; undefined while there is none. */
     get awaySinceMs() {
       return awaySinceMs;
     },

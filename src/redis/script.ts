@@ -6,35 +6,21 @@ import type { RedisClient } from "./connect.ts";
 type Args = readonly (string | Buffer)[];
 
 /** A Lua script that Redis runs as one atomic step. */
-export interface Script {
-  /**
-   * One round trip; two when the server does not know the script yet, as after its restart. All keys
-   * must share a slot. There is no deadline here: see `within`.
-   */
-  run(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown>;
-  /** The same, with each text of the answer as a Buffer. */
-  runBuffer(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown>;
-  /**
-   * Adds the script to a pipeline: its text if `asText`, else only its digest. For a digest that it
-   * does not know yet the server answers an error that `isUnknown` recognizes.
-   */
-  queue(
-    pipeline: ChainableCommander,
-    keys: readonly string[],
-    args: Args,
-    options: { readonly asText: boolean },
-  ): void;
-}
+export type Script = ReturnType<typeof loadScript>;
 
 /**
  * Reads a script from its file: `loadScript(new URL("./x.lua", import.meta.url))`. With several
  * files, the first ones define what the last one calls.
  */
-export function loadScript(...files: readonly URL[]): Script {
+export function loadScript(...files: readonly URL[]) {
   const lua = files.map((file) => readFileSync(file, "utf8")).join("\n");
   const sha = createHash("sha1").update(lua).digest("hex");
   return {
-    async run(client, keys, args) {
+    /**
+     * One round trip; two when the server does not know the script yet, as after its restart. All
+     * keys must share a slot. There is no deadline here: see `within`.
+     */
+    async run(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown> {
       try {
         return await client.evalsha(sha, keys.length, ...keys, ...args);
       } catch (error) {
@@ -42,7 +28,8 @@ export function loadScript(...files: readonly URL[]): Script {
         return await client.eval(lua, keys.length, ...keys, ...args);
       }
     },
-    async runBuffer(client, keys, args) {
+    /** The same, with each text of the answer as a Buffer. */
+    async runBuffer(client: RedisClient, keys: readonly string[], args: Args): Promise<unknown> {
       try {
         return await client.callBuffer("evalsha", sha, keys.length, ...keys, ...args);
       } catch (error) {
@@ -50,7 +37,16 @@ export function loadScript(...files: readonly URL[]): Script {
         return await client.callBuffer("eval", lua, keys.length, ...keys, ...args);
       }
     },
-    queue(pipeline, keys, args, { asText }) {
+    /**
+     * Adds the script to a pipeline: its text if `asText`, else only its digest. For a digest that it
+     * does not know yet the server answers an error that `isUnknown` recognizes.
+     */
+    queue(
+      pipeline: ChainableCommander,
+      keys: readonly string[],
+      args: Args,
+      { asText }: { readonly asText: boolean },
+    ): void {
       if (asText) pipeline.eval(lua, keys.length, ...keys, ...args);
       else pipeline.evalsha(sha, keys.length, ...keys, ...args);
     },

@@ -49,20 +49,7 @@ export type Attempted<Result> =
     };
 
 /** Makes attempts at calls of one merchant account. */
-export interface Attempts {
-  /**
-   * Makes one attempt: asks the breaker, takes a token, writes the request to a socket at most once
-   * and reads the answer. Takes at most `timeoutMs` once it has its token.
-   */
-  make<Result>(
-    call: RestCall<Result>,
-    options: SendOptions & { readonly timeoutMs: number },
-  ): Promise<Attempted<Result>>;
-  /** Resolves when the requests that are in flight now have ended. */
-  ended(): Promise<void>;
-}
-
-export function createAttempts(options: AttemptOptions): Attempts {
+export function createAttempts(options: AttemptOptions) {
   const { account, connections, bucket, breakers, report, tracing, maxResponseBytes } = options;
   const { budget } = options;
   const hold = budget && ((answer: Droppable) => budget.open(connections, answer));
@@ -78,6 +65,10 @@ export function createAttempts(options: AttemptOptions): Attempts {
   const underWay = new UnderWay<Promise<HttpResponse>>();
   let credentialsAccepted: boolean | undefined;
 
+  /**
+   * Makes one attempt: asks the breaker, takes a token, writes the request to a socket at most once
+   * and reads the answer. Takes at most `timeoutMs` once it has its token.
+   */
   async function make<Result>(
     call: RestCall<Result>,
     { signal, deadlineMs, caller, onSent, timeoutMs }: SendOptions & { readonly timeoutMs: number },
@@ -215,7 +206,8 @@ export function createAttempts(options: AttemptOptions): Attempts {
 
   return {
     make,
-    async ended() {
+    /** Resolves when the requests that are in flight now have ended. */
+    async ended(): Promise<void> {
       await Promise.allSettled(underWay);
     },
   };

@@ -1,22 +1,12 @@
 import type { Report } from "../report.ts";
-import { type Breaker, type BreakerPolicy, createBreaker, type Pass } from "./breaker.ts";
+import { type BreakerPolicy, createBreaker, type Pass } from "./breaker.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
  * The two breakers of a merchant account, and so of its one origin. Each counts only its own calls,
  * so that failing reads never block a payment.
  */
-export interface Breakers {
-  /**
-   * For calls that move money. Only calls that could not be sent count as failures: once open, the
-   * breaker refuses at once what would otherwise fail after its wait for a connection. While calls
-   * can be sent they are sent: one that succeeds is worth more than one that is spared, and a
-   * failure is reported as it is.
-   */
-  readonly money: Breaker;
-  /** For all other calls. */
-  readonly other: Breaker;
-}
+export type Breakers = ReturnType<typeof createBreakers>;
 
 export interface BreakersOptions {
   readonly policy?: Partial<BreakerPolicy> | undefined;
@@ -26,16 +16,26 @@ export interface BreakersOptions {
   readonly report: Report;
 }
 
-export function createBreakers(options: BreakersOptions): Breakers {
+export function createBreakers(options: BreakersOptions) {
   const { policy, now, random, account, report } = options;
-  const breaker = (calls: keyof Breakers) =>
+  const breaker = (calls: keyof typeof policies) =>
     createBreaker({
       policy: { ...policies[calls], ...policy },
       now,
       random,
       onState: ({ state }) => report("breaker", { account, calls, state }),
     });
-  return { money: breaker("money"), other: breaker("other") };
+  return {
+    /**
+     * For calls that move money. Only calls that could not be sent count as failures: once open, the
+     * breaker refuses at once what would otherwise fail after its wait for a connection. While calls
+     * can be sent they are sent: one that succeeds is worth more than one that is spared, and a
+     * failure is reported as it is.
+     */
+    money: breaker("money"),
+    /** For all other calls. */
+    other: breaker("other"),
+  };
 }
 
 /** Settles the pass of a money call: a failure after the request was sent counts as answered. */
@@ -51,8 +51,8 @@ const common = {
   firstPauseMs: 1_000,
 };
 
-const policies: Readonly<Record<keyof Breakers, BreakerPolicy>> = {
+const policies = {
   // Short: a probe notices within seconds that the service is back, and payments wait the least.
   money: { ...common, maxPauseMs: 2_000 },
   other: { ...common, maxPauseMs: 10_000 },
-};
+} satisfies Record<string, BreakerPolicy>;

@@ -40,20 +40,10 @@ export interface ClientOptions extends Pick<AttemptOptions, "onMoneyCall" | "bud
 }
 
 /** Sends calls of one merchant account; throws the errors that `Upstream` documents. */
-export interface Client {
-  /** Sends a call that changes something: it is written to a socket at most once. */
-  send<Result>(call: RestCall<Result>, options: SendOptions): Promise<Result>;
-  /**
-   * Sends a call that changes nothing; it may be sent again when it fails. Identical reads of one
-   * caller in flight share their requests and one result, which callers must not change. `onSent`
-   * is not called.
-   */
-  read<Result>(call: RestCall<Result>, options: SendOptions): Promise<Result>;
-  close(): Promise<void>;
-}
+export type Client = ReturnType<typeof createClient>;
 
-export function createClient(options: ClientOptions): Client {
-  const { account, bucket, timeoutMs, report = noReport, onMoneyCall } = options;
+export function createClient(options: ClientOptions) {
+  const { account, timeoutMs, report = noReport } = options;
   const { now = () => performance.now(), random = Math.random } = options;
   const { maxResponseBytes = intakeLimits.answerBytes, tracing = noTracing } = options;
   const { origin } = new URL(account.url);
@@ -61,22 +51,14 @@ export function createClient(options: ClientOptions): Client {
   const breakers = createBreakers({
     ...{ policy: options.breaker, now, random, account: account.name, report },
   });
-  const attempts = createAttempts({
-    account,
-    connections,
-    bucket,
-    breakers,
-    report,
-    onMoneyCall,
-    tracing,
-    maxResponseBytes,
-    budget: options.budget,
-  });
+  const sending = { connections, breakers, report, tracing, maxResponseBytes };
+  const attempts = createAttempts({ ...options, ...sending });
   const budget = createRetryBudget(now);
   const inFlight = new InFlight();
   const closing = new AbortController();
   let closed: Promise<void> | undefined;
 
+  /** Sends a call that changes something: it is written to a socket at most once. */
   async function send<Result>(call: RestCall<Result>, sending: SendOptions): Promise<Result> {
     if (closing.signal.aborted) throw closedError();
     const attempted = await attempts.make(call, { ...sending, timeoutMs });
@@ -131,7 +113,12 @@ export function createClient(options: ClientOptions): Client {
 
   return {
     send,
-    read: (call, sending) => {
+    /**
+     * Sends a call that changes nothing; it may be sent again when it fails. Identical reads of one
+     * caller in flight share their requests and one result, which callers must not change. `onSent`
+     * is not called.
+     */
+    read<Result>(call: RestCall<Result>, sending: SendOptions): Promise<Result> {
       const { caller } = sending;
       // The key names the caller, so that no caller waits for another caller's turn.
       const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];

@@ -59,25 +59,19 @@ const no = {
   budget: { retry: false, why: "budget" },
 } as const;
 
-/** Limits how many reads of an account are sent again, so that retries never amplify an outage. */
-export interface RetryBudget {
-  /** Counts a read that begins. */
-  onRead(): void;
-  /** Whether one more retry is allowed. */
-  allows(): boolean;
-  onRetry(): void;
-}
-
 /**
- * Allows retries of at most a tenth of the reads of the last ten seconds, or ten retries if that is
+ * Limits how many reads of an account are sent again, so that retries never amplify an outage. Allows
+ * retries of at most a tenth of the reads of the last ten seconds, or ten retries if that is
  * more.
  * @param now milliseconds on a clock that never goes back
  */
-export function createRetryBudget(now: () => number): RetryBudget {
+export function createRetryBudget(now: () => number) {
   const reads = new RollingCount(windowMs);
   const retries = new RollingCount(windowMs);
   return {
+    /** Counts a read that begins. */
     onRead: () => reads.add(now()),
+    /** Whether one more retry is allowed. */
     allows() {
       const max = Math.max(minRetries, reads.total(now()) * retryShare);
       return retries.total(now()) + 1 <= max;

@@ -69,33 +69,20 @@ export interface SendOptions {
  * that was understood.
  */
 export interface Upstream {
-  createPayment(request: CreatePaymentRequest, options: SendOptions): Promise<Payment>;
-  createRecurrentPayment(
-    request: CreateRecurrentPaymentRequest,
-    options: SendOptions,
-  ): Promise<Payment>;
-  confirmPayment(request: ConfirmPaymentRequest, options: SendOptions): Promise<Payment>;
-  resendCallback(request: ResendCallbackRequest, options: SendOptions): Promise<void>;
-  requestPayout(request: RequestPayoutRequest, options: SendOptions): Promise<Payout>;
-  getPayout(request: GetPayoutRequest, options: SendOptions): Promise<Payout>;
-  findWalletItems(request: FindWalletItemsRequest, options: SendOptions): Promise<WalletItem[]>;
-  getConfirmationStatus(
-    request: GetConfirmationStatusRequest,
-    options: SendOptions,
-  ): Promise<WalletItem | undefined>;
-  deleteWalletItem(
-    request: DeleteWalletItemRequest,
-    options: SendOptions,
-  ): Promise<DeletedWalletItem>;
-  updateSubscription(
-    request: UpdateSubscriptionRequest,
-    options: SendOptions,
-  ): Promise<UpdateSubscriptionResponse>;
-  deactivateSubscription(
-    request: DeactivateSubscriptionRequest,
-    options: SendOptions,
-  ): Promise<DeactivateSubscriptionResponse>;
-  getOperation(request: GetOperationRequest, options: SendOptions): Promise<Operation>;
+  createPayment: Send<CreatePaymentRequest, Payment>;
+  createRecurrentPayment: Send<CreateRecurrentPaymentRequest, Payment>;
+  confirmPayment: Send<ConfirmPaymentRequest, Payment>;
+  resendCallback: Send<ResendCallbackRequest, void>;
+  requestPayout: Send<RequestPayoutRequest, Payout>;
+  getPayout: Send<GetPayoutRequest, Payout>;
+  findWalletItems: Send<FindWalletItemsRequest, WalletItem[]>;
+  getConfirmationStatus: Send<GetConfirmationStatusRequest, WalletItem | undefined>;
+  deleteWalletItem: Send<DeleteWalletItemRequest, DeletedWalletItem>;
+  updateSubscription: Send<UpdateSubscriptionRequest, UpdateSubscriptionResponse>;
+  deactivateSubscription: Send<DeactivateSubscriptionRequest, DeactivateSubscriptionResponse>;
+  getOperation: Send<GetOperationRequest, Operation>;
   /** Refuses new calls, waits for those in flight, and closes all connections. */
   close(): Promise<void>;
 }
+
+type Send<Request, Result> = (request: Request, options: SendOptions) => Promise<Result>;
