@@ -17,7 +17,7 @@ import { currentEvent } from "../ledger/current.ts";
 import { payoutEntry } from "../ledger/entry.ts";
 import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
 import type { Known } from "../ledger/intents.ts";
-import type { Appended, Entry } from "../ledger/log.ts";
+import type { Appended, Entry, Snapshot } from "../ledger/log.ts";
 import { explained, openCallsOf, outcomeFlags, standingOf } from "../ledger/open-calls.ts";
 import { payoutState, stateOfPayout } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
@@ -98,19 +98,15 @@ export function payoutCases(context: Context) {
 }
 
 /** What the gateway knows of a payout; undefined if nothing is known of it and no call is out. */
-function answerOf({ intents, snapshot: all }: Known): GetPayoutResponse | undefined {
-  const open = explained(intents, all);
-  const standing = standingOf(EventKind.PAYOUT, open);
-  if (!standing) return undefined;
-  const { snapshot } = open;
+function answerOf({ intents, snapshot }: Known): GetPayoutResponse | undefined {
+  const open = explained(intents, snapshot);
+  return standingOf(EventKind.PAYOUT, open) && answer(open, payoutIn(open.snapshot));
+}
+
+/** The payout of the current state. */
+function payoutIn(snapshot: Snapshot | undefined): Payout | undefined {
   const resource = snapshot && currentEvent(snapshot)?.resource;
-  const { outcomeUnknown, needsOperator } = standing;
-  return create(GetPayoutResponseSchema, {
-    ...(resource?.case === "payout" && { payout: resource.value }),
-    ...{ outcomeUnknown, needsOperator },
-    state: payoutState(snapshot?.facts ?? noFacts, outcomeUnknown),
-    cursor: snapshot?.cursor ?? "",
-  });
+  return resource?.case === "payout" ? resource.value : undefined;
 }
 
 /** A payout as the service reports it, and whether a call for it is open. */
@@ -132,7 +128,7 @@ async function lookUp(
     const known = await openCalls();
     const event = known.snapshot && currentEvent(known.snapshot);
     if (!event && known.openCalls.length === 0) throw error;
-    return answer(known, event?.resource.case === "payout" ? event.resource.value : undefined);
+    return answer(known, payoutIn(known.snapshot));
   }
   const source = EventSource.RECONCILIATION;
   const newEntry = payoutEntry(payout, { source, externalId });

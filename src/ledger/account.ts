@@ -1,7 +1,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isKind } from "../model/kinds.ts";
-import { assertReadable, type Bounds, type Cursor } from "../stores/cursor.ts";
+import { assertReadable, type Bounds, type Cursor, placeIn } from "../stores/cursor.ts";
 import {
   type AccountKernel,
   type Commit,
@@ -152,7 +152,7 @@ export class LedgerAccount implements StoredLog {
     commit: Commit,
     { cursors, nowMs, instant }: Extract<Committed, { kind: "committed" }>,
   ): { texts: Map<string, string>; events: Event[] } {
-    const places = cursors.map((cursor) => cursor.slice(0, placeLength));
+    const places = cursors.map(placeIn);
     const texts = new Map<string, string>();
     for (const { key, text, flags } of commit.records) {
       if (text === undefined) continue;
@@ -238,8 +238,6 @@ export class LedgerAccount implements StoredLog {
     void watching?.then((end) => end());
   }
 }
-
-const placeLength = 18;
 
 /** Conflicts come from other processes, which all make progress: so many in a row mean a fault. */
 const maxTries = 100;

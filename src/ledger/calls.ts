@@ -162,7 +162,7 @@ export function conclude(change: Change, draft: Draft, id: string, ending: Endin
   if (ending.state === "closed") {
     record.calls = record.calls.filter((one) => one !== call);
     indexCall(change, draft, call, undefined);
-    if (call.needsOperator) dropGivenUp(change, draft, call);
+    if (call.needsOperator) indexCall(change, draft, call, undefined, givenUpIndex);
     return;
   }
   // An outcome that became known in between stands.
@@ -294,8 +294,7 @@ export function giveUpCall(change: Change, draft: Draft, id: string): void {
   if (!call) return;
   Object.assign(call, { needsOperator: true, locks: false });
   indexCall(change, draft, call, undefined);
-  const member = memberOfCall(call.id, draft.key);
-  change.indexes.push({ index: givenUpIndex, member, score: change.nowMs });
+  indexCall(change, draft, call, change.nowMs, givenUpIndex);
   if (call.state === "unknown") {
     publish(change, draft, id, CallOutcome.NEEDS_OPERATOR);
   }
@@ -407,11 +406,13 @@ function callIn(draft: Draft, id: string): OpenCall | undefined {
   return (draft.value as PaymentRecord | undefined)?.calls.find((call) => call.id === id);
 }
 
-function indexCall(change: Change, draft: Draft, call: OpenCall, score: number | undefined): void {
-  change.indexes.push({ index: dueIndex, member: memberOfCall(call.id, draft.key), score });
-}
-
-function dropGivenUp(change: Change, draft: Draft, call: OpenCall): void {
-  const member = memberOfCall(call.id, draft.key);
-  change.indexes.push({ index: givenUpIndex, member, score: undefined });
+/** Sets when a call is looked at next, or given up; undefined takes it out of the index. */
+function indexCall(
+  change: Change,
+  draft: Draft,
+  { id }: OpenCall,
+  score: number | undefined,
+  index = dueIndex,
+): void {
+  change.indexes.push({ index, member: memberOfCall(id, draft.key), score });
 }

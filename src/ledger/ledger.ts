@@ -4,9 +4,9 @@ import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kindOf, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import type { Report } from "../report.ts";
-import type { Bounds, Cursor } from "../stores/cursor.ts";
+import { type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { DeadLetters } from "../stores/dead-letter.ts";
-import type { Kernel, StoredRecord } from "../stores/kernel.ts";
+import type { Kernel, RangeOptions, StoredRecord } from "../stores/kernel.ts";
 import { LedgerAccount } from "./account.ts";
 import {
   addNews,
@@ -117,8 +117,8 @@ export class Ledger implements EventLog, IntentStore {
     const key = recordKey(kind, externalId);
     const { records, bounds } = await of.read([key], { shown: true });
     const [stored] = records;
-    if (!stored || stored.text === "") return { intents: [], snapshot: undefined };
-    const record = JSON.parse(stored.text) as PaymentRecord;
+    const record = stored && recordIn(stored.text);
+    if (!record) return { intents: [], snapshot: undefined };
     return {
       intents: record.calls.map((call) => intentOfCall(key, call, record.marks)),
       snapshot: this.#snapshotOf(of, stored, record, bounds),
@@ -134,16 +134,16 @@ export class Ledger implements EventLog, IntentStore {
     bounds: Bounds,
   ): Snapshot | undefined {
     if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#options)) return undefined;
-    const cursorOf = (place: string): Cursor => `${place}-${bounds.epoch}`;
     const states = known.states
       .map(({ n, key, operationId, rank, status, since, place }): OperationState => {
         const [subjectId, operation] = JSON.parse(key) as [string, string];
         const bytes = record.attachments.get(`e${n}`) ?? new Uint8Array();
-        const event = of.eventOf({ cursor: cursorOf(place), bytes });
-        return { operation, subjectId, operationId, rank, status, since: cursorOf(since), event };
+        const event = of.eventOf({ cursor: cursorOf(place, bounds.epoch), bytes });
+        const first = cursorOf(since, bounds.epoch);
+        return { operation, subjectId, operationId, rank, status, since: first, event };
       })
       .sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
-    const last = cursorOf(known.last);
+    const last = cursorOf(known.last, bounds.epoch);
     // A reader cannot resume from an event that is no longer kept.
     return { states, facts: factsOf(known), cursor: last >= bounds.floor ? last : bounds.tail };
   }
@@ -273,14 +273,11 @@ export class Ledger implements EventLog, IntentStore {
 
   async due(account: string, limit: number): Promise<Intent[]> {
     const { kernel } = this.#account(account);
-    const found = await kernel.range([dueIndex], { max: kernel.nowMs(), limit });
-    const due = await this.#intentsOf(
-      account,
-      dueIndex,
-      found.map(({ member }) => member),
-    );
+    const due = await this.#callsIn(account, dueIndex, { max: kernel.nowMs(), limit });
     const nowMs = kernel.nowMs();
-    return due.filter((intent) => intent.state !== "running" || isUnknown(intent, nowMs));
+    return due.flatMap(({ intent }) =>
+      intent.state !== "running" || isUnknown(intent, nowMs) ? intent : [],
+    );
   }
 
   async looked(account: string, intent: Intent, look: Look): Promise<Recorded> {
@@ -299,12 +296,8 @@ export class Ledger implements EventLog, IntentStore {
 
   async stats(account: string): Promise<IntentStats> {
     const { kernel } = this.#account(account);
-    const found = await kernel.range([dueIndex], { limit: maxInspected });
-    const all = await this.#intentsOf(
-      account,
-      dueIndex,
-      found.map(({ member }) => member),
-    );
+    const due = await this.#callsIn(account, dueIndex, { limit: maxInspected });
+    const all = due.map(({ intent }) => intent);
     const unknown = all.filter((intent) => isUnknown(intent, kernel.nowMs()));
     const oldest = Math.min(...unknown.map(({ startedAtMs }) => startedAtMs));
     return {
@@ -316,22 +309,17 @@ export class Ledger implements EventLog, IntentStore {
 
   async unsettled(account: string, limit: number): Promise<Unsettled> {
     const { kernel } = this.#account(account);
-    const due = await kernel.range([dueIndex], { limit: maxInspected });
-    const givenUp = await kernel.range([givenUpIndex], { limit: maxInspected, newestFirst: true });
-    const dueAt = new Map(due.map(({ member, score }) => [callOfMember(member).id, score]));
-    const members = [...due.map(({ member }) => member)];
-    const known = await this.#intentsOf(account, dueIndex, members);
-    const abandoned = await this.#intentsOf(
-      account,
-      givenUpIndex,
-      givenUp.map(({ member }) => member),
-    );
-    const all = [...known, ...abandoned.filter(({ id }) => !dueAt.has(id))].map(
-      (intent): UnsettledIntent => {
-        const nextLookMs = intent.needsOperator ? undefined : dueAt.get(intent.id);
-        return nextLookMs === undefined ? intent : { ...intent, nextLookMs };
-      },
-    );
+    const limits = { limit: maxInspected };
+    const due = await this.#callsIn(account, dueIndex, limits);
+    const givenUp = await this.#callsIn(account, givenUpIndex, { ...limits, newestFirst: true });
+    const ids = new Set(due.map(({ intent }) => intent.id));
+    const all: UnsettledIntent[] = [
+      ...due.map(({ intent, score }) =>
+        intent.needsOperator ? intent : { ...intent, nextLookMs: score },
+      ),
+      // One that was given up in between is in both.
+      ...givenUp.flatMap(({ intent }) => (ids.has(intent.id) ? [] : intent)),
+    ];
     return unsettledOf(all, limit, kernel.nowMs());
   }
 
@@ -340,16 +328,10 @@ export class Ledger implements EventLog, IntentStore {
    * process that began them is gone.
    */
   async endLeases(account: string): Promise<void> {
-    const { kernel } = this.#account(account);
-    const found = await kernel.range([dueIndex], { limit: Number.MAX_SAFE_INTEGER });
-    const calls = await this.#intentsOf(
-      account,
-      dueIndex,
-      found.map(({ member }) => member),
-    );
-    for (const call of calls) {
-      if (call.state !== "running" && call.keyDigest === "") continue;
-      await this.#stepOf(account, call, endLeases, call);
+    const calls = await this.#callsIn(account, dueIndex, { limit: Number.MAX_SAFE_INTEGER });
+    for (const { intent } of calls) {
+      if (intent.state !== "running" && intent.keyDigest === "") continue;
+      await this.#stepOf(account, intent, endLeases, intent);
     }
   }
 
@@ -367,29 +349,29 @@ export class Ledger implements EventLog, IntentStore {
     await this.#options.kernel.close(error);
   }
 
-  /** The calls that these members of an index name. Members whose call is gone are dropped. */
-  async #intentsOf(account: string, index: string, members: readonly string[]): Promise<Intent[]> {
-    if (members.length === 0) return [];
+  /** The calls that an index names, with their scores. Members whose call is gone are dropped. */
+  async #callsIn(
+    account: string,
+    index: string,
+    range: RangeOptions,
+  ): Promise<{ readonly intent: Intent; readonly score: number }[]> {
     const of = this.#account(account);
-    const named = members.map(callOfMember);
-    const keys = [...new Set(named.map(({ key }) => key))];
-    const { records } = await of.read(keys);
-    const byKey = new Map(
-      records.map(({ key, text }) => [
-        key,
-        text === "" ? undefined : (JSON.parse(text) as PaymentRecord),
-      ]),
-    );
+    const found = await of.kernel.range([index], range);
+    if (found.length === 0) return [];
+    const keys = new Set(found.map(({ member }) => callOfMember(member).key));
+    const { records } = await of.read([...keys]);
+    const byKey = new Map(records.map(({ key, text }) => [key, recordIn(text)]));
     const gone: string[] = [];
-    const intents = named.flatMap(({ id, key }, at) => {
+    const calls = found.flatMap(({ member, score }) => {
+      const { id, key } = callOfMember(member);
       const record = byKey.get(key);
       const call = record?.calls.find((one) => one.id === id);
-      if (record && call) return intentOfCall(key, call, record.marks);
-      gone.push(members[at] ?? "");
+      if (record && call) return { intent: intentOfCall(key, call, record.marks), score };
+      gone.push(member);
       return [];
     });
     if (gone.length > 0) await of.kernel.drop(index, gone);
-    return intents;
+    return calls;
   }
 
   /** A step on the record of a payment or payout, and on that of a key if one is given. */
@@ -460,6 +442,10 @@ export class Ledger implements EventLog, IntentStore {
     }
     return account;
   }
+}
+
+function recordIn(text: string): PaymentRecord | undefined {
+  return text === "" ? undefined : JSON.parse(text);
 }
 
 interface StepOptions {

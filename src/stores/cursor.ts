@@ -31,8 +31,20 @@ export const maxSeq = 0xff_ffff;
  * epoch, cursors compared as text are in the order of their positions.
  */
 export function encodeCursor(position: Position, epoch: string): Cursor {
-  return `${placeOf(position)}-${epoch}`;
+  return cursorOf(placeOf(position), epoch);
 }
+
+/** The cursor at a place. */
+export function cursorOf(place: string, epoch: string): Cursor {
+  return `${place}-${epoch}`;
+}
+
+/** The place of a cursor. */
+export function placeIn(cursor: Cursor): string {
+  return cursor.slice(0, placeLength);
+}
+
+const placeLength = 18;
 
 /** Formats a position as a place: a cursor without its epoch. */
 export function placeOf({ ms, seq }: Position): string {

@@ -8,7 +8,7 @@ import {
   newEpoch,
   nextPosition,
   type Position,
-  placeOf,
+  placeIn,
 } from "../cursor.ts";
 import {
   type AccountKernel,
@@ -120,7 +120,7 @@ class MemoryAccount implements AccountKernel {
     }
     const rows = commit.events.map(({ topic, bytes }) => this.#store(topic, bytes, nowMs));
     const cursors = rows.map(({ cursor }) => cursor);
-    const places = cursors.map((cursor) => cursor.slice(0, placeLength));
+    const places = cursors.map(placeIn);
     const instant = instantOf(commit, nowMs, this.#instant);
     this.#instant = instant ?? this.#instant;
     const text = (text: string) => filledIn(text, commit.token, places, nowMs, instant);
@@ -322,7 +322,6 @@ class MemoryAccount implements AccountKernel {
   }
 }
 
-const placeLength = placeOf(beginning).length;
 const defaultMaxEvents = 100_000;
 /** Records are not quite in the order of their expiry: how many that stay are passed over. */
 const sweepAhead = 8;

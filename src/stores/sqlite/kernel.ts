@@ -1,4 +1,4 @@
-import { assertOf, type Bounds, type Cursor, newEpoch, placeOf } from "../cursor.ts";
+import { assertOf, type Bounds, type Cursor, newEpoch, placeIn, placeOf } from "../cursor.ts";
 import type {
   AccountKernel,
   Commit,
@@ -108,12 +108,12 @@ class SqliteAccount implements AccountKernel {
     after: Cursor | undefined,
     limit: number,
   ): Promise<RowPage> {
-    return this.#run("page", [this.#oldest(), topic, after?.slice(0, placeLength), limit]);
+    return this.#run("page", [this.#oldest(), topic, after && placeIn(after), limit]);
   }
 
   async newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]> {
     if (before !== undefined) assertOf(before, await this.#epoch());
-    return this.#run("newest", [this.#oldest(), topic, limit, before?.slice(0, placeLength)]);
+    return this.#run("newest", [this.#oldest(), topic, limit, before && placeIn(before)]);
   }
 
   async cursorBefore(count: number): Promise<Cursor> {
@@ -175,5 +175,3 @@ class SqliteAccount implements AccountKernel {
     return placeOf({ ms: Math.max(this.nowMs() - this.#options.retentionMs, 0), seq: 0 });
   }
 }
-
-const placeLength = 18;

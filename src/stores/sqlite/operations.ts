@@ -1,5 +1,13 @@
 import type { DatabaseSync } from "node:sqlite";
-import { type Bounds, beginning, type Cursor, newEpoch, nextPlace, placeOf } from "../cursor.ts";
+import {
+  type Bounds,
+  beginning,
+  type Cursor,
+  cursorOf,
+  newEpoch,
+  nextPlace,
+  placeOf,
+} from "../cursor.ts";
 import {
   type Commit,
   type Committed,
@@ -258,10 +266,6 @@ interface AccountRow {
   readonly tail: string;
   readonly floor: string;
   readonly instant: number;
-}
-
-function cursorOf(place: string, epoch: string): Cursor {
-  return `${place}-${epoch}`;
 }
 
 function rowOf({ place, bytes }: EventRow, { epoch }: AccountRow): Row {
