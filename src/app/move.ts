@@ -9,7 +9,7 @@ import { hasAccount, importAccount } from "../stores/redis/import.ts";
 import { openDirectory } from "../stores/sqlite/directory.ts";
 import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { storedAccounts } from "../stores/sqlite/export.ts";
-import { noteFact } from "../stores/sqlite/facts.ts";
+import { addNote } from "../stores/sqlite/notes.ts";
 
 export interface MoveOptions {
   readonly directory: string;
@@ -87,7 +87,7 @@ async function move(
     idempotencyKeys += keyUses;
   }
   const warning = await describeDurability(client).catch(() => undefined);
-  noteFact(database, "moved");
+  addNote(database, "moved");
   return { accounts: moved, calls, keys: idempotencyKeys, warning };
 }
 

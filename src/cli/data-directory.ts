@@ -27,7 +27,7 @@ export async function onStore<T>(run: () => T | Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    if (error instanceof StoreRefused) throw new CommandError(`${error.subject}: ${error.message}`);
+    if (error instanceof StoreRefused) throw new CommandError(`${error.about}: ${error.message}`);
     throw error;
   }
 }

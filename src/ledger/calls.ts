@@ -5,7 +5,7 @@ import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
 import { addEntry, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
-import { evidenceOf, knownOf } from "./evidence.ts";
+import { evidenceOf, knownStatesOf } from "./evidence.ts";
 import { withHold } from "./facts.ts";
 import {
   type Ages,
@@ -199,7 +199,7 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
     if (call.state === "running" && !running && !isOver) continue;
     const open = record.calls.map((one) => intentOfCall(draft.key, one, record.marks));
     const intent = open[at] as Intent;
-    const evidence = evidenceOf(intent, open, knownOf(record));
+    const evidence = evidenceOf(intent, open, knownStatesOf(record));
     const isRunning = call.state === "running" && !isOver;
     if (!evidence || (isRunning && evidence.kind !== "settled")) continue;
     if (call.state !== "pending") publish(change, draft, call.id, CallOutcome.SETTLED, true);
@@ -240,7 +240,7 @@ export function settleAsPaid(change: Change, draft: Draft, said: AlreadyPaid): v
 
 /** Whether the Error object may be about a payment whose success is on record. */
 function isOfKnown({ paymentId }: AlreadyPaid, record: PaymentRecord): boolean {
-  return knownOf(record).states.some(
+  return knownStatesOf(record).states.some(
     ({ operation, status, subjectId }) =>
       operation === "payment" &&
       status === "success" &&

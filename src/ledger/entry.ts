@@ -116,7 +116,7 @@ export function successEntry(
   return told;
 }
 
-interface ResourceFacts {
+interface ReadResource {
   readonly kind: Kind;
   readonly externalId: string | undefined;
   readonly subjectId: string | undefined;
@@ -134,24 +134,24 @@ interface ResourceFacts {
   readonly resource: { case: "payment"; value: Payment } | { case: "payout"; value: Payout };
 }
 
-function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
+function entry(options: EntryOptions, read: ReadResource): Entry | undefined {
   const { source, raw, attempt = "" } = options;
-  const unread = unreadFieldsOf(facts.resource.value);
-  const { unrecognized } = facts.resource.value;
-  const { kind, externalId, subjectId, operation, status, statusCode, rank } = facts;
+  const unread = unreadFieldsOf(read.resource.value);
+  const { unrecognized } = read.resource.value;
+  const { kind, externalId, subjectId, operation, status, statusCode, rank } = read;
   if (!externalId || !subjectId) return undefined;
   const event = create(EventSchema, {
     kind,
     externalId,
     ...subjectFields[kind](subjectId),
     source,
-    final: rank === 2 && facts.mayEnd,
-    resource: facts.resource,
+    final: rank === 2 && read.mayEnd,
+    resource: read.resource,
   });
-  const operationId = facts.operationId || attempt;
+  const operationId = read.operationId || attempt;
   const bytes = raw && digestOf(raw);
   const identity = [kind, subjectId, operation, operationId, status, statusCode];
-  identity.push(...facts.fiscalization);
+  identity.push(...read.fiscalization);
   // Other words, other events: each names its field, so that none passes for a known value.
   for (const { field, value } of unrecognized) {
     if (identityPaths.has(field)) identity.push(`${field}=${value.toLowerCase()}`);
@@ -167,13 +167,13 @@ function entry(options: EntryOptions, facts: ResourceFacts): Entry | undefined {
     subjectId: boundedId(subjectId),
     operation,
     operationId: boundedId(operationId),
-    ...(facts.operationId === "" && attempt !== "" && { isAttempt: true }),
+    ...(read.operationId === "" && attempt !== "" && { isAttempt: true }),
     rank,
     status: boundedId(status),
     statusCode: boundedId(statusCode),
-    amount: decimalOf(facts.amount),
-    currency: boundedId(facts.currency ?? ""),
-    words: wordsOf(facts.resource.value),
+    amount: decimalOf(read.amount),
+    currency: boundedId(read.currency ?? ""),
+    words: wordsOf(read.resource.value),
     ...(options.held === undefined ? {} : { held: options.held }),
     ...(options.call === undefined ? {} : { call: options.call }),
     ...(bytes && { digest: bytes }),

@@ -38,10 +38,10 @@ export type Evidence =
 export function evidenceOf(
   intent: Intent,
   open: readonly Intent[],
-  known: Known,
+  known: KnownStates,
 ): Evidence | undefined {
   const states = known.states.filter((state) => isOperationOf(intent.method, state));
-  if (intent.method === "CreatePayment" && states.some(succeeded) && isStanding(known)) {
+  if (intent.method === "CreatePayment" && states.some(succeeded) && isKept(known)) {
     return { kind: "settled" };
   }
   if (isNamed(intent)) {
@@ -57,7 +57,7 @@ export function evidenceOf(
 }
 
 /** What is known of an external_id: a snapshot, or what a record has of one. */
-export interface Known extends Pick<Snapshot, "facts"> {
+export interface KnownStates extends Pick<Snapshot, "facts"> {
   readonly states: readonly Attempt[];
 }
 
@@ -67,7 +67,7 @@ export interface Attempt extends Omit<OperationState, "event"> {
 }
 
 /** What a record knows, as evidence of its calls. */
-export function knownOf(record: PaymentRecord): Known {
+export function knownStatesOf(record: PaymentRecord): KnownStates {
   const states = record.states.map(({ key, place, ...state }) => {
     const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
     return { ...state, subjectId, operation, event: { cursor: place } };
@@ -117,12 +117,12 @@ export function isOperationOf(
 }
 
 /** Whether the payment stands: what was paid or held was not taken back, or not all of it. */
-function isStanding({ facts }: Known): boolean {
+function isKept({ facts }: KnownStates): boolean {
   const operations = facts.operations.filter(({ operation }) => operation !== "call");
-  return standing.has(paymentState({ ...facts, operations }));
+  return kept.has(paymentState({ ...facts, operations }));
 }
 
-const standing: ReadonlySet<PaymentState> = new Set([
+const kept: ReadonlySet<PaymentState> = new Set([
   PaymentState.PAID,
   PaymentState.AUTHORIZED,
   PaymentState.PARTIALLY_REFUNDED,
@@ -136,7 +136,11 @@ function succeeded({ status }: Attempt): boolean {
  * The state that is left for a call when the calls with an earlier claim have taken theirs; a failure
  * only if those with a later claim have one, too.
  */
-function claimed(intent: Intent, open: readonly Intent[], { states }: Known): Attempt | undefined {
+function claimed(
+  intent: Intent,
+  open: readonly Intent[],
+  { states }: KnownStates,
+): Attempt | undefined {
   const taken = new Set<Attempt>();
   const take = ({ method, answered, startedAtMs }: Intent, isSure = false) => {
     const isAnothers = (state: Attempt) =>

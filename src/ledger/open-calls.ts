@@ -1,7 +1,7 @@
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { isCall } from "./call-outcome.ts";
-import { type Evidence, evidenceOf, isNamed, isOperationOf, type Known } from "./evidence.ts";
+import { type Evidence, evidenceOf, isNamed, isOperationOf, type KnownStates } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
 import {
   type Intent,
@@ -14,7 +14,7 @@ import type { Snapshot } from "./log.ts";
 import { stateAfter } from "./payment-state.ts";
 
 /** A call that is open, with what the log says about it. */
-export interface OpenCall {
+export interface ExplainedCall {
   readonly intent: Intent;
   readonly evidence: Evidence | undefined;
   /** The log has the operation that the call made: its answer was written there. */
@@ -22,8 +22,8 @@ export interface OpenCall {
 }
 
 /** All calls for an external_id that are open, and what the log says about it. */
-export interface OpenCalls<Of extends Known = Snapshot> {
-  readonly openCalls: readonly OpenCall[];
+export interface OpenCalls<Of extends KnownStates = Snapshot> {
+  readonly openCalls: readonly ExplainedCall[];
   /** Without the calls whose outcome the events show: nothing more is expected of these. */
   readonly snapshot: Of | undefined;
 }
@@ -40,7 +40,7 @@ export async function openCallsOf(
 }
 
 /** These open calls, with what a snapshot of their external_id says about them. */
-export function explained<Of extends Known>(
+export function explained<Of extends KnownStates>(
   open: readonly Intent[],
   snapshot: Of | undefined,
 ): OpenCalls<Of> {
@@ -58,7 +58,10 @@ export function explained<Of extends Known>(
   return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
 }
 
-function withoutExplained<Of extends Known>(snapshot: Of, openCalls: readonly OpenCall[]): Of {
+function withoutExplained<Of extends KnownStates>(
+  snapshot: Of,
+  openCalls: readonly ExplainedCall[],
+): Of {
   const explained = new Set(
     openCalls.filter(({ evidence }) => evidence).map(({ intent }) => intent.id),
   );
@@ -72,7 +75,7 @@ function withoutExplained<Of extends Known>(snapshot: Of, openCalls: readonly Op
 }
 
 /** The flags that callers see about the open calls for an external_id. */
-export function outcomeFlags(openCalls: readonly OpenCall[]): {
+export function outcomeFlags(openCalls: readonly ExplainedCall[]): {
   outcomeUnknown: boolean;
   needsOperator: boolean;
 } {
@@ -93,7 +96,7 @@ export interface Standing extends ReturnType<typeof outcomeFlags> {
 /** Undefined if nothing is known of the external_id and no call is out. */
 export function standingOf(
   kind: Kind,
-  { openCalls, snapshot }: OpenCalls<Known>,
+  { openCalls, snapshot }: OpenCalls<KnownStates>,
 ): Standing | undefined {
   const flags = outcomeFlags(openCalls);
   const isKnown = flags.outcomeUnknown || snapshot?.states.some((state) => !isCall(state));

@@ -1,6 +1,6 @@
 import type { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { intentOfCall } from "../../src/ledger/calls.ts";
-import { knownOf } from "../../src/ledger/evidence.ts";
+import { knownStatesOf } from "../../src/ledger/evidence.ts";
 import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { stateAfter } from "../../src/ledger/payment-state.ts";
 import { newRecord, ofRecordKey, type PaymentRecord } from "../../src/ledger/record.ts";
@@ -97,7 +97,7 @@ export class Ledgers {
   #summaryOf({ record, log, answers }: Stored): Summary {
     const { calls, marks } = record ?? newRecord();
     const open = calls.map((call) => intentOfCall(this.#recordKey, call, marks));
-    const { openCalls, snapshot } = explained(open, knownOf(record ?? newRecord()));
+    const { openCalls, snapshot } = explained(open, knownStatesOf(record ?? newRecord()));
     const { outcomeUnknown } = outcomeFlags(openCalls);
     const { kind } = ofRecordKey(this.#recordKey);
     return {

@@ -20,7 +20,7 @@ import {
 import { Change, Draft } from "../../src/ledger/change.ts";
 import { addEntry, factsOf } from "../../src/ledger/entries.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
-import { knownOf } from "../../src/ledger/evidence.ts";
+import { knownStatesOf } from "../../src/ledger/evidence.ts";
 import type { AlreadyPaid, Ending, Intent } from "../../src/ledger/intents.ts";
 import type { Snapshot } from "../../src/ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../../src/ledger/open-calls.ts";
@@ -61,7 +61,7 @@ function books() {
   };
   const intents = () => value.calls.map((call) => intentOfCall(key, call, value.marks));
   const known = () => {
-    const snapshot = { ...knownOf(value), cursor: "" } as Snapshot;
+    const snapshot = { ...knownStatesOf(value), cursor: "" } as Snapshot;
     const store = { known: async () => ({ intents: intents(), snapshot }) };
     return openCallsOf({ intents: store }, "default", PAYMENT, externalId);
   };

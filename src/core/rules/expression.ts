@@ -3,19 +3,19 @@ import { type FieldReader, type Fields, readerOf } from "./field-reader.ts";
 import { exactRegex, plainUri } from "./texts.ts";
 
 /** Whether a rule holds for a message, or for the text of a field. */
-export type Holds = (subject: unknown) => boolean;
+export type Holds = (value: unknown) => boolean;
 
 /**
  * Compiles the subset of CEL that the rules of our protos use: `has`, `size`, comparisons with
  * literals, `in`, `matches`, `isUri`, `!`, `&&`, `||` and parentheses. A rule that it reports as
  * kept is kept; a valid but unusual URL it may report as invalid.
- * @param subject the message type of `this`; undefined when `this` is a text
+ * @param type the message type of `this`; undefined when `this` is a text
  * @param rule the value of `rule`: that of the option that the expression belongs to
  * @throws Error for any other expression: only protovalidate can evaluate it
  */
 export function compileExpression(
   expression: string,
-  subject: DescMessage | undefined,
+  type: DescMessage | undefined,
   rule?: unknown,
 ): Holds {
   const tokens = tokensOf(expression);
@@ -76,7 +76,7 @@ export function compileExpression(
       expect(")");
       return compared((value) => (list.value(value) as readonly unknown[]).length);
     }
-    if (subject === undefined) return ofText(positive);
+    if (type === undefined) return ofText(positive);
     const field = path();
     return compared(field.value);
   }
@@ -124,7 +124,7 @@ export function compileExpression(
   /** `this.a.b`; a field of a message that is not set is not set either. */
   function path(): FieldReader {
     expect("this");
-    let desc = subject;
+    let desc = type;
     let found: FieldReader | undefined;
     while (take(".")) {
       const name = tokens[at++];

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { checkPages, databaseFile, refusalOf } from "./directory.ts";
 import { StoreRefused } from "./errors.ts";
-import { noteFact } from "./facts.ts";
+import { addNote } from "./notes.ts";
 
 /**
  * Copies the store of a directory into one file, as of one instant, even while a gateway writes to
@@ -50,7 +50,7 @@ function markAsCopy(file: string): void {
   const copy = new DatabaseSync(file);
   try {
     checkPages(copy, "integrity_check");
-    noteFact(copy, "copied");
+    addNote(copy, "copied");
   } finally {
     copy.close();
   }

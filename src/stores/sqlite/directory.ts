@@ -12,7 +12,7 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { reasonOf, StoreRefused, sqliteCodes } from "./errors.ts";
-import { heedFacts } from "./facts.ts";
+import { heedNotes } from "./notes.ts";
 import { migrate } from "./schema.ts";
 
 /** The database's name in its directory; SQLite keeps `-wal` and `-shm` beside it. */
@@ -190,7 +190,7 @@ function openFile(path: string, synchronous: "FULL" | "OFF"): DatabaseSync {
     database.exec("PRAGMA cache_size = -16000");
     if (size <= quickCheckBytes) checkPages(database, "quick_check");
     migrate(database);
-    heedFacts(database);
+    heedNotes(database);
     return database;
   } catch (error) {
     database.close();

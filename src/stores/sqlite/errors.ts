@@ -10,10 +10,10 @@ export function reasonOf(error: unknown): string {
 export class StoreRefused extends Error {
   override readonly name = "StoreRefused";
   /** What the message is about: a file if not the directory. */
-  readonly subject: string;
+  readonly about: string;
 
-  constructor(message: string, subject = "DATA_DIR") {
+  constructor(message: string, about = "DATA_DIR") {
     super(message);
-    this.subject = subject;
+    this.about = about;
   }
 }
