@@ -145,7 +145,7 @@ test("planting rejects a defect in a file that the simulation does not load anew
     into("wire/signature.ts", line),
     /wire\/signature.ts is loaded once for all/,
   );
-  await assert.rejects(into("rpc/stream-path.ts", "life.endWith(head.ending);"), /does not load/);
+  await assert.rejects(into("rpc/stream-path.ts", "class StreamAnswer {"), /does not load/);
   await assert.rejects(into("redis/none.lua", ""), /ENOENT/);
 });
 
