@@ -20,7 +20,7 @@ import { messageFields, messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { PaymentSnapshot, PayoutSnapshot, snapshotOf } from "./snapshot.ts";
 import { deliveries, received } from "./stream.ts";
-import { afterInit } from "./watch-args.ts";
+import { afterInit } from "./watch.ts";
 
 const always = ["kind", "source", "receivedAt"] as const;
 const { paymentId, transactionId } = EventSchema.field;

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { Core } from "../../core/core.ts";
 import { invalidFields } from "../../core/validate.ts";
 import {
   ActionSchema,
@@ -21,24 +22,20 @@ import {
   ListPaymentsRequestSchema,
   type ResendCallbackRequest,
   ResendCallbackRequestSchema,
-  WatchPaymentRequestSchema,
 } from "../../gen/payments/v1/payment_service_pb.ts";
 import { UnrecognizedValueSchema } from "../../gen/payments/v1/unrecognized_value_pb.ts";
 import { declineMessage } from "../../upstream/user-message.ts";
+import type { Loaders } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
-import { pageOf } from "./connection.ts";
-import { describe } from "./descriptions.ts";
-import { enumRef, knownValue } from "./enums.ts";
 import { PaymentEvent } from "./event.ts";
-import { connectionField, eventPageArgs, PaymentEventConnection } from "./event-connection.ts";
-import { knownConnection, listInit } from "./known-connection.ts";
+import { PaymentEventConnection } from "./event-connection.ts";
+import { addKnownFields, knownConnection, listInit } from "./known-resource.ts";
 import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
 import { Operation } from "./operation.ts";
-import { deliveries, received } from "./stream.ts";
-import { watchArgs, watchInit } from "./watch-args.ts";
+import { addWatch } from "./watch.ts";
 
 messageType(UnrecognizedValueSchema);
 messageType(ActionSchema);
@@ -55,24 +52,15 @@ const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount
 /** Most events that one `Payment.events` may request. */
 const maxEvents = 100;
 
+addKnownFields("payment", Payment, {
+  externalId: PaymentSchema.field.externalId,
+  states: PaymentStateSchema,
+  state: "Is it paid? What all operations of the externalId amount to: show this.",
+  moneyCall: "A call that moves money",
+  events: PaymentEventConnection,
+});
+
 builder.objectFields(Payment, (t) => ({
-  externalId: t.string({
-    description: describe(PaymentSchema.field.externalId),
-    nullable: false,
-    resolve: (payment, _, { loaders }) => loaders.externalIdOf(payment),
-  }),
-  state: t.field({
-    description: "Is it paid? What all operations of the externalId amount to: show this.",
-    type: enumRef(PaymentStateSchema) as never,
-    resolve: (payment, _, { loaders }) =>
-      knownValue(PaymentStateSchema, loaders.stateOf(payment)?.state) as never,
-  }),
-  cursor: t.string({
-    description:
-      "Give it to `paymentUpdated` as `after` to see all that comes after this state. Null when there " +
-      "was no event yet.",
-    resolve: (payment, _, { loaders }) => loaders.stateOf(payment)?.cursor || null,
-  }),
   operations: t.field({
     description:
       "What was done, in the order in which the gateway learned of it: attempts, confirmations, " +
@@ -80,21 +68,6 @@ builder.objectFields(Payment, (t) => ({
     extensions: { listSize: 10 } satisfies CostExtensions,
     type: [OperationSummary],
     resolve: async (payment, _, { loaders }) => [...(await loaders.operationsOf(payment))],
-  }),
-  outcomeUnknown: t.boolean({
-    description:
-      "A call that moves money for this externalId is out and has no understood answer: the money " +
-      "may have moved, whatever the state says. Told of payments that were read by `payment` or `payments`, " +
-      "else false.",
-    nullable: false,
-    resolve: (payment, _, { loaders }) => loaders.flagsOf(payment)?.outcomeUnknown ?? false,
-  }),
-  needsOperator: t.boolean({
-    description:
-      "The gateway could not find out in time what became of the payment or of such a call: look at " +
-      "the payments service, by hand. Told as `outcomeUnknown` is.",
-    nullable: false,
-    resolve: (payment, _, { loaders }) => loaders.flagsOf(payment)?.needsOperator ?? false,
   }),
   operationInfo: t.field({
     description:
@@ -132,13 +105,6 @@ builder.objectFields(Payment, (t) => ({
       }
       return externalId ? loaders.of(payment).paymentEvents(externalId, limit) : [];
     },
-  }),
-  eventsConnection: t.field({
-    ...connectionField("payment"),
-    type: PaymentEventConnection,
-    args: eventPageArgs(t.arg),
-    resolve: (payment, args, { loaders }) =>
-      loaders.of(payment).history("payment", loaders.externalIdOf(payment), pageOf(args)),
   }),
 }));
 
@@ -184,6 +150,14 @@ builder.queryField("payments", (t) =>
   }),
 );
 
+function answered(
+  { payment, ...state }: Awaited<ReturnType<Core["createPayment"]>>,
+  { externalId }: { readonly externalId: string },
+  loaders: Loaders,
+) {
+  return loaders.answered(payment, externalId, state);
+}
+
 mutation("createPayment", {
   description:
     "Creates a payment. Any number of attempts may use the same externalId until one succeeds. A " +
@@ -191,10 +165,8 @@ mutation("createPayment", {
     "payment tells what the customer has to do next. `idempotencyKey` makes a repeat safe.",
   request: CreatePaymentRequestSchema,
   success: Payment,
-  run: async (core, request, call, loaders) => {
-    const { payment, ...state } = await core.createPayment(request, call);
-    return loaders.answered(payment, request.externalId, state);
-  },
+  run: async (core, request, call, loaders) =>
+    answered(await core.createPayment(request, call), request, loaders),
 });
 
 mutation("createRecurrentPayment", {
@@ -202,10 +174,8 @@ mutation("createRecurrentPayment", {
     "Charges the payer of an earlier payment again. `idempotencyKey` makes a repeat safe.",
   request: CreateRecurrentPaymentRequestSchema,
   success: Payment,
-  run: async (core, request, call, loaders) => {
-    const { payment, ...state } = await core.createRecurrentPayment(request, call);
-    return loaders.answered(payment, request.externalId, state);
-  },
+  run: async (core, request, call, loaders) =>
+    answered(await core.createRecurrentPayment(request, call), request, loaders),
 });
 
 mutation("confirmPayment", {
@@ -214,10 +184,8 @@ mutation("confirmPayment", {
     "`idempotencyKey` makes a repeat safe.",
   request: ConfirmPaymentRequestSchema,
   success: Payment,
-  run: async (core, request, call, loaders) => {
-    const { payment, ...state } = await core.confirmPayment(request, call);
-    return loaders.answered(payment, request.externalId, state);
-  },
+  run: async (core, request, call, loaders) =>
+    answered(await core.confirmPayment(request, call), request, loaders),
 });
 
 const CallbackResent = builder
@@ -243,20 +211,11 @@ mutation("resendCallback", {
   },
 });
 
-builder.subscriptionField("paymentUpdated", (t) =>
-  t.field({
-    description:
-      "The events of a payment, live. Without `after` the first one is the current state, if one is " +
-      "known; with it the stream goes on behind that event, without a gap and without a repeat. A " +
-      "stream that ends early ends with an error whose `extensions.resumeCursor` is the cursor to " +
-      "go on from; CURSOR_EXPIRED says that `after` is older than what is kept.",
-    type: PaymentEvent,
-    nullable: false,
-    args: watchArgs(t, "payment"),
-    subscribe: (_, args, context) => {
-      const request = create(WatchPaymentRequestSchema, watchInit(args, context));
-      return deliveries(context, (core, call) => core.watchPayment(request, call));
-    },
-    resolve: (delivery) => received(delivery),
-  }),
+addWatch(
+  "payment",
+  PaymentEvent,
+  "The events of a payment, live. Without `after` the first one is the current state, if one is " +
+    "known; with it the stream goes on behind that event, without a gap and without a repeat. A " +
+    "stream that ends early ends with an error whose `extensions.resumeCursor` is the cursor to " +
+    "go on from; CURSOR_EXPIRED says that `after` is older than what is kept.",
 );

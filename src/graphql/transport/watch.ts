@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { create } from "@bufbuild/protobuf";
 import type { GraphQLError } from "graphql";
 import type { Logger } from "pino";
 import type { Caller } from "../../auth/caller.ts";
@@ -7,9 +6,6 @@ import type { Identify } from "../../auth/identify.ts";
 import type { Core } from "../../core/core.ts";
 import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
-import { EventKind } from "../../gen/payments/v1/event_pb.ts";
-import { WatchPaymentRequestSchema } from "../../gen/payments/v1/payment_service_pb.ts";
-import { WatchPayoutRequestSchema } from "../../gen/payments/v1/payout_service_pb.ts";
 import type { Heartbeats } from "../../live/heartbeats.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
@@ -23,7 +19,7 @@ import { credentialsOf } from "../credentials.ts";
 import { codeOf, problemOf, problemType } from "../errors.ts";
 import { Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
-import { startInit } from "../schema/watch-args.ts";
+import { type OpenWatch, startInit, watches } from "../schema/watch.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
 import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
 import { sendEventStream } from "./send.ts";
@@ -145,7 +141,7 @@ export function createWatchEndpoint(
       );
     }
 
-    let open: Open;
+    let open: OpenWatch;
     try {
       caller = await identify(credentialsOf(request));
       open = openerOf(kind, id, searchParams, live);
@@ -188,35 +184,15 @@ export function createWatchEndpoint(
   };
 }
 
-type Open = Parameters<typeof deliveries>[1];
-
 /** @throws GatewayError INVALID_ARGUMENT for an invalid external_id or query parameter */
-function openerOf(kind: Kind, id: string, query: URLSearchParams, live: Live): Open {
+function openerOf(kind: Kind, id: string, query: URLSearchParams, live: Live): OpenWatch {
   const init = {
     externalId: externalIdOf(id),
     untilFinal: flagOf(query, "until_final"),
     ...startInit({ after: query.get("after") }, { live }),
   };
-  return openers[kind](init);
+  return watches[kinds[kind].name](init);
 }
-
-interface Init {
-  readonly externalId: string;
-  readonly untilFinal: boolean;
-  readonly afterCursor?: string;
-  readonly fromStart?: boolean;
-}
-
-const openers: Readonly<Record<Kind, (init: Init) => Open>> = {
-  [EventKind.PAYMENT]: (init) => {
-    const request = create(WatchPaymentRequestSchema, init);
-    return (core, call) => core.watchPayment(request, call);
-  },
-  [EventKind.PAYOUT]: (init) => {
-    const request = create(WatchPayoutRequestSchema, init);
-    return (core, call) => core.watchPayout(request, call);
-  },
-};
 
 function externalIdOf(segment: string): string {
   try {

@@ -1,9 +1,13 @@
-import type { DescEnum } from "@bufbuild/protobuf";
+import type { DescEnum, DescField } from "@bufbuild/protobuf";
+import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
+import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
 import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
-import { enumRef } from "./enums.ts";
+import { describe } from "./descriptions.ts";
+import { enumRef, knownValue } from "./enums.ts";
+import type { PaymentEventConnection } from "./event-connection.ts";
 
 type QueryFieldBuilder = Parameters<Parameters<typeof builder.queryField>[1]>[0];
 
@@ -87,4 +91,72 @@ export function listInit(
     ...(firstSeenAfter && { firstSeenAfter }),
     ...(firstSeenBefore && { firstSeenBefore }),
   };
+}
+
+/** What the types of payments and payouts say in words of their own. */
+interface KnownTexts {
+  readonly externalId: DescField;
+  readonly states: DescEnum;
+  /** Description of its state. */
+  readonly state: string;
+  /** Which calls move money for it. */
+  readonly moneyCall: string;
+  readonly events: typeof PaymentEventConnection;
+}
+
+/** Adds the fields that a payment and a payout have in common besides those of their messages. */
+export function addKnownFields<Node extends Payment | Payout>(
+  kind: KindName,
+  node: ObjectType<Node>,
+  { externalId, states, state, moneyCall, events }: KnownTexts,
+): void {
+  builder.objectFields(node as ObjectType<Payment | Payout>, (t) => ({
+    externalId: t.string({
+      description: describe(externalId),
+      nullable: false,
+      resolve: (resource, _, { loaders }) => loaders.externalIdOf(resource),
+    }),
+    state: t.field({
+      description: state,
+      type: enumRef(states) as never,
+      resolve: (resource, _, { loaders }) =>
+        knownValue(states, loaders.stateOf(resource)?.state) as never,
+    }),
+    cursor: t.string({
+      description:
+        `Give it to \`${kind}Updated\` as \`after\` to see all that comes after this state. Null when there ` +
+        "was no event yet.",
+      resolve: (resource, _, { loaders }) => loaders.stateOf(resource)?.cursor || null,
+    }),
+    outcomeUnknown: t.boolean({
+      description:
+        `${moneyCall} for this externalId is out and has no understood answer: the money may have ` +
+        `moved, whatever the state says. Told of ${kind}s that were read by \`${kind}\` or \`${kind}s\`, ` +
+        "else false.",
+      nullable: false,
+      resolve: (resource, _, { loaders }) => loaders.flagsOf(resource)?.outcomeUnknown ?? false,
+    }),
+    needsOperator: t.boolean({
+      description:
+        `The gateway could not find out in time what became of the ${kind} or of such a call: look at ` +
+        "the payments service, by hand. Told as `outcomeUnknown` is.",
+      nullable: false,
+      resolve: (resource, _, { loaders }) => loaders.flagsOf(resource)?.needsOperator ?? false,
+    }),
+    eventsConnection: t.field({
+      description:
+        `All that became known of the ${kind} and is kept, a page at a time: the list of the RPC ` +
+        "`ListEvents`. What is added meanwhile shifts no page: it comes at the end of a list that " +
+        "begins with the oldest event, and is not in one that begins with the newest. CURSOR_EXPIRED " +
+        "says that events behind `after` are no longer kept: begin again without it. Needs the scope " +
+        `\`${kind}s:read\`.`,
+      extensions: { listSize: pageLength } satisfies CostExtensions,
+      // Nullable, so that a missing scope or an expired cursor does not fail the whole response.
+      nullable: true,
+      type: events,
+      args: pageArgs(t.arg, "Begin with the newest event. Default: with the oldest."),
+      resolve: (resource, args, { loaders }) =>
+        loaders.of(resource).history(kind, loaders.externalIdOf(resource), pageOf(args)),
+    }),
+  }));
 }

@@ -1,0 +1,93 @@
+import { create } from "@bufbuild/protobuf";
+import type { Event } from "../../gen/payments/v1/event_pb.ts";
+import { WatchPaymentRequestSchema } from "../../gen/payments/v1/payment_service_pb.ts";
+import { WatchPayoutRequestSchema } from "../../gen/payments/v1/payout_service_pb.ts";
+import type { KindName } from "../../model/kinds.ts";
+import type { Context } from "../context.ts";
+import { builder } from "./builder.ts";
+import type { ObjectType } from "./connection.ts";
+import { deliveries, received } from "./stream.ts";
+
+type SubscriptionFieldBuilder = Parameters<Parameters<typeof builder.subscriptionField>[1]>[0];
+
+/** Adds `paymentUpdated` or `payoutUpdated`. */
+export function addWatch(kind: KindName, type: ObjectType<Event>, description: string): void {
+  builder.subscriptionField(`${kind}Updated`, (t) =>
+    t.field({
+      ...{ description, type, nullable: false, args: watchArgs(t, kind) },
+      subscribe: (_, { externalId, untilFinal, after }, context) => {
+        const start = startInit({ after }, context);
+        const init = { externalId, untilFinal: untilFinal ?? false, ...start };
+        return deliveries(context, watches[kind](init));
+      },
+      resolve: (delivery) => received(delivery),
+    }),
+  );
+}
+
+/** The fields of a request to watch. */
+interface WatchInit {
+  readonly externalId: string;
+  readonly untilFinal: boolean;
+  readonly afterCursor?: string;
+  readonly fromStart?: boolean;
+}
+
+/** Opens a watch in the core. */
+export type OpenWatch = Parameters<typeof deliveries>[1];
+
+/** How each kind is watched, by GraphQL and by the plain watches of `/watch`. */
+export const watches: Readonly<Record<KindName, (init: WatchInit) => OpenWatch>> = {
+  payment(init) {
+    const request = create(WatchPaymentRequestSchema, init);
+    return (core, call) => core.watchPayment(request, call);
+  },
+  payout(init) {
+    const request = create(WatchPayoutRequestSchema, init);
+    return (core, call) => core.watchPayout(request, call);
+  },
+};
+
+function watchArgs(t: SubscriptionFieldBuilder, what: KindName) {
+  return {
+    externalId: t.arg.id({
+      description: `The ${what}'s externalId. It need not exist yet.`,
+      required: true,
+    }),
+    after: t.arg.string({
+      description:
+        "Go on behind the event with this cursor; `earliest` begins with the oldest event that is " +
+        "kept. The header `Last-Event-ID`, which an `EventSource` " +
+        "sends by itself when it connects again, goes before it.",
+    }),
+    untilFinal: t.arg.boolean({
+      description:
+        "End the stream after the first event with `final: true` of an operation that pays, once no " +
+        "call for the externalId is open, and after a `callOutcome` of NOT_DONE or NEEDS_OPERATOR. A " +
+        "refund, cancellation or look-up does not end it.",
+      defaultValue: false,
+    }),
+  };
+}
+
+/** The start of a watch for its request, which takes `earliest` as `fromStart`, not as a cursor. */
+export function startInit(args: After, context: Pick<Context, "live">) {
+  const init = afterInit(args, context);
+  const isFromStart = init.afterCursor === "earliest" && context.live.lastEventId === undefined;
+  return isFromStart ? { fromStart: true } : init;
+}
+
+/** The cursor that a stream resumes from: the header `Last-Event-ID`, else the argument `after`. */
+export function afterInit(
+  { after }: After,
+  { live }: Pick<Context, "live">,
+): {
+  readonly afterCursor?: string;
+} {
+  const afterCursor = live.lastEventId ?? after ?? undefined;
+  return afterCursor === undefined ? {} : { afterCursor };
+}
+
+interface After {
+  readonly after?: string | null | undefined;
+}
