@@ -7,11 +7,11 @@ import {
   credentialsHelp,
   type GatewayOptions,
   httpUrl,
+  wholeNumber,
 } from "../src/cli/gateway-options.ts";
 import { interruption } from "../src/cli/interrupt.ts";
 import { type Environment, passwordOrSandbox } from "../src/cli/secrets.ts";
 import { note, paint, print, printable, printJson } from "../src/cli/terminal.ts";
-import { wholeNumber } from "../src/cli/whole-number.ts";
 import { Health } from "../src/gen/grpc/health/v1/health_pb.ts";
 import type { Event } from "../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../src/gen/payments/v1/event_service_pb.ts";

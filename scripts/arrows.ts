@@ -95,7 +95,7 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     ...["body", "command-error", "gateway-client", "gateway-options", "interrupt", "reach"].map(
       (name) => `cli/${name}.ts`,
     ),
-    ...["cli/secrets.ts", "cli/terminal.ts", "cli/whole-number.ts"],
+    ...["cli/secrets.ts", "cli/terminal.ts"],
   ],
 };
 

@@ -1,11 +1,10 @@
-import type { IncomingMessage } from "node:http";
 import { hostname } from "node:os";
 import type { Core } from "../core/core.ts";
 import type { GraphqlServer } from "../graphql/server.ts";
 import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { type KindName, kinds } from "../model/kinds.ts";
-import { isCrossOrigin } from "../net/browser-origin.ts";
+import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Activities } from "./activity.ts";
@@ -93,7 +92,7 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
 
   return {
     page: loadPage(),
-    isCrossOrigin: (request) => isCrossOrigin(originOf(request), []),
+    isCrossOrigin: (request) => isCrossOrigin(originHeadersOf(request.headers), []),
     operatorOf: operators.operatorOf,
     graphql,
     onFailure: options.onFailure,
@@ -188,14 +187,6 @@ const watchedMs = 15_000;
 
 function startedAtMs(): number {
   return Math.round(Date.now() - process.uptime() * 1_000);
-}
-
-function originOf({ headers }: IncomingMessage) {
-  return {
-    origin: headers.origin,
-    host: headers.host,
-    secFetchSite: headers["sec-fetch-site"]?.toString(),
-  };
 }
 
 /** Concurrent requests for the same account share one result. */

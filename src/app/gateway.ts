@@ -1,34 +1,36 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { Activity } from "../admin/activity.ts";
-import { createAuthentication } from "../auth/create-authentication.ts";
+import { AuthFileError, createAuthentication } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
 import { createWatchTokens, type WatchTokens } from "../auth/watch-token.ts";
 import { createCallbackHandler } from "../callbacks/receiver.ts";
 import type { Config } from "../config/config.ts";
+import { ConfigError } from "../config/config-error.ts";
 import type { Core } from "../core/core.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
 import { createSubgraphSchema } from "../graphql/schema/subgraph.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
+import { WrongDocumentError } from "../graphql/trusted-documents.ts";
 import { createCauses } from "../ledger/cause-of.ts";
 import { observed } from "../ledger/observed.ts";
 import { createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
-import { openTlsFiles, type TlsFiles } from "../net/tls-files.ts";
+import { openTlsFiles, TlsFileError, type TlsFiles } from "../net/tls-files.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import type { Report } from "../report.ts";
 import { createRpcServer } from "../rpc/server.ts";
 import { services } from "../rpc/services/routes.ts";
 import { deriveKeyrings } from "../secrets/keyring.ts";
 import { Secret } from "../secrets/secret.ts";
+import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { createTracing, loadDurations } from "../telemetry/load-sdk.ts";
 import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
 import { runAccounts } from "./accounts.ts";
 import { createAdminListener } from "./admin-listener.ts";
-import { asConfigError } from "./config-errors.ts";
 import { type EmulatorClock, startInnerEmulator } from "./emulator.ts";
 import { createHostGuard, guardRequests, noteRefusedOrigins } from "./host-guard.ts";
 import { listen, listening, url } from "./listening.ts";
@@ -168,6 +170,18 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     ...(emulator ? { sandboxUrl: emulator.url } : {}),
     stop: () => shutdown.stop(),
   };
+}
+
+/** Makes the error of a file or directory that cannot be used at start a ConfigError. */
+function asConfigError(error: unknown): unknown {
+  if (error instanceof AuthFileError || error instanceof TlsFileError) {
+    return new ConfigError(error.variable, error.message);
+  }
+  if (error instanceof WrongDocumentError) {
+    return new ConfigError("PERSISTED_DOCUMENTS_FILE", error.message);
+  }
+  if (error instanceof StoreRefused) return new ConfigError("DATA_DIR", error.message);
+  return error;
 }
 
 interface Common {

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { DeadLetterDetails, DeadLetterView } from "../admin/dead-letter.ts";
 import { type AskAdmin, addAdminOptions, createAskAdmin } from "./admin-client.ts";
 import { CommandError, exitCodes, QuietEnd, wrongUsage } from "./command-error.ts";
+import { wholeNumber } from "./gateway-options.ts";
 import { interruption } from "./interrupt.ts";
 import {
   type ListOptions,
@@ -21,7 +22,6 @@ import {
   printJson,
   startProgress,
 } from "./terminal.ts";
-import { wholeNumber } from "./whole-number.ts";
 
 const help = `
 A dead letter is a callback whose signature was right and whose body was not understood: the gateway

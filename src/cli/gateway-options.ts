@@ -52,6 +52,12 @@ export function urlOption(
     .argParser((text: string) => httpUrl(text || fallback));
 }
 
+/** Parses an option's value as a whole number above 0. @throws CommandError */
+export function wholeNumber(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw wrongUsage(`${JSON.stringify(text)} is not a whole number above 0`);
+}
+
 /** The URL without slashes at its end. @throws CommandError unless it is an http or https URL */
 export function httpUrl(text: string): string {
   const url = URL.parse(text);

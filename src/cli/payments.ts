@@ -8,10 +8,14 @@ import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import { wrongUsage } from "./command-error.ts";
 import { callError, openGateway } from "./gateway-client.ts";
-import { addGatewayOptions, credentialsHelp, type GatewayOptions } from "./gateway-options.ts";
+import {
+  addGatewayOptions,
+  credentialsHelp,
+  type GatewayOptions,
+  wholeNumber,
+} from "./gateway-options.ts";
 import type { Environment } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
-import { wholeNumber } from "./whole-number.ts";
 
 const help = (resource: Resource) => `
 Lists what the gateway knows, the ${resource} that it heard of last first. A running gateway lists

@@ -6,7 +6,7 @@ import { overloaded } from "../net/overloaded.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { askedTimeoutMs } from "../net/timeout-header.ts";
 import type { Report } from "../report.ts";
-import { toConnectError } from "./errors.ts";
+import { outward } from "./errors.ts";
 import { createRefusal, type Refuse } from "./refusal.ts";
 import { reflectionServices } from "./services/reflection.ts";
 
@@ -32,8 +32,7 @@ export async function createAdmissionGate(
   report: Report,
   maxConnections: number | undefined,
 ): Promise<AdmissionGate> {
-  const error = toConnectError(overloaded(), new AbortController().signal, () => {});
-  const refuse: Refuse = await createRefusal(error);
+  const refuse: Refuse = await createRefusal(outward(overloaded()));
   // Cached, since reading a method's option costs as much as a refusal.
   const kinds = new Map<UniversalHandler, CallKind>();
   const openStreams = new WeakMap<object, number>();
@@ -90,7 +89,7 @@ export const openStreamsPerConnection = 10;
  * Most streams without credentials of all connections together. Each keeps its connection from
  * counting as idle, so they may hold no more than a share of the connections.
  */
-export function openStreamsOf(maxConnections: number = 10_000): number {
+function openStreamsOf(maxConnections: number = 10_000): number {
   return Math.min(1_000, Math.max(1, Math.floor(maxConnections / 10)));
 }
 

@@ -1,7 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { invalidFields } from "../core/validate.ts";
-import { addReason, compressionNotNamed, toConnectError } from "./errors.ts";
+import { addReason, compressionNotNamed, outward } from "./errors.ts";
 import { fieldViolationOf, isUnfitKey, type JsonFault } from "./json-fault.ts";
 
 /**
@@ -50,10 +50,6 @@ function wholeFault(rest: string): string {
 /** Whether Connect has wrapped an error of the JSON writer, whose text it keeps. */
 function isWrapped(error: ConnectError, code: Code): boolean {
   return code === Code.Internal && error.cause !== undefined;
-}
-
-function outward(error: Error): ConnectError {
-  return toConnectError(error, new AbortController().signal, () => {});
 }
 
 function replace(error: ConnectError, by: ConnectError): void {

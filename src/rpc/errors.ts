@@ -73,6 +73,13 @@ export function toConnectError(
   return withErrorInfo(new ConnectError("internal error", Code.Internal));
 }
 
+/** The same for an error of the gateway's own, which no call's signal explains. */
+export function outward(error: unknown): ConnectError {
+  return toConnectError(error, neverAborted, () => {});
+}
+
+const neverAborted = new AbortController().signal;
+
 /**
  * Adds a `google.rpc.ErrorInfo` to an error that has none. Every error of the gateway has one: by
  * it a client distinguishes them from errors of its own connection, which do not show the call's

@@ -13,7 +13,7 @@ import { overloaded } from "../net/overloaded.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { excessOfBinary } from "./bounded-binary.ts";
 import { compressionNamed, decompressed, maxDecompressedBytes } from "./compressions.ts";
-import { toConnectError } from "./errors.ts";
+import { outward } from "./errors.ts";
 
 export interface ReceiveOptions {
   readonly intake: Intake;
@@ -99,7 +99,7 @@ async function* outwardErrors(
   try {
     yield* read();
   } catch (error) {
-    throw toConnectError(error, new AbortController().signal, () => {});
+    throw outward(error);
   }
 }
 
@@ -192,11 +192,7 @@ async function* piecesOf(
     const piece = await head.body.next(intakeLimits.openBodyBytes);
     if (piece === undefined) return;
     if (typeof piece === "string") {
-      throw toConnectError(
-        unreadError(piece, () => tooLarge(readMaxBytes)),
-        new AbortController().signal,
-        () => {},
-      );
+      throw outward(unreadError(piece, () => tooLarge(readMaxBytes)));
     }
     yield piece;
   }

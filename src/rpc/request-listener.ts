@@ -6,7 +6,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
-import { freeSlot, type Slot } from "../net/admission.ts";
+import type { Slot } from "../net/admission.ts";
 import type { RequestHead, Response } from "../net/request-head.ts";
 import { capTimeout } from "../net/timeout-header.ts";
 import { maxTimerMs } from "../net/timer.ts";
@@ -36,9 +36,9 @@ export function createRequestListener(
   router: ConnectRouter,
   limits: RequestLimits & ReceiveOptions,
   log: Log,
-  tracing: Tracing = noTracing,
-  gate: AdmissionGate = openGate,
-  fastPaths: readonly FastPath[] = [],
+  tracing: Tracing,
+  gate: AdmissionGate,
+  fastPaths: readonly FastPath[],
 ): (head: RequestHead) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
@@ -132,9 +132,6 @@ export function createRequestListener(
       });
   }
 }
-
-/** Starts every call at once. */
-const openGate: AdmissionGate = { enter: ({ start }) => start(freeSlot) };
 
 /** Ends the span with the request. The callback retains only the span, nothing of the request. */
 function endWith(head: RequestHead, span: Span): void {

@@ -5,11 +5,13 @@ import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { createAdmission } from "../../src/net/admission.ts";
+import { createAdmission, freeSlot } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { headOfHttp1, headOfHttp2 } from "../../src/net/request-head.ts";
+import type { AdmissionGate } from "../../src/rpc/admission-gate.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 
 const intake = new Intake({
   budget: createMemoryBudget(),
@@ -30,7 +32,8 @@ function broken() {
   } as unknown as ConnectRouter;
   const log = { debug() {}, info() {}, warn: (record: object) => warned.push(record), error() {} };
   const limits = { maxUnaryTimeoutMs: 1000, requestTimeoutMs: 1000, readMaxBytes: 1000, intake };
-  return { listener: createRequestListener(router, limits, log), warned };
+  const gate: AdmissionGate = { enter: ({ start }) => start(freeSlot) };
+  return { listener: createRequestListener(router, limits, log, noTracing, gate, []), warned };
 }
 
 test("a call whose method throws outside of its protocol is cut, over HTTP/1.1", async () => {
