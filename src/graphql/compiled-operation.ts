@@ -27,6 +27,7 @@ import {
   typeFromAST,
   visit,
 } from "graphql";
+import { fragmentsOf } from "./root-fields.ts";
 
 /**
  * Executes one operation. Returns undefined, with nothing executed, if GraphQL.js must do so: it
@@ -184,7 +185,7 @@ interface FieldPlan {
 class Compiler {
   readonly #schema: GraphQLSchema;
   readonly #onFields: (count: number) => void;
-  readonly #fragments = new Map<string, FragmentDefinitionNode>();
+  readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** Selections of objects that are still to be compiled, after the fields that lead to them. */
   readonly #later: (() => void)[] = [];
   /** The values of the variables in `@skip` and `@include`. */
@@ -192,17 +193,10 @@ class Compiler {
   /** Fields of all plans together. */
   #fields = 0;
 
-  constructor(
-    schema: GraphQLSchema,
-    { definitions }: DocumentNode,
-    onFields: (count: number) => void,
-  ) {
+  constructor(schema: GraphQLSchema, document: DocumentNode, onFields: (count: number) => void) {
     this.#schema = schema;
     this.#onFields = onFields;
-    for (const definition of definitions) {
-      if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
-      this.#fragments.set(definition.name.value, definition);
-    }
+    this.#fragments = fragmentsOf(document);
   }
 
   /** Undefined if GraphQL.js has to execute the operation. */
@@ -369,23 +363,14 @@ class Compiler {
     };
   }
 
-  #ofObject(type: GraphQLObjectType, { nodes, info }: About): Complete {
+  #ofObject(type: GraphQLObjectType, { nodes }: About): Complete {
+    // No type of the schema asks its objects.
+    if (type.isTypeOf) throw new NotCompiled();
     let fields: readonly FieldPlan[] = [];
     this.#later.push(() => {
       fields = this.fieldsOf(selectionsOf(nodes), type);
     });
-    const { isTypeOf } = type;
-    if (!isTypeOf) return (run, value, path) => run.fields(fields, value, path);
-    const begin = (run: Run, value: unknown, path: Path | undefined, isOne: boolean) => {
-      if (isOne) return run.fields(fields, value, path);
-      throw new GraphQLError(`Expected value of type "${type}".`, { nodes });
-    };
-    return (run, value, path) => {
-      const isOne = isTypeOf(value, run.contextValue, info);
-      return isPromiseLike(isOne)
-        ? Promise.resolve(isOne).then((one) => begin(run, value, path, one))
-        : begin(run, value, path, isOne);
-    };
+    return (run, value, path) => run.fields(fields, value, path);
   }
 
   #ofAbstract(type: GraphQLAbstractType, about: About): Complete {

@@ -1,7 +1,6 @@
 import {
   type DocumentNode,
   type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLField,
   type GraphQLSchema,
   getNamedType,
@@ -13,6 +12,7 @@ import {
   type SelectionSetNode,
   type ValueNode,
 } from "graphql";
+import { fragmentsOf } from "./root-fields.ts";
 
 /** The cost of a field, as declared in its `extensions`. */
 export interface CostExtensions {
@@ -57,12 +57,7 @@ function countCost(
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
 ): { readonly cost: number; readonly isOfVariables: boolean } {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-      fragments.set(definition.name.value, definition);
-    }
-  }
+  const fragments = fragmentsOf(document);
   const given: VariableOf = (name) => {
     isOfVariables = true;
     return Object.hasOwn(variables, name) ? variables[name] : defaultOf(operation, name);

@@ -1,12 +1,7 @@
-import {
-  type DocumentNode,
-  type FragmentDefinitionNode,
-  Kind,
-  type SelectionSetNode,
-  visit,
-} from "graphql";
+import { type DocumentNode, Kind, type SelectionSetNode, visit } from "graphql";
 import { limits } from "./limits.ts";
 import { RequestError } from "./request-error.ts";
+import { fragmentsOf } from "./root-fields.ts";
 
 /**
  * Checks the limits that depend on a document alone. Runs before validation, whose own work grows
@@ -102,13 +97,8 @@ function introspectionDisabled(): RequestError {
 }
 
 /** Each fragment is measured once, however often it is spread. */
-function depthOf({ definitions }: DocumentNode): number {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-      fragments.set(definition.name.value, definition);
-    }
-  }
+function depthOf(document: DocumentNode): number {
+  const fragments = fragmentsOf(document);
   const depths = new Map<string, number>();
 
   function below(selections: SelectionSetNode | undefined): number {
@@ -138,7 +128,7 @@ function depthOf({ definitions }: DocumentNode): number {
 
   return Math.max(
     0,
-    ...definitions.map((definition) =>
+    ...document.definitions.map((definition) =>
       definition.kind === Kind.OPERATION_DEFINITION ? below(definition.selectionSet) : 0,
     ),
   );

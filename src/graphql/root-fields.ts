@@ -14,12 +14,7 @@ export function rootFieldsOf(
   document: DocumentNode,
   operation: OperationDefinitionNode,
 ): ReadonlyMap<string, string> {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-      fragments.set(definition.name.value, definition);
-    }
-  }
+  const fragments = fragmentsOf(document);
   const fields = new Map<string, string>();
   const pending: SelectionSetNode[] = [operation.selectionSet];
   for (let next = pending.pop(); next; next = pending.pop()) {
@@ -36,4 +31,14 @@ export function rootFieldsOf(
     }
   }
   return fields;
+}
+
+/** The fragments of a document by their names. */
+export function fragmentsOf({ definitions }: DocumentNode): Map<string, FragmentDefinitionNode> {
+  const fragments = new Map<string, FragmentDefinitionNode>();
+  for (const definition of definitions) {
+    if (definition.kind !== Kind.FRAGMENT_DEFINITION) continue;
+    fragments.set(definition.name.value, definition);
+  }
+  return fragments;
 }

@@ -6,7 +6,6 @@ import {
   ScalarType,
   toJson,
 } from "@bufbuild/protobuf";
-import { base64Encode } from "@bufbuild/protobuf/wire";
 import { FeatureSet_FieldPresence, type Timestamp, TimestampSchema } from "@bufbuild/protobuf/wkt";
 
 /** Encodes a message as JSON text. */
@@ -14,9 +13,9 @@ export type WriteJson = (message: Message) => string;
 
 /**
  * Compiles a writer of a message type's proto JSON. It writes the same text as `toJsonString`,
- * without the tree of objects that this makes first. protobuf-es writes what this writer does not
- * support (maps, messages with a JSON form of their own) and rejects values that do not fit their
- * field, so that errors are the same too. `test/rpc/json-writer.test.ts` compares the two.
+ * without the tree of objects that this makes first. protobuf-es writes what no answer of the contract
+ * has (maps, bytes, floating-point numbers, messages with a JSON form of their own) and rejects values
+ * that do not fit their field, so that errors are the same too. `test/rpc/json-writer.test.ts` compares the two.
  */
 export function jsonWriterOf(desc: DescMessage): WriteJson {
   const write = writerOf(desc);
@@ -63,8 +62,10 @@ function compile(desc: DescMessage): Write<Properties> {
 }
 
 /** Whether protobuf-es must write messages with this field. */
-function isLeftToLibrary({ fieldKind, presence, enum: ofEnum, message }: DescField): boolean {
+function isLeftToLibrary(field: DescField): boolean {
+  const { fieldKind, presence, scalar, enum: ofEnum, message } = field;
   if (fieldKind === "map" || presence === FeatureSet_FieldPresence.LEGACY_REQUIRED) return true;
+  if (scalar !== undefined && !scalarWriters.has(scalar)) return true;
   const typeName = ofEnum?.typeName ?? message?.typeName ?? "";
   return typeName.startsWith("google.protobuf.") && typeName !== TimestampSchema.typeName;
 }
@@ -113,11 +114,6 @@ function zeroOf(field: DescField): (value: unknown) => boolean {
       return (value) => value === false;
     case ScalarType.STRING:
       return (value) => value === "";
-    case ScalarType.BYTES:
-      return (value) => value instanceof Uint8Array && value.byteLength === 0;
-    case ScalarType.DOUBLE:
-    case ScalarType.FLOAT:
-      return (value) => Object.is(value, 0);
     default:
       return (value) => value === 0 || value === 0n || value === "0";
   }
@@ -126,26 +122,15 @@ function zeroOf(field: DescField): (value: unknown) => boolean {
 function valueWriter(field: DescField): Write {
   if (field.message) return writerOf(field.message) as Write;
   if (field.enum) return enumWriter(field.enum);
-  switch (field.fieldKind === "map" ? undefined : field.scalar) {
-    case ScalarType.STRING:
-      return stringText;
-    case ScalarType.BOOL:
-      return boolText;
-    case ScalarType.DOUBLE:
-    case ScalarType.FLOAT:
-      return doubleText;
-    case ScalarType.BYTES:
-      return bytesText;
-    case ScalarType.INT64:
-    case ScalarType.SINT64:
-    case ScalarType.UINT64:
-    case ScalarType.FIXED64:
-    case ScalarType.SFIXED64:
-      return bigintText;
-    default:
-      return numberText;
-  }
+  return scalarWriters.get(field.scalar as ScalarType) as Write;
 }
+
+const scalarWriters: ReadonlyMap<ScalarType, Write<unknown>> = new Map([
+  [ScalarType.STRING, stringText],
+  [ScalarType.BOOL, boolText],
+  [ScalarType.INT32, numberText],
+  [ScalarType.INT64, bigintText],
+]);
 
 function stringText(value: unknown): string {
   if (typeof value !== "string") throw new TypeError("no text");
@@ -166,19 +151,9 @@ function numberText(value: unknown): string {
   return JSON.stringify(value);
 }
 
-function doubleText(value: unknown): string {
-  if (typeof value !== "number") throw new TypeError("no number");
-  return Number.isFinite(value) ? JSON.stringify(value) : `"${value}"`;
-}
-
 function bigintText(value: unknown): string {
   if (typeof value !== "bigint") throw new TypeError("no 64-bit integer");
   return `"${value}"`;
-}
-
-function bytesText(value: unknown): string {
-  if (!(value instanceof Uint8Array)) throw new TypeError("no bytes");
-  return `"${base64Encode(value)}"`;
 }
 
 /** An unknown value of an open enum is written as its number. */

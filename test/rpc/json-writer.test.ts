@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create, type Message, toJsonString } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescMessage,
+  type Message,
+  ScalarType,
+  toJsonString,
+} from "@bufbuild/protobuf";
 import { jsonWriterOf } from "../../src/rpc/json-writer.ts";
+import { services } from "../../src/rpc/services/routes.ts";
 import { contract, everyKind, messageOf, randomOf } from "./messages.ts";
 
 function outcome(write: () => string): string {
@@ -55,4 +62,20 @@ test("an invalid value of a field is refused with the message of protobuf-es", (
     }
   }
   assert.ok(refused > 100, `${refused}`);
+});
+
+test("the writer compiles every answer of the contract: protobuf-es writes only other kinds of fields", () => {
+  const compiled = [ScalarType.STRING, ScalarType.BOOL, ScalarType.INT32, ScalarType.INT64];
+  const seen = new Set<DescMessage>();
+  const visit = (desc: DescMessage) => {
+    if (seen.has(desc) || desc.typeName.startsWith("google.")) return;
+    seen.add(desc);
+    for (const field of desc.fields) {
+      assert.notEqual(field.fieldKind, "map", `${field}`);
+      if (field.message) visit(field.message);
+      if (field.scalar !== undefined) assert.ok(compiled.includes(field.scalar), `${field}`);
+    }
+  };
+  for (const { methods } of services) for (const { output } of methods) visit(output);
+  assert.ok(seen.size > 30, `${seen.size}`);
 });
