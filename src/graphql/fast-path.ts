@@ -64,7 +64,7 @@ export interface FastPath {
     request: IncomingMessage,
     requestBody: RequestBody,
     surroundings: Surroundings,
-  ): Promise<AsyncIterator<ExecutionResult> | undefined>;
+  ): Promise<AsyncIterableIterator<ExecutionResult> | undefined>;
 }
 
 export function createFastPath(options: FastPathOptions): FastPath {

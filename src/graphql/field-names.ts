@@ -1,11 +1,5 @@
-import type { DescFile } from "@bufbuild/protobuf";
 import { type FieldViolation, type GatewayError, textOfFields } from "../errors.ts";
-import { file_payments_v1_event_service } from "../gen/payments/v1/event_service_pb.ts";
-import { file_payments_v1_operation_service } from "../gen/payments/v1/operation_service_pb.ts";
-import { file_payments_v1_payment_service } from "../gen/payments/v1/payment_service_pb.ts";
-import { file_payments_v1_payout_service } from "../gen/payments/v1/payout_service_pb.ts";
-import { file_payments_v1_subscription_service } from "../gen/payments/v1/subscription_service_pb.ts";
-import { file_payments_v1_wallet_service } from "../gen/payments/v1/wallet_service_pb.ts";
+import { contractFiles } from "../model/contract.ts";
 
 /** Rewrites proto field names in a text to the names that the callers of an edge use. */
 export type Spelling = (text: string) => string;
@@ -33,24 +27,10 @@ export function messageOf(error: GatewayError, fields: readonly FieldViolation[]
 }
 
 const names = new Map<string, string>();
-const files = [
-  file_payments_v1_event_service,
-  file_payments_v1_operation_service,
-  file_payments_v1_payment_service,
-  file_payments_v1_payout_service,
-  file_payments_v1_subscription_service,
-  file_payments_v1_wallet_service,
-];
-for (const file of new Set(files.flatMap(withDependencies))) {
+for (const file of contractFiles) {
   for (const { fields, oneofs } of file.messages) {
     for (const { name, localName } of [...fields, ...oneofs]) names.set(name, localName);
   }
 }
 names.set("after_cursor", "after");
 names.set("page_token", "after");
-
-function withDependencies(file: DescFile): DescFile[] {
-  return file.proto.package === "payments.v1"
-    ? [file, ...file.dependencies.flatMap(withDependencies)]
-    : [];
-}

@@ -49,7 +49,7 @@ import { createRequestBody, handOver } from "./request-body.ts";
 import { schema as fullSchema } from "./schema/schema.ts";
 import {
   answersEventStreams,
-  beginSubscription,
+  beginResult,
   type EventStream,
   streamHeaders,
   takesParts,
@@ -253,7 +253,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       }
       const results = format && (await fastPath.subscribe(request, body, surroundings));
       if (!results) return undefined;
-      const { status, stream } = await beginSubscription(results, live, format, request.method);
+      const { status, stream } = await beginResult(results, live, format, request.method);
       return { status, headers: stream ? streamHeaders(format) : {}, body: stream };
     };
     const answerByYoga = async (): Promise<Answer> => {

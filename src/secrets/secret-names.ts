@@ -1,10 +1,5 @@
-import type { DescFile, DescMessage } from "@bufbuild/protobuf";
-import { file_payments_v1_event_service } from "../gen/payments/v1/event_service_pb.ts";
-import { file_payments_v1_operation_service } from "../gen/payments/v1/operation_service_pb.ts";
-import { file_payments_v1_payment_service } from "../gen/payments/v1/payment_service_pb.ts";
-import { file_payments_v1_payout_service } from "../gen/payments/v1/payout_service_pb.ts";
-import { file_payments_v1_subscription_service } from "../gen/payments/v1/subscription_service_pb.ts";
-import { file_payments_v1_wallet_service } from "../gen/payments/v1/wallet_service_pb.ts";
+import type { DescMessage } from "@bufbuild/protobuf";
+import { contractFiles } from "../model/contract.ts";
 import { isSecret } from "./secret-fields.ts";
 
 /**
@@ -55,25 +50,8 @@ const secretWords: ReadonlySet<string> = new Set([
 
 /** Every field that the contract marks with `debug_redact`. */
 const contractNames: ReadonlySet<string> = new Set(
-  filesOf([
-    file_payments_v1_payment_service,
-    file_payments_v1_payout_service,
-    file_payments_v1_wallet_service,
-    file_payments_v1_subscription_service,
-    file_payments_v1_operation_service,
-    file_payments_v1_event_service,
-  ]).flatMap(({ messages }) => messages.flatMap(secretsOf)),
+  contractFiles.flatMap(({ messages }) => messages.flatMap(secretsOf)),
 );
-
-/** These files and all that they import. */
-function filesOf(files: readonly DescFile[], found = new Set<DescFile>()): DescFile[] {
-  for (const file of files) {
-    if (found.has(file)) continue;
-    found.add(file);
-    filesOf(file.dependencies, found);
-  }
-  return [...found];
-}
 
 function secretsOf({ fields, nestedMessages }: DescMessage): string[] {
   return [

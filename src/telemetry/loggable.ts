@@ -4,20 +4,8 @@ import { type Timestamp, TimestampSchema, timestampDate } from "@bufbuild/protob
 import { ConfigError } from "../config/config-error.ts";
 import { GatewayError, reasonOf } from "../errors.ts";
 import { file_google_rpc_error_details } from "../gen/google/rpc/error_details_pb.ts";
-import { file_payments_v1_customer } from "../gen/payments/v1/customer_pb.ts";
 import { file_payments_v1_error } from "../gen/payments/v1/error_pb.ts";
-import { file_payments_v1_event } from "../gen/payments/v1/event_pb.ts";
-import { file_payments_v1_event_service } from "../gen/payments/v1/event_service_pb.ts";
-import { file_payments_v1_operation } from "../gen/payments/v1/operation_pb.ts";
-import { file_payments_v1_operation_service } from "../gen/payments/v1/operation_service_pb.ts";
-import { file_payments_v1_payment_input } from "../gen/payments/v1/payment_input_pb.ts";
-import { file_payments_v1_payment } from "../gen/payments/v1/payment_pb.ts";
-import { file_payments_v1_payment_service } from "../gen/payments/v1/payment_service_pb.ts";
-import { file_payments_v1_payout } from "../gen/payments/v1/payout_pb.ts";
-import { file_payments_v1_payout_service } from "../gen/payments/v1/payout_service_pb.ts";
-import { file_payments_v1_subscription_service } from "../gen/payments/v1/subscription_service_pb.ts";
-import { file_payments_v1_wallet } from "../gen/payments/v1/wallet_pb.ts";
-import { file_payments_v1_wallet_service } from "../gen/payments/v1/wallet_service_pb.ts";
+import { contractFiles } from "../model/contract.ts";
 import { Secret } from "../secrets/secret.ts";
 import { isSecret } from "../secrets/secret-fields.ts";
 
@@ -106,20 +94,8 @@ const frame = /^ {4}at .{0,500}(?::\d+:\d+\)?|<anonymous>\)?|\(native\)|\(index 
 const messages = createRegistry(
   TimestampSchema,
   file_google_rpc_error_details,
-  file_payments_v1_customer,
   file_payments_v1_error,
-  file_payments_v1_event,
-  file_payments_v1_event_service,
-  file_payments_v1_operation,
-  file_payments_v1_operation_service,
-  file_payments_v1_payment,
-  file_payments_v1_payment_input,
-  file_payments_v1_payment_service,
-  file_payments_v1_payout,
-  file_payments_v1_payout_service,
-  file_payments_v1_subscription_service,
-  file_payments_v1_wallet,
-  file_payments_v1_wallet_service,
+  ...contractFiles,
 );
 
 /** For a message of an unknown type only its name: its secret fields are not known. */

@@ -1,48 +1,13 @@
 import type { DescEnum } from "@bufbuild/protobuf";
-import { ErrorTypeSchema } from "../../gen/payments/v1/error_pb.ts";
-import {
-  CallOutcomeSchema,
-  EventKindSchema,
-  EventSourceSchema,
-  WaitUntilSchema,
-} from "../../gen/payments/v1/event_pb.ts";
-import {
-  PaymentModeSchema,
-  RecipientPaymentMethodTypeSchema,
-} from "../../gen/payments/v1/payment_input_pb.ts";
-import {
-  FiscalizationStatusSchema,
-  PaymentMethodTypeSchema,
-  PaymentOperationSchema,
-  PaymentStateSchema,
-  PaymentStatusSchema,
-} from "../../gen/payments/v1/payment_pb.ts";
-import { PayoutStateSchema } from "../../gen/payments/v1/payout_pb.ts";
 import { builder } from "./builder.ts";
 import { describe } from "./descriptions.ts";
 
-const refs = new Map(
-  [
-    CallOutcomeSchema,
-    ErrorTypeSchema,
-    EventKindSchema,
-    EventSourceSchema,
-    FiscalizationStatusSchema,
-    PaymentMethodTypeSchema,
-    PaymentModeSchema,
-    PaymentOperationSchema,
-    PaymentStateSchema,
-    PaymentStatusSchema,
-    PayoutStateSchema,
-    RecipientPaymentMethodTypeSchema,
-    WaitUntilSchema,
-  ].map((desc) => [desc.typeName, enumType(desc)]),
-);
+const refs = new Map<string, ReturnType<typeof enumType>>();
 
 /** The GraphQL enum of a proto enum. */
 export function enumRef(desc: DescEnum) {
-  const ref = refs.get(desc.typeName);
-  if (!ref) throw new Error(`no GraphQL enum of ${desc.typeName}`);
+  const ref = refs.get(desc.typeName) ?? enumType(desc);
+  refs.set(desc.typeName, ref);
   return ref;
 }
 

@@ -42,14 +42,9 @@ export function answersEventStreams(
       const accept = request.headers.get("accept") ?? "*/*";
       const format = formatOf(accept, isIterable(result as Result));
       if (!format) return;
-      const reconnects = request.method === "GET" && format === graphqlEvents;
       setResultProcessor(async (processed, { Response }) => {
-        const results = resultsOf(processed as Result);
-        const { status, stream } = await beginStream({
-          ...{ results, live, reconnects, format },
-          opens: isIterable(processed as Result),
-          failureOf: failureOfResult,
-        });
+        const begun = beginResult(processed as Result, live, format, request.method);
+        const { status, stream } = await begun;
         if (!stream) return new Response(null, { status });
         take(serverContext, stream);
         return new Response(null, { status, headers: streamHeaders(format) });
@@ -60,17 +55,17 @@ export function answersEventStreams(
 
 type Result = ExecutionResult | AsyncIterable<ExecutionResult>;
 
-/** Begins the response to a subscription; see `beginStream`. */
-export function beginSubscription(
-  results: AsyncIterator<ExecutionResult>,
+/** Begins the response to a subscription, or to what failed to be one; see `beginStream`. */
+export function beginResult(
+  result: Result,
   live: Live,
   format: StreamFormat<ExecutionResult>,
   method: string | undefined,
 ) {
   return beginStream({
-    ...{ results, live, format, failureOf: failureOfResult },
+    ...{ results: resultsOf(result), live, format, failureOf: failureOfResult },
     reconnects: method === "GET" && format === graphqlEvents,
-    opens: true,
+    opens: isIterable(result),
   });
 }
 
