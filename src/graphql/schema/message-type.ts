@@ -111,11 +111,10 @@ function isAlwaysSet(field: DescField): boolean {
   return field.fieldKind === "scalar" && !field.proto.proto3Optional;
 }
 
-export function messageRef(desc: DescMessage | undefined): unknown {
-  if (desc?.typeName === TimestampSchema.typeName) return "DateTime";
-  const ref = desc && refs.get(desc.typeName);
-  if (!ref) throw new Error(`no GraphQL type of ${desc?.typeName}`);
-  return ref;
+/** The type of a message in another one, by default with all of its fields. */
+export function messageRef(desc: DescMessage): unknown {
+  if (desc.typeName === TimestampSchema.typeName) return "DateTime";
+  return refs.get(desc.typeName) ?? messageType(desc);
 }
 
 function scalarName(scalar: ScalarType): string {

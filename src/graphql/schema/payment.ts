@@ -2,18 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import type { Core } from "../../core/core.ts";
 import { invalidFields } from "../../core/validate.ts";
 import {
-  ActionSchema,
-  CardTokenSchema,
   FeeSchema,
-  FiscalizationSchema,
   OperationSummarySchema,
   PaymentCustomerSchema,
   PaymentDetailsSchema,
-  PaymentMethodSchema,
   PaymentSchema,
   PaymentStateSchema,
   PaymentStatus,
-  WalletPayCardSchema,
 } from "../../gen/payments/v1/payment_pb.ts";
 import {
   ConfirmPaymentRequestSchema,
@@ -23,7 +18,6 @@ import {
   type ResendCallbackRequest,
   ResendCallbackRequestSchema,
 } from "../../gen/payments/v1/payment_service_pb.ts";
-import { UnrecognizedValueSchema } from "../../gen/payments/v1/unrecognized_value_pb.ts";
 import { declineMessage } from "../../upstream/user-message.ts";
 import type { Loaders } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
@@ -37,13 +31,7 @@ import { mutation } from "./mutation.ts";
 import { Operation } from "./operation.ts";
 import { addWatch } from "./watch.ts";
 
-messageType(UnrecognizedValueSchema);
-messageType(ActionSchema);
 messageType(FeeSchema, { scalars: { amount: "Decimal" } });
-messageType(FiscalizationSchema);
-messageType(CardTokenSchema);
-messageType(WalletPayCardSchema);
-messageType(PaymentMethodSchema);
 messageType(PaymentCustomerSchema, { scalars: { email: "EmailAddress" } });
 const PaymentDetails = messageType(PaymentDetailsSchema, { scalars: { amount: "Decimal" } });
 const Payment = messageType(PaymentSchema, { omit: ["externalId"] });

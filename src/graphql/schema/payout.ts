@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import {
-  PayerAccountSchema,
   PayoutSchema,
   PayoutStateSchema,
   RecipientUserSchema,
@@ -19,7 +18,6 @@ import { mutation } from "./mutation.ts";
 import { payoutScalars } from "./snapshot.ts";
 import { addWatch } from "./watch.ts";
 
-messageType(PayerAccountSchema);
 messageType(RecipientUserSchema, { scalars: { email: "EmailAddress", rid: "UUID" } });
 const Payout = messageType(PayoutSchema, { omit: ["externalId"], scalars: payoutScalars });
 
