@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Entry, EventLog, OperationState } from "../../src/ledger/log.ts";
 import { cursors, payment, take } from "../ledger/entries.ts";
-import type { EventLogHarness } from "./event-log.ts";
+import type { EventLogHarness } from "./event-log/rig.ts";
 
 /**
  * Compares a log with a plain list over random histories, each in its own account. Stores decide by

@@ -11,7 +11,7 @@ import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import type { EventLogHarness } from "../../contracts/event-log.ts";
+import type { EventLogHarness } from "../../contracts/event-log/rig.ts";
 import { until } from "../../until.ts";
 
 const day = 86_400_000;

@@ -6,7 +6,7 @@ import {
   openStoreThread,
   type StoreThreadOptions,
 } from "../../../src/stores/sqlite/store-thread.ts";
-import type { EventLogHarness } from "../../contracts/event-log.ts";
+import type { EventLogHarness } from "../../contracts/event-log/rig.ts";
 import { freshDirectory } from "../../stores/sqlite/directories.ts";
 
 export const day = 86_400_000;

@@ -1,0 +1,207 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { toBinary } from "@bufbuild/protobuf";
+import {
+  type Event,
+  EventKind,
+  EventSchema,
+  EventSource,
+} from "../../../src/gen/payments/v1/event_pb.ts";
+import type { Intent } from "../../../src/ledger/intents.ts";
+import type { Ledger } from "../../../src/ledger/ledger.ts";
+import type { Entry, EventLog } from "../../../src/ledger/log.ts";
+import { traceOf } from "../../../src/ledger/stored-event.ts";
+import type { MoneyMethod } from "../../../src/model/money-methods.ts";
+import { cursors, payment, stateOn, step, take } from "../../ledger/entries.ts";
+import { account, everything, type LogRig } from "./rig.ts";
+
+/** Begins a call with `confirm: false`. */
+async function holdBy(
+  log: EventLog,
+  externalId: string,
+  id: string,
+  method: MoneyMethod = "CreatePayment",
+): Promise<Intent> {
+  const about = { kind: EventKind.PAYMENT, externalId, leaseMs: 60_000, hold: true };
+  const begun = await (log as Ledger).begin(account, { id, method, ...about });
+  assert.ok(begun.kind === "started");
+  return begun.intent;
+}
+
+/** What is stored of an entry, and is the same for whoever reads it. */
+export function testRecords(rig: LogRig): void {
+  const { read, append, stored, snapshotOf } = rig;
+
+  describe("append", () => {
+    it("returns the stored event with its cursor and the time it was received", async () => {
+      const event = await stored(payment({ status: "success" }));
+      assert.match(event.cursor, /^[\x21-\x7e]+$/);
+      assert.equal(event.kind, EventKind.PAYMENT);
+      assert.equal(event.externalId, "order-1");
+      assert.equal(event.paymentId, "pay-1");
+      assert.equal(event.source, EventSource.CALLBACK);
+      assert.equal(event.final, true);
+      assert.equal(step(event), "payment:success");
+      assert(event.receivedAt && event.receivedAt.seconds > 0n);
+    });
+
+    it("does not change the writer's own message", async () => {
+      const entry = payment();
+      await stored(entry);
+      assert.equal(entry.event.cursor, "");
+      assert.equal(entry.event.receivedAt, undefined);
+    });
+
+    it("gives cursors that are unique and whose text order is the order of the log", async () => {
+      const given: string[] = [];
+      for (let i = 0; i < 200; i++)
+        given.push((await stored(payment({ paymentId: `p-${i}` }))).cursor);
+      assert.deepEqual([...given].sort(), given);
+      assert.equal(new Set(given).size, given.length);
+      assert.equal(new Set(given.map(({ length }) => length)).size, 1);
+      const kept = await take(await read(everything, "earliest"), 200);
+      assert.deepEqual(cursors(kept), given);
+    });
+
+    it("keeps one order for concurrent writers in all processes", async () => {
+      const writers = Array.from({ length: 200 }, (_, i) =>
+        stored(payment({ paymentId: `p-${i}` }), i % 2 ? rig.peer : rig.log),
+      );
+      const given = cursors(await Promise.all(writers)).sort();
+      assert.equal(new Set(given).size, 200);
+      for (const by of [rig.log, rig.peer]) {
+        const kept = await take(await read(everything, "earliest", { by }), 200);
+        assert.deepEqual(cursors(kept), given);
+      }
+    });
+  });
+
+  describe("what is decided about a record", () => {
+    it("stores one of a hundred identical concurrent callbacks", async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, (_, i) => append(payment(), i % 2 ? rig.peer : rig.log)),
+      );
+      assert.equal(answers.filter(({ outcome }) => outcome === "stored").length, 1);
+      const history = await rig.log.history(account, EventKind.PAYMENT, "order-1", 10);
+      assert.equal(history.length, 1);
+    });
+
+    it("has no state before the first event, nor for another payment or kind", async () => {
+      assert.equal(await snapshotOf(), undefined);
+      await stored(payment());
+      assert.equal(await snapshotOf("order-2"), undefined);
+      assert.equal(await snapshotOf("order-1", EventKind.PAYOUT), undefined);
+    });
+
+    /** The state after each entry: the same for writer, live reader, later reader and history. */
+    const statesOf = async (entries: readonly Entry[]) => {
+      const live = await read(everything, "latest", { by: rig.peer });
+      const answers: Event[] = [];
+      for (const entry of entries) answers.push(await stored(entry));
+      const views = [
+        answers,
+        await take(live, entries.length),
+        await take(await read(everything, "earliest"), entries.length),
+        await rig.log.history(account, EventKind.PAYMENT, "order-1", entries.length),
+      ].map((events) => events.map(stateOn));
+      for (const view of views) assert.deepEqual(view, views[0]);
+      return views[0];
+    };
+    const refund = (operationId: string, amount: string) =>
+      payment({ operation: "refund", operationId, amount, status: "success" });
+
+    it("is on each event, for the whole external id as of that event", async () => {
+      const paid = payment({ paymentId: "second", status: "success", amount: "10.00" });
+      const states = await statesOf([
+        payment({ paymentId: "first" }),
+        payment({ paymentId: "first", status: "failure" }),
+        payment({ paymentId: "second" }),
+        paid,
+        // A late failure of another attempt changes nothing.
+        payment({ paymentId: "third", status: "failure" }),
+        refund("r-1", "4.00"),
+        refund("r-2", "6.00"),
+      ]);
+      const refunded = ["PARTIALLY_REFUNDED", "REFUNDED"];
+      assert.deepEqual(states, ["PENDING", "FAILED", "PENDING", "PAID", "PAID", ...refunded]);
+    });
+
+    it("is AUTHORIZED from the first callback on when a hold was noted before", async () => {
+      await holdBy(rig.peer, "order-1", "call-1");
+      assert.equal(await snapshotOf(), undefined, "a note is no event");
+      const states = await statesOf([
+        payment({ status: "success" }),
+        payment({ operation: "confirm", status: "failure", source: "response" }),
+        payment({ operation: "confirm", operationId: "c-2", status: "success" }),
+      ]);
+      assert.deepEqual(states, ["AUTHORIZED", "AUTHORIZED", "PAID"]);
+    });
+
+    it("keeps the words of an event whole", async () => {
+      const { cursor } = await stored(payment({ operation: "chargeback", status: "expired" }));
+      const [event] = await rig.peer.history(account, EventKind.PAYMENT, "order-1", 1);
+      assert.equal(event?.cursor, cursor);
+      const { value } = event.resource;
+      assert.deepEqual(
+        value?.unrecognized.map(({ field, value }) => [field, value]),
+        [
+          ["operation", "chargeback"],
+          ["details.status", "expired"],
+        ],
+      );
+    });
+  });
+
+  describe("the trace of an entry", () => {
+    it("is available to all readers of its event, but is not part of the message", async () => {
+      const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+      const live = await read(everything, "latest", { by: rig.peer });
+      await rig.log.append(account, { ...payment(), trace });
+      await rig.log.append(account, payment({ status: "success" }));
+      const [first, second] = await take(live, 2);
+      const history = await rig.peer.history(account, EventKind.PAYMENT, "order-1", 10);
+      for (const events of [[first, second], history]) {
+        assert.deepEqual(
+          events.map((event) => event && traceOf(event)),
+          [trace, undefined],
+        );
+      }
+      for (const event of history) {
+        assert.equal(event.$unknown, undefined);
+        const written = Buffer.from(toBinary(EventSchema, event)).toString("latin1");
+        assert(!written.includes("a".repeat(32)));
+      }
+    });
+  });
+
+  describe("history", () => {
+    it("gives the newest events of one payment, oldest first", async () => {
+      const made: Event[] = [];
+      for (let i = 0; i < 10; i++) {
+        made.push(await stored(payment({ paymentId: `p-${i}` })));
+        await stored(payment({ externalId: "order-2", paymentId: `q-${i}` }));
+      }
+      const history = (limit: number) =>
+        rig.log.history(account, EventKind.PAYMENT, "order-1", limit);
+      assert.deepEqual(cursors(await history(3)), cursors(made.slice(-3)));
+      assert.deepEqual(cursors(await history(100)), cursors(made));
+      assert.deepEqual(await history(0), []);
+      assert.deepEqual(await rig.log.history(account, EventKind.PAYOUT, "order-1", 5), []);
+    });
+
+    it("gives those before a cursor, unaffected by later events", async () => {
+      const made: Event[] = [];
+      for (let i = 0; i < 6; i++) made.push(await stored(payment({ paymentId: `p-${i}` })));
+      const before = (limit: number, cursor: string) =>
+        rig.log.history(account, EventKind.PAYMENT, "order-1", limit, cursor);
+      const at = (index: number) => made[index]?.cursor ?? "";
+      assert.deepEqual(cursors(await before(2, at(4))), cursors(made.slice(2, 4)));
+      await stored(payment({ paymentId: "later" }));
+      assert.deepEqual(cursors(await before(9, at(2))), cursors(made.slice(0, 2)));
+      assert.deepEqual(await before(9, at(0)), []);
+      const foreign = `${at(3).slice(0, -8)}00000000`;
+      await assert.rejects(before(9, foreign), { code: "OUT_OF_RANGE" });
+      await assert.rejects(before(9, "nonsense"), { code: "INVALID_ARGUMENT" });
+    });
+  });
+}
