@@ -28,8 +28,8 @@ export interface Done<T> {
   readonly result: T;
   /** The events that it appended, with their cursors. */
   readonly events: readonly Event[];
-  /** The records as they are now. */
-  readonly values: ReadonlyMap<string, unknown>;
+  /** The texts of the records as they are now. */
+  readonly texts: ReadonlyMap<string, string>;
 }
 
 /** One account's ledger in this process: decides steps on its records, and reads its log. */
@@ -89,14 +89,7 @@ export class LedgerAccount implements StoredLog {
       if (committed.kind === "conflict") {
         for (const found of committed.records) this.#cache.found(found);
       } else {
-        const { texts, events } = this.#done(change, commit, committed);
-        const values = new Map(
-          keys.map((key) => {
-            const text = texts.get(key) ?? this.#cache.get(key).text;
-            return [key, text === "" ? undefined : JSON.parse(text)] as const;
-          }),
-        );
-        return { result, events, values };
+        return { result, ...this.#done(change, commit, committed) };
       }
     }
     throw outOfTime();
@@ -151,14 +144,16 @@ export class LedgerAccount implements StoredLog {
     change: Change,
     commit: Commit,
     { cursors, nowMs, instant }: Extract<Committed, { kind: "committed" }>,
-  ): { texts: Map<string, string>; events: Event[] } {
+  ): Omit<Done<unknown>, "result"> {
     const places = cursors.map(placeIn);
     const texts = new Map<string, string>();
     for (const { key, text, flags } of commit.records) {
-      if (text === undefined) continue;
-      const filled = filledIn(text, commit.token, places, nowMs, instant);
-      texts.set(key, filled);
-      this.#cache.wrote(key, filled === "" ? "" : commit.token, filled, flags);
+      let now = this.#cache.get(key).text;
+      if (text !== undefined) {
+        now = filledIn(text, commit.token, places, nowMs, instant);
+        this.#cache.wrote(key, now === "" ? "" : commit.token, now, flags);
+      }
+      texts.set(key, now);
     }
     const events = change.events.map(({ event }, n) => {
       event.cursor = cursors[n] ?? "";

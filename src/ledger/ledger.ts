@@ -204,7 +204,7 @@ export class Ledger implements EventLog, IntentStore {
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const key = recordKey(given.kind, given.externalId);
     const keyOf = given.key && keyRecordKey(given.key.digest);
-    const { result, values } = await this.#stepOf(
+    const { result, texts } = await this.#stepOf(
       account,
       given,
       (change, draft, keyDraft) => beginCall(change, draft, keyDraft, given),
@@ -221,9 +221,9 @@ export class Ledger implements EventLog, IntentStore {
       });
     }
     if (result.kind !== "started") return result as Begun;
-    const record = values.get(key) as PaymentRecord;
-    const call = record.calls.find(({ id }) => id === given.id);
-    if (!call) throw new Error("the call was not recorded");
+    const record = recordIn(texts.get(key) ?? "");
+    const call = record?.calls.find(({ id }) => id === given.id);
+    if (!record || !call) throw new Error("the call was not recorded");
     return { kind: "started", intent: intentOfCall(key, call, record.marks) };
   }
 
