@@ -1,6 +1,7 @@
 import { healthChecks } from "./health.ts";
 import {
   type CallRecord,
+  type EndRecord,
   type History,
   type LoggedEvent,
   type PostRecord,
@@ -355,14 +356,16 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
   "a list shows each payment once, as `GetPayment` does": {
     "listed otherwise": {
       of: "payments that are asked for in the end, in each list",
-      judge({ ends, listed, log }) {
-        const told = log.filter(({ callOutcome }) => callOutcome === undefined);
-        const known = new Set(told.map(({ externalId }) => externalId));
+      judge({ calls, ends, listed, log }) {
+        // GetPayout asks the service, which may say what no event has told.
+        const isAsked = ({ externalId, state }: EndRecord) =>
+          calls.some((call) => call.externalId === externalId && call.method === "RequestPayout") &&
+          (state === "PAID" || state === "FAILED") &&
+          !log.some((event) => event.externalId === externalId && event.state === state);
         return judged(
           ends
             .filter(({ state }) => listed !== undefined && state !== "UNAVAILABLE")
-            // GetPayout asks the service for a payout whose refusal only its caller received.
-            .filter(({ externalId, state }) => known.has(externalId) || state !== "FAILED")
+            .filter((end) => !isAsked(end))
             .flatMap((end) => [undefined, ...statesListed].map((of) => ({ end, of }))),
           ({ end: { externalId, state, unknown, needsOperator }, of }) => {
             const isIn = state !== "NOT_FOUND" && (of === undefined || of === state);

@@ -541,7 +541,10 @@ class World {
     await scheduler.wait(1_500);
     const { steps } = this.#plan;
     for (const step of steps) {
-      if (step.do === "pay" && this.#isAnswerKept(step)) await this.#payOnce(step, `${step.id}!`);
+      if (step.do !== "pay" || !this.#isAnswerKept(step)) continue;
+      // A store that was late may be busy yet: the repeat has time.
+      const { deadlineMs: _, ...patient } = step;
+      await this.#payOnce(patient, `${step.id}!`);
     }
     const asked = steps.flatMap((step) => (step.do === "pay" ? [nameOfStep(step)] : []));
     const ends: EndRecord[] = [];
