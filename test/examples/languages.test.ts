@@ -268,7 +268,8 @@ async function keptFor(language: string, folder: string, example: string): Promi
   for (const file of [import.meta.filename, example, ...files]) {
     hash.update(basename(file)).update(await readFile(file));
   }
-  const kept = join(root, "node_modules/.cache", language, hash.digest("hex").slice(0, 20));
+  // Not in node_modules, which `npm ci` empties.
+  const kept = join(root, ".cache", language, hash.digest("hex").slice(0, 20));
   await mkdir(kept, { recursive: true });
   return kept;
 }
