@@ -140,6 +140,8 @@ const calls: Readonly<Record<string, Call>> = {
     }),
   ),
   "create-connect-redis": createPayment,
+  // Two processes, to which callers go by turns.
+  "create-connect-redis-two": createPayment,
   "create-connect-dir": createPayment,
   "payout-connect": requestPayout,
   "state-connect": {
@@ -239,10 +241,11 @@ interface Slice {
   readonly refused: number;
 }
 
-async function load(send: Send, pid: number, seconds: number): Promise<Slice> {
+async function load(send: Send, pids: readonly number[], seconds: number): Promise<Slice> {
   const latencies: number[] = [];
   let refused = 0;
-  const before = cpuSeconds(pid);
+  const cpu = () => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
+  const before = cpu();
   const endMs = performance.now() + seconds * 1_000;
   const one = async () => {
     while (performance.now() < endMs) {
@@ -260,43 +263,58 @@ async function load(send: Send, pid: number, seconds: number): Promise<Slice> {
   latencies.sort((a, b) => a - b);
   const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN;
   return {
-    cpuPer10k: ((cpuSeconds(pid) - before) / latencies.length) * 10_000,
+    cpuPer10k: ((cpu() - before) / latencies.length) * 10_000,
     perSecond: latencies.length / seconds,
     ...{ p50: at(0.5), p99: at(0.99), refused },
   };
+}
+
+/** A row, and what it runs on. */
+interface Running {
+  readonly pids: readonly number[];
+  readonly send: Send;
+  close(): void;
+  readonly slices: Slice[];
 }
 
 async function measure(): Promise<void> {
   const upstream = (await start("calls/upstream.ts", [])).urls.upstream ?? "";
   const redisUrl = (await startRedis())?.url;
   const asked = new Set(options.only ? ["proxy", ...options.only.split(",")] : Object.keys(calls));
-  const running = new Map<string, { pid: number; send: Send; close(): void; slices: Slice[] }>();
+  const running = new Map<string, Running>();
   for (const [name, call] of Object.entries(calls)) {
-    const [onRedis, onDisk] = [name.endsWith("-redis"), name.endsWith("-dir")];
+    const [onRedis, onDisk] = [name.includes("-redis"), name.endsWith("-dir")];
     if (!asked.has(name) || (onRedis && redisUrl === undefined)) continue;
     const store = onRedis
       ? { REDIS_URL: redisUrl }
       : onDisk
         ? { DATA_DIR: join(directory(), name) }
         : undefined;
-    const { pid, urls } =
-      call.at === "proxy"
-        ? await start("calls/proxy.ts", [upstream])
-        : await startGateway(upstream, store);
+    const begin = () =>
+      call.at === "proxy" ? start("calls/proxy.ts", [upstream]) : startGateway(upstream, store);
+    const servers = [await begin(), ...(name.endsWith("-two") ? [await begin()] : [])];
+    const url = (at: Call["at"]) => servers.map(({ urls }) => urls[at] ?? "");
     if (name.startsWith("state-")) {
       const told = { ...callback, body: () => callback.body?.(known) ?? "" };
-      const { send, close } = senderOf(told, urls.public ?? "");
+      const { send, close } = senderOf(told, url("public")[0] ?? "");
       await send();
       close();
     }
-    running.set(name, { pid, ...senderOf(call, urls[call.at] ?? ""), slices: [] });
+    const senders = url(call.at).map((one) => senderOf(call, one));
+    let turn = 0;
+    running.set(name, {
+      pids: servers.map(({ pid }) => pid),
+      send: () => (senders[turn++ % senders.length] as (typeof senders)[0]).send(),
+      close: () => senders.forEach(({ close }) => void close()),
+      slices: [],
+    });
   }
-  for (const { send, pid } of running.values()) await load(send, pid, Number(options.warm));
+  for (const { send, pids } of running.values()) await load(send, pids, Number(options.warm));
   for (let round = 1; round <= Number(options.rounds); round++) {
     const shuffled = [...running.values()].toSorted(() => Math.random() - 0.5);
-    for (const { send, pid, slices } of shuffled) {
-      await load(send, pid, 1);
-      slices.push(await load(send, pid, Number(options.seconds)));
+    for (const { send, pids, slices } of shuffled) {
+      await load(send, pids, 1);
+      slices.push(await load(send, pids, Number(options.seconds)));
     }
     console.error(`round ${round} of ${options.rounds}`);
   }
@@ -305,14 +323,14 @@ async function measure(): Promise<void> {
     "| call | ÷ bare proxy | CPU s/10k | calls/s | p50 ms | p99 ms | peak MiB | refused |",
   );
   console.log("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
-  for (const [name, { pid, slices, close }] of running) {
+  for (const [name, { pids, slices, close }] of running) {
     const ratios = slices.map(({ cpuPer10k }, at) => cpuPer10k / (reference[at]?.cpuPer10k ?? 0));
     const of = (field: keyof Slice) => median(slices.map((slice) => slice[field]));
     const refused = slices.reduce((sum, slice) => sum + slice.refused, 0);
     const cells = [
       ...[name, median(ratios).toFixed(2), of("cpuPer10k").toFixed(2)],
       ...[of("perSecond").toFixed(0), of("p50").toFixed(1), of("p99").toFixed(1)],
-      ...[(memoryKiB(pid, "peak") / 1024).toFixed(0), refused],
+      ...[(Math.max(...pids.map((pid) => memoryKiB(pid, "peak"))) / 1024).toFixed(0), refused],
     ];
     console.log(`| ${cells.join(" | ")} |`);
     close();
