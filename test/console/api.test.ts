@@ -176,7 +176,9 @@ test("what an operator asks the service is asked, and refused in words", async (
   });
   const made = JSON.stringify({ ...order, externalId: "h-3" });
   assert.equal((await post("/api/sandbox/payouts", made)).status, 200);
-  assert.deepEqual(await ask("/api/look-up", about("h-3", "payout")), { kind: "scheduled" });
+  // Its callback, which settles it, comes a second later: from then on the service is asked at once.
+  const { kind } = (await ask("/api/look-up", about("h-3", "payout"))) as { kind: string };
+  assert.match(kind, /^(scheduled|asked)$/);
   assert.equal((await post("/api/look-up", about("h-3", "refund"))).status, 400);
   const told = lines
     .filter((line) => line.includes("operator asked"))
