@@ -122,25 +122,26 @@ async function list(resource: Resource, options: Options, env: Environment): Pro
     ...(options.needsOperator && { needsOperator: true }),
     ...(options.since && { firstSeenAfter: timestampFromMs(Date.now() - options.since) }),
   };
-  let left = options.limit ?? Number.POSITIVE_INFINITY;
+  const { limit = Number.POSITIVE_INFINITY } = options;
+  let shown = 0;
   let pageToken = "";
   try {
     do {
       const page = await readPage({ ...request, pageToken });
-      for (const one of page.listed.slice(0, left)) {
+      for (const one of page.listed.slice(0, limit - shown)) {
         const state = names.find((name) => states[name] === one.state) ?? `${one.state}`;
         if (options.json) printJson(jsonOf(one, state));
         else print(lineOf(one, state));
-        left--;
+        shown++;
       }
       pageToken = page.nextPageToken;
-    } while (pageToken !== "" && left > 0);
+    } while (pageToken !== "" && shown < limit);
   } catch (error) {
     throw callError(error, options.url);
   } finally {
     gateway.close();
   }
-  if (!options.json && left === (options.limit ?? Number.POSITIVE_INFINITY)) note(`no ${resource}`);
+  if (!options.json && shown === 0) note(`no ${resource}`);
 }
 
 function lineOf({ firstSeenAt, externalId, ...flags }: Listed, state: string): string {

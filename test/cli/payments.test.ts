@@ -33,8 +33,8 @@ const listed = (...args: string[]) => run(args, { env: placesOf(gateway) });
 const time = String.raw`\d{4}-\d\d-\d\dT[\d:.]+Z`;
 
 test("payments lists those of a state, the one that was heard of last first", async () => {
-  const { code, out } = await listed("payments", "--state", "paid", "pending");
-  assert.equal(code, 0);
+  const { code, out, err } = await listed("payments", "--state", "paid", "pending");
+  assert.deepEqual([code, err], [0, ""]);
   const rows = [
     `${time}  PAID  order-3`,
     `${time}  PENDING  order\\\\u\\{1b\\}2`,
