@@ -41,19 +41,19 @@ describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
     certFile: fixture("client-one.crt"),
     keyFile: fixture("client-one.key"),
   };
-  const state = async (tls: typeof files | { caFile?: string }) => {
+  const state = async (tls: typeof files | { caFile?: string }, withinMs = 500) => {
     const errors: string[] = [];
     const redis = connectRedis(new Secret(url), ({ message }) => errors.push(message), {
       tls,
     });
-    await readyWithin(500, redis.client);
+    await readyWithin(withinMs, redis.client);
     const { status } = redis.client;
     await redis.close();
     return { status, errors };
   };
 
   it("is used with a certificate that it accepts", async () => {
-    assert.equal((await state(files)).status, "ready");
+    assert.equal((await state(files, timeoutMs)).status, "ready");
   });
 
   it("is not used without one, nor while its own is not trusted (control)", async () => {
