@@ -103,26 +103,41 @@ export async function* follow(
 ): AsyncGenerator<Event | undefined> {
   const iterator = events[Symbol.asyncIterator]();
   let next: Promise<IteratorResult<Event>> | undefined;
+  let isThere = false;
+  let wake = () => {};
+  const arrive = () => {
+    isThere = true;
+    wake();
+  };
   try {
     for (;;) {
-      next ??= iterator.next();
-      const result = await (mayChange() ? unlessLate(next) : next);
-      if (result?.done) return;
-      if (result) next = undefined;
-      yield result?.value;
+      if (!next) {
+        isThere = false;
+        next = iterator.next();
+        // Once for each event: it may be awaited for hours, and would keep something of each pause.
+        next.then(arrive, arrive);
+      }
+      if (mayChange() && !isThere) {
+        await new Promise<void>((resolve) => {
+          const timer = setTimeout(resolve, lookMs).unref();
+          wake = () => {
+            clearTimeout(timer);
+            resolve();
+          };
+        });
+        if (!isThere) {
+          yield undefined;
+          continue;
+        }
+      }
+      const { done, value } = await next;
+      if (done) return;
+      next = undefined;
+      yield value;
     }
   } finally {
     await iterator.return?.();
   }
-}
-
-/** Resolves with undefined when `lookMs` are over. */
-function unlessLate<Result>(awaited: Promise<Result>): Promise<Result | undefined> {
-  let timer: NodeJS.Timeout;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, lookMs, undefined).unref();
-  });
-  return Promise.race([awaited, late]).finally(() => clearTimeout(timer));
 }
 
 const lookMs = 500;

@@ -163,12 +163,12 @@ export class CallsWithFallback implements IntentStore {
     // while the store was away, or answered and not written yet. One that was settled while the store
     // was read may still be open in what was read.
     const now = this.#own.open(account, kind, externalId);
-    const isAmong = (calls: readonly Intent[]) => (call: Intent) =>
-      calls.some(({ id }) => id === call.id);
-    const own = [...before.filter((call) => !isAmong(now)(call)), ...now].filter(
-      (call) => !isAmong(stored)(call) && (call.state === "running" || !this.#outbox.isEmpty),
+    const own = new Map([...before, ...now].map((call) => [call.id, call]));
+    for (const { id } of stored) own.delete(id);
+    const shown = [...own.values()].filter(
+      ({ state }) => state === "running" || !this.#outbox.isEmpty,
     );
-    return { ...known, intents: [...stored, ...own] };
+    return { ...known, intents: [...stored, ...shown] };
   }
 
   track(account: string, pending: Pending): Promise<boolean> {

@@ -13,8 +13,8 @@ import { ofRecordKey, type PaymentRecord } from "./record.ts";
  * Moves a record to the index of what it shows callers, if that has changed. The indexes of a kind
  * have each payment or payout that is known once, by when it was first heard of: so a list by state
  * reads no more than it shows, and that of all is their union. One of which nothing is known but that
- * its first calls run comes with an answer, an event, or the end of a lease: to list it at once, and
- * to move it then, would be half as much work again for Redis.
+ * its first calls run is listed with an answer, an event, or the end of a lease: to list it at once,
+ * and to move it then, would double what lists cost Redis.
  */
 export function list(change: Change, draft: Draft): void {
   const record = draft.value as PaymentRecord;

@@ -175,6 +175,7 @@ class AccountReconciler {
       "payments_gateway.lookup.method": probed.lookupMethod,
       "payments_gateway.lookup.outcome": probed.kind,
     });
+    // Until the store has what the service said.
     this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), maxRestMs);
     if (probed.kind === "unreachable") {
       // The service may fail for this call only: after the rest the others come first.

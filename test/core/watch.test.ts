@@ -4,7 +4,7 @@ import { getEventListeners } from "node:events";
 import { describe, it, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Call } from "../../src/core/core.ts";
-import { watch } from "../../src/core/watch.ts";
+import { follow, watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
 import {
   CallOutcome,
@@ -179,6 +179,32 @@ function nameOf(event: Event): string {
   if (event.callOutcome === CallOutcome.UNSPECIFIED) return step(event);
   return `call:${Object.entries(CallOutcome).find(([, value]) => value === event.callOutcome)?.[0]}`;
 }
+
+test("a follower that looks again and again keeps nothing of its pauses", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { promise, resolve } = Promise.withResolvers<IteratorResult<Event>>();
+  let thens = 0;
+  const awaited = {
+    // biome-ignore lint/suspicious/noThenProperty: counts who waits for the event
+    then(...args: Parameters<typeof promise.then>) {
+      thens++;
+      return promise.then(...args);
+    },
+  } as Promise<IteratorResult<Event>>;
+  const events = { [Symbol.asyncIterator]: () => ({ next: () => awaited }) };
+  const followed = follow(events, () => true);
+  for (let looks = 0; looks < 50; looks++) {
+    const next = followed.next();
+    await Promise.resolve();
+    t.mock.timers.tick(500);
+    assert.deepEqual(await next, { done: false, value: undefined });
+  }
+  assert.equal(thens, 1);
+  const last = followed.next();
+  await Promise.resolve();
+  resolve({ done: true, value: undefined });
+  assert.equal((await last).done, true);
+});
 
 describe("until_final", () => {
   const lost = (outcome: CallOutcome) => callOutcomeEntry(lostCall, outcome);
