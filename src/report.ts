@@ -1,16 +1,20 @@
 import type { ErrorCode } from "./errors.ts";
 import type { Attributes } from "./telemetry/tracing/attributes.ts";
 
-/** Reports one fact. It returns at once and never throws. */
-export type Report = (...fact: Reported) => void;
+/** Reports one observation. It returns at once and never throws. */
+export type Report = (...observed: Reported) => void;
 
-/** A fact: its name, and what is said of it. */
-export type Reported = { [Name in keyof Facts]: [name: Name, about: Facts[Name]] }[keyof Facts];
+/** An observation: its name, and what is said of it. */
+export type Reported = {
+  [Name in keyof Observations]: [name: Name, about: Observations[Name]];
+}[keyof Observations];
 
-/** What is done with each fact. */
-export type Handlers = { readonly [Name in keyof Facts]: (about: Facts[Name]) => void };
+/** What is done with each observation. */
+export type Handlers = {
+  readonly [Name in keyof Observations]: (about: Observations[Name]) => void;
+};
 
-/** A report that calls the fact's handler, if there is one. */
+/** A report that calls the observation's handler, if there is one. */
 export function reportTo(handlers: Partial<Handlers>): Report {
   return (name, about) => handlers[name]?.(about as never);
 }
@@ -23,7 +27,7 @@ export const noReport: Report = () => {};
  * of the span, if it is sampled. Nothing here holds a secret or a caller's text, except for
  * `externalId` and errors, which go into logs alone.
  */
-export interface Facts {
+export interface Observations {
   // The edges.
   rpcBegan: RpcCall;
   rpcEnded: RpcCall & {

@@ -1,4 +1,4 @@
-import type { Facts } from "../report.ts";
+import type { Observations } from "../report.ts";
 import { Durations, fineBuckets, type Metrics } from "../telemetry/metrics.ts";
 import type {
   BreakerState,
@@ -62,7 +62,7 @@ export class Activity {
   }
 
   /** A call got a token, or was refused one. */
-  waited({ caller, waitedMs, refused }: Facts["tokenGiven"]): void {
+  waited({ caller, waitedMs, refused }: Observations["tokenGiven"]): void {
     const callers = this.#callers.at(-1);
     // Without a caller it is the gateway's own look-up, which takes only spare tokens.
     if (!callers || !caller) return;

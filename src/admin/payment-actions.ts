@@ -5,7 +5,7 @@ import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
-import type { Facts, Report } from "../report.ts";
+import type { Observations, Report } from "../report.ts";
 import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
 import { callAs, type Operator } from "./operator.ts";
 
@@ -34,7 +34,7 @@ export function createPaymentActions(options: PaymentActionsOptions): PaymentAct
   const { core, intents, openCalls, reconciles, report } = options;
   const note = (
     { name: operator }: Operator,
-    action: Facts["operatorAsked"]["action"],
+    action: Observations["operatorAsked"]["action"],
     { account, kind, externalId }: PaymentAction,
   ) =>
     report("operatorAsked", {

@@ -33,12 +33,12 @@ export interface RunningAccounts {
 export function runAccounts(options: AccountsOptions): RunningAccounts {
   const { accounts, stores, causes, activities, tracing, timeoutMs, payoutEnds, budget } = options;
   const refused = new Set<string>();
-  const report: Report = (...fact) => {
-    const [name, about] = fact;
+  const report: Report = (...observed) => {
+    const [name, about] = observed;
     if (name === "tokenGiven") activities.get(about.account)?.waited(about);
     if (name === "credentials" && about.accepted) refused.delete(about.account);
     if (name === "credentials" && !about.accepted) refused.add(about.account);
-    options.report(...fact);
+    options.report(...observed);
   };
   const byName = accounts.map((account): [string, Account] => {
     const { name } = account;

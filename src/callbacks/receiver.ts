@@ -8,7 +8,7 @@ import { cutHttp1 } from "../net/http1.ts";
 import type { Body, Intake, Received } from "../net/intake.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { turnEnd } from "../net/turn-end.ts";
-import { type Facts, noReport, type Report } from "../report.ts";
+import { noReport, type Observations, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -210,7 +210,7 @@ function startSpan(tracing: Tracing, { headers, httpVersion, method = "" }: Inco
 const defaultRetryAfterMs = 5_000;
 
 interface VerdictDetails
-  extends Omit<Facts["callback"], "requestId" | "durationMs" | "traceparent"> {
+  extends Omit<Observations["callback"], "requestId" | "durationMs" | "traceparent"> {
   readonly verdict: Verdict;
 }
 

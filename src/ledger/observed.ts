@@ -1,6 +1,6 @@
 import { EventSource } from "../gen/payments/v1/event_pb.ts";
 import { kinds } from "../model/kinds.ts";
-import type { Facts, Report } from "../report.ts";
+import type { Observations, Report } from "../report.ts";
 import { activeSpan, type Tracing } from "../telemetry/tracing/tracing.ts";
 import type { IntentStore, Recorded } from "./intents.ts";
 import type { Appended, Entry, EventLog } from "./log.ts";
@@ -28,7 +28,7 @@ export function observed(
         "payments_gateway.event.source": source,
       },
     });
-    const ended = (outcome: Facts["appended"]["outcome"], conflict = false) => {
+    const ended = (outcome: Observations["appended"]["outcome"], conflict = false) => {
       const durationMs = performance.now() - startedMs;
       report("appended", { account, kind, source, outcome, conflict, durationMs });
       span.set({ "payments_gateway.event.outcome": outcome });
@@ -102,7 +102,7 @@ export function observed(
 const traceparent = () => activeSpan.getStore()?.traceparent;
 
 /** What an event came from, as metrics and traces name it. */
-export function sourceName(source: EventSource): Facts["appended"]["source"] {
+export function sourceName(source: EventSource): Observations["appended"]["source"] {
   if (source === EventSource.CALLBACK) return "callback";
   return source === EventSource.RESPONSE ? "response" : "reconciliation";
 }

@@ -1,4 +1,4 @@
-import type { Facts, Handlers } from "../report.ts";
+import type { Handlers, Observations } from "../report.ts";
 import type { TelemetryContext } from "./metrics.ts";
 
 /** Each account's rate budget: waits, refusals, and tokens left. */
@@ -54,7 +54,7 @@ export function budget({ metrics, accounts }: TelemetryContext) {
       return [account, { money: lineOf(account, "money"), read: lineOf(account, "read") }] as const;
     }),
   );
-  const count = ({ account, priority, caller }: Facts["tokenAsked"], by: 1 | -1) => {
+  const count = ({ account, priority, caller }: Observations["tokenAsked"], by: 1 | -1) => {
     const line = linesOf.get(account)?.[priority];
     if (!line) return;
     const name = caller?.name ?? "";

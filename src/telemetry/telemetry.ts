@@ -22,9 +22,9 @@ export function createTelemetry(
   startDurations?: (report: Report) => RunningDurations,
 ) {
   const metrics = createMetrics();
-  const durations = startDurations?.((...fact) => report(...fact));
+  const durations = startDurations?.((...observed) => report(...observed));
   const context: TelemetryContext = { metrics, log, accounts, durations };
-  // The compiler checks that each fact has its handler.
+  // The compiler checks that each observation has its handler.
   const handlers: Handlers = {
     ...edges(context),
     ...upstream(context),

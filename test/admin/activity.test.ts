@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pino } from "pino";
 import { Activity, quantileMs } from "../../src/admin/activity.ts";
-import type { Facts } from "../../src/report.ts";
+import type { Observations } from "../../src/report.ts";
 import { Durations, fineBuckets } from "../../src/telemetry/metrics.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 
@@ -19,7 +19,7 @@ function rig() {
       const ended = { endpoint, outcome, durationMs: 40, http: () => ({}), traceparent: undefined };
       report("upstreamCall", { account: of, ...ended });
     },
-    callback: (verdict: string, about: Partial<Facts["callback"]> = { account }) =>
+    callback: (verdict: string, about: Partial<Observations["callback"]> = { account }) =>
       report("callback", { verdict, requestId: "r", durationMs: 1, ...about }),
     waited(name: string, waitedMs: number, refused?: string) {
       activity.waited({ account, priority: "read", caller: { name }, waitedMs, refused });

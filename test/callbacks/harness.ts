@@ -7,7 +7,7 @@ import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
-import { type Facts, reportTo } from "../../src/report.ts";
+import { type Observations, reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 
 export interface Answer {
@@ -17,7 +17,7 @@ export interface Answer {
 }
 
 /** A verdict without the id and duration of its request, which `Receiver.requests` has. */
-export type Received = Omit<Facts["callback"], "requestId" | "durationMs">;
+export type Received = Omit<Observations["callback"], "requestId" | "durationMs">;
 
 /** A receiver on its own port. */
 export interface Receiver extends AsyncDisposable {

@@ -29,7 +29,7 @@ import { createGraphqlServer } from "../../src/graphql/server.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import type { Admission } from "../../src/net/admission.ts";
 import { freeSlot } from "../../src/net/admission.ts";
-import { type Facts, reportTo } from "../../src/report.ts";
+import { type Observations, reportTo } from "../../src/report.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { answeredPayment } from "../core/answers.ts";
@@ -49,7 +49,7 @@ interface Sent {
   readonly body: string | Uint8Array;
 }
 
-type Ended = Facts["graphqlEnded"];
+type Ended = Observations["graphqlEnded"];
 
 interface At {
   readonly url: string;

@@ -167,7 +167,7 @@ export const kept = {
       ...{ ...payout, id: `out-0.${n + 3}`, atMs: 4_200 + 400 * n },
     })),
   ]),
-  "a watcher comes back beside another one when a failover has set the mark back": {
+  "a watcher comes back beside another one when a failover has set the watermark back": {
     ...{ seed: 1_068, perSecond: 5, replicas: 2, replication: { lagMs: 600, waits: true } },
     steps: [
       ...[

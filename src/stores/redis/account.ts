@@ -99,12 +99,12 @@ export class RedisAccount implements AccountKernel {
   async #readRecords(names: readonly string[]): Promise<{ read: Read; isShown: boolean }> {
     const { client, keys } = this.#options;
     const on = [keys.log, keys.events, ...names.map((name) => keys.record(name))];
-    const [now, epoch, floor, mark, ...records] = (await ask(client, () =>
+    const [now, epoch, floor, watermark, ...records] = (await ask(client, () =>
       scripts.readRecords.runBuffer(client, on, [newEpoch()]),
     )) as [Buffer, Buffer, Buffer, Buffer, ...Buffer[][]];
     this.#hearClock(Number(`${now}`));
     const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
-    const bounds: Bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(mark) };
+    const bounds: Bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(watermark) };
     let isShown = true;
     const found = records.map((fields, at): StoredRecord => {
       const record = { key: names[at] ?? "", version: "", text: "" };
@@ -152,7 +152,7 @@ export class RedisAccount implements AccountKernel {
     if (missing && !commit.isRead) throw storeAway(missing);
     const [epoch, instant, ...ids] = rest as string[];
     const last = ids.at(-1);
-    // The events are safely stored. If the mark cannot be moved now, a reader moves it later.
+    // The events are safely stored. If the watermark cannot be moved now, a reader moves it later.
     if (awaitsReplicas && epoch && last) await this.#show(epoch, last).catch(() => {});
     const cursors = ids.map((id) => cursorOf(id, epoch ?? ""));
     return { kind, nowMs, cursors, instant: instant ? Number(instant) : undefined };
@@ -183,7 +183,7 @@ export class RedisAccount implements AccountKernel {
   ): Promise<StoredPage> {
     const place = shown ? [idOf(shown), decodeCursor(shown).epoch] : ["", ""];
     const { client, keys } = this.#options;
-    const [epoch, floor, mark, known, upTo, tail, ...events] = (await ask(client, () =>
+    const [epoch, floor, watermark, known, upTo, tail, ...events] = (await ask(client, () =>
       scripts.readEvents.runBuffer(
         client,
         [keys.log, keys.events, ...(topic === undefined ? [] : [keys.topic(topic)])],
@@ -191,7 +191,7 @@ export class RedisAccount implements AccountKernel {
       ),
     )) as [Buffer, Buffer, Buffer, number, Buffer, Buffer, ...Buffer[]];
     const cursor = (id: Buffer) => cursorOf(`${id}`, `${epoch}`);
-    const bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(mark) };
+    const bounds = { epoch: `${epoch}`, floor: cursor(floor), tail: cursor(watermark) };
     if (after !== undefined) {
       assertReadable(after, bounds);
       // The event was lost with a failed server, and the log has gone on without it.
@@ -332,7 +332,7 @@ export class RedisAccount implements AccountKernel {
     return this.#nextSettling;
   }
 
-  /** Moves the mark, one request at a time: calls that arrive meanwhile share the next request. */
+  /** Moves the watermark, one request at a time: calls that arrive meanwhile share the next request. */
   #show(epoch: string, id: string): Promise<void> {
     const next = this.#nextShowing;
     if (next?.epoch === epoch) {
@@ -347,7 +347,7 @@ export class RedisAccount implements AccountKernel {
         const { client, keys } = this.#options;
         const on = [keys.log, keys.events];
         const args = [showing.epoch, showing.id, keys.wakeUp];
-        await ask(client, () => scripts.markLog.run(client, on, args));
+        await ask(client, () => scripts.advanceWatermark.run(client, on, args));
       });
     this.#nextShowing = showing;
     this.#showing = showing.shown;
@@ -373,7 +373,7 @@ const scripts = {
   readEvents: onLog("read-events"),
   readHistory: onLog("read-history"),
   placeBefore: onLog("place-before"),
-  markLog: onLog("mark-log"),
+  advanceWatermark: onLog("advance-watermark"),
   readIndexes: loadScript(file("read-indexes")),
   dropExpired: loadScript(file("drop-expired")),
   touchLog: onLog("touch-log"),

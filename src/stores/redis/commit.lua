@@ -5,7 +5,7 @@
 -- ARGV[2] seq of the first event, if it is the first of its millisecond: random, so that it hardly
 --         ever gets the id of an event that was lost with a failed server
 -- ARGV[3] channel to publish the last id on
--- ARGV[4] '1' if replicas have to hold an event before it is shown (mark-log.lua): then a commit
+-- ARGV[4] '1' if replicas have to hold an event before it is shown (advance-watermark.lua): then a commit
 --         without events writes the tail of the log again, so that a WAIT after it covers all
 --         earlier writes
 -- ARGV[5] retention of events in milliseconds   ARGV[6] how many records, ARGV[7] events,
@@ -113,11 +113,11 @@ if event_count > 0 then
       call('ZREMRANGEBYLEX', keys[2 + record_count + i], '-', '(' .. member_at(oldest, 0))
     end
   end
-  local mark = awaits and head.mark or tail
+  local watermark = awaits and head.watermark or tail
   if instant == '' then
-    call('HSET', log, 'tail', tail, 'mark', mark)
+    call('HSET', log, 'tail', tail, 'mark', watermark)
   else
-    call('HSET', log, 'tail', tail, 'mark', mark, 'instant', instant)
+    call('HSET', log, 'tail', tail, 'mark', watermark, 'instant', instant)
   end
 else
   if instant ~= '' then call('HSET', log, 'instant', instant) end

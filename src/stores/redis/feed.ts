@@ -3,7 +3,7 @@ import type { Cursor } from "../cursor.ts";
 import type { Listener, RowPage } from "../kernel.ts";
 import type { WakeUps } from "./wake-ups.ts";
 
-/** A page of the events that may be shown: those up to the log's mark (open-log.lua). */
+/** A page of the events that may be shown: those up to the log's watermark (open-log.lua). */
 export interface StoredPage extends RowPage {
   /** The last stored event. It is after `bounds.tail` while it may not be shown yet. */
   readonly stored: Cursor;
@@ -119,7 +119,7 @@ export class RedisFeed {
       this.#options.wakeUps.renew(this.#options.channel);
     }
     // An event of the previous poll still may not be shown: the gateway that stored it could not
-    // get it confirmed, or is gone. Move the mark on its behalf.
+    // get it confirmed, or is gone. Move the watermark on its behalf.
     const hidden = this.#storedBefore > this.#place;
     this.#storedBefore = this.#stored;
     if (hidden) await this.#options.settle().catch(() => {});

@@ -5,18 +5,19 @@
 
 -- Opens the log; creates it with the given epoch, and with the number of the layout (layout.ts), if
 -- it does not exist.
--- Returns { epoch, tail, mark, instant }: the tail is the id of the last event ever appended. The
--- mark is the id of the last event that may be shown: enough replicas hold all events up to it. A log
--- without a mark may be shown whole. The instant is the latest that a commit asked for; may be false.
+-- Returns { epoch, tail, watermark, instant }: the tail is the id of the last event ever appended. The
+-- watermark is the id of the last event that may be shown: enough replicas hold all events up to it;
+-- its field is `mark`. A log without one may be shown whole. The instant is the latest that a commit
+-- asked for; may be false.
 local function open(log, events, epoch)
-  local held = redis.call('HMGET', log, 'epoch', 'tail', 'mark', 'instant')
-  if held[1] then
-    return { epoch = held[1], tail = held[2], mark = held[3] or held[2], instant = held[4] }
+  local found = redis.call('HMGET', log, 'epoch', 'tail', 'mark', 'instant')
+  if found[1] then
+    return { epoch = found[1], tail = found[2], watermark = found[3] or found[2], instant = found[4] }
   end
   redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0', 'layout', '3')
   -- The new log must not contain the events of a log whose head was lost.
   redis.call('UNLINK', events)
-  return { epoch = epoch, tail = '0-0', mark = '0-0' }
+  return { epoch = epoch, tail = '0-0', watermark = '0-0' }
 end
 
 local function parts_of(id)

@@ -10,8 +10,8 @@ local count = tonumber(ARGV[1])
 
 local head = open(log, events, ARGV[2])
 if count == 0 then
-  return { head.epoch, head.mark }
+  return { head.epoch, head.watermark }
 end
-local newest = redis.call('XREVRANGE', events, head.mark, '-', 'COUNT', count)
+local newest = redis.call('XREVRANGE', events, head.watermark, '-', 'COUNT', count)
 local first = newest[#newest]
-return { head.epoch, first and first[2][2] or head.mark }
+return { head.epoch, first and first[2][2] or head.watermark }

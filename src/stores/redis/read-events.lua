@@ -7,9 +7,9 @@
 -- ARGV[4] id up to which the reading process has delivered all events   ARGV[5] epoch of that id;
 --         both may be empty
 --
--- Returns { epoch, floor, mark, known, up_to, tail, id, bytes, ... }: known is 1 if the
+-- Returns { epoch, floor, watermark, known, up_to, tail, id, bytes, ... }: known is 1 if the
 -- event to read after is kept or was the last one deleted, else 0. It returns all events of the
--- topic up to up_to, and none after the mark.
+-- topic up to up_to, and none after the watermark.
 
 local log, events, topic = KEYS[1], KEYS[2], KEYS[3]
 local after, limit = ARGV[1], tonumber(ARGV[2])
@@ -17,17 +17,17 @@ local after, limit = ARGV[1], tonumber(ARGV[2])
 local head = open(log, events, ARGV[3])
 local floor = floor_of(events, head.tail)
 local known = after == '' or after == floor or fields_of(events, after) ~= nil
--- A reader with a cursor was shown all events up to it, even if a failover has set the mark back.
-local mark = head.mark
-if after ~= '' and known and member_of(after) > member_of(mark) then
-  mark = after
+-- A reader with a cursor was shown all events up to it, even if a failover has set the watermark back.
+local watermark = head.watermark
+if after ~= '' and known and member_of(after) > member_of(watermark) then
+  watermark = after
 end
 -- A new reader in this process must not miss what was delivered, since it is not delivered again.
 local shown = ARGV[4]
-if ARGV[5] == head.epoch and member_of(shown) > member_of(mark) and fields_of(events, shown) then
-  mark = shown
+if ARGV[5] == head.epoch and member_of(shown) > member_of(watermark) and fields_of(events, shown) then
+  watermark = shown
 end
-local answer = { head.epoch, floor, mark, known and 1 or 0, mark, head.tail }
+local answer = { head.epoch, floor, watermark, known and 1 or 0, watermark, head.tail }
 if limit == 0 then
   return answer
 end
@@ -41,7 +41,7 @@ end
 
 local start = after == '' and floor or after
 if topic then
-  local members = redis.call('ZRANGEBYLEX', topic, '(' .. member_of(start), '[' .. member_of(mark),
+  local members = redis.call('ZRANGEBYLEX', topic, '(' .. member_of(start), '[' .. member_of(watermark),
     'LIMIT', 0, limit)
   for _, member in ipairs(members) do
     local id = id_of(member)
@@ -51,7 +51,7 @@ if topic then
     answer[5] = id_of(members[limit])
   end
 else
-  local found = redis.call('XRANGE', events, '(' .. start, mark, 'COUNT', limit)
+  local found = redis.call('XRANGE', events, '(' .. start, watermark, 'COUNT', limit)
   for _, event in ipairs(found) do
     tell(event[1], event[2])
   end

@@ -11,9 +11,9 @@ local epoch = redis.call('HGET', log, 'epoch')
 if not epoch then
   return nil
 end
-local mark = member_of(open(log, events, epoch).mark)
-local last = '[' .. mark
-if ARGV[2] ~= '' and member_of(ARGV[2]) <= mark then
+local watermark = member_of(open(log, events, epoch).watermark)
+local last = '[' .. watermark
+if ARGV[2] ~= '' and member_of(ARGV[2]) <= watermark then
   last = '(' .. member_of(ARGV[2])
 end
 local answer = { epoch }

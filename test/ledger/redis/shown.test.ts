@@ -76,7 +76,7 @@ describe("an event in a log that waits for replicas", {
     await Promise.all([live.stop(), all.stop()]);
   });
 
-  it("is shown to resumed and to new readers after a failover set the mark back", async (t) => {
+  it("is shown to resumed and to new readers after a failover set the watermark back", async (t) => {
     const { log } = await open(t);
     const made: string[] = [];
     for (const i of [0, 1, 2]) {
@@ -95,7 +95,7 @@ describe("an event in a log that waits for replicas", {
     await Promise.all([resumed.stop(), anew.stop()]);
   });
 
-  it("is shown to readers that join a live reader after a failover set the mark back", async (t) => {
+  it("is shown to readers that join a live reader after a failover set the watermark back", async (t) => {
     const { log } = await open(t);
     const live = await reader(log, "earliest");
     const made: string[] = [];
@@ -115,7 +115,7 @@ describe("an event in a log that waits for replicas", {
     await Promise.all([live.stop(), resumed.stop(), latest.stop()]);
   });
 
-  it("is shown if the log was written without a mark", async (t) => {
+  it("is shown if the log was written without a watermark", async (t) => {
     const { log } = await open(t);
     for (const i of [0, 1]) await log.append("shop", numbered(i));
     await master.command("HDEL", "test:{shop}:log", "mark");

@@ -155,7 +155,7 @@ export class SimulatedServer {
     }
   }
 
-  /** Moves the mark of a log, up to which events are shown, to its end. */
+  /** Moves the watermark of a log, up to which events are shown, to its end. */
   async showAll(log: string): Promise<void> {
     const [[, tail]] = (await this.obey([{ name: "hget", args: [log, "tail"] }])) as [Answer];
     if (tail) await this.obey([{ name: "hset", args: [log, "mark", String(tail)] }]);

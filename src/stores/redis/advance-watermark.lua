@@ -1,4 +1,4 @@
--- Moves the mark to an id, so that the events up to it may be shown: enough replicas hold them.
+-- Moves the watermark to an id, so that the events up to it may be shown: enough replicas hold them.
 -- Never moves it back, and wakes the readers when it moves.
 --
 -- KEYS[1] log   KEYS[2] events
@@ -19,7 +19,7 @@ local head = open(log, events, epoch)
 if member_of(id) > member_of(head.tail) then
   return 0
 end
-if member_of(id) > member_of(head.mark) then
+if member_of(id) > member_of(head.watermark) then
   redis.call('HSET', log, 'mark', id)
   redis.pcall('PUBLISH', ARGV[3], id)
 end
