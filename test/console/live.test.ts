@@ -97,6 +97,8 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await listed.getByText("filter-one").waitFor();
     assert.equal(await listed.getByText("filter-two").count(), 0);
     await page.getByRole("link", { name: "All", exact: true }).click();
+    // The other list has a field of its own.
+    await listed.getByText("filter-two").waitFor();
     const search = async (text: string) => {
       await page.getByLabel("External id or payment id").fill(text);
       await page.keyboard.press("Enter");
@@ -112,6 +114,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await page.getByRole("navigation", { name: "By state" }).getByText("Failed").click();
     await page.getByText("No payments like that are known here.").waitFor();
     await page.getByRole("link", { name: "All", exact: true }).click();
+    await shown(["filter-one"]);
     await search("filter-two");
     await shown(["filter-two"]);
     await listed.click();
@@ -159,6 +162,8 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     const opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await live(page);
+    // The newest event: no other row comes before it.
+    await rowsOf(page, "the-last").waitFor();
     /** Waits, since the page draws some time after the key press. */
     const focusIsOn = (text = "?") =>
       page.waitForFunction(
@@ -207,7 +212,8 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     const dialog = page.getByRole("dialog", { name: "Ask for the callback again?" });
     await dialog.waitFor();
     await page.keyboard.press("Escape");
-    await dialog.waitFor({ state: "detached" });
+    // By its tag: a closed dialog has no role any more, but is there until the page hears of it.
+    await page.locator("dialog").waitFor({ state: "detached" });
     await focusIsOn("Ask for the callback again");
     // The focus stays where it went as the dialog closed, though the page removes the dialog later.
     await page.keyboard.press("Enter");
