@@ -1,3 +1,4 @@
+import { ByAge } from "../collections/by-age.ts";
 import type { Found, Version } from "../stores/kernel.ts";
 
 interface Cached {
@@ -11,8 +12,7 @@ interface Cached {
  * store has another version: so a wrong entry costs a round trip and nothing else.
  */
 export class RecordCache {
-  /** The one that was used longest ago comes first. */
-  readonly #records = new Map<string, Cached>();
+  readonly #records = new ByAge<Cached>();
   #characters = 0;
 
   get(key: string): Cached {
@@ -40,13 +40,14 @@ export class RecordCache {
   }
 
   #set(key: string, record: Cached): void {
-    this.forget(key);
+    const known = this.#records.get(key);
     this.#records.set(key, record);
-    this.#characters += sizeOf(record);
-    for (const oldest of this.#records.keys()) {
-      if (this.#characters <= maxCharacters) return;
+    this.#characters += sizeOf(record) - (known ? sizeOf(known) : 0);
+    if (this.#characters <= maxCharacters) return;
+    this.#records.fromOldest((oldest) => {
       this.forget(oldest);
-    }
+      return this.#characters > maxCharacters;
+    });
   }
 }
 

@@ -195,12 +195,16 @@ export function filledIn(
 ) {
   // Split, not replaced by a pattern: to compile one for each token takes a seventh of a call.
   const [head = "", ...rest] = text.split(`${token}:`);
-  return rest.reduce((filled, part) => {
+  if (rest.length === 0) return text;
+  const parts = [head];
+  for (const part of rest) {
     const [name = ""] = leadingName.exec(part) ?? [];
     const value = name === "now" ? nowMs : name === "instant" ? instant : places[Number(name)];
-    if (name === "" || value === undefined) return `${filled}${token}:${part}`;
-    return `${filled}${value}${part.slice(name.length)}`;
-  }, head);
+    if (name === "" || value === undefined) parts.push(token, ":", part);
+    else parts.push(String(value), part.slice(name.length));
+  }
+  // Joined, not added up: a text that is made of pieces keeps the whole texts that they are of.
+  return parts.join("");
 }
 
 const leadingName = /^[0-9a-z]+/;

@@ -1,3 +1,4 @@
+import { ByAge } from "../../collections/by-age.ts";
 import { Deque } from "../../collections/deque.ts";
 import type { Cursor } from "../cursor.ts";
 import {
@@ -79,8 +80,8 @@ interface KeptEvent extends Row {
 class MemoryAccount implements AccountKernel {
   readonly #options: MemoryKernelOptions;
   readonly #epoch = newEpoch();
-  /** In the order in which they were last changed. */
-  readonly #records = new Map<string, Kept>();
+  /** By when they were last changed. */
+  readonly #records = new ByAge<Kept>();
   readonly #events = new Deque<KeptEvent>();
   readonly #topics = new Map<string, Deque<Row>>();
   readonly #indexes = new Map<string, Map<string, number>>();
@@ -246,7 +247,6 @@ class MemoryAccount implements AccountKernel {
     if (text === undefined) return;
     const before = this.#kept(key, nowMs);
     if (!before || text === "") this.#forget(key);
-    else this.#records.delete(key);
     if (text === "") return;
     let attachments = before?.attachments ?? none;
     for (const [name, bytes] of change.attachments)
@@ -300,11 +300,12 @@ class MemoryAccount implements AccountKernel {
     this.#trim(nowMs);
     const { maxEvents = defaultMaxEvents } = this.#options;
     let looked = 0;
-    for (const [key, { untilMs, isPinned }] of this.#records) {
+    this.#records.fromOldest((key, { untilMs, isPinned }) => {
       const isOver = untilMs < nowMs || (this.#records.size > maxEvents && !isPinned);
       if (isOver) this.#forget(key);
-      else if (++looked === sweepAhead) return;
-    }
+      else looked++;
+      return looked < sweepAhead;
+    });
   }
 
   #trim(nowMs: number): void {
