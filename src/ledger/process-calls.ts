@@ -1,3 +1,4 @@
+import { ByAge } from "../collections/by-age.ts";
 import type { Kind } from "../model/kinds.ts";
 import { filledIn } from "../stores/kernel.ts";
 import { adoptCall, beginCall, callOf, endCall, intentOfCall } from "./calls.ts";
@@ -19,8 +20,8 @@ import { type PaymentRecord, recordKey } from "./record.ts";
  */
 export class ProcessCalls {
   readonly #ages: Ages;
-  /** The texts of records by account and record key, those that were changed last at the end. */
-  readonly #records = new Map<string, string>();
+  /** The texts of records by account and record key, by when they were last changed. */
+  readonly #records = new ByAge<string>();
 
   constructor(ages: Ages) {
     this.#ages = ages;
@@ -77,15 +78,15 @@ export class ProcessCalls {
     const nowMs = Date.now();
     const draft = new Draft(key, this.#recordOf(name), noFlags);
     const result = decide(new Change(token, nowMs, [draft], this.#ages), draft);
-    this.#records.delete(name);
     if (draft.value) {
       this.#records.set(name, filledIn(JSON.stringify(draft.value), token, [], nowMs));
+    } else {
+      this.#records.delete(name);
     }
-    while (this.#records.size > maxRecords) {
-      const [oldest = ""] = this.#records.keys();
-      if (this.#recordOf(oldest)?.calls.length) break;
-      this.#records.delete(oldest);
-    }
+    this.#records.fromOldest((oldest, text) => {
+      const isOpen = () => (JSON.parse(text) as PaymentRecord).calls.length > 0;
+      return this.#records.size > maxRecords && !isOpen() && this.#records.delete(oldest);
+    });
     return result;
   }
 }
