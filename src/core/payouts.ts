@@ -134,7 +134,8 @@ async function lookUp(
   const newEntry = payoutEntry(payout, { source, externalId });
   try {
     let known = await openCalls();
-    if (outcomeFlags(known.openCalls).outcomeUnknown) {
+    const { outcomeUnknown, needsOperator } = outcomeFlags(known.openCalls);
+    if (outcomeUnknown || needsOperator) {
       // This payout may be the outcome of the open call: record it and look again.
       if (newEntry) await recordResponse(context, account, externalId, newEntry);
       known = await openCalls();

@@ -103,6 +103,26 @@ test("a payout that the service finds makes the outcome known, unless an earlier
   assert.deepEqual([known.payout?.transactionId, known.outcomeUnknown], ["t1", true]);
 });
 
+test("a payout that was given up as pending is settled by whoever finds out its end", async () => {
+  const { begin, intents, look, tell } = rig(payout("t1", "success"));
+  const intent = await begin();
+  await tell(payout("t1", "pending"));
+  await intents.end(account, intent, { state: "pending", subjectId: "t1", key: "keep" });
+  await intents.giveUp(account, intent);
+  const state = async () => {
+    const { intents: open, snapshot } = await intents.known(account, EventKind.PAYOUT, externalId);
+    return [open.length, snapshot?.states.map(({ status }) => status)];
+  };
+  assert.deepEqual(await state(), [1, ["pending"]]);
+  const found = await look();
+  assert.deepEqual([found.state, found.needsOperator], [PayoutState.PAID, false]);
+  assert.deepEqual(
+    await state(),
+    [0, ["success"]],
+    "others see it, and nobody has to look any more",
+  );
+});
+
 test("other errors of the look-up are returned to the caller", async () => {
   const { begin, look } = rig(new GatewayError("UNAVAILABLE", "out of reach"));
   await begin();
