@@ -34,8 +34,9 @@ describe("the store's thread", { timeout: 60_000 }, () => {
 
   it("runs the writes that wait in one transaction, and answers in order", async (t) => {
     const { thread, run } = await open(t);
-    const gate = new Int32Array(new SharedArrayBuffer(4));
+    const gate = new Int32Array(new SharedArrayBuffer(8));
     const held = run("hold", gate);
+    await Atomics.waitAsync(gate, 1, 0).value;
     const results: string[] = [];
     const all = ["a", "b", "c"].map((text) => thread.run("add", [text], () => results.push(text)));
     const inTransaction = run<boolean>("inTransaction");
@@ -66,8 +67,9 @@ describe("the store's thread", { timeout: 60_000 }, () => {
 
   it("rejects all writes of a transaction that a failure has ended, and stores none of them", async (t) => {
     const { run } = await open(t);
-    const gate = new Int32Array(new SharedArrayBuffer(4));
+    const gate = new Int32Array(new SharedArrayBuffer(8));
     const held = run("hold", gate);
+    await Atomics.waitAsync(gate, 1, 0).value;
     // A full disk ends the whole transaction.
     const writes = [run("add", "a"), run("endTransaction"), run("add", "b")];
     const settled = Promise.allSettled([held, ...writes]);

@@ -14,9 +14,14 @@ export function open(database: DatabaseSync): Operations {
       /** Blocks the thread like a disk that does not answer. */
       wait: (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
       /**
-       * Blocks the thread until the test opens the gate, so that later operations wait together.
+       * Says by the gate's second value that it holds the thread, and holds it until the test opens
+       * the gate by the first one: operations that are sent meanwhile wait together.
        */
-      hold: (gate: Int32Array) => void Atomics.wait(gate, 0, 0),
+      hold(gate: Int32Array): void {
+        Atomics.store(gate, 1, 1);
+        Atomics.notify(gate, 1);
+        Atomics.wait(gate, 0, 0);
+      },
       synchronous: () => numberOf(database, "synchronous"),
       /** Makes all writes fail, and no read. */
       refuseWrites: (refuse: boolean) => database.exec(`PRAGMA query_only = ${refuse}`),
