@@ -135,9 +135,9 @@ async function lookUp(
   try {
     let known = await openCalls();
     const { outcomeUnknown, needsOperator } = outcomeFlags(known.openCalls);
-    if (outcomeUnknown || needsOperator) {
+    if (newEntry && (outcomeUnknown || (needsOperator && newEntry.rank === 2))) {
       // This payout may be the outcome of the open call: record it and look again.
-      if (newEntry) await recordResponse(context, account, externalId, newEntry);
+      await recordResponse(context, account, externalId, newEntry);
       known = await openCalls();
     }
     return answer(known, payout, newEntry);
