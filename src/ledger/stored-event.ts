@@ -1,7 +1,7 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Event, EventSchema } from "../gen/payments/v1/event_pb.ts";
-import type { Seal } from "../secrets/seal.ts";
+import { joined, type Seal } from "../secrets/seal.ts";
 import { putSecrets, splitSecrets } from "../secrets/secret-fields.ts";
 
 /**
@@ -17,12 +17,12 @@ export function writeEvent(seal: Seal | undefined, event: Event, traceparent?: s
     : { open: event, secrets: undefined };
   const message = toBinary(EventSchema, without);
   const open = traceparent
-    ? Buffer.concat([message, traceOnWire(traceparent)])
+    ? joined([message, traceOnWire(traceparent)])
     : Buffer.from(message.buffer, message.byteOffset, message.byteLength);
   if (!secrets || !seal) return open;
   const sealed = seal.close(toBinary(EventSchema, secrets), open);
   const field = new BinaryWriter().tag(sealedField, WireType.LengthDelimited).bytes(sealed);
-  return Buffer.concat([field.finish(), open]);
+  return joined([field.finish(), open]);
 }
 
 export interface StoredEvent {

@@ -50,7 +50,7 @@ export function createSeal(keys: readonly Buffer[]): Seal {
       const nonce = nonces();
       const cipher = createCipheriv(algorithm, ownKey, nonce).setAAD(bytesOf(context));
       const closed = cipher.update(text);
-      return Buffer.concat([ownSalt, nonce, closed, cipher.final(), cipher.getAuthTag()]);
+      return joined([ownSalt, nonce, closed, cipher.final(), cipher.getAuthTag()]);
     },
 
     open(sealed, context) {
@@ -72,6 +72,20 @@ export function createSeal(keys: readonly Buffer[]): Seal {
       return undefined;
     },
   };
+}
+
+/**
+ * The parts one after another, in memory of their own. `Buffer.concat` gives a piece of Node's pool,
+ * all 64 KiB of which are copied when a message takes it to another thread.
+ */
+export function joined(parts: readonly Uint8Array[]): Buffer {
+  const whole = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 const algorithm = "aes-256-gcm";

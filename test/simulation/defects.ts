@@ -532,19 +532,11 @@ export const sqliteDefects: readonly Defect[] = [
     name: "a batch is answered before it is on the disk",
     file: "stores/sqlite/worker.ts",
     line: `      this.#database.exec("BEGIN IMMEDIATE");
-      const replies = requests.map((request) =>
-        this.#reply(request, () =>
-          this.#isWrite(request) ? this.#saved(request) : this.#operation(request),
-        ),
-      );
+      const replies = requests.map(reply);
       this.#database.exec("COMMIT");`,
     instead: `      if (this.#database.isTransaction) this.#database.exec("COMMIT");
       this.#database.exec("BEGIN IMMEDIATE");
-      const replies = requests.map((request) =>
-        this.#reply(request, () =>
-          this.#isWrite(request) ? this.#saved(request) : this.#operation(request),
-        ),
-      );`,
+      const replies = requests.map(reply);`,
     brokenChecks: ["acknowledged, not in the log once"],
     shownBy: 159,
   },

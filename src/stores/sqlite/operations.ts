@@ -40,10 +40,17 @@ export interface LettersBound {
 /** What the store does in its thread. Accounts are given by name; each is added at its first use. */
 export function open(database: DatabaseSync): Operations {
   const sql = statementsOf(database);
+  /** Rows of accounts as they are in the database, which nobody else writes. */
+  const known = new Map<string, AccountRow>();
 
   function accountOf(name: string): AccountRow {
-    const known = sql.account.get(name) as AccountRow | undefined;
-    if (known) return known;
+    let account = known.get(name);
+    if (account) return account;
+    account = sql.account.get(name) as AccountRow | undefined;
+    if (account) {
+      known.set(name, account);
+      return account;
+    }
     const first = placeOf(beginning);
     return { id: -1, epoch: "", tail: first, floor: first, instant: 0 };
   }
@@ -63,6 +70,7 @@ export function open(database: DatabaseSync): Operations {
     return { epoch, floor: cursorOf(floor, epoch), tail: cursorOf(tail, epoch) };
   }
 
+  /** A record that is not past its time; the sweep may not have come to one that is. */
   function recordOf(account: number, key: string, nowMs: number): RecordRow | undefined {
     const record = sql.record.get(account, key) as RecordRow | undefined;
     return record && record.until_ms >= nowMs ? record : undefined;
@@ -72,11 +80,15 @@ export function open(database: DatabaseSync): Operations {
     return (sql.flag.get(account, key, name) as { value: string } | undefined)?.value ?? "";
   }
 
+  /** What the store has. A record that is past its time is deleted, since a new one may follow. */
   function found(account: number, { key, expected }: RecordChange, nowMs: number): Found {
-    const record = recordOf(account, key, nowMs);
-    const names = record ? [...expected.keys()] : [];
-    const flags = new Map([...expected.keys()].map((name) => [name, ""]));
-    for (const name of names) flags.set(name, flagOf(account, key, name));
+    let record = sql.record.get(account, key) as RecordRow | undefined;
+    if (record && record.until_ms < nowMs) {
+      forget(account, key);
+      record = undefined;
+    }
+    const flags = new Map<string, string>();
+    for (const name of expected.keys()) flags.set(name, record ? flagOf(account, key, name) : "");
     return { key, version: record?.version ?? "", text: record?.text ?? "", flags };
   }
 
@@ -93,10 +105,12 @@ export function open(database: DatabaseSync): Operations {
     sql.forgetRecord.run(account, key);
   }
 
-  function change(account: number, one: RecordChange, isNew: boolean, text: string, at: At): void {
+  function change(account: number, one: RecordChange, text: string, at: At): void {
     const { key, attachments, flags, keepMs } = one;
-    if (isNew || text === "") forget(account, key);
-    if (text === "") return;
+    if (text === "") {
+      forget(account, key);
+      return;
+    }
     sql.setRecord.run(account, key, at.version, text, Math.ceil(at.nowMs + keepMs));
     for (const [name, bytes] of attachments) {
       if (bytes) sql.attach.run(account, key, name, bytes);
@@ -189,24 +203,28 @@ export function open(database: DatabaseSync): Operations {
 
       commit(name: string, commit: Commit, nowMs: number): Committed {
         const { token, records, events, indexes } = commit;
-        const { id: account, epoch, tail, instant: lastInstant } = accountOf(name);
+        const of = accountOf(name);
+        const { id: account, epoch } = of;
         const now = records.map((one) => found(account, one, nowMs));
         if (!records.every((one, at) => isAsSupposed(one, now[at] as Found))) {
           return { kind: "conflict", nowMs, records: now };
         }
-        let last = tail;
+        let last = of.tail;
         const places = events.map(({ topic, bytes }) => {
           last = nextPlace(last, nowMs);
           sql.store.run(account, last, topic, bytes);
           return last;
         });
-        if (places.length > 0) sql.moveTail.run(last, account);
-        const instant = instantOf(commit, nowMs, lastInstant);
-        if (instant !== undefined) sql.moveInstant.run(instant, account);
+        const instant = instantOf(commit, nowMs, of.instant);
+        if (places.length > 0 || instant !== undefined) {
+          of.tail = last;
+          of.instant = instant ?? of.instant;
+          sql.moveEnd.run(of.tail, of.instant, account);
+        }
         for (const one of records) {
           if (one.text === undefined) continue;
           const text = filledIn(one.text, token, places, nowMs, instant);
-          change(account, one, one.was === "", text, { version: token, nowMs });
+          change(account, one, text, { version: token, nowMs });
         }
         for (const { index, member, score: given, onlyNew = false, max } of indexes) {
           const score = given === "instant" ? instant : given;
@@ -248,6 +266,7 @@ export function open(database: DatabaseSync): Operations {
           if (last === undefined) continue;
           sql.deleteEvents.run(id, last);
           sql.moveFloor.run(last, id);
+          known.clear();
           more ||= expired.length === sweepSize;
         }
         const gone = sql.oldRecords.all(nowMs, sweepSize);
@@ -257,15 +276,17 @@ export function open(database: DatabaseSync): Operations {
         return more || gone.length === sweepSize;
       },
     },
+
+    undone: () => known.clear(),
   };
 }
 
 interface AccountRow {
   readonly id: number;
   readonly epoch: string;
-  readonly tail: string;
+  tail: string;
   readonly floor: string;
-  readonly instant: number;
+  instant: number;
 }
 
 function rowOf({ place, bytes }: EventRow, { epoch }: AccountRow): Row {
@@ -293,8 +314,7 @@ function statementsOf(database: DatabaseSync) {
     makeAccount: make(
       "INSERT INTO accounts (name, epoch, tail, floor) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
     ),
-    moveTail: make("UPDATE accounts SET tail = ? WHERE id = ?"),
-    moveInstant: make("UPDATE accounts SET instant = ? WHERE id = ?"),
+    moveEnd: make("UPDATE accounts SET tail = ?, instant = ? WHERE id = ?"),
     moveFloor: make("UPDATE accounts SET floor = ? WHERE id = ?"),
 
     record: make("SELECT version, text, until_ms FROM records WHERE account = ? AND key = ?"),

@@ -10,6 +10,8 @@ export interface Operations {
   readonly reads: Readonly<Record<string, Operation>>;
   /** These run in a transaction, which is on the disk before their results are returned. */
   readonly writes: Readonly<Record<string, Operation>>;
+  /** Writes were rolled back: what the operations remember of the database may be wrong. */
+  undone?(): void;
 }
 
 /** Arguments and results are copied between threads: no functions, no class instances. */

@@ -65,6 +65,8 @@ interface Waiting {
 class Thread implements StoreThread {
   readonly #options: StoreThreadOptions;
   readonly #waiting = new Map<number, Waiting>();
+  /** What this turn of the event loop asks: it leaves in one message, and wakes the thread once. */
+  #outbox: Request[] = [];
   #worker: Worker | undefined;
   #lastId = 0;
   #trouble: string | undefined;
@@ -134,8 +136,14 @@ class Thread implements StoreThread {
       });
       this.#keepAlive();
       this.#lookIn(answerMs);
-      worker.postMessage({ id, operation, args } satisfies Request);
+      if (this.#outbox.push({ id, operation, args }) === 1) setImmediate(() => this.#send());
     });
+  }
+
+  #send(): void {
+    if (this.#outbox.length === 0) return;
+    this.#worker?.postMessage(this.#outbox);
+    this.#outbox = [];
   }
 
   close(): Promise<void> {
@@ -143,6 +151,7 @@ class Thread implements StoreThread {
       clearTimeout(this.#timer);
       clearTimeout(this.#answerTimer);
       this.#worker?.ref();
+      this.#send();
       this.#worker?.postMessage("close");
       await this.#ended;
     })();
@@ -196,6 +205,7 @@ class Thread implements StoreThread {
     if (!this.#closing) this.#fail(reason);
     for (const { reject } of this.#waiting.values()) reject(storeFailed(reason));
     this.#waiting.clear();
+    this.#outbox = [];
   }
 
   #fail(reason: string): void {

@@ -17,7 +17,7 @@ import type {
   ThreadData,
 } from "./protocol.ts";
 
-/** Most requests in one transaction. */
+/** A transaction with so many requests takes no more. */
 const maxAtOnce = 1_000;
 
 /** Runs the requests that wait at the same time in one transaction. */
@@ -39,15 +39,24 @@ export class StoreWorker {
   /** Nothing is to be answered before this returns: then what the replies say is on the disk. */
   do(requests: readonly Request[]): Reply[] {
     if (!requests.some((request) => this.#isWrite(request))) {
-      return requests.map((request) => this.#reply(request, () => this.#operation(request)));
+      return requests.map((request) => this.#reply(request));
     }
     try {
+      return this.#inTransaction(requests, (request) => this.#plainly(request));
+    } catch (error) {
+      if (!(error instanceof RequestFailed)) return refusedOf(requests, error);
+    }
+    try {
+      return this.#inTransaction(requests, (request) => this.#apart(request));
+    } catch (error) {
+      return refusedOf(requests, error);
+    }
+  }
+
+  #inTransaction(requests: readonly Request[], reply: (request: Request) => Reply): Reply[] {
+    try {
       this.#database.exec("BEGIN IMMEDIATE");
-      const replies = requests.map((request) =>
-        this.#reply(request, () =>
-          this.#isWrite(request) ? this.#saved(request) : this.#operation(request),
-        ),
-      );
+      const replies = requests.map(reply);
       this.#database.exec("COMMIT");
       return replies;
     } catch (error) {
@@ -56,32 +65,42 @@ export class StoreWorker {
       } catch {
         // If this fails, SQLite rolls back when the file is opened again: nothing was acknowledged.
       }
-      return requests.map(({ id }) => ({ id, error: reasonOf(error) }));
-    }
-  }
-
-  /** A failed request does not fail the others, unless the whole transaction was rolled back. */
-  #reply({ id }: Request, run: () => unknown): Reply {
-    try {
-      return { id, value: run() };
-    } catch (error) {
-      if (error instanceof TransactionLost) throw error.cause;
-      return { id, error: reasonOf(error) };
-    }
-  }
-
-  #saved(request: Request): unknown {
-    this.#save.run();
-    try {
-      const value = this.#operation(request);
-      this.#keep.run();
-      return value;
-    } catch (error) {
-      // A full disk may have ended the whole transaction.
-      if (!this.#database.isTransaction) throw new TransactionLost(error);
-      this.#undo.run();
-      this.#keep.run();
+      this.#operations.undone?.();
       throw error;
+    }
+  }
+
+  #plainly(request: Request): Reply {
+    try {
+      return { id: request.id, value: this.#operation(request) };
+    } catch (error) {
+      throw new RequestFailed(error);
+    }
+  }
+
+  /**
+   * With a savepoint for a write, so that its failure does not fail the others, unless SQLite rolled
+   * back the whole transaction. It costs a copy of each page that the request changes.
+   */
+  #apart(request: Request): Reply {
+    if (!this.#isWrite(request)) return this.#reply(request);
+    this.#save.run();
+    const reply = this.#reply(request);
+    if ("error" in reply) {
+      // A full disk may have ended the whole transaction.
+      if (!this.#database.isTransaction) throw new Error(reply.error);
+      this.#undo.run();
+      this.#operations.undone?.();
+    }
+    this.#keep.run();
+    return reply;
+  }
+
+  #reply(request: Request): Reply {
+    try {
+      return { id: request.id, value: this.#operation(request) };
+    } catch (error) {
+      return { id: request.id, error: reasonOf(error) };
     }
   }
 
@@ -97,24 +116,27 @@ export class StoreWorker {
   }
 }
 
-class TransactionLost extends Error {
+class RequestFailed extends Error {
   constructor(cause: unknown) {
-    super("the transaction was rolled back", { cause });
+    super("a request failed", { cause });
   }
 }
+
+const refusedOf = (requests: readonly Request[], error: unknown): Reply[] =>
+  requests.map(({ id }) => ({ id, error: reasonOf(error) }));
 
 async function start(port: MessagePort): Promise<void> {
   const { directory, operations, synchronous } = workerData as ThreadData;
   const { database, close } = openDirectory(directory, synchronous);
   const { open } = (await import(operations)) as OperationsModule;
   const worker = new StoreWorker(database, withProbe(database, open(database)));
-  port.on("message", (message: Request | "close") => {
-    // With this request go those that arrived while the last transaction was written.
+  port.on("message", (message: readonly Request[] | "close") => {
+    // With these requests go those that arrived while the last transaction was written.
     const requests: Request[] = [];
-    let next: Request | "close" | undefined = message;
+    let next: readonly Request[] | "close" | undefined = message;
     for (; next && next !== "close"; next = receiveMessageOnPort(port)?.message) {
-      requests.push(next);
-      if (requests.length === maxAtOnce) break;
+      requests.push(...next);
+      if (requests.length >= maxAtOnce) break;
     }
     if (requests.length > 0) port.postMessage(worker.do(requests));
     if (next !== "close") return;
@@ -125,11 +147,14 @@ async function start(port: MessagePort): Promise<void> {
 }
 
 /** Adds `probe`, which shows that the disk takes writes, and has space for more than the smallest. */
-export function withProbe(database: DatabaseSync, { reads, writes }: Operations): Operations {
+export function withProbe(database: DatabaseSync, operations: Operations): Operations {
   const write = database.prepare(
     "INSERT INTO probe (id, bytes) VALUES (1, randomblob(65536)) ON CONFLICT DO UPDATE SET bytes = excluded.bytes",
   );
-  return { reads, writes: { ...writes, probe: () => void write.run() } };
+  return {
+    ...operations,
+    writes: { ...operations.writes, probe: () => void write.run() },
+  };
 }
 
 if (parentPort) {

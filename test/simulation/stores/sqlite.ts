@@ -120,8 +120,8 @@ class Disk {
   readonly #worker: StoreWorker;
   readonly #kernel: Operations;
   readonly #emptying: string;
-  /** The refusal of the batch that is written, and which of its writes fails. */
-  #refusal: { readonly how: Refusal; at: number } | undefined;
+  /** The refusal of the batch that is written, which of its writes fails, and how many came. */
+  #refusal: { readonly how: Refusal; readonly at: number; came: number } | undefined;
   /** What a disk that lies has been given, and when. */
   #given: { readonly atMs: number; readonly batch: readonly Request[] }[] = [];
 
@@ -136,6 +136,8 @@ class Disk {
         if (name !== "exec") return value.bind(target);
         return (text: string) => {
           if (text === "COMMIT" && this.#refusal?.how === "commit") throw diskFull();
+          // A transaction that is tried again fails at the same write.
+          if (this.#refusal) this.#refusal.came = 0;
           target.exec(text);
         };
       },
@@ -156,6 +158,7 @@ class Disk {
     this.leave();
     this.#given = [];
     this.#database.exec(`BEGIN;\n${this.#emptying}\nCOMMIT`);
+    this.#kernel.undone?.();
   }
 
   read(operation: string, ...args: readonly unknown[]): unknown {
@@ -167,7 +170,7 @@ class Disk {
   }
 
   write(atMs: number, batch: readonly Request[], how?: Refusal, at = 0): Reply[] {
-    this.#refusal = how && { how, at };
+    this.#refusal = how && { how, at, came: 0 };
     if (this.lies !== undefined && !how) this.#given.push({ atMs, batch: copyOf(batch) });
     const replies = this.#worker.do(batch);
     this.#refusal = undefined;
@@ -183,18 +186,18 @@ class Disk {
     for (const { atMs, batch } of kept) this.write(atMs, batch);
   }
 
-  #mayFail({ reads, writes }: Operations): Operations {
-    const failing = Object.entries(writes).map(([name, write]) => [
+  #mayFail(operations: Operations): Operations {
+    const failing = Object.entries(operations.writes).map(([name, write]) => [
       name,
       (...args: unknown[]) => {
         const result: unknown = write(...args);
         const refusal = this.#refusal;
-        if (!refusal || refusal.how === "commit" || refusal.at-- !== 0) return result;
+        if (!refusal || refusal.how === "commit" || refusal.came++ !== refusal.at) return result;
         if (refusal.how === "transaction") this.#database.exec("ROLLBACK");
         throw diskFull();
       },
     ]);
-    return { reads, writes: Object.fromEntries(failing) };
+    return { ...operations, writes: Object.fromEntries(failing) };
   }
 }
 
@@ -254,10 +257,10 @@ class SimulatedThread extends EventEmitter {
     return all.some((request) => this.#disk.isWrite(request));
   }
 
-  postMessage(request: Request): void {
+  postMessage(requests: readonly Request[]): void {
     if (this.#process.isDead) return;
     // Arguments and results are copied between threads.
-    this.#waiting.push(copyOf(request));
+    this.#waiting.push(...copyOf(requests));
     this.#wakeUp();
   }
 
