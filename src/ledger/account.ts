@@ -28,8 +28,8 @@ export interface Done<T> {
   readonly result: T;
   /** The events that it appended, with their cursors. */
   readonly events: readonly Event[];
-  /** The texts of the records as they are now. */
-  readonly texts: ReadonlyMap<string, string>;
+  /** The store's clock when it was committed; see `Change.now`. */
+  readonly nowMs: number;
 }
 
 /** One account's ledger in this process: decides steps on its records, and reads its log. */
@@ -146,14 +146,10 @@ export class LedgerAccount implements StoredLog {
     { cursors, nowMs, instant }: Extract<Committed, { kind: "committed" }>,
   ): Omit<Done<unknown>, "result"> {
     const places = cursors.map(placeIn);
-    const texts = new Map<string, string>();
     for (const { key, text, flags } of commit.records) {
-      let now = this.#cache.get(key).text;
-      if (text !== undefined) {
-        now = filledIn(text, commit.token, places, nowMs, instant);
-        this.#cache.wrote(key, now === "" ? "" : commit.token, now, flags);
-      }
-      texts.set(key, now);
+      if (text === undefined) continue;
+      const now = filledIn(text, commit.token, places, nowMs, instant);
+      this.#cache.wrote(key, now === "" ? "" : commit.token, now, flags);
     }
     const events = change.events.map(({ event }, n) => {
       event.cursor = cursors[n] ?? "";
@@ -161,7 +157,7 @@ export class LedgerAccount implements StoredLog {
       if (bytes) this.#recent.add({ event, bytes });
       return event;
     });
-    return { texts, events };
+    return { nowMs, events };
   }
 
   /** Records as the store has them. */

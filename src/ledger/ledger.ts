@@ -204,12 +204,16 @@ export class Ledger implements EventLog, IntentStore {
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const key = recordKey(given.kind, given.externalId);
     const keyOf = given.key && keyRecordKey(given.key.digest);
-    const { result, texts } = await this.#stepOf(
+    const { result: step, nowMs } = await this.#stepOf(
       account,
       given,
-      (change, draft, keyDraft) => beginCall(change, draft, keyDraft, given),
+      (change, draft, keyDraft) => {
+        const decision = beginCall(change, draft, keyDraft, given);
+        return { decision, record: draft.value as PaymentRecord, now: change.now };
+      },
       { keyDigest: given.key?.digest },
     );
+    const { decision: result, record, now } = step;
     if (result.kind === "keyAnswered" && keyOf) {
       const { records } = await this.#account(account).read([keyOf]);
       const answer = records[0]?.attachments.get("answer");
@@ -221,10 +225,10 @@ export class Ledger implements EventLog, IntentStore {
       });
     }
     if (result.kind !== "started") return result as Begun;
-    const record = recordIn(texts.get(key) ?? "");
-    const call = record?.calls.find(({ id }) => id === given.id);
-    if (!record || !call) throw new Error("the call was not recorded");
-    return { kind: "started", intent: intentOfCall(key, call, record.marks) };
+    const call = record.calls.find(({ id }) => id === given.id);
+    if (!call) throw new Error("the call was not recorded");
+    const startedAt = call.startedAt === now ? `${nowMs}` : call.startedAt;
+    return { kind: "started", intent: intentOfCall(key, { ...call, startedAt }, record.marks) };
   }
 
   /** @param given the call, if it runs in this process */

@@ -1,6 +1,5 @@
 import { ByAge } from "../collections/by-age.ts";
 import type { Kind } from "../model/kinds.ts";
-import { filledIn } from "../stores/kernel.ts";
 import { adoptCall, beginCall, callOf, endCall, intentOfCall } from "./calls.ts";
 import { Change, Draft } from "./change.ts";
 import {
@@ -20,8 +19,8 @@ import { type PaymentRecord, recordKey } from "./record.ts";
  */
 export class ProcessCalls {
   readonly #ages: Ages;
-  /** The texts of records by account and record key, by when they were last changed. */
-  readonly #records = new ByAge<string>();
+  /** Records by account and record key, by when they were last changed. */
+  readonly #records = new ByAge<PaymentRecord>();
 
   constructor(ages: Ages) {
     this.#ages = ages;
@@ -54,38 +53,28 @@ export class ProcessCalls {
 
   open(account: string, kind: Kind, externalId: string): Intent[] {
     const key = recordKey(kind, externalId);
-    const record = this.#recordOf(`${account} ${key}`);
+    const record = this.#records.get(`${account} ${key}`);
     return record?.calls.map((call) => intentOfCall(key, call, record.marks)) ?? [];
   }
 
   /** Forgets a call, and all that is kept of its external_id unless another call is open. */
   forget(account: string, { kind, externalId, id }: Intent): void {
     const name = `${account} ${recordKey(kind, externalId)}`;
-    const record = this.#recordOf(name);
+    const record = this.#records.get(name);
     if (!record) return;
     record.calls = record.calls.filter((call) => call.id !== id);
     if (record.calls.length === 0) this.#records.delete(name);
-    else this.#records.set(name, JSON.stringify(record));
-  }
-
-  #recordOf(name: string): PaymentRecord | undefined {
-    const text = this.#records.get(name);
-    return text === undefined ? undefined : JSON.parse(text);
   }
 
   #step<T>(account: string, key: string, decide: (change: Change, draft: Draft) => T) {
     const name = `${account} ${key}`;
-    const nowMs = Date.now();
-    const draft = new Draft(key, this.#recordOf(name), noFlags);
-    const result = decide(new Change(token, nowMs, [draft], this.#ages), draft);
-    if (draft.value) {
-      this.#records.set(name, filledIn(JSON.stringify(draft.value), token, [], nowMs));
-    } else {
-      this.#records.delete(name);
-    }
-    this.#records.fromOldest((oldest, text) => {
-      const isOpen = () => (JSON.parse(text) as PaymentRecord).calls.length > 0;
-      return this.#records.size > maxRecords && !isOpen() && this.#records.delete(oldest);
+    const draft = new Draft(key, this.#records.get(name), noFlags);
+    const result = decide(new OwnChange(token, Date.now(), [draft], this.#ages), draft);
+    if (draft.value) this.#records.set(name, draft.value as PaymentRecord);
+    else this.#records.delete(name);
+    this.#records.fromOldest((oldest, { calls }) => {
+      const isTooOld = this.#records.size > maxRecords && calls.length === 0;
+      return isTooOld && this.#records.delete(oldest);
     });
     return result;
   }
@@ -115,7 +104,14 @@ export function endOwnCall(
 
 const noFlags: ReadonlyMap<string, string> = new Map();
 
-/** Stands for the clock until the step is over; texts from outside are not in these records. */
+/** A change in this process, whose clock is the one that counts. */
+class OwnChange extends Change {
+  override get now(): string {
+    return `${this.nowMs}`;
+  }
+}
+
+/** Marks places of events, which are not stored here. */
 const token = "process";
 
 /** Beyond this number, the oldest external_ids without an open call lose their marks. */
