@@ -3,9 +3,10 @@
  * seconds of the server's process, from /proc (Linux), with so many calls in flight. Everything is on:
  * API key, validation, metrics, the access log, intents, the event log, the mirrored budget. All
  * servers run at once and are measured in turns. A ratio compares measurements of the same round,
- * so that a noisy machine affects both equally. See bench/README.md.
+ * so that a noisy machine affects both equally. All are warmed first, since V8 goes on to compile for
+ * the first 20,000 calls. See bench/README.md.
  *
- *     node bench/calls.ts [--only=connect-json,graphql] [--rounds=3] [--seconds=3] [--warm=6]
+ *     node bench/calls.ts [--only=connect-json,graphql] [--rounds=3] [--seconds=3] [--warm=20]
  *                         [--in-flight=64]
  *
  * Rows on Redis need `redis-server` on the path; they are left out without it.
@@ -40,7 +41,7 @@ const { values: options } = parseArgs({
     only: { type: "string", default: "" },
     rounds: { type: "string", default: "3" },
     seconds: { type: "string", default: "3" },
-    warm: { type: "string", default: "6" },
+    warm: { type: "string", default: "20" },
     "in-flight": { type: "string", default: "64" },
     soak: { type: "string" },
     minutes: { type: "string", default: "30" },
@@ -75,6 +76,10 @@ const graphql = (query: string, variables: (id: string) => object): Call => ({
   ...{ at: "public", path: () => "/graphql", headers: json },
   body: (id) => JSON.stringify({ query, variables: variables(id) }),
 });
+const connectJson: Call = {
+  ...{ ...rpc, path: () => operationPath },
+  body: (operationId) => JSON.stringify({ externalId: "o-1", operationId }),
+};
 const createPayment: Call = {
   ...rpc,
   path: () => "/payments.v1.PaymentService/CreatePayment",
@@ -113,10 +118,10 @@ const calls: Readonly<Record<string, Call>> = {
       createdAt action { type value } details { amount currency rrn } } }`,
     (id) => ({ e: "o-1", o: id }),
   ),
-  "connect-json": {
-    ...{ ...rpc, path: () => operationPath },
-    body: (operationId) => JSON.stringify({ externalId: "o-1", operationId }),
-  },
+  "connect-json": connectJson,
+  // Every call is traced, or one of ten; the metrics of a traced call have exemplars.
+  "connect-json-traced": connectJson,
+  "connect-json-tenth-traced": connectJson,
   "connect-proto": {
     ...{ at: "rpc", path: () => operationPath, body: operationBytes },
     headers: { "content-type": "application/proto", "connect-protocol-version": "1" },
@@ -143,6 +148,7 @@ const calls: Readonly<Record<string, Call>> = {
   // Two processes, to which callers go by turns.
   "create-connect-redis-two": createPayment,
   "create-connect-dir": createPayment,
+  "create-connect-traced": createPayment,
   "payout-connect": requestPayout,
   "state-connect": {
     ...{ ...rpc, path: () => "/payments.v1.PaymentService/GetPayment" },
@@ -158,11 +164,7 @@ const calls: Readonly<Record<string, Call>> = {
   "callback-dir": callback,
 };
 
-async function startGateway(
-  upstream: string,
-  store: NodeJS.ProcessEnv = { ALLOW_VOLATILE: "true" },
-  nodeOptions = "",
-) {
+async function startGateway(upstream: string, store: NodeJS.ProcessEnv, nodeOptions = "") {
   const free = "127.0.0.1:0";
   const keys = join(directory(), "api-keys.json");
   const scopes = ["payments:write", "payments:read", "payouts:write", "operations:read"];
@@ -178,6 +180,13 @@ async function startGateway(
     ...store,
   });
 }
+
+/** Settings of a row whose calls are traced. The service's stand-in takes the spans, too. */
+const traced = (name: string, collector: string): NodeJS.ProcessEnv => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: collector,
+  OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
+  OTEL_TRACES_SAMPLER_ARG: name.includes("tenth") ? "0.1" : "1",
+});
 
 let counter = 0;
 /** All ids have one length, so that all rounds send equally long requests. */
@@ -289,7 +298,7 @@ async function measure(): Promise<void> {
       ? { REDIS_URL: redisUrl }
       : onDisk
         ? { DATA_DIR: join(directory(), name) }
-        : undefined;
+        : { ALLOW_VOLATILE: "true", ...(name.endsWith("-traced") && traced(name, upstream)) };
     const begin = () =>
       call.at === "proxy" ? start("calls/proxy.ts", [upstream]) : startGateway(upstream, store);
     const servers = [await begin(), ...(name.endsWith("-two") ? [await begin()] : [])];

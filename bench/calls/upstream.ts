@@ -1,6 +1,6 @@
 /**
  * A payments service that only answers: each response is a payment or an operation with the ids of
- * the request. Prints its URL.
+ * the request. It takes traces, too, and drops them. Prints its URL.
  */
 
 import { randomUUID } from "node:crypto";
@@ -58,6 +58,7 @@ const server = createServer((request, response) => {
     body += chunk;
   });
   request.on("end", () => {
+    if (pathname === "/v1/traces") return response.end();
     const answer = pathname.endsWith("/operation")
       ? operationOf(searchParams)
       : pathname.endsWith("/request-payout")

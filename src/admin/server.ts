@@ -72,11 +72,11 @@ export function createAdminServer(options: AdminOptions): Server {
   const { intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) }) } =
     options.limits ?? {};
   const cut = cutHttp1(onCut);
-  const hold = (request: IncomingMessage) => intake.body(request, request.socket, cut);
+  const bodyOf = (request: IncomingMessage) => intake.body(request, request.socket, cut);
   const server = createServer(serverOptions, (request, response) => {
     if (!guard.passes(request, response)) return;
     for (const [name, value] of Object.entries(commonHeaders)) response.setHeader(name, value);
-    answer(options, request, response, hold)
+    answer(options, request, response, bodyOf)
       .catch((error: unknown) => failed(options, error))
       .then((found) => found && send(response, request, found));
   });
@@ -87,14 +87,14 @@ export function createAdminServer(options: AdminOptions): Server {
   return server;
 }
 
-/** Begins to hold a request's body. */
-type Hold = (request: IncomingMessage) => Body;
+/** Begins to count a request's body. */
+type BodyOf = (request: IncomingMessage) => Body;
 
 async function answer(
   options: AdminOptions,
   request: IncomingMessage,
   response: ServerResponse,
-  hold: Hold,
+  bodyOf: BodyOf,
 ): Promise<AdminAnswer | undefined> {
   const url = plainUrl(request.url ?? "/");
   if (!url) {
@@ -106,7 +106,7 @@ async function answer(
     request.resume();
     throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
   }
-  if (operatorPaths.has(first)) return answerOperator(options, request, response, hold, url);
+  if (operatorPaths.has(first)) return answerOperator(options, request, response, bodyOf, url);
   request.resume();
   if (methodOf(request) !== "GET") {
     response.setHeader("allow", "GET, HEAD");
@@ -170,7 +170,7 @@ async function answerOperator(
   { console, deadLetters }: AdminOptions,
   request: IncomingMessage,
   response: ServerResponse,
-  hold: Hold,
+  bodyOf: BodyOf,
   { pathname: path, searchParams: query }: URL,
 ): Promise<AdminAnswer | undefined> {
   if (console.isCrossOrigin(request)) {
@@ -181,18 +181,18 @@ async function answerOperator(
     console.graphql(request, response);
     return undefined;
   }
-  const held = hold(request);
+  const incoming = bodyOf(request);
   try {
     const operator = await console.operatorOf(request);
     const method = methodOf(request);
     const contentType = request.headers["content-type"];
-    const body = () => readJson(held, contentType);
+    const body = () => readJson(incoming, contentType);
     const answered = path.startsWith("/api/")
       ? await answerApi(console.data, operator, { method, path, query, body })
       : await answerDeadLetters(deadLetters, operator, { method, path, query, contentType });
     return answered ?? notFound;
   } finally {
-    held.discard();
+    incoming.discard();
   }
 }
 

@@ -106,7 +106,7 @@ export function createCallbackHandler(
   async function receive(
     req: IncomingMessage,
     res: ServerResponse,
-    held: Body,
+    body: Body,
     span: Span,
     report: (details: VerdictDetails) => void,
   ): Promise<About | undefined> {
@@ -140,34 +140,34 @@ export function createCallbackHandler(
       return refuse(req, res, 401, "the signature is wrong");
     }
 
-    const body = await received(req, held, bodyTimeoutMs);
-    if (body === "gone") {
+    const arrived = await received(req, body, bodyTimeoutMs);
+    if (arrived === "gone") {
       reportVerdict({ verdict: "aborted" });
       return undefined;
     }
-    if (body === "slow") {
+    if (arrived === "slow") {
       reportVerdict({ verdict: "slow" });
       return answer(res, 408, "the body did not arrive in time", { connection: "close" });
     }
-    if (body === "overloaded") {
+    if (arrived === "overloaded") {
       reportVerdict({ verdict: "overloaded" });
       const retryAfter = { "retry-after": `${defaultRetryAfterMs / 1_000}` };
       return refuse(req, res, 503, "too many callbacks at once", retryAfter);
     }
-    if (body === "too-large") {
+    if (arrived === "too-large") {
       reportVerdict({ verdict: "too_large" });
       return refuse(req, res, 413, "the body is over 1 MiB");
     }
     // To verify a large body takes milliseconds.
-    if (body.length > atOnceBytes) await intake.turn(req.socket);
-    if (!verify(body, signature, [account.password, ...account.previousPasswords])) {
+    if (arrived.length > atOnceBytes) await intake.turn(req.socket);
+    if (!verify(arrived, signature, [account.password, ...account.previousPasswords])) {
       reportVerdict({ verdict: "bad_signature" });
       return answer(res, 401, "the signature is wrong");
     }
 
     let kept: VerdictDetails;
     try {
-      kept = await keep(options, route, body);
+      kept = await keep(options, route, arrived);
       reportVerdict(kept);
     } catch (error) {
       reportVerdict({ verdict: "unavailable", error });
@@ -184,11 +184,11 @@ export function createCallbackHandler(
 /** Larger bodies are verified in a turn among the calls. */
 const atOnceBytes = 16 * 1024;
 
-function received(req: IncomingMessage, held: Body, timeoutMs: number): Promise<Received> {
+function received(req: IncomingMessage, body: Body, timeoutMs: number): Promise<Received> {
   if (Number(req.headers["content-length"]) > maxBodyBytes) return Promise.resolve("too-large");
-  const atHand = held.atHand(maxBodyBytes);
+  const atHand = body.atHand(maxBodyBytes);
   if (atHand) return Promise.resolve(atHand);
-  return new Promise((resolve) => held.receive({ maxBytes: maxBodyBytes, timeoutMs }, resolve));
+  return new Promise((resolve) => body.receive({ maxBytes: maxBodyBytes, timeoutMs }, resolve));
 }
 
 type About = [account: string, kind: Kind, externalId: string];

@@ -10,16 +10,16 @@ const littleBytes = 1024 * mebi;
 export function checkDataDirectory(directory: string): Finding[] {
   const { ok, warning, failed } = findings("DATA_DIR");
   try {
-    const { heldBy, database, freeBytes } = inspectDirectory(directory);
+    const { lockedBy, database, freeBytes } = inspectDirectory(directory);
     const found = database
       ? `${whole(database.bytes)} MiB, schema version ${database.version}, every page is in order`
       : "not there yet: created at the first start";
     const free = `${whole(freeBytes)} MiB are free`;
     return [
-      heldBy === undefined
+      lockedBy === undefined
         ? ok(found)
         : warning(
-            `${found}; held by the process with the pid ${heldBy}`,
+            `${found}; held by the process with the pid ${lockedBy}`,
             "fine if your gateway is running: a second one would not start",
           ),
       freeBytes >= littleBytes

@@ -223,7 +223,7 @@ const limits = {
   MAX_CONCURRENT_CALLS: { kind: maxCount, default: "5000",
     doc: "calls in flight at once. The gateway refuses further calls at once, those that move money last. It also refuses calls that it could not start in time, however few are in flight. `0`: it refuses no call for either reason" },
   // Room for a few bodies of the largest size.
-  MAX_BUFFERED_BYTES: { kind: wholeNumber(8 * 1_048_576, 2 ** 40), default: `${intakeLimits.heldBytes}`,
+  MAX_BUFFERED_BYTES: { kind: wholeNumber(8 * 1_048_576, 2 ** 40), default: `${intakeLimits.bufferedBytes}`,
     doc: "bytes that the bodies of all requests on their way in, the service's answers to reads and all unread answers may hold in memory together. The bodies of one connection may take a quarter of it. Beyond it the gateway drops the largest and slowest bodies (503 or `RESOURCE_EXHAUSTED`, to try again) and cuts the largest unread answers" },
   MAX_CONNECTIONS: { kind: maxCount, default: "10000",
     doc: "connections of each listener; `0`: no limit" },

@@ -80,7 +80,7 @@ export class DocumentCache {
     return refusal;
   }
 
-  /** The estimated memory of everything that is held. */
+  /** The estimated memory of everything that is kept. */
   get bytes(): number {
     return this.#documents.bytes + this.#refusals.bytes;
   }

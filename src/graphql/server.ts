@@ -185,11 +185,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   async function answer(
     request: IncomingMessage,
     response: ServerResponse,
-    held: Body,
+    incoming: Body,
     span: Span,
     slot: Slot,
   ): Promise<void> {
-    const body = createRequestBody(held, intake, request);
+    const body = createRequestBody(incoming, intake, request);
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
     const of = { requestId, span, log, report };
@@ -259,7 +259,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const answerByYoga = async (): Promise<Answer> => {
       if (request.method === "POST") handOver(request, body);
       const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
-      held.discard();
+      incoming.discard();
       // The rest of an abandoned body is never read, so no request may follow on this connection.
       if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
       const { status } = answered;
@@ -287,11 +287,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   return {
     handle(request, response) {
-      const held = intake.body(request, request.socket, cut);
+      const incoming = intake.body(request, request.socket, cut);
       overload.enterByHttp(request, response, (slot) => {
         const span = startOperationSpan(tracing, request);
         span.run(() =>
-          answer(request, response, held, span, slot).catch((error) => {
+          answer(request, response, incoming, span, slot).catch((error) => {
             if (!response.destroyed) log.error({ err: error }, "response not sent");
             response.destroy();
           }),

@@ -1,7 +1,7 @@
 /** Limits on what arrives, and on what it holds once it is decoded. */
 export const intakeLimits = {
   /** Memory of all bodies and unread answers together, in bytes: the default of the budget. */
-  heldBytes: 128 * 1024 * 1024,
+  bufferedBytes: 128 * 1024 * 1024,
   /** Share of it that the bodies of one connection may take. */
   shareOfConnection: 1 / 4,
   /** Largest body of a request, in bytes: a message of 1 MiB and what frames it. */

@@ -6,9 +6,9 @@ import { createAllowance } from "./allowance.ts";
 import { GrowingBuffer } from "./growing-buffer.ts";
 import { intakeLimits } from "./intake-limits.ts";
 import {
+  type BufferedBytes,
   createMemoryBudget,
   type Droppable,
-  type HeldBytes,
   type MemoryBudget,
 } from "./memory-budget.ts";
 import { overloaded } from "./overloaded.ts";
@@ -112,7 +112,7 @@ export function unreadError(why: Unread, tooLarge: () => Error): Error {
 /** What a body takes beside its bytes. */
 const overheadBytes = 1_024;
 
-/** The body of one request. It is held in one buffer, which counts as what it takes. */
+/** The body of one request. It is kept in one buffer, which counts as what it takes. */
 export class Body implements Droppable {
   readonly #source: Source;
   readonly #connection: object;
@@ -123,7 +123,7 @@ export class Body implements Droppable {
   #total = 0;
   #pieces = 0;
   #maxBytes = intakeLimits.bodyBytes;
-  #held: HeldBytes | undefined;
+  #buffered: BufferedBytes | undefined;
   /** A body that comes with its length is read only once it is asked for. */
   #isRead = false;
   #isCut = false;
@@ -193,7 +193,7 @@ export class Body implements Droppable {
     return this.#buffer.size > 0 ? this.#take() : undefined;
   }
 
-  /** Frees what is held, and discards the rest. */
+  /** Frees what has arrived, and discards the rest. */
   discard(): void {
     this.#end("gone");
     this.#free();
@@ -264,8 +264,8 @@ export class Body implements Droppable {
 
   /** Counts the memory of the body. Returns false if it was dropped for it. */
   #count(bytes: number): boolean {
-    this.#held ??= this.#intake.budget.open(this.#connection, this);
-    this.#held.grow(bytes - this.#counted);
+    this.#buffered ??= this.#intake.budget.open(this.#connection, this);
+    this.#buffered.grow(bytes - this.#counted);
     this.#counted = bytes;
     return this.#ended === undefined;
   }
@@ -277,8 +277,8 @@ export class Body implements Droppable {
   }
 
   #free(): void {
-    this.#held?.close();
-    this.#held = undefined;
+    this.#buffered?.close();
+    this.#buffered = undefined;
     this.#counted = 0;
     this.#buffer.clear();
   }

@@ -15,7 +15,7 @@ export interface Droppable {
 }
 
 /** One body's share of the budget. */
-export interface HeldBytes {
+export interface BufferedBytes {
   /** Counts further bytes. If that exceeds the budget, something is dropped, perhaps this body. */
   grow(bytes: number): void;
   /** Releases the body's bytes. */
@@ -38,11 +38,11 @@ export interface Unread<Writer> {
  * @param maxBytes bytes of all clients together
  */
 export function createMemoryBudget(
-  maxBytes: number = intakeLimits.heldBytes,
+  maxBytes: number = intakeLimits.bufferedBytes,
   now = () => performance.now(),
 ) {
   const maxOfConnection = Math.max(maxBytes * intakeLimits.shareOfConnection, 1);
-  const bodies = new UnderWay<Held>();
+  const bodies = new UnderWay<Buffered>();
   /** Bytes of the bodies of each connection. */
   const connections = new WeakMap<object, { bytes: number }>();
   const watched = new Set<Watched>();
@@ -52,14 +52,14 @@ export function createMemoryBudget(
   let sweep: NodeJS.Timeout | undefined;
 
   /** Drops bodies until `isEnough`, the greatest by bytes times age first. */
-  function dropBodies(candidates: readonly Held[], isEnough: () => boolean): void {
+  function dropBodies(candidates: readonly Buffered[], isEnough: () => boolean): void {
     const at = now();
-    const weighed = candidates.map((held) => ({ held, weight: held.weightAt(at) }));
+    const weighed = candidates.map((one) => ({ one, weight: one.weightAt(at) }));
     weighed.sort((a, b) => b.weight - a.weight);
-    for (const { held } of weighed) {
+    for (const { one } of weighed) {
       if (isEnough()) return;
-      held.close();
-      held.body.drop();
+      one.close();
+      one.body.drop();
     }
   }
 
@@ -75,7 +75,7 @@ export function createMemoryBudget(
   }
 
   function makeRoomOf(connection: object, of: { bytes: number }): void {
-    const own = [...bodies].filter((held) => held.connection === connection);
+    const own = [...bodies].filter((one) => one.connection === connection);
     dropBodies(own, () => of.bytes <= maxOfConnection * (7 / 8));
   }
 
@@ -94,7 +94,7 @@ export function createMemoryBudget(
     }
   }
 
-  class Held implements HeldBytes {
+  class Buffered implements BufferedBytes {
     readonly connection: object;
     readonly body: Droppable;
     readonly #of: { bytes: number };
@@ -136,7 +136,7 @@ export function createMemoryBudget(
 
   return {
     /** Registers a body of a connection. If it is dropped to free memory, it counts no more. */
-    open: (connection: object, body: Droppable): HeldBytes => new Held(connection, body),
+    open: (connection: object, body: Droppable): BufferedBytes => new Buffered(connection, body),
     /** Counts the unread bytes of a set of writers, until the returned function is called. */
     watch<Writer extends object>(
       { writers, bytesOf, cut }: Unread<Writer>,

@@ -36,7 +36,7 @@ export interface RequestHead {
   onClose(callback: () => void): void;
   /** Answers without reading the request's body; call it instead of `open`. */
   answer(status: number, headers: Readonly<Record<string, string>>, body?: Uint8Array): void;
-  /** Its body, which is held from the first byte on. */
+  /** Its body, whose bytes count from the first one on. */
   readonly body: Body;
   /**
    * Receives a body that is not at hand. Calls back once, as `Body.receive`; a client that takes

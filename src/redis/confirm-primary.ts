@@ -1,8 +1,8 @@
 import type { Cluster, Redis } from "ioredis";
+import { candidatesOf, nodesOf } from "./acknowledged.ts";
 import { storeAway } from "./ask.ts";
 import type { RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
-import { candidatesOf, nodesOf } from "./held-by-all.ts";
 import { isCluster } from "./link.ts";
 import { addressOf } from "./sentinels.ts";
 

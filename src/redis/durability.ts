@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
+import { infoField } from "./acknowledged.ts";
 import { ask } from "./ask.ts";
 import type { RedisClient } from "./connect.ts";
-import { infoField } from "./held-by-all.ts";
 import { isCluster } from "./link.ts";
 
 /**

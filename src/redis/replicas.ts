@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
 import { repeat } from "../net/repeat.ts";
+import { readRole } from "./acknowledged.ts";
 import type { RedisClient } from "./connect.ts";
 import { within } from "./deadline.ts";
-import { readRole } from "./held-by-all.ts";
 import { isCluster } from "./link.ts";
 
 const answerMs = 500;

@@ -2,10 +2,15 @@ import type { ChainableCommander } from "ioredis";
 import { ask, storeAway } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
-import { AllReplicas, type Holders, type PipelineAnswers, SomeReplicas } from "./holders.ts";
 import { isCluster } from "./link.ts";
 import { isUnknown, type Script } from "./script.ts";
 import { addressOf, type ServerAddress } from "./sentinels.ts";
+import {
+  AllReplicas,
+  type PipelineAnswers,
+  SomeReplicas,
+  type WriteConcern,
+} from "./write-concern.ts";
 
 export type MinReplicas = number | "all";
 
@@ -60,13 +65,13 @@ const maxBatch = 128;
 export function createWriter({ redis, minReplicas }: WriterOptions): Writer {
   if (minReplicas === 0) return createClientWriter(redis.client);
   const client = redis.dedicated();
-  const holders = () =>
+  const concern = () =>
     minReplicas === "all" ? new AllReplicas(redis) : new SomeReplicas(minReplicas);
   const batches = new Map<string, Batches>();
   const attempt: Writer["attempt"] = (script, keys, args) => {
     // In a cluster a pipeline can only hold writes of one slot.
     const slot = /\{[^{}]*\}/.exec(keys[0] ?? "")?.[0] ?? "";
-    const ofSlot = batches.get(slot) ?? new Batches(client, holders());
+    const ofSlot = batches.get(slot) ?? new Batches(client, concern());
     batches.set(slot, ofSlot);
     return within(writeMs, ofSlot.add({ script, keys, args })).catch((error: unknown) => {
       throw storeAway(error, client);
@@ -108,13 +113,13 @@ interface Waiting extends Write {
 /** Writes of one slot: one batch after the other, each with one WAIT at its end. */
 class Batches {
   readonly #client: RedisClient;
-  readonly #holders: Holders;
+  readonly #concern: WriteConcern;
   #waiting: Waiting[] = [];
   #running = false;
 
-  constructor(client: RedisClient, holders: Holders) {
+  constructor(client: RedisClient, concern: WriteConcern) {
     this.#client = client;
-    this.#holders = holders;
+    this.#concern = concern;
   }
 
   add(write: Write): Promise<Written> {
@@ -147,10 +152,10 @@ class Batches {
     for (const { script, keys, args } of batch) {
       script.queue(pipeline, keys, args, { asText: !first });
     }
-    this.#holders.queue(pipeline, replicasMs);
+    this.#concern.queue(pipeline, replicasMs);
     const asked = askedOf(this.#client);
     const answers = (await ask(this.#client, () => pipeline.exec(), batchMs)) ?? [];
-    const missing = await this.#holders.missing(answers.slice(batch.length), {
+    const missing = await this.#concern.missing(answers.slice(batch.length), {
       primary: asked.primary,
       again: (leftMs) => this.#again(batch[0]?.keys[0] ?? "", asked, leftMs),
     });
@@ -178,10 +183,10 @@ class Batches {
     await ask(client, () => new Promise<void>((found) => client.refreshSlotsCache(() => found())));
   }
 
-  /** Asks `#holders` again, on the same connection: WAIT covers only that connection's writes. */
+  /** Asks `#concern` again, on the same connection: WAIT covers only that connection's writes. */
   async #again(key: string, asked: Asked, ms: number): Promise<PipelineAnswers> {
     const pipeline = this.#client.pipeline().exists(key);
-    this.#holders.queue(pipeline, ms);
+    this.#concern.queue(pipeline, ms);
     if (askedOf(this.#client).connection !== asked.connection) throw new Error("connection lost");
     const answers =
       (await ask(this.#client, () => pipeline.exec(), ms + batchMs - replicasMs)) ?? [];

@@ -160,15 +160,15 @@ async function messageOf(
     const drop = () => {
       isDropped = true;
     };
-    const held = intake.budget.open(head.connection, { drop });
+    const buffered = intake.budget.open(head.connection, { drop });
     try {
-      held.grow(maxDecompressedBytes(bytes.length, readMaxBytes));
+      buffered.grow(maxDecompressedBytes(bytes.length, readMaxBytes));
       if (isDropped) throw overloaded();
       message = await decompressed(compression, bytes, readMaxBytes);
       await intake.turn(head.connection);
       if (isDropped) throw overloaded();
     } finally {
-      held.close();
+      buffered.close();
     }
   }
   if (!isJson) checkBinary(handler.method.input, message);

@@ -52,7 +52,7 @@ export type Attempted<Result> =
 export function createAttempts(options: AttemptOptions) {
   const { account, connections, bucket, breakers, report, tracing, maxResponseBytes } = options;
   const { budget } = options;
-  const hold = budget && ((answer: Droppable) => budget.open(connections, answer));
+  const count = budget && ((answer: Droppable) => budget.open(connections, answer));
   const { name } = account;
   const { pathname, hostname, port, protocol } = new URL(account.url);
   const basePath = pathname.replace(/(?<!\/)\/+$/, "");
@@ -141,7 +141,7 @@ export function createAttempts(options: AttemptOptions) {
         timeoutMs,
         maxResponseBytes,
         // Without its answer, the outcome of a call that moves money would be unknown: it is kept.
-        hold: money ? undefined : hold,
+        count: money ? undefined : count,
         finishOnceSent: money !== undefined,
       };
       exchanged = underWay.add(exchange(connections, request, { ...limits, onSent }));

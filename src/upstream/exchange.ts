@@ -2,7 +2,7 @@ import type { Dispatcher } from "undici";
 import { errorOfAbort } from "../errors.ts";
 import { GrowingBuffer } from "../net/growing-buffer.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import type { Droppable, HeldBytes } from "../net/memory-budget.ts";
+import type { BufferedBytes, Droppable } from "../net/memory-budget.ts";
 import { onePerTurn } from "../net/spread-over-turns.ts";
 import { startTimer } from "../net/timer.ts";
 import { deadlinePassed } from "./outcome.ts";
@@ -41,7 +41,7 @@ export interface ExchangeOptions {
   /** Largest body of an answer; a piece counts as at least `intakeLimits.smallBytes`. */
   readonly maxResponseBytes: number;
   /** Registers the answer in the process's budget of memory, which may drop it. */
-  readonly hold?: ((answer: Droppable) => HeldBytes) | undefined;
+  readonly count?: ((answer: Droppable) => BufferedBytes) | undefined;
   /** Once the request is written, only the time-out ends the exchange, not signal or deadline. */
   readonly finishOnceSent: boolean;
   /** Called once, right before the request's first byte is written; if it throws, none is. */
@@ -100,7 +100,7 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   #head: HttpHead | undefined;
   readonly #body = new GrowingBuffer();
   #counted = 0;
-  #held: HeldBytes | undefined;
+  #buffered: BufferedBytes | undefined;
   #stopTimeout: (() => void) | undefined;
   #stopDeadline: (() => void) | undefined;
 
@@ -155,8 +155,8 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
     this.#counted += bytes;
     if (this.#counted > this.#options.maxResponseBytes) this.#fail("tooLarge", undefined);
     if (this.#settled) return;
-    this.#held ??= this.#options.hold?.(this);
-    this.#held?.grow(bytes);
+    this.#buffered ??= this.#options.count?.(this);
+    this.#buffered?.grow(bytes);
     if (!this.#settled) this.#body.append(chunk);
   }
 
@@ -195,7 +195,7 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
 
   #settle(): void {
     this.#settled = true;
-    this.#held?.close();
+    this.#buffered?.close();
     this.#letCallerGo();
     this.#stopTimeout?.();
   }

@@ -10,7 +10,7 @@ export function writeMessage(desc: DescMessage, message: Properties): string {
   const fields = planOf(desc);
   let text = "";
   for (const field of fields) {
-    const value = heldBy(message, field);
+    const value = fieldValue(message, field);
     if (value === undefined || value === null || value === field.unset) continue;
     const json = field.write(value);
     if (json === undefined) continue;
@@ -59,7 +59,7 @@ function plannedField(desc: DescMessage, field: WireField): PlannedField {
   };
 }
 
-function heldBy(message: Properties, field: PlannedField): unknown {
+function fieldValue(message: Properties, field: PlannedField): unknown {
   const value = message[field.property];
   if (field.oneofCase === undefined) return value;
   const chosen = value as { case?: string; value?: unknown } | undefined;

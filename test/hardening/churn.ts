@@ -151,12 +151,12 @@ async function webSocket({ publicUrl }: Gateway): Promise<void> {
 }
 
 /** Resources of the process that a leak would increase. */
-export interface Held {
+export interface InUse {
   readonly sockets: number;
   readonly callsInFlight: number;
 }
 
-export async function heldBy({ adminUrl }: Gateway): Promise<Held> {
+export async function inUseBy({ adminUrl }: Gateway): Promise<InUse> {
   const request = http.get(`${adminUrl}/metrics`, { agent: false });
   const [response] = (await once(request, "response")) as [http.IncomingMessage];
   let metrics = "";
@@ -168,13 +168,13 @@ export async function heldBy({ adminUrl }: Gateway): Promise<Held> {
 }
 
 /** Waits until the gateway holds no more than `before`. @throws after `timeoutMs` */
-export async function settled(gateway: Gateway, before: Held, timeoutMs: number): Promise<void> {
+export async function settled(gateway: Gateway, before: InUse, timeoutMs: number): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {
-    const held = await heldBy(gateway);
-    if (held.sockets <= before.sockets && held.callsInFlight <= before.callsInFlight) return;
+    const inUse = await inUseBy(gateway);
+    if (inUse.sockets <= before.sockets && inUse.callsInFlight <= before.callsInFlight) return;
     if (performance.now() > deadline) {
-      throw new Error(`held ${JSON.stringify(held)}, before ${JSON.stringify(before)}`);
+      throw new Error(`inUse ${JSON.stringify(inUse)}, before ${JSON.stringify(before)}`);
     }
     await delay(20);
   }

@@ -626,7 +626,7 @@ export const redisDefects: readonly Defect[] = [
   },
   {
     name: "a replica that could be promoted need not hold a write",
-    file: "redis/held-by-all.ts",
+    file: "redis/acknowledged.ts",
     line: "(address) => !holders.includes(address) && !spared.includes(address),",
     instead: "() => spared.length > all.size,",
     brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],

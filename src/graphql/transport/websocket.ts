@@ -53,12 +53,12 @@ export function serveWebSockets(
   const { log, corsOrigins, misdirection, onCut, intake, heartbeatMs } = options;
   const protocol = createProtocol(options);
   const drain = new SocketDrain();
-  const held = new Set<Held>();
+  const open = new Set<Open>();
   // `keepAlive` cuts each client that does not read, but until then many could hold the answers of
   // all the operations that a socket may have: beyond the budget those that hold most are cut.
   const stopWatching = intake.budget.watch(
     {
-      writers: held,
+      writers: open,
       bytesOf: ({ socket, arriving }) => socket.bufferedAmount + arriving.bytes,
       cut: ({ socket }) => socket.terminate(),
     },
@@ -93,8 +93,8 @@ export function serveWebSockets(
     drain.add(socket);
     const arriving = countArriving(socket, stream);
     const member = { socket, arriving };
-    held.add(member);
-    socket.on("close", () => held.delete(member));
+    open.add(member);
+    socket.on("close", () => open.delete(member));
     limitSocket(socket, onCut);
     const closed = protocol.opened(
       {
@@ -142,7 +142,7 @@ export function serveWebSockets(
 }
 
 /** What a socket holds: answers that its client has not read, and a message that arrives. */
-interface Held {
+interface Open {
   readonly socket: WebSocket;
   readonly arriving: Arriving;
 }

@@ -16,8 +16,8 @@ if redis.call('HEXISTS', letters, id) == 1 then
   end
   return 'kept'
 end
-local held = tonumber(redis.call('GET', size) or 0)
-if redis.call('HLEN', letters) >= tonumber(ARGV[4]) or held + length > tonumber(ARGV[5]) then
+local stored = tonumber(redis.call('GET', size) or 0)
+if redis.call('HLEN', letters) >= tonumber(ARGV[4]) or stored + length > tonumber(ARGV[5]) then
   return 'full'
 end
 -- The time in microseconds, but after the last place. So no place is used twice, even if the newest

@@ -14,7 +14,7 @@ import { applicationId, migrations, numberOf } from "./schema.ts";
 /** What is found in a gateway's data directory. */
 export interface Inspection {
   /** Pid of the process that holds the directory's lock, if one does. */
-  readonly heldBy?: string;
+  readonly lockedBy?: string;
   /** Absent if there is no database yet. */
   readonly database?: { readonly version: number; readonly bytes: number };
   readonly freeBytes: number;
@@ -39,10 +39,10 @@ export function inspectDirectory(directory: string): Inspection {
   const freeBytes = bavail * bsize;
   const file = join(directory, databaseFile);
   if (!existsSync(file)) return { freeBytes };
-  const heldBy = holderOf(directory);
+  const lockedBy = holderOf(directory);
   const version = versionOf(file);
   return {
-    ...(heldBy !== undefined && { heldBy }),
+    ...(lockedBy !== undefined && { lockedBy }),
     database: { version, bytes: statSync(file).size },
     freeBytes,
   };

@@ -137,7 +137,7 @@ export function hasLongBeenOutOfSync(info: string): boolean {
 }
 
 /** Which replicas hold a write, and which must. */
-export interface Held {
+export interface Acknowledged {
   readonly holders: readonly ServerAddress[];
   /** Replicas that must hold it and have not acknowledged it. */
   readonly lacking: readonly ServerAddress[];
@@ -151,12 +151,12 @@ export interface Held {
  * @param written the primary's offset after the write
  * @param recent replicas that were in sync a short time ago: the Sentinels may not know them yet
  */
-export function heldBy(
+export function acknowledgedBy(
   written: number,
   { replicas }: Following,
   candidates: Candidates,
   recent: Iterable<ServerAddress> = [],
-): Held {
+): Acknowledged {
   const holders = [...replicas]
     .filter(([, offset]) => offset >= written)
     .map(([address]) => address);

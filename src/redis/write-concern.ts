@@ -1,22 +1,22 @@
 import type { ChainableCommander } from "ioredis";
-import type { RedisConnector } from "./connect.ts";
-import { within } from "./deadline.ts";
 import {
+  type Acknowledged,
+  acknowledgedBy,
   type Candidates,
   candidatesOf,
   type Following,
-  type Held,
   hasLongBeenOutOfSync,
-  heldBy,
   isOutranked,
   readNodes,
   readRole,
-} from "./held-by-all.ts";
+} from "./acknowledged.ts";
+import type { RedisConnector } from "./connect.ts";
+import { within } from "./deadline.ts";
 import { isCluster } from "./link.ts";
 import type { SentinelView, ServerAddress } from "./sentinels.ts";
 
 /** Finds out whether enough servers hold what a connection wrote. */
-export interface Holders {
+export interface WriteConcern {
   /** Adds the commands that find this out, after the writes; replicas have `ms` to acknowledge. */
   queue(pipeline: ChainableCommander, ms: number): void;
   /** Returns why the writes do not count as written, by the answers; undefined if they do. */
@@ -36,7 +36,7 @@ export interface Question {
  * Requires that `min` replicas hold the writes, whichever they are: a failover to another replica
  * loses the writes.
  */
-export class SomeReplicas implements Holders {
+export class SomeReplicas implements WriteConcern {
   readonly #min: number;
 
   constructor(min: number) {
@@ -76,7 +76,7 @@ interface Reading {
  * Requires that every replica that could be promoted holds a write: see
  * docs/decisions/0001-all-replicas.md.
  */
-export class AllReplicas implements Holders {
+export class AllReplicas implements WriteConcern {
   readonly #redis: RedisConnector;
   /** When each replica was last in sync. */
   readonly #inSyncMs = new Map<ServerAddress, number>();
@@ -134,20 +134,20 @@ export class AllReplicas implements Holders {
     if (recent && this.#compare(reading, recent).lacking.length === 0) return undefined;
     const fresh = await this.#look(reading);
     if (typeof fresh === "string") return fresh;
-    const held = this.#compare(reading, fresh.candidates);
-    const lacking = await this.#notLeftBehind(held, fresh.views);
+    const found = this.#compare(reading, fresh.candidates);
+    const lacking = await this.#notLeftBehind(found, fresh.views);
     if (lacking.length === 0) return undefined;
     return `replicas that could be promoted do not hold it: ${lacking.join(", ")}`;
   }
 
-  #compare({ written, following }: Reading, candidates: Candidates): Held {
+  #compare({ written, following }: Reading, candidates: Candidates): Acknowledged {
     // Only Sentinels promote a replica that the answers no longer list: without Sentinels nobody
     // does, and CLUSTER NODES lists all replicas.
     const recent = this.#redis.sentinels ? this.#inSyncMs.keys() : [];
-    const held = heldBy(written, following, candidates, recent);
+    const found = acknowledgedBy(written, following, candidates, recent);
     const inSync = [...following.replicas.keys()];
-    this.#waitFor = inSync.filter((address) => !held.spared.includes(address)).length;
-    return held;
+    this.#waitFor = inSync.filter((address) => !found.spared.includes(address)).length;
+    return found;
   }
 
   /** The candidates by the Sentinels' last views, if these are recent enough. */
@@ -184,7 +184,7 @@ export class AllReplicas implements Holders {
    * or it reports itself that it has been out of sync for longer than they take to discover that.
    */
   async #notLeftBehind(
-    { holders, lacking }: Held,
+    { holders, lacking }: Acknowledged,
     views: Look["views"],
   ): Promise<readonly ServerAddress[]> {
     if (holders.length === 0) return lacking;

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
-import type { RedisConnector } from "../../src/redis/connect.ts";
 import {
+  acknowledgedBy,
   type Candidate,
   candidatesOf,
   hasLongBeenOutOfSync,
-  heldBy,
   isOutranked,
   readNodes,
   readRole,
-} from "../../src/redis/held-by-all.ts";
-import { AllReplicas, type PipelineAnswers } from "../../src/redis/holders.ts";
+} from "../../src/redis/acknowledged.ts";
+import type { RedisConnector } from "../../src/redis/connect.ts";
 import type { SentinelReplica, SentinelView } from "../../src/redis/sentinels.ts";
+import { AllReplicas, type PipelineAnswers } from "../../src/redis/write-concern.ts";
 import type { MinReplicas } from "../../src/redis/writer.ts";
 import { payment } from "../ledger/entries.ts";
 import { assertKept, sendCallbacks, watch } from "../ledger/event-load.ts";
@@ -31,7 +31,7 @@ describe("a write must be held by every replica that could be promoted:", () => 
     replicas: new Map(Object.entries(replicas)),
   });
   const lacking = (replicas: Record<string, number>, candidates: Record<string, Candidate>) =>
-    heldBy(100, following(replicas), new Map(Object.entries(candidates))).lacking;
+    acknowledgedBy(100, following(replicas), new Map(Object.entries(candidates))).lacking;
 
   it("a replica in sync with a lower offset lacks it", () => {
     assert.deepEqual(lacking({ a: 100, b: 101 }, { a: up, b: up }), []);
@@ -41,7 +41,7 @@ describe("a write must be held by every replica that could be promoted:", () => 
 
   it("a promoted replica that left lacks it, though all that remain hold it", () => {
     assert.deepEqual(lacking({ b: 100 }, { a: up, b: up }), ["a"]);
-    const { lacking: recent } = heldBy(100, following({ b: 100 }), new Map(), ["a"]);
+    const { lacking: recent } = acknowledgedBy(100, following({ b: 100 }), new Map(), ["a"]);
     assert.deepEqual(recent, ["a"], "nor before the Sentinels knew of it");
   });
 
