@@ -143,6 +143,14 @@ const targets: Readonly<Record<string, Target>> = {
     ...{ protocol: "grpc", path: "/publish" },
   },
   "watch-sse": project("watch-sse"),
+  "watch-sse-redis": {
+    ...project("watch-sse"),
+    async start() {
+      const server = await startRedis(otherCore);
+      if (!server) throw new Error("watch-sse-redis needs redis-server");
+      return startGateway({ redisUrl: server.url });
+    },
+  },
   "graphql-sse": project("graphql-sse"),
   "graphql-ws": project("graphql-ws"),
   grpc: project("grpc"),

@@ -33,6 +33,16 @@ test("an event is stored with its secrets encrypted, and read back unchanged", (
   assert.deepEqual(readEvent(seal, stored), { event, locked: false });
 });
 
+test("a stored event has memory of its own, so that another thread gets no more than it", () => {
+  const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  for (const token of ["card-token", undefined]) {
+    const stored = writeEvent(seal, eventOf("order-1", token), trace);
+    assert.equal(stored.buffer.byteLength, stored.byteLength);
+  }
+  const sealed = seal.close(Buffer.from("secret"), "context");
+  assert.equal(sealed.buffer.byteLength, sealed.byteLength);
+});
+
 test("an event without secrets is stored as its protobuf bytes, and read without the key", () => {
   for (const event of [eventOf("order-1"), create(EventSchema)]) {
     const stored = writeEvent(seal, event);

@@ -1,7 +1,7 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { GatewayError } from "../../errors.ts";
-import { StoreRefused } from "./errors.ts";
+import { reasonOf, StoreRefused } from "./errors.ts";
 import type { Opened, Reply, Request, ThreadData } from "./protocol.ts";
 
 export interface StoreThreadOptions {
@@ -141,9 +141,18 @@ class Thread implements StoreThread {
   }
 
   #send(): void {
-    if (this.#outbox.length === 0) return;
-    this.#worker?.postMessage(this.#outbox);
+    const requests = this.#outbox;
+    if (requests.length === 0) return;
     this.#outbox = [];
+    try {
+      this.#worker?.postMessage(requests);
+    } catch (error) {
+      const failure = storeFailed(`not sent to its thread: ${reasonOf(error)}`);
+      for (const { id } of requests) {
+        this.#waiting.get(id)?.reject(failure);
+        this.#waiting.delete(id);
+      }
+    }
   }
 
   close(): Promise<void> {

@@ -83,16 +83,16 @@ export class StoreWorker {
    * back the whole transaction. It costs a copy of each page that the request changes.
    */
   #apart(request: Request): Reply {
-    if (!this.#isWrite(request)) return this.#reply(request);
-    this.#save.run();
+    const isWrite = this.#isWrite(request);
+    if (isWrite) this.#save.run();
     const reply = this.#reply(request);
     if ("error" in reply) {
-      // A full disk may have ended the whole transaction.
+      // A full disk may have ended the whole transaction; even a read meets one.
       if (!this.#database.isTransaction) throw new Error(reply.error);
-      this.#undo.run();
+      if (isWrite) this.#undo.run();
       this.#operations.undone?.();
     }
-    this.#keep.run();
+    if (isWrite) this.#keep.run();
     return reply;
   }
 

@@ -37,6 +37,7 @@ export function createSqliteStores(options: StoreOptions): Stores {
   const bucketOf = localBuckets(options);
   return {
     async open(process): Promise<ReplicaStores> {
+      disk.open();
       const opened = new SimulatedThread(disk, process, options);
       thread = opened;
       const given = { retentionMs, firstLookMs, giveUpMs };
@@ -148,9 +149,15 @@ class Disk {
     this.#emptying = tables.map(({ name }) => `DELETE FROM ${name};`).join("\n");
   }
 
+  /** A process opens it, which remembers nothing. */
+  open(): void {
+    this.#kernel.undone?.();
+  }
+
   /** Its process ends: a transaction that is open is rolled back. */
   leave(): void {
     if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
+    this.#kernel.undone?.();
   }
 
   /** Deletes all rows and counters. */

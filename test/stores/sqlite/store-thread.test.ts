@@ -68,18 +68,33 @@ describe("the store's thread", { timeout: 60_000 }, () => {
   it("rejects all writes of a transaction that a failure has ended, and stores none of them", async (t) => {
     const { run } = await open(t);
     const gate = new Int32Array(new SharedArrayBuffer(8));
-    const held = run("hold", gate);
-    await Atomics.waitAsync(gate, 1, 0).value;
     // A full disk ends the whole transaction.
-    const writes = [run("add", "a"), run("endTransaction"), run("add", "b")];
-    const settled = Promise.allSettled([held, ...writes]);
-    Atomics.store(gate, 0, 1);
-    Atomics.notify(gate, 0);
-    for (const write of writes) await assert.rejects(write, isAway(/disk is full/));
-    await settled;
-    assert.deepEqual(await run("all"), []);
+    for (const ending of ["endTransaction", "readEndingTransaction"]) {
+      Atomics.store(gate, 0, 0);
+      Atomics.store(gate, 1, 0);
+      const held = run("hold", gate);
+      await Atomics.waitAsync(gate, 1, 0).value;
+      const writes = [run("add", "a"), run(ending), run("add", "b")];
+      const settled = Promise.allSettled([held, ...writes]);
+      Atomics.store(gate, 0, 1);
+      Atomics.notify(gate, 0);
+      for (const write of writes) await assert.rejects(write, isAway(/disk is full/));
+      await settled;
+      assert.deepEqual(await run("all"), [], ending);
+    }
     await run("add", "c");
     assert.deepEqual(await run("all"), ["c"]);
+  });
+
+  it("rejects what cannot be sent to the thread, and goes on", async (t) => {
+    const { thread, run } = await open(t);
+    await assert.rejects(
+      run("add", () => {}),
+      isAway(/not sent to its thread/),
+    );
+    while (thread.trouble !== undefined) await delay(20);
+    await run("add", "a");
+    assert.deepEqual(await run("all"), ["a"]);
   });
 
   it("is not taken to work because it can still be read", async (t) => {

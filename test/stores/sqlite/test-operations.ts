@@ -25,6 +25,11 @@ export function open(database: DatabaseSync): Operations {
       synchronous: () => numberOf(database, "synchronous"),
       /** Makes all writes fail, and no read. */
       refuseWrites: (refuse: boolean) => database.exec(`PRAGMA query_only = ${refuse}`),
+      /** Fails like a read for which a changed page has to be written to a full disk. */
+      readEndingTransaction() {
+        if (database.isTransaction) database.exec("ROLLBACK");
+        throw new Error("disk is full");
+      },
       /** Ends the thread. */
       exit: () => process.exit(1),
     },
