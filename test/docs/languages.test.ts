@@ -4,13 +4,16 @@ import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, beforeEach, describe, it } from "node:test";
+import { hasProtoc } from "../protoc.ts";
 import { timeoutMs } from "../until.ts";
 import { codeBlocks, root } from "./markdown.ts";
 
-const protoc = spawnSync("protoc", ["--version"], { encoding: "utf8" });
 const skip =
-  process.env.CI || !protoc.error ? false : "needs protoc: apt-get install protobuf-compiler";
-const isOld = Number(/libprotoc (\d+)/.exec(protoc.stdout ?? "")?.[1]) < 22;
+  process.env.CI || hasProtoc
+    ? false
+    : "needs protoc: apt-get install protobuf-compiler libprotobuf-dev";
+const { stdout } = spawnSync("protoc", ["--version"], { encoding: "utf8" });
+const isOld = Number(/libprotoc (\d+)/.exec(stdout ?? "")?.[1]) < 22;
 
 /** What a clone has, without history and packages. */
 const clone = mkdtempSync(join(tmpdir(), "languages-"));

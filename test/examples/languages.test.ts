@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { hasProtoc } from "../protoc.ts";
 import { startTestGateway } from "../start.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { timeoutMs, until } from "../until.ts";
@@ -72,9 +73,10 @@ const languages: readonly Language[] = [
   },
   {
     name: "python",
-    packages: "python3-grpcio protobuf-compiler protobuf-compiler-grpc",
+    packages: "python3-grpcio protobuf-compiler libprotobuf-dev protobuf-compiler-grpc",
     isThere: () =>
-      ["protoc", "grpc_python_plugin"].every(isOnPath) &&
+      hasProtoc &&
+      isOnPath("grpc_python_plugin") &&
       spawnSync(python, ["-c", "import grpc, google.protobuf"]).status === 0,
     async build(folder) {
       // Debian has no package with google.rpc for Python.
@@ -87,9 +89,9 @@ const languages: readonly Language[] = [
   {
     name: "java",
     packages:
-      "default-jdk-headless libgrpc-java libnetty-java libperfmark-java libgoogle-common-protos-java protobuf-compiler protobuf-compiler-grpc-java-plugin",
+      "default-jdk-headless libgrpc-java libnetty-java libperfmark-java libgoogle-common-protos-java protobuf-compiler libprotobuf-dev protobuf-compiler-grpc-java-plugin",
     isThere: () =>
-      ["javac", "java", "protoc", "grpc_java_plugin"].every(isOnPath) && jars.every(existsSync),
+      hasProtoc && ["javac", "java", "grpc_java_plugin"].every(isOnPath) && jars.every(existsSync),
     async build(folder) {
       const example = join(root, "examples/java/Example.java");
       const path = jars.join(delimiter);
