@@ -73,7 +73,7 @@ export function open(database: DatabaseSync): Operations {
   /** A record that is not past its time; the sweep may not have come to one that is. */
   function recordOf(account: number, key: string, nowMs: number): RecordRow | undefined {
     const record = sql.record.get(account, key) as RecordRow | undefined;
-    return record && record.until_ms >= nowMs ? record : undefined;
+    return record && !isOver(record, nowMs) ? record : undefined;
   }
 
   function flagOf(account: number, key: string, name: string): string {
@@ -83,7 +83,7 @@ export function open(database: DatabaseSync): Operations {
   /** What the store has. A record that is past its time is deleted, since a new one may follow. */
   function found(account: number, { key, expected }: RecordChange, nowMs: number): Found {
     let record = sql.record.get(account, key) as RecordRow | undefined;
-    if (record && record.until_ms < nowMs) {
+    if (record && isOver(record, nowMs)) {
       forget(account, key);
       record = undefined;
     }
@@ -297,6 +297,10 @@ interface RecordRow {
   readonly version: string;
   readonly text: string;
   readonly until_ms: number;
+}
+
+function isOver({ until_ms }: RecordRow, nowMs: number): boolean {
+  return until_ms < nowMs;
 }
 
 interface At {

@@ -42,7 +42,11 @@ export class StoreWorker {
       return requests.map((request) => this.#reply(request));
     }
     try {
-      return this.#inTransaction(requests, (request) => this.#plainly(request));
+      return this.#inTransaction(requests, (request) => {
+        const reply = this.#reply(request);
+        if ("error" in reply) throw new RequestFailed(reply.error);
+        return reply;
+      });
     } catch (error) {
       if (!(error instanceof RequestFailed)) return refusedOf(requests, error);
     }
@@ -67,14 +71,6 @@ export class StoreWorker {
       }
       this.#operations.undone?.();
       throw error;
-    }
-  }
-
-  #plainly(request: Request): Reply {
-    try {
-      return { id: request.id, value: this.#operation(request) };
-    } catch (error) {
-      throw new RequestFailed(error);
     }
   }
 
@@ -116,11 +112,8 @@ export class StoreWorker {
   }
 }
 
-class RequestFailed extends Error {
-  constructor(cause: unknown) {
-    super("a request failed", { cause });
-  }
-}
+/** A request failed, not the transaction: the batch may be tried again. */
+class RequestFailed extends Error {}
 
 const refusedOf = (requests: readonly Request[], error: unknown): Reply[] =>
   requests.map(({ id }) => ({ id, error: reasonOf(error) }));

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { DatabaseSync } from "node:sqlite";
+import { describe, it, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../../../src/errors.ts";
+import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
+import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
+import { StoreWorker } from "../../../src/stores/sqlite/worker.ts";
 import { freshDirectory } from "./directories.ts";
 
 const operations = new URL("./test-operations.ts", import.meta.url);
@@ -151,4 +155,31 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     await closed;
     await thread.close();
   });
+});
+
+test("the store forgets what it learned from a transaction that was not written", () => {
+  const database = new DatabaseSync(":memory:");
+  migrate(database);
+  let isFull = true;
+  const failing = new Proxy(database, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        if (isFull && args[0] === "COMMIT") throw new Error("disk is full");
+        return value.apply(target, args);
+      };
+    },
+  });
+  const worker = new StoreWorker(failing, openKernel(database));
+  const add = (epoch: string) =>
+    worker.do([{ id: 1, operation: "account", args: ["shop", epoch] }]);
+  assert.deepEqual(add("first"), [{ id: 1, error: "disk is full" }]);
+  isFull = false;
+  assert.deepEqual(
+    add("second"),
+    [{ id: 1, value: "second" }],
+    "the epoch that is in the database",
+  );
+  database.close();
 });
