@@ -1,3 +1,4 @@
+import { getHeapStatistics } from "node:v8";
 import { ByAge } from "../../collections/by-age.ts";
 import { Deque } from "../../collections/deque.ts";
 import type { Cursor } from "../cursor.ts";
@@ -35,6 +36,11 @@ export interface MemoryKernelOptions {
   readonly retentionMs: number;
   /** Most events, and most records, kept per account; the oldest are dropped first. */
   readonly maxEvents?: number;
+  /**
+   * About how many bytes all accounts may take together; each has an equal share, half of it for
+   * records and half for events. Default: a third of the heap, at most 256 MiB.
+   */
+  readonly maxBytes?: number;
   /** Wall clock in milliseconds. Default: `Date.now`. */
   readonly now?: () => number;
 }
@@ -42,6 +48,8 @@ export interface MemoryKernelOptions {
 /** A store in this process's memory: what it holds is lost when the process ends. */
 export function createMemoryKernel(options: MemoryKernelOptions): Kernel {
   const accounts = new Map<string, MemoryAccount>();
+  const { maxBytes = Math.min(defaultMaxBytes, getHeapStatistics().heap_size_limit / 3) } = options;
+  const halfOfShare = () => maxBytes / accounts.size / 2;
   let closed: Error | undefined;
   return {
     durable: false,
@@ -49,7 +57,7 @@ export function createMemoryKernel(options: MemoryKernelOptions): Kernel {
       if (closed) throw closed;
       let account = accounts.get(name);
       if (!account) {
-        account = new MemoryAccount(options);
+        account = new MemoryAccount(options, halfOfShare);
         accounts.set(name, account);
       }
       return account;
@@ -70,6 +78,8 @@ interface Kept {
   flags: Map<string, string> | undefined;
   untilMs: number;
   isPinned: boolean;
+  /** About how many bytes it takes. */
+  bytes: number;
 }
 
 interface KeptEvent extends Row {
@@ -91,9 +101,14 @@ class MemoryAccount implements AccountKernel {
   #instant = 0;
   #floor = encodeCursor(beginning, this.#epoch);
   #tail = this.#floor;
+  /** Most bytes of records, and most of events. */
+  readonly #maxBytes: () => number;
+  #recordBytes = 0;
+  #eventBytes = 0;
 
-  constructor(options: MemoryKernelOptions) {
+  constructor(options: MemoryKernelOptions, maxBytes: () => number) {
     this.#options = options;
+    this.#maxBytes = maxBytes;
   }
 
   async read(keys: readonly string[]): Promise<Read> {
@@ -253,15 +268,20 @@ class MemoryAccount implements AccountKernel {
       attachments = withPart(attachments, name, bytes);
     const flags = before?.flags ?? (change.flags.size > 0 ? new Map<string, string>() : undefined);
     for (const [name, value] of change.flags) flags?.set(name, value);
+    const bytes = recordBytes(key, text, attachments, flags);
+    this.#recordBytes += bytes - (before?.bytes ?? 0);
     this.#records.set(key, {
       ...{ version: token, text: filled(text) },
-      ...{ attachments, flags, untilMs: nowMs + keepMs, isPinned },
+      ...{ attachments, flags, untilMs: nowMs + keepMs, isPinned, bytes },
     });
   }
 
   /** Removes a record with its members of indexes. */
   #forget(key: string): void {
-    if (!this.#records.delete(key)) return;
+    const kept = this.#records.get(key);
+    if (!kept) return;
+    this.#records.delete(key);
+    this.#recordBytes -= kept.bytes;
     for (const members of this.#indexes.values()) members.delete(key);
   }
 
@@ -285,6 +305,7 @@ class MemoryAccount implements AccountKernel {
     this.#tail = cursor;
     const event: KeptEvent = { cursor, bytes, topic, atMs: nowMs };
     this.#events.push(event);
+    this.#eventBytes += eventBytes(event);
     const ofTopic = this.#topics.get(topic) ?? new Deque<Row>();
     ofTopic.push(event);
     this.#topics.set(topic, ofTopic);
@@ -299,9 +320,11 @@ class MemoryAccount implements AccountKernel {
   #sweep(nowMs: number): void {
     this.#trim(nowMs);
     const { maxEvents = defaultMaxEvents } = this.#options;
+    const maxBytes = this.#maxBytes();
     let looked = 0;
     this.#records.fromOldest((key, { untilMs, isPinned }) => {
-      const isOver = untilMs < nowMs || (this.#records.size > maxEvents && !isPinned);
+      const tooMany = this.#records.size > maxEvents || this.#recordBytes > maxBytes;
+      const isOver = untilMs < nowMs || (tooMany && !isPinned);
       if (isOver) this.#forget(key);
       else looked++;
       return looked < sweepAhead;
@@ -310,11 +333,14 @@ class MemoryAccount implements AccountKernel {
 
   #trim(nowMs: number): void {
     const { retentionMs, maxEvents = defaultMaxEvents } = this.#options;
+    const maxBytes = this.#maxBytes();
     for (;;) {
       const oldest = this.#events.at(0);
       if (!oldest) return;
-      if (oldest.atMs >= nowMs - retentionMs && this.#events.length <= maxEvents) return;
+      const tooMany = this.#events.length > maxEvents || this.#eventBytes > maxBytes;
+      if (oldest.atMs >= nowMs - retentionMs && !tooMany) return;
       this.#events.shift();
+      this.#eventBytes -= eventBytes(oldest);
       this.#floor = oldest.cursor;
       const ofTopic = this.#topics.get(oldest.topic);
       ofTopic?.shift();
@@ -324,9 +350,28 @@ class MemoryAccount implements AccountKernel {
 }
 
 const defaultMaxEvents = 100_000;
+const defaultMaxBytes = 256 * 1024 * 1024;
 /** Records are not quite in the order of their expiry: how many that stay are passed over. */
 const sweepAhead = 8;
 const none: readonly never[] = [];
+
+/** What a record takes beside its texts and bytes, and an event: as measured, in bytes. */
+const bytesOfRecord = 500;
+const bytesOfEvent = 500;
+
+function recordBytes(
+  key: string,
+  text: string,
+  attachments: Kept["attachments"],
+  flags: Kept["flags"],
+): number {
+  const parts = attachments.reduce((sum, part) => sum + part.length, 0);
+  return bytesOfRecord + key.length + text.length + parts + (flags?.size ?? 0) * 64;
+}
+
+function eventBytes({ bytes }: KeptEvent): number {
+  return bytesOfEvent + bytes.length;
+}
 
 function withPart(
   parts: readonly (string | Uint8Array)[],

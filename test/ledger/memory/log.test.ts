@@ -32,9 +32,9 @@ describe("memory log", () => {
   const everything: Topic = { kinds: [] };
   const signal = new AbortController().signal;
 
-  function fixture({ maxEvents = 1_000 } = {}) {
+  function fixture({ maxEvents = 1_000, maxBytes = 2 ** 30 } = {}) {
     let now = Date.parse("2026-11-20T10:00:00Z");
-    const log = createMemoryLedger({ retentionMs: 7 * day, maxEvents, now: () => now });
+    const log = createMemoryLedger({ retentionMs: 7 * day, maxEvents, maxBytes, now: () => now });
     return {
       log,
       pass(ms: number) {
@@ -126,6 +126,54 @@ describe("memory log", () => {
       known.push((await log.snapshot("shop", EventKind.PAYMENT, `order-${n}`)) !== undefined);
     }
     assert.deepEqual(known, [true, false, true, true]);
+  });
+
+  it("keeps the newest that its memory has room for, an equal share of each account", async () => {
+    const { log } = fixture({ maxBytes: 100_000 });
+    const countOf = async (account: string) => {
+      const known = [];
+      for (let n = 0; n < 100; n++) {
+        known.push(await log.snapshot(account, EventKind.PAYMENT, `order-${n}`));
+      }
+      const events = await log.history(account, EventKind.PAYMENT, "order-99", 10);
+      assert.ok(known[99] && events.length === 1, "the newest is kept");
+      return known.filter(Boolean).length;
+    };
+    const fill = async (account: string) => {
+      for (let n = 0; n < 100; n++) {
+        await log.append(account, payment({ externalId: `order-${n}`, paymentId: `p-${n}` }));
+      }
+    };
+    await fill("shop");
+    const alone = await countOf("shop");
+    assert.ok(alone > 20 && alone < 50, `${alone}`);
+    await fill("other");
+    await fill("shop");
+    for (const account of ["shop", "other"]) {
+      const shared = await countOf(account);
+      assert.ok(shared > 10 && shared <= Math.ceil(alone / 2), `${account}: ${shared} of ${alone}`);
+    }
+  });
+
+  it("has room again for what a payment that went had taken", async () => {
+    const { log, pass } = fixture({ maxBytes: 100_000 });
+    for (let round = 0; round < 20; round++) {
+      for (let n = 0; n < 20; n++) {
+        await log.append("shop", payment({ externalId: `order-${n}`, paymentId: `p-${round}` }));
+      }
+      pass(15 * day);
+      await log.append("shop", payment({ externalId: `other-${round}` }));
+      const newest = await log.snapshot("shop", EventKind.PAYMENT, `other-${round}`);
+      assert.ok(newest, `round ${round}`);
+      pass(15 * day);
+    }
+    for (let n = 0; n < 20; n++) await log.append("shop", payment({ externalId: `order-${n}` }));
+    for (let n = 0; n < 60; n++) {
+      await log.append("shop", payment({ externalId: "order-0", statusCode: `${n}` }));
+    }
+    for (let n = 0; n < 20; n++) {
+      assert.ok(await log.snapshot("shop", EventKind.PAYMENT, `order-${n}`), `order-${n}`);
+    }
   });
 
   it("keeps its cursors in order when the clock is set back", async () => {
