@@ -143,12 +143,12 @@ export class LedgerAccount implements StoredLog {
   #done(
     change: Change,
     commit: Commit,
-    { cursors, nowMs, instant }: Extract<Committed, { kind: "committed" }>,
+    { cursors, nowMs, instant, texts }: Extract<Committed, { kind: "committed" }>,
   ): Omit<Done<unknown>, "result"> {
     const places = cursors.map(placeIn);
-    for (const { key, text, flags } of commit.records) {
+    for (const [n, { key, text, flags }] of commit.records.entries()) {
       if (text === undefined) continue;
-      const now = filledIn(text, commit.token, places, nowMs, instant);
+      const now = texts?.[n] ?? filledIn(text, commit.token, places, nowMs, instant);
       this.#cache.wrote(key, now === "" ? "" : commit.token, now, flags);
     }
     const events = change.events.map(({ event }, n) => {

@@ -140,6 +140,8 @@ export type Committed =
       readonly cursors: readonly Cursor[];
       /** If an index has it as a score. */
       readonly instant?: number | undefined;
+      /** The new texts of the commit's records as they are stored, from a store that has them here. */
+      readonly texts?: readonly (string | undefined)[];
     }
   /** A record or a flag is not as supposed: here are all of the commit's records as they are. */
   | { readonly kind: "conflict"; readonly nowMs: number; readonly records: readonly Found[] };

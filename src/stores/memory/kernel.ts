@@ -139,14 +139,18 @@ class MemoryAccount implements AccountKernel {
     const places = cursors.map(placeIn);
     const instant = instantOf(commit, nowMs, this.#instant);
     this.#instant = instant ?? this.#instant;
-    const text = (text: string) => filledIn(text, commit.token, places, nowMs, instant);
-    for (const change of commit.records) this.#change(change, commit.token, text, nowMs);
+    const texts = commit.records.map((change) => {
+      const { text } = change;
+      const filled = text && filledIn(text, commit.token, places, nowMs, instant);
+      if (filled !== undefined) this.#change(change, commit.token, filled, nowMs);
+      return filled;
+    });
     for (const change of commit.indexes) {
       this.#index(change, change.score === "instant" ? this.#instant : change.score);
     }
     this.#trim(nowMs);
     for (const row of rows) for (const listener of this.#listeners) listener.row(row);
-    return { kind: "committed", nowMs, cursors, instant };
+    return { kind: "committed", nowMs, cursors, instant, texts };
   }
 
   readonly hasClock = true;
@@ -252,14 +256,8 @@ class MemoryAccount implements AccountKernel {
     return true;
   }
 
-  #change(
-    change: RecordChange,
-    token: string,
-    filled: (text: string) => string,
-    nowMs: number,
-  ): void {
-    const { key, text, keepMs, isPinned = false } = change;
-    if (text === undefined) return;
+  #change(change: RecordChange, token: string, text: string, nowMs: number): void {
+    const { key, keepMs, isPinned = false } = change;
     const before = this.#kept(key, nowMs);
     if (!before || text === "") this.#forget(key);
     if (text === "") return;
@@ -271,7 +269,7 @@ class MemoryAccount implements AccountKernel {
     const bytes = recordBytes(key, text, attachments, flags);
     this.#recordBytes += bytes - (before?.bytes ?? 0);
     this.#records.set(key, {
-      ...{ version: token, text: filled(text) },
+      ...{ version: token, text },
       ...{ attachments, flags, untilMs: nowMs + keepMs, isPinned, bytes },
     });
   }
