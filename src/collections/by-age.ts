@@ -37,6 +37,8 @@ export class ByAge<T> {
     const entry = this.#entries.get(key);
     if (!entry) return false;
     this.#unlink(entry);
+    // An old table of the map may refer to the entry for long (see UnderWay).
+    entry.value = undefined;
     return this.#entries.delete(key);
   }
 
@@ -44,7 +46,7 @@ export class ByAge<T> {
   fromOldest(look: (key: string, value: T) => boolean): void {
     for (let entry = this.#oldest; entry; ) {
       const { newer } = entry;
-      if (!look(entry.key, entry.value)) return;
+      if (!look(entry.key, entry.value as T)) return;
       entry = newer;
     }
   }
@@ -61,7 +63,8 @@ export class ByAge<T> {
 
 interface Entry<T> {
   readonly key: string;
-  value: T;
+  /** Undefined once it was deleted. */
+  value: T | undefined;
   older: Entry<T> | undefined;
   newer: Entry<T> | undefined;
 }

@@ -61,28 +61,28 @@ export class Member<T> {
  * The same, by name. Names need a `Map`, whose old tables can survive as those of a `Set` do. So
  * `delete` also clears the value: an old table then retains no more than a name.
  */
-export class UnderWayByName<T> {
-  readonly #members = new Map<string, { value: T | undefined }>();
+export class UnderWayByName<T, Name = string> {
+  readonly #members = new Map<Name, { value: T | undefined }>();
 
   get size(): number {
     return this.#members.size;
   }
 
-  get(name: string): T | undefined {
+  get(name: Name): T | undefined {
     return this.#members.get(name)?.value;
   }
 
-  has(name: string): boolean {
+  has(name: Name): boolean {
     return this.#members.has(name);
   }
 
-  set(name: string, value: T): void {
+  set(name: Name, value: T): void {
     const member = this.#members.get(name);
     if (member) member.value = value;
     else this.#members.set(name, { value });
   }
 
-  delete(name: string): void {
+  delete(name: Name): void {
     const member = this.#members.get(name);
     if (!member) return;
     member.value = undefined;
@@ -90,7 +90,7 @@ export class UnderWayByName<T> {
   }
 
   /** The name that was added first, among those still present. */
-  get oldest(): string | undefined {
+  get oldest(): Name | undefined {
     return this.#members.keys().next().value;
   }
 

@@ -1,3 +1,4 @@
+import { UnderWayByName } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isKind } from "../model/kinds.ts";
@@ -8,12 +9,13 @@ import {
   type Committed,
   filledIn,
   type Listener,
+  type NewEvent,
   type Read,
   type RecordChange,
   type Row,
 } from "../stores/kernel.ts";
 import { activeSpan } from "../telemetry/tracing/tracing.ts";
-import { Change, Draft, type EventChange } from "./change.ts";
+import { Change, Draft } from "./change.ts";
 import { type Follower, Hub } from "./hub.ts";
 import type { Ages } from "./intents.ts";
 import { isAbout, type Topic } from "./log.ts";
@@ -41,9 +43,9 @@ export class LedgerAccount implements StoredLog {
   readonly #cache = new RecordCache();
   readonly #recent = new RecentEvents();
   /** Events whose commit is under way, by their bytes: the store may show them before it answers. */
-  readonly #underWay = new Map<Uint8Array, Event>();
+  readonly #underWay = new UnderWayByName<Event, Uint8Array>();
   /** The last step of each record that has one under way. */
-  readonly #steps = new Map<string, Promise<unknown>>();
+  readonly #steps = new UnderWayByName<Promise<unknown>>();
   readonly #hub = new Hub();
   #watching: Promise<() => void> | undefined;
 
@@ -114,30 +116,22 @@ export class LedgerAccount implements StoredLog {
   }
 
   #commitOf(change: Change): Commit {
-    const bytesOf = new Map<EventChange, Uint8Array>();
-    for (const one of change.events) bytesOf.set(one, this.#codec.write(one.event, one.trace));
-    const records = [...change.drafts].map((draft): RecordChange => {
-      const { text: before, version } = this.#cache.get(draft.key);
+    const events = change.events.map(({ topic, event, trace }): NewEvent => {
+      return { topic, bytes: this.#codec.write(event, trace) };
+    });
+    const records = change.drafts.map((draft): RecordChange => {
+      const { key, expected, flags, keepMs, isPinned } = draft;
+      const { text: before, version: was } = this.#cache.get(key);
       const text = isBlank(draft.value) ? "" : JSON.stringify(draft.value);
       const attachments = new Map<string, Uint8Array | undefined>();
       for (const [name, part] of draft.attachments) {
-        attachments.set(name, part && (part instanceof Uint8Array ? part : bytesOf.get(part)));
+        attachments.set(name, typeof part === "number" ? events[part]?.bytes : part);
       }
-      return {
-        ...{ key: draft.key, was: version, expected: draft.expected, attachments },
-        ...{ flags: draft.flags, keepMs: draft.keepMs, isPinned: draft.isPinned },
-        ...(text !== before && { text }),
-      };
+      const changed = text === before ? undefined : text;
+      return { key, was, expected, text: changed, attachments, flags, keepMs, isPinned };
     });
-    const events = [...bytesOf].map(([{ topic }, bytes]) => ({ topic, bytes }));
     const { token, indexes, isRead } = change;
-    return {
-      token,
-      records,
-      events,
-      indexes,
-      ...(isRead && { isRead }),
-    };
+    return { token, records, events, indexes, isRead };
   }
 
   #done(

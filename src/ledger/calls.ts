@@ -60,11 +60,20 @@ export function beginCall(
 
   change.isRead = false;
   const call: OpenCall = {
-    ...{ id: given.id, method: given.method, state: "running", startedAt: change.now },
-    ...{ leaseMs: given.leaseMs, locks: true, subjectId: "", checks: 0, notFound: 0 },
-    ...{ needsOperator: false, keyDigest: given.key?.digest ?? "", dueMs: nowMs + given.leaseMs },
-    ...(given.hold && { hold: true }),
+    id: given.id,
+    method: given.method,
+    state: "running",
+    startedAt: change.now,
+    leaseMs: given.leaseMs,
+    locks: true,
+    subjectId: "",
+    checks: 0,
+    notFound: 0,
+    needsOperator: false,
+    keyDigest: given.key?.digest ?? "",
+    dueMs: nowMs + given.leaseMs,
   };
+  if (given.hold) call.hold = true;
   // What is known already is none of its doing: its note must not show that as held.
   if (call.hold && record.holds.length === 0) for (const fact of record.facts) fact[7] ||= "0";
   open(change, draft, record, call);
@@ -304,23 +313,45 @@ export function giveUpCall(change: Change, draft: Draft, id: string): void {
 /** A call as a record holds it. */
 export function callOf(intent: Intent): OpenCall {
   const { id, method, state, startedAtMs, leaseUntilMs, subjectId, checks, notFound } = intent;
-  return {
-    ...{ id, method, state, startedAt: `${startedAtMs}`, leaseMs: leaseUntilMs - startedAtMs },
-    ...{ locks: state !== "pending", subjectId, checks, notFound },
-    ...{ needsOperator: intent.needsOperator, keyDigest: intent.keyDigest, dueMs: leaseUntilMs },
-    ...(intent.hold && { hold: true }),
+  const call: OpenCall = {
+    id,
+    method,
+    state,
+    startedAt: `${startedAtMs}`,
+    leaseMs: leaseUntilMs - startedAtMs,
+    locks: state !== "pending",
+    subjectId,
+    checks,
+    notFound,
+    needsOperator: intent.needsOperator,
+    keyDigest: intent.keyDigest,
+    dueMs: leaseUntilMs,
   };
+  if (intent.hold) call.hold = true;
+  return call;
 }
 
 /** A call as those outside see it. */
 export function intentOfCall(key: string, call: OpenCall, marks: readonly string[]): Intent {
   const { id, method, state, subjectId, checks, notFound, needsOperator, keyDigest } = call;
   const startedAtMs = Number(call.startedAt);
-  return {
-    ...{ id, method, ...ofRecordKey(key), state, startedAtMs },
-    ...{ leaseUntilMs: startedAtMs + call.leaseMs, subjectId, answered: marks },
-    ...{ checks, notFound, needsOperator, keyDigest, ...(call.hold && { hold: true }) },
+  const { kind, externalId } = ofRecordKey(key);
+  const intent: Intent = {
+    id,
+    method,
+    kind,
+    externalId,
+    state,
+    startedAtMs,
+    leaseUntilMs: startedAtMs + call.leaseMs,
+    subjectId,
+    answered: marks,
+    checks,
+    notFound,
+    needsOperator,
+    keyDigest,
   };
+  return call.hold ? { ...intent, hold: true } : intent;
 }
 
 export const dueIndex = "due";

@@ -15,7 +15,7 @@ export class Change {
   readonly indexes: IndexChange[] = [];
   /** The calls that events ended, as they were before. */
   readonly settled: { readonly intent: Intent; readonly by?: SettledBy }[] = [];
-  readonly #drafts: ReadonlyMap<string, Draft>;
+  readonly drafts: readonly Draft[];
   /** `traceparent` of what the step is about, for the events that tell the outcome of calls. */
   trace: string | undefined;
   /** The step turned out to change nothing: it refuses a call, or tells what became of it. */
@@ -25,29 +25,17 @@ export class Change {
     this.token = token;
     this.nowMs = nowMs;
     this.ages = ages;
-    this.#drafts = new Map(drafts.map((draft) => [draft.key, draft]));
+    this.drafts = drafts;
   }
 
-  draft(key: string): Draft {
-    const draft = this.#drafts.get(key);
-    if (!draft) throw new Error(`the step does not have the record ${key}`);
-    return draft;
-  }
-
-  get drafts(): Iterable<Draft> {
-    return this.#drafts.values();
-  }
-
-  /** Appends an event. @returns what stands for its place in a record */
+  /** Appends an event. @returns its number in the step, and what stands for its place in a record */
   append(
     topic: string,
     event: Event,
     trace: string | undefined = this.trace,
-  ): { place: string; event: EventChange } {
-    const change: EventChange = { topic, event, trace };
-    const place = `${this.token}:${this.events.length}`;
-    this.events.push(change);
-    return { place, event: change };
+  ): { place: string; number: number } {
+    const number = this.events.push({ topic, event, trace }) - 1;
+    return { place: `${this.token}:${number}`, number };
   }
 
   /** Stands for the store's clock, in milliseconds, in a record. */
@@ -74,7 +62,8 @@ export class Draft {
   value: unknown;
   isPinned = false;
   keepMs = 0;
-  readonly attachments = new Map<string, EventChange | Uint8Array | undefined>();
+  /** Bytes by name, or the number of the step's event whose bytes they are; undefined removes them. */
+  readonly attachments = new Map<string, number | Uint8Array | undefined>();
   readonly flags = new Map<string, string>();
   /** The flags that the step has asked for, with the values that it got. */
   readonly expected = new Map<string, string>();

@@ -32,7 +32,7 @@ export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
   record.changes++;
   // A copy, since the writer keeps its own event; all readers share this one.
   const event: Event = { ...entry.event, receivedAt: timestampFromMs(nowMs) };
-  const { place, event: added } = change.append(draft.key, event, entry.trace);
+  const { place, number } = change.append(draft.key, event, entry.trace);
   record.last = place;
   record.lastMs = nowMs;
   if (replaces) {
@@ -48,7 +48,7 @@ export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
     };
     Object.assign(state, { operationId, rank, status, place });
     if (!known) record.states.push(state);
-    draft.attachments.set(`e${state.n}`, added);
+    draft.attachments.set(`e${state.n}`, number);
     for (const gone of foldIn(record, fact)) {
       const at = record.states.findIndex((state) => state.key === gone);
       const [state] = at < 0 ? [] : record.states.splice(at, 1);

@@ -68,9 +68,10 @@ export interface Attempt extends Omit<OperationState, "event"> {
 
 /** What a record knows, as evidence of its calls. */
 export function knownStatesOf(record: PaymentRecord): KnownStates {
-  const states = record.states.map(({ key, place, ...state }) => {
+  const states = record.states.map(({ key, operationId, rank, status, since, place }) => {
     const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
-    return { ...state, subjectId, operation, event: { cursor: place } };
+    const event = { cursor: place };
+    return { subjectId, operation, operationId, rank, status, since, event };
   });
   return { states, facts: factsOf(record) };
 }

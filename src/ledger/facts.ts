@@ -13,8 +13,15 @@ export function storedFact(entry: Entry, atMs: number): StoredFact {
   const operationId = entry.isAttempt ? "" : entry.operationId;
   const heldText = held === undefined ? "" : held ? "1" : "0";
   return [
-    ...([stateKey(entry), `${rank}`, status, operationId] as const),
-    ...([statusCode, amount, currency, heldText, `${atMs}`] as const),
+    stateKey(entry),
+    `${rank}`,
+    status,
+    operationId,
+    statusCode,
+    amount,
+    currency,
+    heldText,
+    `${atMs}`,
     words.length > 0 ? JSON.stringify(words) : "",
   ];
 }
@@ -100,18 +107,23 @@ export function readFacts(
   stored: readonly StoredFact[],
   { held, folded }: Pick<Facts, "held" | "folded">,
 ): Facts {
-  const operations = stored.map(
-    ([
-      ...[key, rank, status, operationId, statusCode, amount, currency, heldText, atMs, words]
-    ]): Fact => {
-      const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
-      return {
-        ...{ subjectId, operation, operationId, rank: Number(rank) as Rank, status },
-        ...{ statusCode, amount, currency, atMs: Number(atMs) },
-        words: words ? (JSON.parse(words) as Words) : [],
-        ...(heldText === "" ? {} : { held: heldText === "1" }),
-      };
-    },
-  );
-  return { operations, held, folded };
+  return { operations: stored.map(readFact), held, folded };
+}
+
+function readFact(stored: StoredFact): Fact {
+  const [key, rank, status, operationId, statusCode, amount, currency, held, atMs, words] = stored;
+  const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
+  const fact: Fact = {
+    subjectId,
+    operation,
+    operationId,
+    rank: Number(rank) as Rank,
+    status,
+    statusCode,
+    amount,
+    currency,
+    atMs: Number(atMs),
+    words: words ? (JSON.parse(words) as Words) : [],
+  };
+  return held === "" ? fact : { ...fact, held: held === "1" };
 }

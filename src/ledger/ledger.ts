@@ -391,7 +391,8 @@ export class Ledger implements EventLog, IntentStore {
     const startedMs = performance.now();
     const keys = keyOf ? [key, keyOf] : [key];
     const done = await this.#account(account).transact(keys, (change) => {
-      const result = decide(change, change.draft(key), keyOf ? change.draft(keyOf) : undefined);
+      const [draft, keyDraft] = change.drafts as readonly [Draft, Draft?];
+      const result = decide(change, draft, keyDraft);
       for (const draft of change.drafts) {
         if (isOfPayment(draft.value) && !change.isRead) list(change, draft);
         this.#keep(draft);

@@ -52,14 +52,14 @@ export interface Entry {
    * Whether the payment was made with `confirm: false`; absent if this gateway cannot know. On the
    * entry of a settled call, true marks what the call made as held, if the call is noted as a hold.
    */
-  readonly held?: boolean;
+  readonly held?: boolean | undefined;
   /**
    * The call that this entry answers, settles or reports as not done: it is no longer noted as a
    * hold.
    */
-  readonly call?: string;
+  readonly call?: string | undefined;
   /** Digest of a callback's raw bytes; absent for other sources. */
-  readonly digest?: string;
+  readonly digest?: string | undefined;
   /**
    * Digest of what makes two events the same: kind, subject, operation, operation_id, status,
    * status_code and receipt.

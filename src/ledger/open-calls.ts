@@ -65,6 +65,7 @@ function withoutExplained<Of extends KnownStates>(
   const explained = new Set(
     openCalls.filter(({ evidence }) => evidence).map(({ intent }) => intent.id),
   );
+  if (explained.size === 0) return snapshot;
   const isLeft = ({ subjectId }: { readonly subjectId: string }) => !explained.has(subjectId);
   const { states, facts } = snapshot;
   return {

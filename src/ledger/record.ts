@@ -103,8 +103,16 @@ export interface KeyRecord {
 
 export function newRecord(): PaymentRecord {
   return {
-    ...{ facts: [], states: [], holds: [], folded: 0, last: "", lastMs: 0 },
-    ...{ calls: [], over: [], marks: [], changes: 0 },
+    facts: [],
+    states: [],
+    holds: [],
+    folded: 0,
+    last: "",
+    lastMs: 0,
+    calls: [],
+    over: [],
+    marks: [],
+    changes: 0,
   };
 }
 

@@ -102,7 +102,7 @@ export interface RecordChange {
   /**
    * The new text; empty removes the record. Undefined: only the version and the flags are checked.
    */
-  readonly text?: string;
+  readonly text?: string | undefined;
   /** Bytes to keep with the record, by name; undefined removes them. */
   readonly attachments: ReadonlyMap<string, Uint8Array | undefined>;
   /** Short texts to keep with the record, by name. They are checked (`expected`), and never listed. */

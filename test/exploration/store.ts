@@ -76,7 +76,10 @@ export function apply(
   const told = change.events.map((event, n) => briefOf(event, `${token}:${n}`, after.record));
   after.log = [...new Set([...log, ...told])].sort();
   for (const [name, part] of draft.attachments) {
-    after.events = [...after.events.filter((other) => other !== name), ...(part ? [name] : [])];
+    after.events = [
+      ...after.events.filter((other) => other !== name),
+      ...(part === undefined ? [] : [name]),
+    ];
   }
   for (const [name, value] of draft.flags) after.flags[name] = value;
   for (const [digest, { value, attachments }] of keys) {

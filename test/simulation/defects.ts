@@ -91,8 +91,8 @@ export const defects: readonly Defect[] = [
   {
     name: "a call is opened without its lock",
     file: "ledger/calls.ts",
-    line: "leaseMs: given.leaseMs, locks: true",
-    instead: "leaseMs: given.leaseMs, locks: false",
+    line: "locks: true",
+    instead: "locks: false",
     brokenChecks: ["sent while another is open"],
     shownBy: 1,
   },

@@ -268,10 +268,8 @@ class MemoryAccount implements AccountKernel {
     for (const [name, value] of change.flags) flags?.set(name, value);
     const bytes = recordBytes(key, text, attachments, flags);
     this.#recordBytes += bytes - (before?.bytes ?? 0);
-    this.#records.set(key, {
-      ...{ version: token, text },
-      ...{ attachments, flags, untilMs: nowMs + keepMs, isPinned, bytes },
-    });
+    const untilMs = nowMs + keepMs;
+    this.#records.set(key, { version: token, text, attachments, flags, untilMs, isPinned, bytes });
   }
 
   /** Removes a record with its members of indexes. */
