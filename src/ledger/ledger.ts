@@ -4,6 +4,7 @@ import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kindOf, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import type { Report } from "../report.ts";
+import type { Seal } from "../secrets/seal.ts";
 import { type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { DeadLetters } from "../stores/dead-letter.ts";
 import type { Kernel, RangeOptions, StoredRecord } from "../stores/kernel.ts";
@@ -24,6 +25,7 @@ import {
   lookedAt,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
+import { type LettersBound, RecordedDeadLetters } from "./dead-letters.ts";
 import { factsOf, isForgotten, keptFor, memberOf, ofMember, unfinishedIndex } from "./entries.ts";
 import {
   type Ages,
@@ -66,11 +68,14 @@ import { readOn } from "./tail.ts";
 
 export interface LedgerOptions extends Ages {
   readonly kernel: Kernel;
-  readonly letters: DeadLetters;
   /** Default: nothing is reported. */
   readonly report?: Report | undefined;
   /** Encodes an account's events. */
   readonly codecOf: (account: string) => EventCodec;
+  /** Encrypts an account's dead letters. Default: they are not encrypted. */
+  readonly lettersSealOf?: ((account: string) => Seal) | undefined;
+  /** Default: 10,000 dead letters of an account, and 64 MiB together. */
+  readonly lettersBound?: LettersBound | undefined;
 }
 
 /**
@@ -78,6 +83,7 @@ export interface LedgerOptions extends Ages {
  * the uses of `Idempotency-Key`. Each step is one commit of the store beneath.
  */
 export class Ledger implements EventLog, IntentStore {
+  readonly letters: DeadLetters;
   readonly #options: LedgerOptions;
   readonly #accounts = new Map<string, LedgerAccount>();
   readonly #tokens: () => string;
@@ -86,6 +92,12 @@ export class Ledger implements EventLog, IntentStore {
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.#tokens = createTokens();
+    this.letters = new RecordedDeadLetters({
+      accountOf: (account) => this.#account(account),
+      sealOf: options.lettersSealOf,
+      bound: options.lettersBound,
+      onLocked: (account) => options.report?.("locked", { account, what: "dead_letter" }),
+    });
   }
 
   /** Calls the listener with each call that an event or a look settles here, as it was. */
@@ -95,10 +107,6 @@ export class Ledger implements EventLog, IntentStore {
 
   get durable(): boolean {
     return this.#options.kernel.durable;
-  }
-
-  get letters(): DeadLetters {
-    return this.#options.letters;
   }
 
   async append(account: string, entry: Entry): Promise<Appended> {

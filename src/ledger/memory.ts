@@ -1,10 +1,9 @@
-import { MemoryDeadLetters } from "../stores/memory/dead-letters.ts";
 import { createMemoryKernel, type MemoryKernelOptions } from "../stores/memory/kernel.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
 import { type EventCodec, readEvent, writeEvent } from "./stored-event.ts";
 
 export type MemoryLedgerOptions = MemoryKernelOptions &
-  Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report">>;
+  Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report" | "lettersBound">>;
 
 /** A ledger in this process's memory: it is lost when the process ends. */
 export function createMemoryLedger(options: MemoryLedgerOptions): Ledger {
@@ -12,7 +11,6 @@ export function createMemoryLedger(options: MemoryLedgerOptions): Ledger {
     ...{ firstLookMs: 60_000, giveUpMs: 86_400_000 },
     ...options,
     kernel: createMemoryKernel(options),
-    letters: new MemoryDeadLetters(),
     codecOf: () => plainCodec,
   });
 }

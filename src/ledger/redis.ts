@@ -1,6 +1,5 @@
 import { createWriter } from "../redis/writer.ts";
 import type { Keyring } from "../secrets/keyring.ts";
-import { RedisDeadLetters } from "../stores/redis/dead-letters.ts";
 import { createRedisKernel, type RedisKernelOptions } from "../stores/redis/kernel.ts";
 import { keptFor } from "./entries.ts";
 import { Ledger, type LedgerOptions } from "./ledger.ts";
@@ -9,20 +8,15 @@ import { sealedCodec } from "./stored-event.ts";
 
 export interface RedisLedgerOptions
   extends RedisKernelOptions,
-    Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report">> {
+    Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report" | "lettersBound">> {
   /** Encrypts the secrets of an account's events and dead letters. */
   readonly keyringOf: (account: string) => Pick<Keyring, "events" | "deadLetters">;
 }
 
 /** The ledger in Redis, shared by all processes that use the same Redis and prefix. */
 export function createRedisLedger(options: RedisLedgerOptions): Ledger {
-  const { redis, prefix, minReplicas = 0, keyringOf, report } = options;
+  const { redis, minReplicas = 0, keyringOf, report } = options;
   const { writer = createWriter({ redis, minReplicas }) } = options;
-  const letters = new RedisDeadLetters({
-    ...{ client: redis.client, writer, prefix, awaitsReplicas: minReplicas !== 0 },
-    sealOf: (account) => keyringOf(account).deadLetters,
-    onLocked: (account) => report?.("locked", { account, what: "dead_letter" }),
-  });
   return new Ledger({
     ...{ firstLookMs: 60_000, giveUpMs: 86_400_000 },
     ...options,
@@ -31,7 +25,7 @@ export function createRedisLedger(options: RedisLedgerOptions): Ledger {
       writer,
       ofRecords: { indexes: listIndexes, keepMs: keptFor(options) },
     }),
-    letters,
+    lettersSealOf: (account) => keyringOf(account).deadLetters,
     codecOf: (account) =>
       sealedCodec(keyringOf(account).events, () => report?.("locked", { account, what: "event" })),
   });

@@ -24,12 +24,6 @@ export function accountKeys(prefix: string, account: string) {
     index: (name: string) => `${base}:index:${name}`,
     /** The holder of a lease: string. */
     lease: (name: string) => `${base}:lease:${name}`,
-    /** Callbacks that were not understood, by id: hash. */
-    deadLetters: `${base}:dead-letters`,
-    /** The ids of dead letters in order of arrival: sorted set. */
-    deadLetterOrder: `${base}:dead-letters:order`,
-    /** The total length of the bodies of dead letters: string. */
-    deadLetterSize: `${base}:dead-letters:size`,
     /** Channel on which the id of each stored event is published, to wake readers of `events`. */
     wakeUp: `${base}:wake-up`,
   };

@@ -266,7 +266,8 @@ class MemoryAccount implements AccountKernel {
       attachments = withPart(attachments, name, bytes);
     const flags = before?.flags ?? (change.flags.size > 0 ? new Map<string, string>() : undefined);
     for (const [name, value] of change.flags) flags?.set(name, value);
-    const bytes = recordBytes(key, text, attachments, flags);
+    // One that is never dropped takes no room from the others.
+    const bytes = isPinned ? 0 : recordBytes(key, text, attachments, flags);
     this.#recordBytes += bytes - (before?.bytes ?? 0);
     const untilMs = nowMs + keepMs;
     this.#records.set(key, { version: token, text, attachments, flags, untilMs, isPinned, bytes });

@@ -20,8 +20,8 @@ export async function hasAccount({ client, keys }: Pick<ImportOptions, "client" 
 }
 
 /**
- * Imports an account from another store: events under the same cursors, records, indexes and dead
- * letters. The head of the log is written last: until then the log is empty in Redis, and the next
+ * Imports an account from another store: events under the same cursors, records and indexes.
+ * The head of the log is written last: until then the log is empty in Redis, and the next
  * import overwrites what an interrupted one left.
  * @returns the numbers of events, dead letters, uses of `Idempotency-Key` and open calls
  */
@@ -32,7 +32,6 @@ export async function importAccount(account: StoredAccount, options: ImportOptio
   await inPortions(client, events(account, options, counts));
   await inPortions(client, records(account, options, counts));
   await inPortions(client, members(account, options, counts));
-  await inPortions(client, letters(account, options, counts));
   const { epoch, instant } = account;
   const head = { epoch, tail: idOfPlace(account.tail), instant, layout: redisLayout };
   await inPortions(client, [(pipeline) => pipeline.hset(keys.log, head).hdel(keys.log, "mark")]);
@@ -79,6 +78,7 @@ function* records(
     const leftMs = Math.ceil(untilMs - nowMs);
     if (leftMs <= 0) continue;
     if (name.startsWith("key:")) counts.keyUses++;
+    if (name.startsWith("letter:")) counts.letters++;
     const key = keys.record(name);
     const fields: (string | Buffer)[] = ["v", version, "t", text];
     for (const { name: of, bytes } of attachments) fields.push(`a:${of}`, Buffer.from(bytes));
@@ -96,19 +96,6 @@ function* members(account: StoredAccount, { keys }: ImportOptions, counts: Count
     yield (pipeline) => pipeline.zadd(keys.index(index), score, member);
     if (index === "due" || index === "given-up") counts.openCalls++;
   }
-}
-
-function* letters(account: StoredAccount, { keys }: ImportOptions, counts: Counts): Generator<Add> {
-  let size = 0;
-  for (const { place, id, kind, reason, receivedMs: receivedAtMs, body } of account.letters()) {
-    const text = Buffer.from(body).toString("base64");
-    size += text.length;
-    counts.letters++;
-    const letter = JSON.stringify({ id, kind, reason, receivedAtMs, body: text });
-    yield (pipeline) =>
-      pipeline.hset(keys.deadLetters, id, letter).zadd(keys.deadLetterOrder, place, id);
-  }
-  if (size > 0) yield (pipeline) => pipeline.set(keys.deadLetterSize, size);
 }
 
 /** Same as member_of in open-log.lua. */

@@ -1,5 +1,4 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { EventRow, LetterRow } from "./rows.ts";
 
 /** All that the embedded store has of an account, for import into another store. */
 export interface StoredAccount {
@@ -13,7 +12,12 @@ export interface StoredAccount {
   events(): Iterable<EventRow & { readonly topic: string }>;
   records(): Iterable<RecordRow>;
   members(): Iterable<{ readonly index: string; readonly member: string; readonly score: number }>;
-  letters(): Iterable<LetterRow>;
+}
+
+/** A place is a cursor without its epoch. */
+export interface EventRow {
+  readonly place: string;
+  readonly bytes: Uint8Array;
 }
 
 export interface RecordRow {
@@ -28,9 +32,9 @@ export interface RecordRow {
 export function storedAccounts(database: DatabaseSync): StoredAccount[] {
   const all = <T>(text: string, ...values: (string | number)[]) =>
     database.prepare(text).iterate(...values) as unknown as Iterable<T>;
-  const accounts = all<
-    Omit<StoredAccount, "events" | "records" | "members" | "letters"> & { id: number }
-  >("SELECT id, name, epoch, tail, floor, instant FROM accounts ORDER BY name");
+  const accounts = all<Omit<StoredAccount, "events" | "records" | "members"> & { id: number }>(
+    "SELECT id, name, epoch, tail, floor, instant FROM accounts ORDER BY name",
+  );
   return [...accounts].map(({ id, ...account }) => ({
     ...account,
     events: () =>
@@ -52,13 +56,6 @@ export function storedAccounts(database: DatabaseSync): StoredAccount[] {
     members: () =>
       all(
         'SELECT name AS "index", member, score FROM members WHERE account = ? ORDER BY score',
-        id,
-      ),
-
-    letters: () =>
-      all(
-        `SELECT place, id, kind, reason, received_ms AS receivedMs, body FROM dead_letters
-         WHERE account = ? ORDER BY place`,
         id,
       ),
   }));

@@ -1,13 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import {
-  type Bounds,
-  beginning,
-  type Cursor,
-  cursorOf,
-  newEpoch,
-  nextPlace,
-  placeOf,
-} from "../cursor.ts";
+import { type Bounds, beginning, type Cursor, cursorOf, nextPlace, placeOf } from "../cursor.ts";
 import {
   type Commit,
   type Committed,
@@ -22,20 +14,14 @@ import {
   type RowPage,
   type Scored,
 } from "../kernel.ts";
+import type { EventRow } from "./export.ts";
 import type { Operations } from "./protocol.ts";
-import type { EventRow, LetterRow } from "./rows.ts";
 
 /** Sorts after every place, since places are hex digits. */
 const behindAll = "~";
 
 /** Most rows of a table that one sweep deletes: writes wait for it. */
 const sweepSize = 1_000;
-
-/** Most dead letters of an account, and most bytes of their bodies together. */
-export interface LettersBound {
-  readonly letters: number;
-  readonly bytes: number;
-}
 
 /** What the store does in its thread. Accounts are given by name; each is added at its first use. */
 export function open(database: DatabaseSync): Operations {
@@ -182,16 +168,6 @@ export function open(database: DatabaseSync): Operations {
 
       count: (account: string, index: string) =>
         (sql.count.get(accountOf(account).id, index) as { many: number }).many,
-
-      letters(account: string, behind: number | undefined, newestFirst: boolean, limit: number) {
-        const { id } = accountOf(account);
-        if (newestFirst) return sql.lettersBefore.all(id, behind ?? Number.MAX_VALUE, limit);
-        return sql.lettersBehind.all(id, behind ?? -1, limit);
-      },
-
-      letter: (account: string, id: string) => sql.letter.get(accountOf(account).id, id),
-      countLetters: (account: string) =>
-        (sql.countLetters.get(accountOf(account).id) as { many: number }).many,
     },
 
     writes: {
@@ -240,21 +216,6 @@ export function open(database: DatabaseSync): Operations {
         const { id } = accountOf(account);
         for (const member of members) sql.drop.run(id, index, member);
       },
-
-      /** @returns false when the account's share is full */
-      addDeadLetter(account: string, letter: Omit<LetterRow, "place">, max: LettersBound): boolean {
-        makeAccount(account, newEpoch());
-        const { id: of } = accountOf(account);
-        const { id, kind, body, reason, receivedMs } = letter;
-        if (sql.letter.get(of, id)) return true;
-        const { many, size } = sql.countLetters.get(of) as { many: number; size: number };
-        if (many >= max.letters || size + body.length > max.bytes) return false;
-        sql.addDeadLetter.run(of, id, kind, body, reason, receivedMs);
-        return true;
-      },
-
-      removeDeadLetter: (account: string, id: string) =>
-        sql.removeDeadLetter.run(accountOf(account).id, id).changes > 0,
 
       /** Deletes some of the expired rows. @returns whether there may be more */
       sweep(nowMs: number, retentionMs: number): boolean {
@@ -307,8 +268,6 @@ interface At {
   readonly version: string;
   readonly nowMs: number;
 }
-
-const letterColumns = "place, id, kind, reason, received_ms AS receivedMs, body";
 
 function statementsOf(database: DatabaseSync) {
   const make = (text: string) => database.prepare(text);
@@ -391,21 +350,6 @@ function statementsOf(database: DatabaseSync) {
        ORDER BY score DESC ${boundLimit}`,
     ),
     count: make("SELECT count(*) AS many FROM members WHERE account = ? AND name = ?"),
-
-    addDeadLetter: make(
-      "INSERT INTO dead_letters (account, id, kind, body, reason, received_ms) VALUES (?, ?, ?, ?, ?, ?)",
-    ),
-    letter: make(`SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND id = ?`),
-    lettersBehind: make(
-      `SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND place > ? ORDER BY place ${boundLimit}`,
-    ),
-    lettersBefore: make(
-      `SELECT ${letterColumns} FROM dead_letters WHERE account = ? AND place < ? ORDER BY place DESC ${boundLimit}`,
-    ),
-    countLetters: make(
-      "SELECT count(*) AS many, coalesce(sum(length(body)), 0) AS size FROM dead_letters WHERE account = ?",
-    ),
-    removeDeadLetter: make("DELETE FROM dead_letters WHERE account = ? AND id = ?"),
   };
 }
 

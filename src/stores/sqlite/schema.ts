@@ -74,6 +74,24 @@ export const migrations: readonly string[] = [
     UNIQUE (account, id)
   ) STRICT;
   `,
+  // 2: dead letters are records (ledger/dead-letters.ts), kept for a hundred years
+  `
+  INSERT INTO records (account, key, version, text, until_ms)
+    SELECT account, 'letter:' || id, 'letter' || place,
+      json_object('id', id, 'kind', kind, 'reason', reason, 'receivedAtMs', received_ms,
+        'bytes', length(body), 'place', CAST(place AS TEXT)), received_ms + 3153600000000
+    FROM dead_letters;
+  INSERT INTO attachments (account, key, name, bytes)
+    SELECT account, 'letter:' || id, 'body', body FROM dead_letters;
+  INSERT INTO members (account, name, member, score)
+    SELECT account, 'letters', 'letter:' || id, place FROM dead_letters;
+  INSERT INTO records (account, key, version, text, until_ms)
+    SELECT account, 'letters', 'letters',
+      json_object('letters', count(*), 'bytes', sum(length(body))),
+      max(received_ms) + 3153600000000
+    FROM dead_letters GROUP BY account;
+  DROP TABLE dead_letters;
+  `,
 ];
 
 /**

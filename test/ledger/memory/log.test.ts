@@ -208,9 +208,9 @@ describe("memory log", () => {
         reason: "the body is not JSON",
         receivedAtMs: 1,
       });
-    await letter("large", 60 * 1024 * 1024);
+    await letter("large", 80 * 1024 * 1024);
     await assert.rejects(
-      letter("too much", 5 * 1024 * 1024),
+      letter("too much", 6 * 1024 * 1024),
       (error: unknown) => error instanceof GatewayError && error.code === "UNAVAILABLE",
     );
     await letter("small", 10);
@@ -219,6 +219,7 @@ describe("memory log", () => {
       ["large", "small"],
     );
     await log.letters.removeDeadLetter("shop", "large");
-    await letter("fits now", 5 * 1024 * 1024);
+    await letter("fits now", 6 * 1024 * 1024);
+    assert.equal(await log.letters.countDeadLetters("shop"), 2);
   });
 });

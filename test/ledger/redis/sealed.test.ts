@@ -5,7 +5,6 @@ import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts"
 import { PaymentMethodSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { Entry } from "../../../src/ledger/log.ts";
 import type { RedisLedgerOptions } from "../../../src/ledger/redis.ts";
-import { accountKeys } from "../../../src/redis/keys.ts";
 import { reportTo } from "../../../src/report.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import type { Seal } from "../../../src/secrets/seal.ts";
@@ -154,16 +153,5 @@ describe("secrets that are encrypted in Redis", { skip: withoutRedis, timeout: 6
     assert.deepEqual(dropped.locked, ["shop event", "shop event", "shop dead_letter"]);
     // The replica with the old password reads the new replica's event without its secrets, too.
     assert.deepEqual(await told(before), [token, undefined]);
-  });
-
-  it("free their whole accounted size when their dead letters are removed", async (t) => {
-    const { log } = await logWith(t, await keyringOf("password"), "room");
-    const size = () => server.command("GET", accountKeys("room", "shop").deadLetterSize);
-    await log.letters.addDeadLetter("shop", letter("l-1"));
-    await log.letters.addDeadLetter("shop", letter("l-2"));
-    assert.ok(Number(await size()) > 2 * letter("l-1").body.length);
-    await log.letters.removeDeadLetter("shop", "l-1");
-    await log.letters.removeDeadLetter("shop", "l-2");
-    assert.equal(Number(await size()), 0);
   });
 });

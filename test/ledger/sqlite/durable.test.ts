@@ -114,7 +114,9 @@ it("keeps the newest unfinished operations, up to its bound", { timeout }, async
 it("refuses a dead letter that does not fit, rather than drop another", {
   timeout,
 }, async (t) => {
-  const { log, close } = await openLog(directory(t), { letters: { letters: 2, bytes: 2_000 } });
+  const { log, close } = await openLog(directory(t), {
+    lettersBound: { letters: 2, bytes: 2_000 },
+  });
   t.after(close);
   const isFull = (error: unknown) =>
     error instanceof GatewayError &&
@@ -130,6 +132,8 @@ it("refuses a dead letter that does not fit, rather than drop another", {
   await log.letters.addDeadLetter("shop", letter("l-1"));
   await log.letters.removeDeadLetter("shop", "l-1");
   await log.letters.addDeadLetter("shop", letter("l-3"));
+  for (const id of ["l-2", "l-3"]) await log.letters.removeDeadLetter("shop", id);
+  await log.letters.addDeadLetter("shop", letter("l-4", "x".repeat(1_500)));
 });
 
 it("a write that fails does not fail the concurrent writes of its batch", {

@@ -7,7 +7,6 @@ import { readEvent, writeEvent } from "../../../src/ledger/stored-event.ts";
 import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import type { AccountKernel, Kernel } from "../../../src/stores/kernel.ts";
-import { MemoryDeadLetters } from "../../../src/stores/memory/dead-letters.ts";
 import { createMemoryKernel } from "../../../src/stores/memory/kernel.ts";
 import { type Account, accounts } from "../merchant.ts";
 import type { StoreNetwork } from "../network.ts";
@@ -31,7 +30,6 @@ export function createMemoryStores(options: StoreOptions): Stores {
       const ledger = new Ledger({
         ...given,
         kernel: remoteKernel(kernel, network, scheduler, process),
-        letters: new MemoryDeadLetters(),
         codecOf: () => codec,
       });
       // The server is never away for all replicas, so no call goes on without it.
