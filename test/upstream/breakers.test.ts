@@ -1,18 +1,16 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
-import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { DeactivateSubscriptionRequestSchema } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
-import { failureOf, hostedPayment, patient, rig, serverRig } from "./rig.ts";
+import { closedPort } from "../listen.ts";
+import { createPayment, deactivate, failureOf, getPayout, patient, rig, serverRig } from "./rig.ts";
 import { answer, json } from "./scripted-server.ts";
 
 let reads = 0;
-const getPayout = (upstream: Upstream, options = patient) =>
-  upstream.getPayout(create(GetPayoutRequestSchema, { externalId: `payout-${reads++}` }), options);
-const pay = (upstream: Upstream) => upstream.createPayment(hostedPayment, patient);
+/** A read that shares no request with another one. */
+const read = (upstream: Upstream, options = patient) =>
+  getPayout(upstream, options, `payout-${reads++}`);
 
 const html = answer(502, "<html>Bad Gateway</html>");
 const good = json(200, '{"id":"p","currency":"UAH"}');
@@ -29,7 +27,7 @@ async function breakerRig(t: Parameters<typeof serverRig>[0], script: string) {
 }
 
 async function fail(upstream: Upstream, count: number): Promise<void> {
-  for (let n = 0; n < count; n++) await failureOf(getPayout(upstream));
+  for (let n = 0; n < count; n++) await failureOf(read(upstream));
 }
 
 test("failing reads open the breaker: later calls fail at once, with no request and no token", async (t) => {
@@ -40,16 +38,10 @@ test("failing reads open the breaker: later calls fail at once, with no request 
   assert.equal(sent, 20);
   const tokens = taken.length;
 
-  const error = await failureOf(getPayout(upstream));
+  const error = await failureOf(read(upstream));
   assert.equal(error.code, "UNAVAILABLE");
   assert.equal(error.details.retryAfterMs, 1_000);
-  const write = await failureOf(
-    upstream.deactivateSubscription(
-      create(DeactivateSubscriptionRequestSchema, { subscriptionId: "s" }),
-      patient,
-    ),
-  );
-  assert.equal(write.code, "UNAVAILABLE");
+  assert.equal((await failureOf(deactivate(upstream))).code, "UNAVAILABLE");
   assert.equal(server.requests.length, sent);
   assert.equal(taken.length, tokens, "no token is spent");
 });
@@ -68,13 +60,13 @@ test("failing reads do not stop payments", async (t) => {
   await fail(upstream, 30);
   assert.deepEqual(states, ["other open"]);
   service.script = good;
-  assert.equal((await pay(upstream)).id, "p");
+  assert.equal((await createPayment(upstream)).id, "p");
 });
 
 test("payments that get a 502 do not open the breaker: each is sent and ends as UNKNOWN", async (t) => {
   const { upstream, server, states } = await breakerRig(t, html);
   for (let n = 0; n < 50; n++) {
-    const error = await failureOf(pay(upstream));
+    const error = await failureOf(createPayment(upstream));
     assert.deepEqual(error.details.outcomeUnknown, { externalId: "order-1" });
   }
   assert.equal(server.requests.length, 50);
@@ -85,17 +77,20 @@ test("an open breaker sends one probe at a time and closes once a probe is answe
   const { upstream, server, service, states, time } = await breakerRig(t, html);
   await fail(upstream, 20);
   time.now += 1_000;
-  await failureOf(getPayout(upstream));
+  await failureOf(read(upstream));
   assert.equal(server.requests.length, 21, "the probe is not tried again");
-  assert.equal((await failureOf(getPayout(upstream))).details.retryAfterMs, 2_000);
+  assert.equal((await failureOf(read(upstream))).details.retryAfterMs, 2_000);
 
   time.now += 2_000;
   service.script = good;
-  const together = await Promise.allSettled([1, 2, 3, 4, 5].map(() => getPayout(upstream)));
+  const together = await Promise.allSettled([1, 2, 3, 4, 5].map(() => read(upstream)));
   assert.equal(together.filter(({ status }) => status === "fulfilled").length, 1);
   assert.equal(server.requests.length, 22);
-  assert.deepEqual(states, ["open", "halfOpen", "open", "halfOpen", "closed"].map(other));
-  await getPayout(upstream);
+  assert.deepEqual(
+    states,
+    ["open", "halfOpen", "open", "halfOpen", "closed"].map((state) => `other ${state}`),
+  );
+  await read(upstream);
 });
 
 test("Error objects, Too Many Requests and a 403 do not open the breaker", async (t) => {
@@ -116,7 +111,7 @@ test("Error objects, Too Many Requests and a 403 do not open the breaker", async
 test("callers with short deadlines do not open the breaker for others", async (t) => {
   const { upstream, states } = await serverRig(t, () => {});
   const hasty = Array.from({ length: 30 }, () =>
-    failureOf(getPayout(upstream, { signal: AbortSignal.timeout(30) })),
+    failureOf(read(upstream, { signal: AbortSignal.timeout(30) })),
   );
   for (const error of await Promise.all(hasty)) assert.equal(error.code, "DEADLINE_EXCEEDED");
   assert.deepEqual(states, []);
@@ -126,7 +121,7 @@ test("five time-outs in a row open the breaker", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { upstream, server, states } = await serverRig(t, () => {}, { timeoutMs: 50 });
   for (let n = 0; n < 5; n++) {
-    const failed = failureOf(getPayout(upstream));
+    const failed = failureOf(read(upstream));
     await server.request(n);
     t.mock.timers.tick(50);
     assert.equal((await failed).code, "UNAVAILABLE");
@@ -137,18 +132,14 @@ test("five time-outs in a row open the breaker", async (t) => {
 });
 
 test("refused connections open the breaker for payments until one connection succeeds", async (t) => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
+  const port = await closedPort();
   const time = { now: 0 };
   const { upstream, taken, states } = rig(t, `http://127.0.0.1:${port}`, {
     now: () => time.now,
     random: () => 0,
   });
   for (let n = 0; n < 25; n++) {
-    const error = await failureOf(pay(upstream));
+    const error = await failureOf(createPayment(upstream));
     assert.equal(error.code, "UNAVAILABLE");
     assert.equal(error.details.outcomeUnknown, undefined);
     assert.match(error.message, n < 20 ? /cannot be reached/ : /keeps failing/);
@@ -164,7 +155,8 @@ test("refused connections open the breaker for payments until one connection suc
   await once(back, "listening");
   t.after(() => back.close());
   time.now += 1_000;
-  for (let n = 0; n < 25; n++) assert.equal((await failureOf(pay(upstream))).code, "UNKNOWN");
+  for (let n = 0; n < 25; n++)
+    assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
   assert.deepEqual(states, ["money open", "money halfOpen", "money closed"]);
 });
 
@@ -174,7 +166,7 @@ test("a call that the gateway itself stops does not count as a failure of the se
     const onSent = () => {
       throw new Error("the intent could not be recorded");
     };
-    await failureOf(upstream.createPayment(hostedPayment, { ...patient, onSent }));
+    await failureOf(createPayment(upstream, { ...patient, onSent }));
   }
   assert.deepEqual(states, []);
 });
@@ -191,7 +183,7 @@ test("a call that waits for a token while the breaker opens is not sent", async 
   });
   await fail(upstream, 3);
   waits = true;
-  const queued = failureOf(getPayout(upstream));
+  const queued = failureOf(read(upstream));
   waits = false;
   await fail(upstream, 20);
   assert.deepEqual(states, ["other open"]);
@@ -201,7 +193,3 @@ test("a call that waits for a token while the breaker opens is not sent", async 
   assert.equal(server.requests.length, sent);
   assert.deepEqual(settled.at(-1), ["release"]);
 });
-
-function other(state: string): string {
-  return `other ${state}`;
-}

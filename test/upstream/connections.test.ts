@@ -2,21 +2,13 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { clone, create } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { Pool } from "undici";
 import { GatewayError } from "../../src/errors.ts";
 import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
-import {
-  ConfirmPaymentRequestSchema,
-  CreatePaymentRequestSchema,
-  CreateRecurrentPaymentRequestSchema,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
-import {
-  GetPayoutRequestSchema,
-  RequestPayoutRequestSchema,
-} from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { reportTo } from "../../src/report.ts";
-import { failureOf, hostedPayment, patient, rig, serverRig } from "./rig.ts";
+import type { Upstream } from "../../src/upstream/upstream.ts";
+import { createPayment, failureOf, getPayout, moneyCalls, patient, rig, serverRig } from "./rig.ts";
 import { json, type Script, scriptedServer, type WireRequest } from "./scripted-server.ts";
 
 const idIn = ({ body }: WireRequest): string => JSON.parse(body).external_id;
@@ -24,11 +16,8 @@ const idIn = ({ body }: WireRequest): string => JSON.parse(body).external_id;
 const paid = (externalId: string) =>
   json(200, `{"external_id":"${externalId}","is_success":true,"details":{"status":"success"}}`);
 
-const pay = (externalId: string) => {
-  const request = clone(CreatePaymentRequestSchema, hostedPayment);
-  request.externalId = externalId;
-  return request;
-};
+const pay = (upstream: Upstream, externalId: string) =>
+  createPayment(upstream, patient, externalId);
 
 /**
  * Answers each request, and every seventh one twice: the second copy precedes the answer to the
@@ -63,7 +52,7 @@ test("no call gets another call's result when the service repeats answers", asyn
   let unknown = 0;
   await inTurns(async (id) => {
     try {
-      const payment = await upstream.createPayment(pay(id), patient);
+      const payment = await pay(upstream, id);
       if (payment.externalId !== id) mixed++;
     } catch (error) {
       assert.ok(error instanceof GatewayError && error.details.outcomeUnknown, String(error));
@@ -109,13 +98,13 @@ test("an answer with another external_id is discarded, and connections are not r
   const connectionsOf = () => server.requests.map(({ connection }) => connection);
 
   const paidOne = async (id: string) => {
-    await upstream.createPayment(pay(id), patient);
+    await pay(upstream, id);
     // A connection becomes free one turn of the event loop after its answer.
     await delay(5);
   };
   await paidOne("1");
   const closed = once(server.requests[0]!.socket, "close");
-  const error = await failureOf(upstream.createPayment(pay("2"), patient));
+  const error = await failureOf(pay(upstream, "2"));
   assert.equal(error.code, "UNKNOWN");
   assert.deepEqual(error.details.outcomeUnknown, { externalId: "2" });
   assert.deepEqual(mixUps, ["POST /api/payments/v1/new"]);
@@ -134,24 +123,15 @@ test("every call with an external_id discards an answer that names another", asy
     "details":{"status":"success"}}`;
   for (const status of [200, 402]) {
     const { upstream } = await serverRig(t, json(status, body));
-    const order = { externalId: "mine", originalAmount: "1.00", currency: "UAH", description: "d" };
-    const money = [
-      upstream.createPayment(pay("mine"), patient),
-      upstream.createRecurrentPayment(
-        create(CreateRecurrentPaymentRequestSchema, { externalId: "mine", amount: "1.00" }),
-        patient,
-      ),
-      upstream.confirmPayment(create(ConfirmPaymentRequestSchema, { externalId: "mine" }), patient),
-      upstream.requestPayout(create(RequestPayoutRequestSchema, { order }), patient),
-    ];
+    const money = Object.values(moneyCalls).map((call) => call(upstream, patient, "mine"));
     for (const { code, details } of await Promise.all(money.map(failureOf))) {
       assert.deepEqual([code, details.outcomeUnknown], ["UNKNOWN", { externalId: "mine" }]);
     }
     if (status !== 200) continue;
-    const about = { externalId: "mine", operationId: "o" };
+    const operation = { externalId: "mine", operationId: "o" };
     const reads = [
-      upstream.getPayout(create(GetPayoutRequestSchema, about), patient),
-      upstream.getOperation(create(GetOperationRequestSchema, about), patient),
+      getPayout(upstream, patient, "mine"),
+      upstream.getOperation(create(GetOperationRequestSchema, operation), patient),
     ];
     for (const { code } of await Promise.all(reads.map(failureOf))) {
       assert.equal(code, "UNAVAILABLE");
@@ -161,9 +141,9 @@ test("every call with an external_id discards an answer that names another", asy
 
 test("an answer with the call's own external_id, or with none, is accepted", async (t) => {
   const own = await serverRig(t, paid("mine"));
-  assert.equal((await own.upstream.createPayment(pay("mine"), patient)).isSuccess, true);
+  assert.equal((await pay(own.upstream, "mine")).isSuccess, true);
   const none = await serverRig(t, json(200, '{"is_success":true,"details":{"status":"success"}}'));
-  assert.equal((await none.upstream.createPayment(pay("mine"), patient)).isSuccess, true);
+  assert.equal((await pay(none.upstream, "mine")).isSuccess, true);
 });
 
 for (const [what, bytes] of [
@@ -175,12 +155,12 @@ for (const [what, bytes] of [
     const { upstream, server } = await serverRig(t, (request) =>
       request.socket.write(paid(idIn(request))),
     );
-    await upstream.createPayment(pay("1"), patient);
+    await pay(upstream, "1");
     const { socket } = server.requests[0]!;
     const closed = once(socket, "close");
     socket.write(bytes);
     await closed;
-    assert.equal((await upstream.createPayment(pay("2"), patient)).externalId, "2");
+    assert.equal((await pay(upstream, "2")).externalId, "2");
     assert.equal(server.connections, 2);
   });
 }

@@ -227,32 +227,24 @@ test("operation codes for success and for pending never count as a refusal", () 
   }
 });
 
-type Answer = Omit<ErrorAnswer, "movesMoney"> & { readonly movesMoney?: boolean };
+type Answer = Partial<ErrorAnswer> & Pick<ErrorAnswer, "httpStatus">;
 
 const answers: Array<[what: string, answer: Answer, code: ErrorCode]> = [
-  [
-    "429 whatever its code",
-    { httpStatus: 429, code: "invalid_data", asCustomer: false },
-    "RESOURCE_EXHAUSTED",
-  ],
+  ["429 whatever its code", { httpStatus: 429, code: "invalid_data" }, "RESOURCE_EXHAUSTED"],
   [
     "too_many_requests at any status",
-    { httpStatus: 503, code: "too_many_requests", asCustomer: false },
+    { httpStatus: 503, code: "too_many_requests" },
     "RESOURCE_EXHAUSTED",
   ],
-  [
-    "5xx whatever its code",
-    { httpStatus: 500, code: "card_not_found", asCustomer: false },
-    "UNAVAILABLE",
-  ],
+  ["5xx whatever its code", { httpStatus: 500, code: "card_not_found" }, "UNAVAILABLE"],
   [
     "a known code rather than its status",
-    { httpStatus: 404, code: "invalid_currency", asCustomer: false },
+    { httpStatus: 404, code: "invalid_currency" },
     "INVALID_ARGUMENT",
   ],
   [
     "invalid_token without a customer's token",
-    { httpStatus: 400, code: "invalid_token", asCustomer: false },
+    { httpStatus: 400, code: "invalid_token" },
     "FAILED_PRECONDITION",
   ],
   [
@@ -262,88 +254,68 @@ const answers: Array<[what: string, answer: Answer, code: ErrorCode]> = [
   ],
   [
     "invalid_token as a customer_error",
-    { httpStatus: 401, code: "invalid_token", type: ErrorType.CUSTOMER_ERROR, asCustomer: false },
+    { httpStatus: 401, code: "invalid_token", type: ErrorType.CUSTOMER_ERROR },
     "UNAUTHENTICATED",
   ],
   [
     "a wallet that was not loaded for a read",
-    { httpStatus: 400, code: "failed_to_load_wallet", asCustomer: false },
+    { httpStatus: 400, code: "failed_to_load_wallet" },
     "UNAVAILABLE",
   ],
   [
     "a wallet that was not loaded for a payment",
-    { httpStatus: 400, code: "failed_to_load_wallet", asCustomer: false, movesMoney: true },
+    { httpStatus: 400, code: "failed_to_load_wallet", movesMoney: true },
     "FAILED_PRECONDITION",
   ],
-  ["a bare 401", { httpStatus: 401, asCustomer: false }, "INTERNAL"],
+  ["a bare 401", { httpStatus: 401 }, "INTERNAL"],
   ["a bare 401 to a customer's token", { httpStatus: 401, asCustomer: true }, "UNAUTHENTICATED"],
-  [
-    "401 with a general refusal",
-    { httpStatus: 401, code: "access_error", asCustomer: false },
-    "INTERNAL",
-  ],
+  ["401 with a general refusal", { httpStatus: 401, code: "access_error" }, "INTERNAL"],
   [
     "401 with a customer's code",
-    { httpStatus: 401, code: "customer_auth_not_found", asCustomer: false },
+    { httpStatus: 401, code: "customer_auth_not_found" },
     "UNAUTHENTICATED",
   ],
   [
     "401 with a customer_error",
-    { httpStatus: 401, code: "new", type: ErrorType.CUSTOMER_ERROR, asCustomer: false },
+    { httpStatus: 401, code: "new", type: ErrorType.CUSTOMER_ERROR },
     "UNAUTHENTICATED",
   ],
-  [
-    "402 with a new code",
-    { httpStatus: 402, code: "new", asCustomer: false },
-    "FAILED_PRECONDITION",
-  ],
-  ["403 with a new code", { httpStatus: 403, code: "new", asCustomer: false }, "PERMISSION_DENIED"],
-  ["404 with a new code", { httpStatus: 404, code: "new", asCustomer: false }, "NOT_FOUND"],
-  ["408", { httpStatus: 408, asCustomer: false }, "UNAVAILABLE"],
-  [
-    "409 with a new code",
-    { httpStatus: 409, code: "new", asCustomer: false },
-    "FAILED_PRECONDITION",
-  ],
+  ["402 with a new code", { httpStatus: 402, code: "new" }, "FAILED_PRECONDITION"],
+  ["403 with a new code", { httpStatus: 403, code: "new" }, "PERMISSION_DENIED"],
+  ["404 with a new code", { httpStatus: 404, code: "new" }, "NOT_FOUND"],
+  ["408", { httpStatus: 408 }, "UNAVAILABLE"],
+  ["409 with a new code", { httpStatus: 409, code: "new" }, "FAILED_PRECONDITION"],
   [
     "a new code of type invalid_request_error",
-    { httpStatus: 200, code: "new", type: ErrorType.INVALID_REQUEST_ERROR, asCustomer: false },
+    { httpStatus: 200, code: "new", type: ErrorType.INVALID_REQUEST_ERROR },
     "INVALID_ARGUMENT",
   ],
   [
     "a new code of type payment_method_error",
-    { httpStatus: 400, code: "new", type: ErrorType.PAYMENT_METHOD_ERROR, asCustomer: false },
+    { httpStatus: 400, code: "new", type: ErrorType.PAYMENT_METHOD_ERROR },
     "FAILED_PRECONDITION",
   ],
   [
     "a new code of type payment_error",
-    { httpStatus: 400, code: "new", type: ErrorType.PAYMENT_ERROR, asCustomer: false },
+    { httpStatus: 400, code: "new", type: ErrorType.PAYMENT_ERROR },
     "FAILED_PRECONDITION",
   ],
   [
     "a new code of type payment_settings_error",
-    { httpStatus: 400, code: "new", type: ErrorType.PAYMENT_SETTINGS_ERROR, asCustomer: false },
+    { httpStatus: 400, code: "new", type: ErrorType.PAYMENT_SETTINGS_ERROR },
     "PERMISSION_DENIED",
   ],
   [
     "a new code of type api_error",
-    { httpStatus: 400, code: "new", type: ErrorType.API_ERROR, asCustomer: false },
+    { httpStatus: 400, code: "new", type: ErrorType.API_ERROR },
     "UNAVAILABLE",
   ],
-  [
-    "a new code without type, 4xx",
-    { httpStatus: 422, code: "new", asCustomer: false },
-    "INVALID_ARGUMENT",
-  ],
-  [
-    "a new code without type, 2xx",
-    { httpStatus: 200, code: "new", asCustomer: false },
-    "UNAVAILABLE",
-  ],
+  ["a new code without type, 4xx", { httpStatus: 422, code: "new" }, "INVALID_ARGUMENT"],
+  ["a new code without type, 2xx", { httpStatus: 200, code: "new" }, "UNAVAILABLE"],
 ];
 
 for (const [what, answer, code] of answers) {
   test(`${what} is ${code}`, () => {
-    assert.equal(readError({ movesMoney: false, ...answer }).code, code);
+    assert.equal(readError({ asCustomer: false, movesMoney: false, ...answer }).code, code);
   });
 }

@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
+import { listen } from "../listen.ts";
 import { between } from "../random.ts";
 import { answer, json } from "./scripted-server.ts";
 
@@ -114,10 +115,9 @@ export async function faultServer(
     }
   }
 
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     arrivals,
     charges,
     async close() {

@@ -47,9 +47,9 @@ interface Case {
   readonly name: string;
   readonly call: (upstream: Upstream) => Promise<unknown>;
   readonly line: string;
-  readonly headers: readonly string[];
-  readonly body: string;
-  readonly priority: "money" | "read";
+  /** Default: those that every request has. */
+  readonly headers?: readonly string[];
+  readonly body?: string;
   /** The kind of a money call; undefined for other calls. */
   readonly kind?: Kind;
 }
@@ -84,7 +84,6 @@ const cases: Case[] = [
       '"callback_url":"https://gw.example/callbacks/default/payments","confirm":false,' +
       '"customer":{"email":"a@b.example"},"payment_method":{"type":"cc_number",' +
       '"cc":{"cvv":"123","exp_month":5,"exp_year":2030,"number":"4111111111111111"}}}',
-    priority: "money",
     kind: EventKind.PAYMENT,
   },
   {
@@ -101,7 +100,6 @@ const cases: Case[] = [
     line: "POST /api/payments/v1/recurrent HTTP/1.1",
     headers: jsonBody,
     body: '{"recurrent_id":"rec-1","external_id":"order-2","amount":0.1}',
-    priority: "money",
     kind: EventKind.PAYMENT,
   },
   {
@@ -114,7 +112,6 @@ const cases: Case[] = [
     line: "POST /api/payments/v1/confirm HTTP/1.1",
     headers: jsonBody,
     body: '{"external_id":"order-1","amount":99999999999.99}',
-    priority: "money",
     kind: EventKind.PAYMENT,
   },
   {
@@ -130,7 +127,6 @@ const cases: Case[] = [
     line: "POST /api/payments/v1/callback/resend HTTP/1.1",
     headers: jsonBody,
     body: '{"external_id":"order-1","operation":"refund"}',
-    priority: "read",
   },
   {
     name: "requestPayout posts to payouts/v1/request-payout",
@@ -158,7 +154,6 @@ const cases: Case[] = [
       '"original_amount":"250.00"},"payer":{"entity_id":"entity-1"},"recipient":{"card":' +
       '{"first_name":"Іван","last_name":"Koval","card_data":{"token":"card-token"}}},' +
       '"payout_type":"card"}',
-    priority: "money",
     kind: EventKind.PAYOUT,
   },
   {
@@ -166,9 +161,6 @@ const cases: Case[] = [
     call: (upstream) =>
       upstream.getPayout(create(GetPayoutRequestSchema, { externalId: "p #1&?=+%" }), patient),
     line: "GET /api/payouts/v1/info?external_id=p%20%231%26%3F%3D%2B%25 HTTP/1.1",
-    headers: always,
-    body: "",
-    priority: "read",
   },
   {
     name: "findWalletItems tells a customer by token in X-CUSTOMER-AUTH",
@@ -179,8 +171,6 @@ const cases: Case[] = [
       ),
     line: "GET /api/customers/v1/wallet/find?option_id=true HTTP/1.1",
     headers: [...always, "x-customer-auth: eyJ.customer.jwt"],
-    body: "",
-    priority: "read",
   },
   {
     name: "findWalletItems tells a customer by external_id in the query",
@@ -190,9 +180,6 @@ const cases: Case[] = [
         patient,
       ),
     line: "GET /api/customers/v1/wallet/find?external_id=user%207%26x%3D1%2F%D1%97 HTTP/1.1",
-    headers: always,
-    body: "",
-    priority: "read",
   },
   {
     name: "getConfirmationStatus reads wallet/confirmation/status",
@@ -204,9 +191,6 @@ const cases: Case[] = [
     line:
       "GET /api/customers/v1/wallet/confirmation/status" +
       "?external_id=user%207%26x%3D1%2F%D1%97&option_id=opt%2F1 HTTP/1.1",
-    headers: always,
-    body: "",
-    priority: "read",
   },
   {
     name: "getConfirmationStatus asks without an option_id, and with both of a customer's names",
@@ -217,8 +201,6 @@ const cases: Case[] = [
       ),
     line: "GET /api/customers/v1/wallet/confirmation/status?external_id=u HTTP/1.1",
     headers: [...always, "x-customer-auth: eyJ.customer.jwt"],
-    body: "",
-    priority: "read",
   },
   {
     name: "deleteWalletItem sends a body with its DELETE",
@@ -234,7 +216,6 @@ const cases: Case[] = [
     line: "DELETE /api/customers/v1/wallet?external_id=user%207%26x%3D1%2F%D1%97 HTTP/1.1",
     headers: jsonBody,
     body: `{"option_id":"${itemId}","type":"card"}`,
-    priority: "read",
   },
   {
     name: "updateSubscription patches the subscription in the path",
@@ -250,7 +231,6 @@ const cases: Case[] = [
     line: `PATCH /api/subscriptions/v1/subscriptions/${itemId} HTTP/1.1`,
     headers: [...jsonBody, "x-customer-auth: eyJ.customer.jwt"],
     body: '{"auto_renew":false}',
-    priority: "read",
   },
   {
     name: "updateSubscription sends an empty object without auto_renew",
@@ -262,7 +242,6 @@ const cases: Case[] = [
     line: "PATCH /api/subscriptions/v1/subscriptions/a%2F..%2Fb HTTP/1.1",
     headers: jsonBody,
     body: "{}",
-    priority: "read",
   },
   {
     name: "deactivateSubscription deletes, with the RID of a trusted service",
@@ -273,8 +252,6 @@ const cases: Case[] = [
       ),
     line: `DELETE /api/subscriptions/v1/subscriptions/${itemId} HTTP/1.1`,
     headers: [...always, "x-customer-rid: 0d4b5c3e-1111-4222-8333-944455556666"],
-    body: "",
-    priority: "read",
   },
   {
     name: "deactivateSubscription tells a customer by external_id in the query",
@@ -289,9 +266,6 @@ const cases: Case[] = [
     line:
       `DELETE /api/subscriptions/v1/subscriptions/${itemId}` +
       "?external_id=user%207%26x%3D1%2F%D1%97 HTTP/1.1",
-    headers: always,
-    body: "",
-    priority: "read",
   },
   {
     name: "getOperation reads alternative-payments/v1/info/operation",
@@ -303,13 +277,10 @@ const cases: Case[] = [
     line:
       "GET /api/alternative-payments/v1/info/operation" +
       "?external_id=order%201&operation_id=op%2F1 HTTP/1.1",
-    headers: always,
-    body: "",
-    priority: "read",
   },
 ];
 
-for (const { name, call, line, headers, body, priority, kind } of cases) {
+for (const { name, call, line, headers = always, body = "", kind } of cases) {
   test(name, async (t) => {
     const server = await scriptedServer(json(200, '{"id":"1","currency":"UAH"}'));
     t.after(() => server.close());
@@ -322,13 +293,14 @@ for (const { name, call, line, headers, body, priority, kind } of cases) {
     const length = body === "" ? [] : [`content-length: ${Buffer.byteLength(body)}`];
     assert.deepEqual([...(sent?.headers ?? [])].sort(), [...headers, ...length].sort());
     assert.equal(sent?.body, body);
+    const [priorities, kinds] = kind === undefined ? [["read"], []] : [["money"], [kind]];
     assert.deepEqual(
       taken.map((options) => options.priority),
-      [priority],
+      priorities,
     );
     assert.deepEqual(
       moved.map((money) => money.kind),
-      kind === undefined ? [] : [kind],
+      kinds,
     );
   });
 }

@@ -3,13 +3,23 @@ import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
-import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  ConfirmPaymentRequestSchema,
+  CreatePaymentRequestSchema,
+  CreateRecurrentPaymentRequestSchema,
+  ResendCallbackRequestSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  GetPayoutRequestSchema,
+  RequestPayoutRequestSchema,
+} from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { DeactivateSubscriptionRequestSchema } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import type { RateLimitHeaders, TakeOptions } from "../../src/ratelimit/bucket.ts";
 import { reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createUpstream, type UpstreamOptions } from "../../src/upstream/create-upstream.ts";
 import type { Money } from "../../src/upstream/outcome.ts";
-import type { Upstream } from "../../src/upstream/upstream.ts";
+import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { type Script, type ScriptedServer, scriptedServer } from "./scripted-server.ts";
 
 /** How a permit was settled. */
@@ -112,6 +122,51 @@ export const hostedPayment = create(CreatePaymentRequestSchema, {
   externalId: "order-1",
   paymentMethod: { type: PaymentMethodType.CC_NUMBER },
 });
+
+/** A call about `order-1`, unless another external_id is given. */
+const sender =
+  <T>(send: (upstream: Upstream, externalId: string, options: SendOptions) => Promise<T>) =>
+  (upstream: Upstream, options: SendOptions = patient, externalId = "order-1") =>
+    send(upstream, externalId, options);
+
+export type Send = (
+  upstream: Upstream,
+  options?: SendOptions,
+  externalId?: string,
+) => Promise<unknown>;
+
+export const createPayment = sender((upstream, externalId, options) =>
+  upstream.createPayment({ ...hostedPayment, externalId }, options),
+);
+export const requestPayout = sender((upstream, externalId, options) =>
+  upstream.requestPayout(create(RequestPayoutRequestSchema, { order: { externalId } }), options),
+);
+/** Every call that moves money. */
+export const moneyCalls: Readonly<Record<string, Send>> = {
+  createPayment,
+  createRecurrentPayment: sender((upstream, externalId, options) =>
+    upstream.createRecurrentPayment(
+      create(CreateRecurrentPaymentRequestSchema, { externalId, amount: "1" }),
+      options,
+    ),
+  ),
+  confirmPayment: sender((upstream, externalId, options) =>
+    upstream.confirmPayment(create(ConfirmPaymentRequestSchema, { externalId }), options),
+  ),
+  requestPayout,
+};
+export const getPayout = sender((upstream, externalId, options) =>
+  upstream.getPayout(create(GetPayoutRequestSchema, { externalId }), options),
+);
+export const resendCallback = sender((upstream, externalId, options) =>
+  upstream.resendCallback(create(ResendCallbackRequestSchema, { externalId }), options),
+);
+export const deactivate = sender((upstream, subscriptionId, options) =>
+  upstream.deactivateSubscription(
+    create(DeactivateSubscriptionRequestSchema, { subscriptionId }),
+    options,
+  ),
+);
 
 /** The GatewayError that a call ends with. */
 export async function failureOf(call: Promise<unknown>): Promise<GatewayError> {

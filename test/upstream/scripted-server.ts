@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
+import { listen } from "../listen.ts";
 
 /** One request, as received over the wire. */
 export interface WireRequest {
@@ -62,11 +63,10 @@ export async function scriptedServer(script: Script): Promise<ScriptedServer> {
       }
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     requests,
     get connections() {
       return connections;

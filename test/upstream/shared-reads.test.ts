@@ -3,14 +3,10 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
-import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
-import { failureOf, hostedPayment, patient, serverRig } from "./rig.ts";
+import type { Upstream } from "../../src/upstream/upstream.ts";
+import { createPayment, failureOf, getPayout, patient, serverRig } from "./rig.ts";
 import { json } from "./scripted-server.ts";
-
-const getPayout = (upstream: Upstream, options: SendOptions, externalId = "payout-1") =>
-  upstream.getPayout(create(GetPayoutRequestSchema, { externalId }), options);
 
 const findItems = (upstream: Upstream, customer: ["authToken" | "externalId", string]) =>
   upstream.findWalletItems(
@@ -20,11 +16,11 @@ const findItems = (upstream: Upstream, customer: ["authToken" | "externalId", st
     patient,
   );
 
-const payout = json(200, '{"external_id":"payout-1","status":"done"}');
+const payout = json(200, '{"external_id":"order-1","status":"done"}');
 
 test("identical reads in flight share one request, one token and one answer", async (t) => {
   const { upstream, server, taken, calls } = await serverRig(t, () => {});
-  const reads = Array.from({ length: 20 }, () => getPayout(upstream, patient));
+  const reads = Array.from({ length: 20 }, () => getPayout(upstream));
   (await server.request(0)).socket.write(payout);
   for (const { status } of await Promise.all(reads)) assert.equal(status, "done");
   assert.equal(server.requests.length, 1);
@@ -35,7 +31,7 @@ test("identical reads in flight share one request, one token and one answer", as
 test("a read after the answer is a new request", async (t) => {
   const { upstream, server } = await serverRig(t, payout);
   // The second read starts in the continuation of the first read's promise.
-  await getPayout(upstream, patient).then(() => getPayout(upstream, patient));
+  await getPayout(upstream).then(() => getPayout(upstream));
   assert.equal(server.requests.length, 2);
 });
 
@@ -72,13 +68,13 @@ test("reads of two callers are not shared: each caller takes its own token", asy
 test("a call that moves money takes its token for its caller, with priority money", async (t) => {
   const { upstream, taken } = await serverRig(t, json(200, '{"id":"p"}'));
   const caller = { name: "shop" };
-  await upstream.createPayment(hostedPayment, { ...patient, caller });
+  await createPayment(upstream, { ...patient, caller });
   assert.deepEqual([taken[0]?.caller, taken[0]?.priority], [caller, "money"]);
 });
 
 test("writes are never shared", async (t) => {
   const { upstream, server } = await serverRig(t, json(200, '{"id":"p"}'));
-  await Promise.all([1, 2].map(() => upstream.createPayment(hostedPayment, patient)));
+  await Promise.all([1, 2].map(() => createPayment(upstream)));
   assert.equal(server.requests.length, 2);
 });
 
@@ -87,7 +83,7 @@ test("a caller that leaves or times out does not end a shared read for the other
   const impatient = new AbortController();
   const left = failureOf(getPayout(upstream, { signal: impatient.signal }));
   const late = failureOf(getPayout(upstream, { ...patient, deadlineMs: Date.now() + 20 }));
-  const stays = getPayout(upstream, patient);
+  const stays = getPayout(upstream);
   const { socket } = await server.request(0);
   impatient.abort();
   assert.equal((await left).code, "CANCELLED");
@@ -104,7 +100,7 @@ test("when all callers have left, the socket closes, and a later caller gets a n
   const { socket } = await server.request(0);
   const closed = once(socket, "close");
   for (const caller of callers) caller.abort();
-  const next = getPayout(upstream, patient);
+  const next = getPayout(upstream);
   for (const error of await Promise.all(left)) assert.equal(error.code, "CANCELLED");
   await closed;
   (await server.request(1)).socket.write(payout);
@@ -120,7 +116,7 @@ test("a read whose signal is already aborted takes no token and sends no request
 
 test("a failed read fails for all callers that share it", async (t) => {
   const { upstream, server } = await serverRig(t, json(404, '{"code":"transaction_not_found"}'));
-  const reads = [1, 2, 3].map(() => failureOf(getPayout(upstream, patient)));
+  const reads = [1, 2, 3].map(() => failureOf(getPayout(upstream)));
   for (const error of await Promise.all(reads)) assert.equal(error.code, "NOT_FOUND");
   assert.equal(server.requests.length, 1);
 });
