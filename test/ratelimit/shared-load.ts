@@ -4,7 +4,7 @@ import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority, TokenBucket } from "../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../src/ratelimit/clock.ts";
 import type { BudgetSource } from "../../src/ratelimit/queued-bucket.ts";
-import { createRedisBucket } from "../../src/ratelimit/queued-bucket.ts";
+import { createLocalBucket, createRedisBucket } from "../../src/ratelimit/queued-bucket.ts";
 import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
 import { accountKeys } from "../../src/redis/keys.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -13,7 +13,8 @@ import { type ModelledUpstream, slidingWindowUpstream } from "./modelled-upstrea
 import { type RunningClock, realClock } from "./turns-load.ts";
 
 export interface LoadOptions {
-  readonly redisUrl: string;
+  /** Only a `bucket` of another kind does without. */
+  readonly redisUrl?: string;
   readonly limit: number;
   readonly seconds: number;
   /** Default: 3. */
@@ -43,7 +44,7 @@ export interface LoadOptions {
 export interface Replica {
   readonly id: string;
   readonly clock: Clock;
-  readonly client: RedisClient;
+  readonly client: RedisClient | undefined;
   readonly account: string;
   readonly limit: number;
   readonly reserve: number;
@@ -83,11 +84,6 @@ export interface LoadResult {
   readonly calls: readonly Call[];
   readonly changes: Load["changes"];
   readonly marks: ReadonlyMap<string, number>;
-  /**
-   * Longest time that this process was blocked, in milliseconds. Beyond the bucket's margin it
-   * spoils the figures.
-   */
-  readonly stalledMs: number;
   /** Requests that the upstream would have accepted while the load lasted. */
   readonly budget: number;
   readonly endedAt: number;
@@ -109,12 +105,13 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
 
   const replicas = await Promise.all(
     Array.from({ length: options.replicas ?? 3 }, async (_, number) => {
-      const redis = connectRedis(new Secret(options.redisUrl), () => {});
-      await until(async () => redis.client.status === "ready");
+      const { redisUrl, tamper = (client: RedisClient) => client } = options;
+      const redis = redisUrl ? connectRedis(new Secret(redisUrl), () => {}) : undefined;
+      if (redis) await until(async () => redis.client.status === "ready");
       const replica: Replica = {
         id: `${account} ${number}`,
         clock,
-        client: options.tamper?.(redis.client) ?? redis.client,
+        client: redis && tamper(redis.client),
         account,
         limit,
         reserve,
@@ -175,11 +172,11 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     killReplica() {
       const replica = replicas.pop()!;
       replica.dead = true;
-      replica.redis.client.disconnect();
+      replica.redis?.client.disconnect();
     },
     mark: (name) => marks.set(name, now()),
   };
-  let [budget, stalledMs] = [0, 0];
+  let budget = 0;
   let at = now();
   let due = 0;
   const scripted = Promise.resolve(options.script?.(load)).then(
@@ -194,7 +191,6 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   while (now() < seconds * 1_000 || !scriptEnded) {
     await clock.run(2);
     const passed = now() - at;
-    stalledMs = Math.max(stalledMs, passed - 2);
     at += passed;
     budget += (passed / 1_000) * upstream.limit;
     due += (passed / 1_000) * limit * overload;
@@ -214,49 +210,32 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   settled.then(stop, stop);
   while (!over) await clock.run(2);
   const failed = (await settled).find(({ status }) => status === "rejected");
-  await Promise.all(replicas.map(({ redis }) => redis.close()));
+  await Promise.all(replicas.map(({ redis }) => redis?.close()));
   if (failed?.status === "rejected") throw failed.reason;
   const scriptFailure = await scripted;
   if (scriptFailure) throw scriptFailure.error;
-  return { offered, refusedMoney, calls, changes, marks, stalledMs, budget, endedAt };
+  return { offered, refusedMoney, calls, changes, marks, budget, endedAt };
 }
-
-/**
- * Runs a load and checks the result. If the check fails and this process was blocked for longer
- * than `CALM_MS`, runs both again, twice at most: to the upstream a blocked process means unbounded
- * latency, and then no client can promise anything.
- */
-export async function calmly(
-  run: () => Promise<LoadResult>,
-  check: (result: LoadResult) => void,
-): Promise<void> {
-  for (let triesLeft = 2; ; triesLeft--) {
-    const result = await run();
-    try {
-      check(result);
-      return;
-    } catch (error) {
-      if (triesLeft === 0 || result.stalledMs <= CALM_MS) throw error;
-      console.log(`once more, this process stood still for ${Math.round(result.stalledMs)} ms`);
-    }
-  }
-}
-
-const CALM_MS = 40;
 
 /**
  * Milliseconds after which all replicas know, through Redis, what an answer to one of them said.
  */
 const NEWS_MS = 20;
 
-function bucketOnRedis({ id, account, limit, ...replica }: Replica) {
+function bucketOnRedis({ id, account, limit, client, ...replica }: Replica) {
+  assert.ok(client);
   return createRedisBucket({
-    ...replica,
+    ...{ ...replica, client },
     keys: accountKeys("test", account),
     replicaId: id,
     initialLimit: limit,
     maxWaitMs: 1_500,
   });
+}
+
+/** A bucket that shares with no other replica. */
+export function localBucket({ limit, reserve, clock }: Replica): TokenBucket {
+  return createLocalBucket({ initialLimit: limit, reserve, maxWaitMs: 1_500, clock });
 }
 
 /** Most requests that arrived in any second between two times. */

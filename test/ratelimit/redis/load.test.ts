@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
-import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { seeded } from "../../random.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { fixedWindowUpstream, tokenBucketUpstream } from "../modelled-upstream.ts";
@@ -9,6 +8,7 @@ import {
   figuresOf,
   type LoadOptions,
   type LoadResult,
+  localBucket,
   longestMoneyWaitMs,
   report,
   runLoad,
@@ -20,7 +20,7 @@ const LEAST_USED = 0.9;
 const roundTripMs = 1;
 const options = { skip: withoutRedis, timeout: 120_000 };
 
-/** On virtual time, so a busy machine does not matter. The long form runs in real time. */
+/** On virtual time, so a busy machine does not matter. */
 describe("replicas that share a budget through Redis, at 5 times the limit,", options, () => {
   let server: RedisServer;
   before(async () => {
@@ -71,7 +71,7 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
     }));
 
   it("overrun the limit when each has a budget of its own (control)", () =>
-    load({ bucket: eachForItself }, (result) => {
+    load({ bucket: localBucket }, (result) => {
       report("each for itself", figuresOf(result));
       assert.throws(() => assertGoals(figuresOf(result), LEAST_USED), / of \d+ rejected$/);
     }));
@@ -81,9 +81,6 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
       assert.notEqual(figuresOf(result).avoidable, 0);
     }));
 });
-
-const eachForItself: NonNullable<LoadOptions["bucket"]> = ({ limit, reserve, clock }) =>
-  createLocalBucket({ initialLimit: limit, reserve, maxWaitMs: 1_500, clock });
 
 const dropping: Partial<LoadOptions> = {
   moneyShare: 0.03,

@@ -1,24 +1,21 @@
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import type { RedisClient } from "../../../src/redis/connect.ts";
-import { type RedisServer, startRedis } from "../../redis/server.ts";
-import {
-  calmly,
-  figuresOf,
-  type LoadOptions,
-  type LoadResult,
-  runLoad,
-  usedBetween,
-} from "../shared-load.ts";
+import type { RedisServer } from "../../redis/server.ts";
+import { figuresOf, type LoadResult, usedBetween } from "../shared-load.ts";
+
+/** What an outage does to a server: to a real one, or to one on virtual time. */
+export type Suffering = Pick<
+  RedisServer,
+  "kill" | "start" | "stop" | "pause" | "resume" | "command"
+>;
 
 export interface Outage {
   readonly settings?: readonly [string, string][];
   /** All replicas go on alone meanwhile; absent where the outage may be too short for that. */
   readonly noticed?: true;
-  begin(redis: RedisServer): Promise<void>;
+  begin(redis: Suffering, pause: (ms: number) => Promise<void>): Promise<void>;
   /** Ends the outage; absent if it is over at once. */
-  end?(redis: RedisServer): Promise<void>;
+  end?(redis: Suffering): Promise<void>;
 }
 
 /** Outages of Redis, by name. */
@@ -74,41 +71,6 @@ export const outages: Readonly<Record<string, Outage>> = {
     begin: async (redis) => void (await redis.command("SCRIPT", "FLUSH")),
   },
 };
-
-/** How long the load lasts before, during and after an outage. */
-export interface OutageTimes {
-  readonly beforeMs: number;
-  readonly outMs: number;
-  readonly afterMs: number;
-}
-
-/**
- * Runs three replicas at 5 times the limit through an outage and checks the result. Marks `away`
- * and `back`.
- */
-export async function suffer(
-  t: TestContext,
-  outage: Outage,
-  { beforeMs, outMs, afterMs }: OutageTimes,
-  check: (result: LoadResult) => void,
-  options: Partial<LoadOptions> = {},
-): Promise<void> {
-  const redis = await startRedis(outage.settings);
-  t.after(() => redis.close());
-  const script: LoadOptions["script"] = async (load) => {
-    await delay(beforeMs);
-    load.mark("away");
-    await outage.begin(redis);
-    if (outage.end) {
-      await delay(outMs);
-      await outage.end(redis);
-    }
-    load.mark("back");
-    await delay(afterMs);
-  };
-  const load = { redisUrl: redis.url, limit, seconds: 0, script, ...options };
-  await calmly(() => runLoad(load), check);
-}
 
 /** Asserts that no request was rejected and no second had more of them than the limit. */
 export function assertBudgetHolds(result: LoadResult): void {

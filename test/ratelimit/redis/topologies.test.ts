@@ -1,4 +1,3 @@
-import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { RedisClient } from "../../../src/redis/connect.ts";
 import { seeded } from "../../random.ts";
@@ -6,18 +5,11 @@ import { startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
-import {
-  assertGoals,
-  figuresOf,
-  type LoadOptions,
-  report,
-  runLoad,
-  usedBetween,
-} from "../shared-load.ts";
+import { assertGoals, figuresOf, type LoadOptions, report, runLoad } from "../shared-load.ts";
 import { VirtualClock } from "../virtual-clock.ts";
+import { assertBack, assertBudgetHolds, limit } from "./outages.ts";
 import { Link, redisOn } from "./virtual-redis.ts";
 
-const limit = 50;
 const roundTripMs = 1;
 
 /** On virtual time, so a busy machine does not matter. */
@@ -64,15 +56,8 @@ describe("replicas at 5 times the limit", { skip: withoutRedis, timeout: 120_000
         return redisOn(clock, client, roundTripMs, link);
       },
     });
-    const figures = figuresOf(result);
-    report("a failover by Sentinel", figures);
-    assert.equal(figures.rejected, 0);
-    assert.ok(figures.mostInAnySecond <= limit, `${figures.mostInAnySecond} in a second`);
-    const [away, back] = [result.marks.get("away")!, result.marks.get("back")!];
-    const returns = result.changes.filter(({ at, source }) => source === "redis" && at > away);
-    assert.ok(returns.length >= 3);
-    for (const { at } of returns.slice(0, 3)) assert.ok(at < back + 2_000, `${at - back} ms after`);
-    const used = usedBetween(result, limit, back + 2_000, back + 4_000);
-    assert.ok(used >= 0.85, `${used} of the budget used after the failover`);
+    report("a failover by Sentinel", figuresOf(result));
+    assertBudgetHolds(result);
+    assertBack(result, { noticed: true }, 0.85);
   });
 });
