@@ -18,8 +18,7 @@ function rig(t: TestContext) {
     });
     return letters.find("shop", id);
   };
-  const textOf = async (body: string) => (await find(body))?.text ?? "";
-  return { letters, find, textOf };
+  return { letters, find };
 }
 
 test("find returns what list shows of a letter, its body and the masked text", async (t) => {
@@ -33,41 +32,9 @@ test("find returns what list shows of a letter, its body and the masked text", a
     bytes: 2,
   };
   assert.deepEqual(await find("hi"), { ...view, body: "aGk=", text: "hi" });
-  const page = await letters.list({ accounts: ["shop"], limit: 10, order: "newest" });
-  assert.deepEqual(page, { dead_letters: [view], total: 1 });
+  const secret = (await find('{"cvv":"941","note":"4111 1111 1111 1111"}'))?.text;
+  assert.equal(secret, '{\n  "cvv": "[redacted]",\n  "note": "4111 11** **** 1111"\n}');
+  const page = await letters.list({ accounts: ["shop"], limit: 10, order: "oldest" });
+  assert.deepEqual([page.dead_letters[0], page.total], [view, 2]);
   assert.equal("text" in ((await find(Uint8Array.of(0xff, 0xfe))) ?? {}), false, "it is no text");
-});
-
-test("redacts fields that the contract marks as secret, at any depth", async (t) => {
-  const { textOf } = rig(t);
-  const canaries = { cvv: "941", pan: "4000000000003014", token: "tok-canary", full_number: "77" };
-  const text = await textOf(
-    JSON.stringify({ a: [{ deep: canaries }], fullNumber: "88", CVC: 123 }),
-  );
-  for (const secret of ["941", "3014", "tok-canary", "77", "88", "123"]) {
-    assert.ok(!text.includes(secret), text);
-  }
-  assert.equal(text.match(/\[redacted\]/g)?.length, 6);
-});
-
-test("masks card numbers in texts and numbers, and keeps the digits of other numbers", async (t) => {
-  const { textOf } = rig(t);
-  assert.equal(
-    await textOf(
-      '{"note":"paid by 4111 1111 1111 1111","as_number":4111111111111111,"amount":10.10}',
-    ),
-    '{\n  "note": "paid by 4111 11** **** 1111",\n  "as_number": "411111******1111",\n  "amount": 10.10\n}',
-  );
-  assert.equal(await textOf('{"fc_id":9007199254740993}'), '{\n  "fc_id": 9007199254740993\n}');
-});
-
-test("redacts secrets in bodies that are not JSON, also where they are cut off", async (t) => {
-  const { textOf } = rig(t);
-  assert.equal(await textOf('{"id":1,"cvv":"94'), '{"id":1,"cvv":[redacted]');
-  assert.equal(await textOf('{"id":1,"cvv": 941, "x":2'), '{"id":1,"cvv": [redacted], "x":2');
-  assert.equal(
-    await textOf("number=4111111111111111&amount=10.10"),
-    "number=[redacted]&amount=10.10",
-  );
-  assert.equal(await textOf("card 4111111111111111 declined"), "card 411111******1111 declined");
 });

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sign } from "../../src/wire/signature.ts";
-import { placesOf, run } from "../cli/run.ts";
+import { run } from "../cli/resident.ts";
+import { placesOf } from "../cli/run.ts";
 import { findCanaries, type Place } from "../gateway/canaries.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";

@@ -35,34 +35,6 @@ test("card numbers are masked in every place of a text", () => {
   assert.equal(JSON.parse(redact(`{"a": "x ${number}"}`)).a, `x ${shown}`);
 });
 
-test("values of secret members are masked, also in broken JSON", () => {
-  for (const name of ["token", "cvv", "auth_token", "Card-Number", "cryptogram", "PASSWORD"]) {
-    for (const [opening, closing] of [
-      ["{", "}"],
-      ['{"card": {', "}}"],
-      ["{", ""],
-      ["<html>", ""],
-    ]) {
-      for (const value of [
-        '"s3cret-value"',
-        "987654",
-        '["s3cret-value"]',
-        '{"v": "s3cret-value"}',
-      ]) {
-        const text = `${opening}"${name}": ${value}${closing}`;
-        const broken = closing === "";
-        if (broken && /^[[{]/.test(value)) continue;
-        const result = redact(text);
-        assert.doesNotMatch(result, /s3cret|987654/, text);
-        assert.ok(result.includes(mask), text);
-      }
-    }
-  }
-  const cut = redact('{"a": 1, "token": "s3cret-val');
-  assert.doesNotMatch(cut, /s3cret/);
-  assert.equal(JSON.parse(redact('{"status": "pending"}')).status, "pending");
-});
-
 test("card verification codes are masked under every name, and in texts", () => {
   for (const text of [
     ...["cvv", "CVV2", "cvvCode", "cardcvv", "card_cvc", "cvvcode", "CVVCode", "i_cvv", "icvv"],
