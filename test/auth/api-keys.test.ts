@@ -30,43 +30,24 @@ test("a key is found by its hash, with its scopes and accounts", (t) => {
   }
 });
 
+/** A file with this entry, and others behind it. */
+const entry = (change: object, ...others: object[]) =>
+  JSON.stringify([{ ...good, ...change }, ...others]);
+const unknown =
+  /^entry 0 \(shop\): unknown account "marktet" in merchants, configured are shop, market$/;
 const refusals: [why: string, text: string, message: RegExp][] = [
   ["text that is not JSON", "[{", /^is not JSON$/],
   ["an object", "{}", /expected array/],
-  [
-    "a scope that does not exist",
-    JSON.stringify([{ ...good, scopes: ["payments:all"] }]),
-    /shop.*"payments:all".*payments:write/,
-  ],
-  [
-    "a hash in upper case",
-    JSON.stringify([{ ...good, sha256: sha256.toUpperCase() }]),
-    /sha256: 64 hex/,
-  ],
-  [
-    "a key in place of its hash",
-    JSON.stringify([{ ...good, sha256: "secret-key" }]),
-    /sha256: 64 hex/,
-  ],
-  [
-    "a name given twice",
-    JSON.stringify([good, { ...good, sha256: "0".repeat(64) }]),
-    /name is given twice/,
-  ],
-  [
-    "a hash given twice",
-    JSON.stringify([good, { ...good, name: "other" }]),
-    /sha256 is given twice/,
-  ],
-  [
-    "an account that is not configured",
-    JSON.stringify([{ ...good, merchants: ["market", "marktet"] }]),
-    /^entry 0 \(shop\): unknown account "marktet" in merchants, configured are shop, market$/,
-  ],
-  ["no account at all", JSON.stringify([{ ...good, merchants: [] }]), /at least one account/],
-  ["a member that is not known", JSON.stringify([{ ...good, scope: [] }]), /scope/],
-  ["no scopes", JSON.stringify([{ name: "shop", sha256 }]), /scopes/],
-  ["no name", JSON.stringify([{ ...good, name: "" }]), /name/],
+  ["a scope that does not exist", entry({ scopes: ["all"] }), /shop.*"all".*payments:write/],
+  ["a hash in upper case", entry({ sha256: sha256.toUpperCase() }), /sha256: 64 hex/],
+  ["a key in place of its hash", entry({ sha256: "secret-key" }), /sha256: 64 hex/],
+  ["a name given twice", entry({ sha256: "0".repeat(64) }, good), /name is given twice/],
+  ["a hash given twice", entry({ name: "other" }, good), /sha256 is given twice/],
+  ["an account that is not configured", entry({ merchants: ["market", "marktet"] }), unknown],
+  ["no account at all", entry({ merchants: [] }), /at least one account/],
+  ["a member that is not known", entry({ scope: [] }), /scope/],
+  ["no scopes", entry({ scopes: undefined }), /scopes/],
+  ["no name", entry({ name: "" }), /name/],
 ];
 for (const [why, text, message] of refusals) {
   test(`a file with ${why} is refused`, () => {

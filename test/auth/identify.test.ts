@@ -1,19 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createLocalJWKSet, SignJWT } from "jose";
+import { createLocalJWKSet } from "jose";
 import { createApiKeys } from "../../src/auth/api-keys.ts";
 import { createIdentify, type IdentifyOptions } from "../../src/auth/identify.ts";
-import { createReadJwt } from "../../src/auth/jwt.ts";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { audience, issuer, keysText, scratch, signingKey, signToken } from "./issuer.ts";
+import { keysText, readerOf, scratch, signingKey, signToken } from "./issuer.ts";
 
 const files = scratch();
 const key = await signingKey("es");
-const watchSecret = "w".repeat(32);
-const watchTokens = createWatchTokens(new Secret(watchSecret));
+const watchTokens = createWatchTokens(new Secret("w".repeat(32)));
 const apiKeys = createApiKeys({
   path: files.write(
     "keys",
@@ -30,12 +28,9 @@ const apiKeys = createApiKeys({
   onProblem() {},
 });
 apiKeys.close();
-const readJwt = createReadJwt({
-  keys: { keyOf: createLocalJWKSet({ keys: [key.jwk] }), version: () => 1 },
-  issuer,
-  audience,
-  customerClaim: "customer_external_id",
-  serviceClaim: "client_id",
+const readJwt = readerOf({
+  keyOf: createLocalJWKSet({ keys: [key.jwk] }),
+  version: () => 1,
 });
 
 const closed: IdentifyOptions = {
@@ -76,13 +71,11 @@ async function refusal(shown: Shown, options?: Partial<IdentifyOptions>): Promis
   return "nothing";
 }
 
-const watchTokenFor = (account: string, expiresInMs = 60_000) =>
-  watchTokens.issue({
-    account,
-    kind: EventKind.PAYMENT,
-    externalId: "order",
-    expiresAtMs: Date.now() + expiresInMs,
-  });
+const grantFor = (account: string, expiresInMs = 60_000) => ({
+  ...{ account, kind: EventKind.PAYMENT, externalId: "order" },
+  expiresAtMs: Date.now() + expiresInMs,
+});
+const watchTokenFor = (...of: Parameters<typeof grantFor>) => watchTokens.issue(grantFor(...of));
 
 test("keys and tokens share one header, and each mode accepts only its own kind", async () => {
   const jwt = await signToken(key);
@@ -155,25 +148,14 @@ test("each watch token has its own caller name, so that streams are counted per 
   assert.match(names[0] ?? "", /^watch:./);
 });
 
-test("a watch token with a wrong expiry, lifetime, secret or audience is refused", async () => {
-  assert.equal(
-    await refusal({ watchToken: await watchTokenFor("shop", -5_000) }),
-    "UNAUTHENTICATED WATCH_TOKEN_EXPIRED",
-  );
-  const invalid = "UNAUTHENTICATED WATCH_TOKEN_INVALID";
-  assert.equal(await refusal({ watchToken: await watchTokenFor("shop", 25 * 3_600_000) }), invalid);
-  const forge = (secret: string, aud: string) =>
-    new SignJWT({ account: "shop", kind: "payment", external_id: "order", jti: "1" })
-      .setProtectedHeader({ alg: "HS256" })
-      .setAudience(aud)
-      .setIssuedAt()
-      .setExpirationTime("5m")
-      .sign(new TextEncoder().encode(secret));
-  const ours = "payments-gateway/watch";
-  assert.equal(await refusal({ watchToken: await forge("x".repeat(32), ours) }), invalid);
-  assert.equal(await refusal({ watchToken: await forge(watchSecret, "other") }), invalid);
-  assert.equal(await refusal({ bearer: await forge("x".repeat(32), ours) }), invalid);
-  assert.equal((await who({ watchToken: await forge(watchSecret, ours) })).name, "watch:1");
+test("a watch token that does not verify is refused, in the header and in the URL", async () => {
+  const expired = { watchToken: await watchTokenFor("shop", -5_000) };
+  assert.equal(await refusal(expired), "UNAUTHENTICATED WATCH_TOKEN_EXPIRED");
+  const others = createWatchTokens(new Secret("x".repeat(32)));
+  const forged = await others.issue(grantFor("shop"));
+  for (const shown of [{ watchToken: forged }, { bearer: forged }]) {
+    assert.equal(await refusal(shown), "UNAUTHENTICATED WATCH_TOKEN_INVALID");
+  }
 });
 
 test("the account is the requested one, else default, else the caller's only one", async () => {

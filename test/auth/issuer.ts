@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
+import { createReadJwt } from "../../src/auth/jwt.ts";
+import type { KeySet } from "../../src/auth/key-set.ts";
 
 /** The issuer and the audience of the tokens that tests sign. */
 export const issuer = "https://login.shop.example/";
@@ -42,6 +44,13 @@ export function signToken(
     .setProtectedHeader({ alg: key.alg, kid: key.kid, ...header })
     .sign(key.privateKey);
 }
+
+/** Reads the tokens of these keys. */
+export const readerOf = (keys: Omit<KeySet, "close">) =>
+  createReadJwt({
+    ...{ keys, issuer, audience },
+    ...{ customerClaim: "customer_external_id", serviceClaim: "client_id" },
+  });
 
 export interface KeyEntry {
   readonly name: string;

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { base64url, createLocalJWKSet, exportSPKI, SignJWT, UnsecuredJWT } from "jose";
-import { createReadJwt } from "../../src/auth/jwt.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { keyOf } from "../../src/ratelimit/turns.ts";
-import { audience, issuer, signingKey, signToken } from "./issuer.ts";
+import { audience, issuer, readerOf, signingKey, signToken } from "./issuer.ts";
 
 const [es, rsa, ed, stranger] = await Promise.all([
   signingKey("es"),
@@ -12,12 +11,9 @@ const [es, rsa, ed, stranger] = await Promise.all([
   signingKey("ed", "EdDSA"),
   signingKey("es"),
 ]);
-const read = createReadJwt({
-  keys: { keyOf: createLocalJWKSet({ keys: [es.jwk, rsa.jwk, ed.jwk] }), version: () => 1 },
-  issuer,
-  audience,
-  customerClaim: "customer_external_id",
-  serviceClaim: "client_id",
+const read = readerOf({
+  keyOf: createLocalJWKSet({ keys: [es.jwk, rsa.jwk, ed.jwk] }),
+  version: () => 1,
 });
 const now = () => Math.floor(Date.now() / 1_000);
 const claims = {
@@ -105,13 +101,7 @@ for (const [attack, make] of Object.entries(attacks)) {
 
 test("a symmetric algorithm is refused even if the key set returns its secret", async () => {
   const secret = text.encode("s".repeat(32));
-  const careless = createReadJwt({
-    keys: { keyOf: async () => secret as never, version: () => 1 },
-    issuer,
-    audience,
-    customerClaim: "customer_external_id",
-    serviceClaim: "client_id",
-  });
+  const careless = readerOf({ keyOf: async () => secret as never, version: () => 1 });
   await assert.rejects(careless(await confused(secret, "h")), /the token is not valid/);
 });
 
@@ -174,18 +164,12 @@ test("a token may name its merchant accounts", async () => {
 test("a good token's signature is checked once, until the keys change", async () => {
   let [version, checks]: [unknown, number] = [1, 0];
   let known = [es.jwk];
-  const remembering = createReadJwt({
-    keys: {
-      version: () => version,
-      keyOf: (header, token) => {
-        checks++;
-        return createLocalJWKSet({ keys: known })(header, token);
-      },
+  const remembering = readerOf({
+    version: () => version,
+    keyOf: (header, token) => {
+      checks++;
+      return createLocalJWKSet({ keys: known })(header, token);
     },
-    issuer,
-    audience,
-    customerClaim: "customer_external_id",
-    serviceClaim: "client_id",
   });
   const token = await signToken(es);
   for (let nth = 0; nth < 3; nth++) assert.equal((await remembering(token)).name, "jwt:backend");
@@ -203,22 +187,16 @@ test("a token that is being checked while the keys change is checked again with 
   let version = 1;
   let known = [es.jwk];
   const [checking, changed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const remembering = createReadJwt({
-    keys: {
-      version: () => version,
-      async keyOf(header, token) {
-        const old = createLocalJWKSet({ keys: known });
-        if (header?.kid === "es") {
-          checking.resolve();
-          await changed.promise;
-        }
-        return old(header, token);
-      },
+  const remembering = readerOf({
+    version: () => version,
+    async keyOf(header, token) {
+      const old = createLocalJWKSet({ keys: known });
+      if (header?.kid === "es") {
+        checking.resolve();
+        await changed.promise;
+      }
+      return old(header, token);
     },
-    issuer,
-    audience,
-    customerClaim: "customer_external_id",
-    serviceClaim: "client_id",
   });
   const token = await signToken(es);
   const early = remembering(token);

@@ -1,19 +1,14 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { exportJWK, type JWK } from "jose";
-import { createReadJwt } from "../../src/auth/jwt.ts";
-import { fileKeySet, type KeySet, remoteKeySet } from "../../src/auth/key-set.ts";
+import { fileKeySet, remoteKeySet } from "../../src/auth/key-set.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { audience, issuer, scratch, signingKey, signToken } from "./issuer.ts";
+import { serve } from "../listen.ts";
+import { readerOf, scratch, signingKey, signToken } from "./issuer.ts";
 
 const files = scratch();
 const [first, second] = await Promise.all([signingKey("first"), signingKey("second")]);
-
-const readWith = (keys: KeySet) =>
-  createReadJwt({ keys, issuer, audience, customerClaim: "customer", serviceClaim: "client_id" });
 
 /** An issuer that serves a key set over HTTP. The test may change the keys or take it down. */
 async function startIssuer(t: TestContext, keys: JWK[]) {
@@ -24,14 +19,7 @@ async function startIssuer(t: TestContext, keys: JWK[]) {
     response.writeHead(200, { "content-type": "application/json" });
     response.end(JSON.stringify({ keys: state.keys }));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`;
-  return Object.assign(state, { url });
+  return Object.assign(state, { url: `${await serve(t, server)}/jwks.json` });
 }
 
 const fails = (error: unknown) => assert.fail(String(error));
@@ -40,7 +28,7 @@ const codeOf = (code: string) => (error: unknown) =>
 
 test("a key set is fetched once for many tokens, and an unknown kid does not fetch it again", async (t) => {
   const jwks = await startIssuer(t, [first.jwk]);
-  const read = readWith(remoteKeySet({ url: jwks.url, onProblem: fails }));
+  const read = readerOf(remoteKeySet({ url: jwks.url, onProblem: fails }));
   const tokens = await Promise.all(Array.from({ length: 20 }, () => signToken(first)));
   await Promise.all(tokens.map(read));
   for (let n = 0; n < 5; n++) {
@@ -51,7 +39,7 @@ test("a key set is fetched once for many tokens, and an unknown kid does not fet
 
 test("a key that the issuer adds is accepted, and one that it removes is refused", async (t) => {
   const jwks = await startIssuer(t, [first.jwk]);
-  const read = readWith(remoteKeySet({ url: jwks.url, onProblem: fails, cooldownMs: 0 }));
+  const read = readerOf(remoteKeySet({ url: jwks.url, onProblem: fails, cooldownMs: 0 }));
   const used = await signToken(first);
   await read(used);
   jwks.keys = [second.jwk];
@@ -63,7 +51,7 @@ test("if the issuer is unreachable, the last key set stays in use, and no token 
   const jwks = await startIssuer(t, [first.jwk]);
   jwks.down = true;
   const problems: unknown[] = [];
-  const read = readWith(
+  const read = readerOf(
     remoteKeySet({
       url: jwks.url,
       onProblem: (error) => problems.push(error),
@@ -84,7 +72,7 @@ test("a key set that is too old is not used, also not for a token that was read 
   t.mock.timers.enable({ apis: ["Date"], now: Date.now() });
   const jwks = await startIssuer(t, [first.jwk]);
   const staleMs = 60_000;
-  const read = readWith(
+  const read = readerOf(
     remoteKeySet({ url: jwks.url, onProblem() {}, staleMs, refreshMs: staleMs, cooldownMs: 0 }),
   );
   const token = await signToken(first);
@@ -108,7 +96,7 @@ test("a file of keys is read again when it changes", async (t) => {
     intervalMs: 5,
   });
   t.after(() => keySet.close());
-  const read = readWith(keySet);
+  const read = readerOf(keySet);
   const used = await signToken(first);
   await read(used);
   await assert.rejects(read(await signToken(second)), codeOf("UNAUTHENTICATED"));
@@ -143,16 +131,11 @@ for (const status of [200, 503]) {
       };
       response.on("drain", write).on("close", cut.resolve);
       write();
-    }).listen(0, "127.0.0.1");
-    await once(server, "listening");
-    t.after(() => {
-      server.closeAllConnections();
-      server.close();
     });
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`;
+    const url = `${await serve(t, server)}/jwks.json`;
     const problems: unknown[] = [];
     const onProblem = (error: unknown) => problems.push(error);
-    const read = readWith(remoteKeySet({ url, onProblem, timeoutMs: 3_000 }));
+    const read = readerOf(remoteKeySet({ url, onProblem, timeoutMs: 3_000 }));
     await assert.rejects(read(await signToken(first)), codeOf("UNAVAILABLE"));
     await cut.promise;
     // The buffers of both sockets hold some of it.
