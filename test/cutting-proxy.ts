@@ -1,19 +1,25 @@
-import net, { type AddressInfo } from "node:net";
+import net from "node:net";
+import { listen } from "./listen.ts";
 
 /** A TCP proxy in front of a listener, whose connections can be cut. */
 export interface CuttingProxy {
   readonly url: string;
+  /** The number of connections so far. */
+  readonly connections: number;
   /** Resets every connection, and refuses new ones until `mend`. */
   cut(): void;
-  mend(): void;
+  /** Lets connections through again, to another target if one is given. */
+  mend(target?: string): void;
   close(): Promise<void>;
 }
 
 export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
-  const { hostname, port } = new URL(target);
+  let { hostname, port } = new URL(target);
+  let connections = 0;
   const sockets = new Set<net.Socket>();
   let isCut = false;
   const server = net.createServer((socket) => {
+    connections++;
     if (isCut) return socket.resetAndDestroy();
     const upstream = net.connect(Number(port), hostname);
     for (const [from, to] of [
@@ -30,17 +36,21 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     }
     return undefined;
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const own = await listen(server);
   const reset = () => {
     for (const socket of sockets) socket.resetAndDestroy();
   };
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${own}`,
+    get connections() {
+      return connections;
+    },
     cut() {
       isCut = true;
       reset();
     },
-    mend() {
+    mend(next = target) {
+      ({ hostname, port } = new URL(next));
       isCut = false;
     },
     async close() {

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
@@ -10,9 +9,10 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { sign, verify } from "../../src/wire/signature.ts";
 import { run } from "../../test/cli/resident.ts";
 import { placesOf, start } from "../../test/cli/run.ts";
+import { startCuttingProxy } from "../../test/cutting-proxy.ts";
+import { listen as listenOn } from "../../test/listen.ts";
 import { startTestGateway } from "../../test/start.ts";
 import { timeoutMs } from "../../test/until.ts";
-import { startProxy } from "./proxy.ts";
 
 let gateway: Gateway;
 before(async () => {
@@ -120,7 +120,7 @@ test("prints the events that its options select, and ends after --limit events",
 });
 
 test("neither loses nor repeats events when connections are cut", async () => {
-  const proxy = await startProxy(Number(new URL(gateway.rpcUrl).port));
+  const proxy = await startCuttingProxy(gateway.rpcUrl);
   const ids = Array.from({ length: 40 }, (_, index) => `cut-${index}`);
   const seen = listen("--url", proxy.url, "--limit", "40", "--external-id", ...ids);
   try {
@@ -128,7 +128,9 @@ test("neither loses nor repeats events when connections are cut", async () => {
       await tell(id, "success");
       // Events that arrive while it is disconnected are not lost either.
       if (index % 10 === 4) await seen.until(() => seen.lines.length >= index);
-      if (index % 10 === 6) proxy.cut();
+      if (index % 10 !== 6) continue;
+      proxy.cut();
+      proxy.mend();
     }
     assert.deepEqual(await seen.closed, [0, null]);
     assert.deepEqual(seen.ids(), ids);
@@ -141,16 +143,16 @@ test("neither loses nor repeats events when connections are cut", async () => {
 
 test("a gateway that restarts with a new log is reported, and listen continues with it", async () => {
   const first = await startTestGateway();
-  const proxy = await startProxy(Number(new URL(first.rpcUrl).port));
+  const proxy = await startCuttingProxy(first.rpcUrl);
   const seen = listen("--url", proxy.url, "--limit", "2");
   await tell("old", "success", first);
   await seen.until(() => seen.lines.length === 1);
-  proxy.aim(undefined);
+  proxy.cut();
   await first.stop();
   const second = await startTestGateway();
   try {
     await tell("new", "success", second);
-    proxy.aim(Number(new URL(second.rpcUrl).port));
+    proxy.mend(second.rpcUrl);
     assert.deepEqual(await seen.closed, [0, null]);
     assert.deepEqual(seen.ids(), ["old", "new"]);
     assert.match(seen.errors.join("\n"), /some may be missing before the next/);
@@ -192,9 +194,7 @@ test("forwards signed callbacks, and retries each until 200 or --forward-attempt
     };
     response.writeHead(statuses[external_id] ?? 500, { location: "/elsewhere" }).end();
   });
-  service.listen(0, "127.0.0.1");
-  await once(service, "listening");
-  const local = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+  const local = `http://127.0.0.1:${await listenOn(service)}`;
   try {
     for (const id of ["hook-1", "hook-2", "hook-3"]) await tell(id, "success");
     await tell("hook-1", "success", { kind: "payouts" });

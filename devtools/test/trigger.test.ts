@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
@@ -12,7 +10,7 @@ import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { run } from "../../test/cli/resident.ts";
 import { inPairs, placesOf } from "../../test/cli/run.ts";
-import { startTestGateway } from "../../test/start.ts";
+import { startBefore, startTestGateway } from "../../test/start.ts";
 import { triggeredEvents } from "../trigger-events.ts";
 
 let gateway: Gateway;
@@ -140,7 +138,7 @@ test("refuses addresses that are not on this machine, unless --force is given", 
 
 test("sends no payment to an upstream other than the sandbox, unless --force is given", async () => {
   const posts: string[] = [];
-  const upstream: Server = createServer((request, response) => {
+  const upstream = createServer((request, response) => {
     if (request.method === "POST") posts.push(request.url ?? "");
     request.resume();
     response.writeHead(request.method === "POST" ? 200 : 404, {
@@ -152,14 +150,7 @@ test("sends no payment to an upstream other than the sandbox, unless --force is 
         : '{"code":"customer_profile_not_found","message":"no","type":"customer_error"}',
     );
   });
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  const real = await startTestGateway({
-    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-    UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD: "secret",
-    AUTH_MODE: "none",
-  });
+  const real = await startBefore(upstream, { AUTH_MODE: "none" });
   try {
     const args = ["trigger", "payment.success", "--external-id", "real"];
     const refused = await run(args, { env: placesOf(real) });
@@ -170,7 +161,5 @@ test("sends no payment to an upstream other than the sandbox, unless --force is 
     assert.deepEqual(posts, ["/api/payments/v1/new"]);
   } finally {
     await real.stop();
-    upstream.close();
-    upstream.closeAllConnections();
   }
 });
