@@ -1,16 +1,15 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { startTestGateway } from "../start.ts";
+import { startBefore } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { type Scrape, scrapeOf } from "./scrape.ts";
 
@@ -19,44 +18,21 @@ const timeout = 2 * timeoutMs;
 
 /** A gateway in front of a payments service that answers with `answer`. */
 async function rig(t: TestContext, answer: RequestListener, env: Record<string, string> = {}) {
-  const upstream = createServer(answer).listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  const gateway = await startTestGateway({
-    UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
-    UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD: "a password",
-    AUTH_MODE: "none",
-    RECONCILE_AFTER: "0",
-    ...env,
-  });
-  t.after(async () => {
-    await gateway.stop();
-    upstream.close();
-    upstream.closeAllConnections();
-  });
+  const common = { AUTH_MODE: "none", RECONCILE_AFTER: "0" };
+  const gateway = await startBefore(createServer(answer), { ...common, ...env });
+  t.after(() => gateway.stop());
   const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
   const payments = createClient(PaymentService, transport);
   const payouts = createClient(PayoutService, transport);
+  const order = {
+    ...{ amount: "10.10", currency: "UAH", mode: PaymentMode.HOSTED },
+    paymentMethod: { type: PaymentMethodType.CC_NUMBER },
+  };
   return {
     gateway,
-    upstream,
     look: (externalId = "none") => payouts.getPayout({ externalId }).catch(() => undefined),
     pay: (externalId: string) =>
-      payments
-        .createPayment({
-          amount: "10.10",
-          currency: "UAH",
-          mode: PaymentMode.DIRECT,
-          externalId,
-          customer: { email: "jo@shop.example" },
-          paymentMethod: {
-            method: {
-              case: "cc",
-              value: { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2031 },
-            },
-          },
-        })
-        .catch(() => undefined),
+      payments.createPayment({ ...order, externalId }).catch(() => undefined),
   };
 }
 
@@ -129,7 +105,7 @@ test("a call whose outcome cannot be looked up is given up and counted", { timeo
         request.resume().once("end", () => request.socket.destroy());
       else status(500)(request, response);
     },
-    { RECONCILE_AFTER: "50ms", RECONCILE_GIVE_UP: "500ms", RATE_LIMIT_INITIAL: "100" },
+    { RECONCILE_AFTER: "50ms", RECONCILE_GIVE_UP: "1s", RATE_LIMIT_INITIAL: "100" },
   );
   await pay("lost");
   await scrapeUntil(gateway, ({ value }) => {

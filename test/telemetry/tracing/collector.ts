@@ -1,9 +1,9 @@
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { listen } from "../../listen.ts";
 
 /** A span as the collector received it. */
 export interface ExportedSpan {
@@ -85,10 +85,9 @@ export async function startCollector(
       await once(came, "told", { signal: AbortSignal.timeout(20_000) });
     }
   }
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+  const port = await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     spans,
     resources,
     headers,
