@@ -3,13 +3,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { placesOf } from "../cli/run.ts";
 import { commandLine } from "../command-line.ts";
 import { freePorts } from "../gateway/spawn.ts";
+import { listen } from "../listen.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { stepsOf } from "./command-lines.ts";
@@ -90,8 +90,7 @@ interface Run {
 async function openShell(t: { after(done: () => Promise<void>): void }) {
   const gateway = await startTestGateway();
   const local = createServer((request, response) => request.resume() && response.end());
-  local.listen(0, "127.0.0.1");
-  await once(local, "listening");
+  const localPort = await listen(local);
   const directory = await mkdtemp(join(tmpdir(), "terminal-"));
   t.after(async () => {
     await gateway.stop();
@@ -107,7 +106,7 @@ async function openShell(t: { after(done: () => Promise<void>): void }) {
     ["http://127.0.0.1:4001", gateway.rpcUrl],
     ["http://127.0.0.1:4002", gateway.adminUrl],
     ["http://127.0.0.1:4010", gateway.sandboxUrl ?? ""],
-    ["http://127.0.0.1:3000", `http://127.0.0.1:${(local.address() as AddressInfo).port}`],
+    ["http://127.0.0.1:3000", `http://127.0.0.1:${localPort}`],
   ] as const;
   const callbackUrl = `${gateway.publicUrl}/callbacks/default/payments`;
   const { PUBLIC_ADDR, RPC_ADDR, ADMIN_ADDR, SANDBOX_ADDR } = freePorts;
