@@ -47,8 +47,8 @@ const broken: Record<string, Record<string, string>> = {
   "gen/a.ts -> errors.ts (generated code stands alone)": {
     "gen/a.ts": 'import { e } from "../errors.ts";',
   },
-  "admin/a.ts -> app/gateway.ts (only serve starts the gateway)": {
-    "admin/a.ts": 'import { start } from "../app/gateway.ts";',
+  "admin/b.ts -> app/gateway.ts (only serve starts the gateway)": {
+    "admin/b.ts": 'import { start } from "../app/gateway.ts";',
   },
   "app/stores.ts -> cli/serve.ts (nobody imports commands)": {
     "app/stores.ts": 'import { run } from "../cli/serve.ts";',
@@ -61,11 +61,14 @@ const broken: Record<string, Record<string, string>> = {
     "wire/b.ts": 'import { a } from "./a.ts";',
   },
 };
-for (const [finding, files] of Object.entries(broken)) {
-  test(`finds ${finding}`, async (t) => {
-    assert.ok((await check(t, files)).includes(finding));
-  });
-}
+
+test("finds each import against the arrows", async (t) => {
+  const found = await check(t, Object.assign({}, ...Object.values(broken)));
+  assert.deepEqual(
+    Object.keys(broken).filter((finding) => !found.includes(finding)),
+    [],
+  );
+});
 
 /** The findings of the script for a `src` folder with these files. */
 async function check(t: TestContext, files: Readonly<Record<string, string>>): Promise<string[]> {

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it, type TestContext, test } from "node:test";
 import { promisify } from "node:util";
+import { serve } from "../listen.ts";
 import { timeoutMs } from "../until.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -152,13 +151,7 @@ async function registry(
     const answer = method === "POST" ? Object.fromEntries(whole) : versionsOf(url.slice(1));
     response.end(JSON.stringify(answer));
   });
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return `${await serve(t, server)}/`;
 }
 
 async function audit(registry: string): Promise<{ code: number | null; stdout: string }> {
