@@ -1,32 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create } from "@bufbuild/protobuf";
+import { create, type Message } from "@bufbuild/protobuf";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType, PaymentOperation } from "../../src/gen/payments/v1/payment_pb.ts";
-import {
-  ConfirmPaymentRequestSchema,
-  CreatePaymentRequestSchema,
-  CreateRecurrentPaymentRequestSchema,
-  ResendCallbackRequestSchema,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
-import {
-  GetPayoutRequestSchema,
-  RequestPayoutRequestSchema,
-} from "../../src/gen/payments/v1/payout_service_pb.ts";
-import {
-  DeactivateSubscriptionRequestSchema,
-  UpdateSubscriptionRequestSchema,
-} from "../../src/gen/payments/v1/subscription_service_pb.ts";
-import {
-  DeleteWalletItemRequestSchema,
-  FindWalletItemsRequestSchema,
-  GetConfirmationStatusRequestSchema,
-} from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { GetPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import type { Kind } from "../../src/model/kinds.ts";
-import type { Upstream } from "../../src/upstream/upstream.ts";
+import { services } from "../../src/rpc/services/routes.ts";
+import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { failureOf, hostedPayment, patient, rig } from "./rig.ts";
 import { json, scriptedServer } from "./scripted-server.ts";
 
@@ -43,9 +25,14 @@ const byToken = create(CustomerIdentitySchema, { authToken: "eyJ.customer.jwt" }
 const byRid = create(CustomerIdentitySchema, { rid: "0d4b5c3e-1111-4222-8333-944455556666" });
 const byExternalId = create(CustomerIdentitySchema, { externalId: "user 7&x=1/ї" });
 
+const schemas = new Map(
+  services.flatMap(({ methods }) => methods).map(({ localName, input }) => [localName, input]),
+);
+
 interface Case {
   readonly name: string;
-  readonly call: (upstream: Upstream) => Promise<unknown>;
+  readonly method: Exclude<keyof Upstream, "close">;
+  readonly request: object;
   readonly line: string;
   /** Default: those that every request has. */
   readonly headers?: readonly string[];
@@ -57,26 +44,23 @@ interface Case {
 const cases: Case[] = [
   {
     name: "createPayment posts to payments/v1/new",
-    call: (upstream) =>
-      upstream.createPayment(
-        create(CreatePaymentRequestSchema, {
-          amount: "10.10",
-          currency: "UAH",
-          mode: PaymentMode.DIRECT,
-          externalId: "order-1",
-          callbackUrl: "https://gw.example/callbacks/default/payments",
-          confirm: false,
-          customer: { email: "a@b.example" },
-          paymentMethod: {
-            type: PaymentMethodType.CC_NUMBER,
-            method: {
-              case: "cc",
-              value: { cvv: "123", expMonth: 5, expYear: 2030, number: "4111111111111111" },
-            },
-          },
-        }),
-        patient,
-      ),
+    method: "createPayment",
+    request: {
+      amount: "10.10",
+      currency: "UAH",
+      mode: PaymentMode.DIRECT,
+      externalId: "order-1",
+      callbackUrl: "https://gw.example/callbacks/default/payments",
+      confirm: false,
+      customer: { email: "a@b.example" },
+      paymentMethod: {
+        type: PaymentMethodType.CC_NUMBER,
+        method: {
+          case: "cc",
+          value: { cvv: "123", expMonth: 5, expYear: 2030, number: "4111111111111111" },
+        },
+      },
+    },
     line: "POST /api/payments/v1/new HTTP/1.1",
     headers: jsonBody,
     body:
@@ -88,15 +72,12 @@ const cases: Case[] = [
   },
   {
     name: "createRecurrentPayment posts to payments/v1/recurrent",
-    call: (upstream) =>
-      upstream.createRecurrentPayment(
-        create(CreateRecurrentPaymentRequestSchema, {
-          recurrentId: "rec-1",
-          externalId: "order-2",
-          amount: "0.1",
-        }),
-        patient,
-      ),
+    method: "createRecurrentPayment",
+    request: {
+      recurrentId: "rec-1",
+      externalId: "order-2",
+      amount: "0.1",
+    },
     line: "POST /api/payments/v1/recurrent HTTP/1.1",
     headers: jsonBody,
     body: '{"recurrent_id":"rec-1","external_id":"order-2","amount":0.1}',
@@ -104,11 +85,8 @@ const cases: Case[] = [
   },
   {
     name: "confirmPayment posts to payments/v1/confirm",
-    call: (upstream) =>
-      upstream.confirmPayment(
-        create(ConfirmPaymentRequestSchema, { externalId: "order-1", amount: "99999999999.99" }),
-        patient,
-      ),
+    method: "confirmPayment",
+    request: { externalId: "order-1", amount: "99999999999.99" },
     line: "POST /api/payments/v1/confirm HTTP/1.1",
     headers: jsonBody,
     body: '{"external_id":"order-1","amount":99999999999.99}',
@@ -116,37 +94,31 @@ const cases: Case[] = [
   },
   {
     name: "resendCallback posts to payments/v1/callback/resend",
-    call: (upstream) =>
-      upstream.resendCallback(
-        create(ResendCallbackRequestSchema, {
-          externalId: "order-1",
-          operation: PaymentOperation.REFUND,
-        }),
-        patient,
-      ),
+    method: "resendCallback",
+    request: {
+      externalId: "order-1",
+      operation: PaymentOperation.REFUND,
+    },
     line: "POST /api/payments/v1/callback/resend HTTP/1.1",
     headers: jsonBody,
     body: '{"external_id":"order-1","operation":"refund"}',
   },
   {
     name: "requestPayout posts to payouts/v1/request-payout",
-    call: (upstream) =>
-      upstream.requestPayout(
-        create(RequestPayoutRequestSchema, {
-          order: {
-            currency: "UAH",
-            description: "Prize",
-            externalId: "payout-1",
-            originalAmount: "250.00",
-          },
-          payer: { entityId: "entity-1" },
-          recipient: {
-            card: { firstName: "Іван", lastName: "Koval", cardData: { token: "card-token" } },
-          },
-          payoutType: "card",
-        }),
-        patient,
-      ),
+    method: "requestPayout",
+    request: {
+      order: {
+        currency: "UAH",
+        description: "Prize",
+        externalId: "payout-1",
+        originalAmount: "250.00",
+      },
+      payer: { entityId: "entity-1" },
+      recipient: {
+        card: { firstName: "Іван", lastName: "Koval", cardData: { token: "card-token" } },
+      },
+      payoutType: "card",
+    },
     line: "POST /api/payouts/v1/request-payout HTTP/1.1",
     headers: jsonBody,
     body:
@@ -158,134 +130,105 @@ const cases: Case[] = [
   },
   {
     name: "getPayout reads payouts/v1/info by an escaped external_id",
-    call: (upstream) =>
-      upstream.getPayout(create(GetPayoutRequestSchema, { externalId: "p #1&?=+%" }), patient),
+    method: "getPayout",
+    request: { externalId: "p #1&?=+%" },
     line: "GET /api/payouts/v1/info?external_id=p%20%231%26%3F%3D%2B%25 HTTP/1.1",
   },
   {
     name: "findWalletItems tells a customer by token in X-CUSTOMER-AUTH",
-    call: (upstream) =>
-      upstream.findWalletItems(
-        create(FindWalletItemsRequestSchema, { customer: byToken, optionId: "true" }),
-        patient,
-      ),
+    method: "findWalletItems",
+    request: { customer: byToken, optionId: "true" },
     line: "GET /api/customers/v1/wallet/find?option_id=true HTTP/1.1",
     headers: [...always, "x-customer-auth: eyJ.customer.jwt"],
   },
   {
     name: "findWalletItems tells a customer by external_id in the query",
-    call: (upstream) =>
-      upstream.findWalletItems(
-        create(FindWalletItemsRequestSchema, { customer: byExternalId }),
-        patient,
-      ),
+    method: "findWalletItems",
+    request: { customer: byExternalId },
     line: "GET /api/customers/v1/wallet/find?external_id=user%207%26x%3D1%2F%D1%97 HTTP/1.1",
   },
   {
     name: "getConfirmationStatus reads wallet/confirmation/status",
-    call: (upstream) =>
-      upstream.getConfirmationStatus(
-        create(GetConfirmationStatusRequestSchema, { customer: byExternalId, optionId: "opt/1" }),
-        patient,
-      ),
+    method: "getConfirmationStatus",
+    request: { customer: byExternalId, optionId: "opt/1" },
     line:
       "GET /api/customers/v1/wallet/confirmation/status" +
       "?external_id=user%207%26x%3D1%2F%D1%97&option_id=opt%2F1 HTTP/1.1",
   },
   {
     name: "getConfirmationStatus asks without an option_id, and with both of a customer's names",
-    call: (upstream) =>
-      upstream.getConfirmationStatus(
-        create(GetConfirmationStatusRequestSchema, { customer: { ...byToken, externalId: "u" } }),
-        patient,
-      ),
+    method: "getConfirmationStatus",
+    request: { customer: { ...byToken, externalId: "u" } },
     line: "GET /api/customers/v1/wallet/confirmation/status?external_id=u HTTP/1.1",
     headers: [...always, "x-customer-auth: eyJ.customer.jwt"],
   },
   {
     name: "deleteWalletItem sends a body with its DELETE",
-    call: (upstream) =>
-      upstream.deleteWalletItem(
-        create(DeleteWalletItemRequestSchema, {
-          customer: byExternalId,
-          optionId: itemId,
-          type: "card",
-        }),
-        patient,
-      ),
+    method: "deleteWalletItem",
+    request: {
+      customer: byExternalId,
+      optionId: itemId,
+      type: "card",
+    },
     line: "DELETE /api/customers/v1/wallet?external_id=user%207%26x%3D1%2F%D1%97 HTTP/1.1",
     headers: jsonBody,
     body: `{"option_id":"${itemId}","type":"card"}`,
   },
   {
     name: "updateSubscription patches the subscription in the path",
-    call: (upstream) =>
-      upstream.updateSubscription(
-        create(UpdateSubscriptionRequestSchema, {
-          subscriptionId: itemId,
-          customer: byToken,
-          autoRenew: false,
-        }),
-        patient,
-      ),
+    method: "updateSubscription",
+    request: {
+      subscriptionId: itemId,
+      customer: byToken,
+      autoRenew: false,
+    },
     line: `PATCH /api/subscriptions/v1/subscriptions/${itemId} HTTP/1.1`,
     headers: [...jsonBody, "x-customer-auth: eyJ.customer.jwt"],
     body: '{"auto_renew":false}',
   },
   {
     name: "updateSubscription sends an empty object without auto_renew",
-    call: (upstream) =>
-      upstream.updateSubscription(
-        create(UpdateSubscriptionRequestSchema, { subscriptionId: "a/../b" }),
-        patient,
-      ),
+    method: "updateSubscription",
+    request: { subscriptionId: "a/../b" },
     line: "PATCH /api/subscriptions/v1/subscriptions/a%2F..%2Fb HTTP/1.1",
     headers: jsonBody,
     body: "{}",
   },
   {
     name: "deactivateSubscription deletes, with the RID of a trusted service",
-    call: (upstream) =>
-      upstream.deactivateSubscription(
-        create(DeactivateSubscriptionRequestSchema, { subscriptionId: itemId, customer: byRid }),
-        patient,
-      ),
+    method: "deactivateSubscription",
+    request: { subscriptionId: itemId, customer: byRid },
     line: `DELETE /api/subscriptions/v1/subscriptions/${itemId} HTTP/1.1`,
     headers: [...always, "x-customer-rid: 0d4b5c3e-1111-4222-8333-944455556666"],
   },
   {
     name: "deactivateSubscription tells a customer by external_id in the query",
-    call: (upstream) =>
-      upstream.deactivateSubscription(
-        create(DeactivateSubscriptionRequestSchema, {
-          subscriptionId: itemId,
-          customer: byExternalId,
-        }),
-        patient,
-      ),
+    method: "deactivateSubscription",
+    request: {
+      subscriptionId: itemId,
+      customer: byExternalId,
+    },
     line:
       `DELETE /api/subscriptions/v1/subscriptions/${itemId}` +
       "?external_id=user%207%26x%3D1%2F%D1%97 HTTP/1.1",
   },
   {
     name: "getOperation reads alternative-payments/v1/info/operation",
-    call: (upstream) =>
-      upstream.getOperation(
-        create(GetOperationRequestSchema, { externalId: "order 1", operationId: "op/1" }),
-        patient,
-      ),
+    method: "getOperation",
+    request: { externalId: "order 1", operationId: "op/1" },
     line:
       "GET /api/alternative-payments/v1/info/operation" +
       "?external_id=order%201&operation_id=op%2F1 HTTP/1.1",
   },
 ];
 
-for (const { name, call, line, headers = always, body = "", kind } of cases) {
+for (const { name, method, request, line, headers = always, body = "", kind } of cases) {
   test(name, async (t) => {
     const server = await scriptedServer(json(200, '{"id":"1","currency":"UAH"}'));
     t.after(() => server.close());
     const { upstream, taken, moved } = rig(t, server.url);
-    await call(upstream);
+    const send = upstream[method] as (message: Message, options: SendOptions) => Promise<unknown>;
+    await send(create(schemas.get(method)!, request), patient);
 
     assert.equal(server.requests.length, 1);
     const [sent] = server.requests;
