@@ -32,7 +32,7 @@ const schemas = new Map(
 interface Case {
   readonly name: string;
   readonly method: Exclude<keyof Upstream, "close">;
-  readonly request: object;
+  readonly request: Record<string, unknown>;
   readonly line: string;
   /** Default: those that every request has. */
   readonly headers?: readonly string[];
