@@ -1,10 +1,9 @@
-import { once } from "node:events";
 import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type Logger, pino } from "pino";
 import type { SandboxOptions } from "../sandbox/options.ts";
 import { type Gateway, startGateway } from "../src/app/gateway.ts";
 import { readConfig } from "../src/config/config.ts";
+import { listen } from "./listen.ts";
 
 /**
  * The whole gateway on free ports, with the emulator inside unless the environment names an
@@ -43,9 +42,7 @@ export async function startBefore(
   path = "",
   log?: Logger,
 ): Promise<Gateway> {
-  service.listen(0, "127.0.0.1");
-  await once(service, "listening");
-  const { port } = service.address() as AddressInfo;
+  const port = await listen(service);
   const upstream = {
     UPSTREAM_URL: `http://127.0.0.1:${port}${path}`,
     UPSTREAM_LOGIN: "shop",

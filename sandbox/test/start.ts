@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { Secret } from "../../src/secrets/secret.ts";
+import { serve } from "../../test/listen.ts";
 import { timeoutMs } from "../../test/until.ts";
 import type { SandboxOptions, SandboxRecord } from "../options.ts";
 import { type Sandbox, startSandbox } from "../server.ts";
@@ -110,14 +110,9 @@ export async function startReceiver(t: TestContext, ...statuses: number[]): Prom
     response.writeHead(statuses.shift() ?? 200).end();
     server.emit("callback");
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  t.after(() => {
-    server.closeAllConnections();
-    server.close();
-  });
+  const address = await serve(t, server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`,
+    url: `${address}/callback`,
     received,
     async next() {
       const index = asked++;

@@ -13,6 +13,7 @@ import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { listen } from "../listen.ts";
 import { start } from "../rpc/start.ts";
 
 const answers = { getPayment: async () => create(GetPaymentResponseSchema, { cursor: "c1" }) };
@@ -86,9 +87,7 @@ test("a peer that becomes unreachable is cut, and its watch ends in the core", a
       far.destroy();
     });
   });
-  cable.listen(0, "127.0.0.1");
-  await once(cable, "listening");
-  const { port } = cable.address() as net.AddressInfo;
+  const port = await listen(cable);
   const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}` });
   const events = createClient(PaymentService, transport).watchPayment({})[Symbol.asyncIterator]();
   await events.next();

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import net, { type AddressInfo, type Socket } from "node:net";
+import net, { type Socket } from "node:net";
 import { test } from "node:test";
 import { createAdmission } from "../../src/net/admission.ts";
 import { http1Options, limitHttp1 } from "../../src/net/http1.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { ReadTurns } from "../../src/net/read-turns.ts";
 import { defaultUnreadLimits } from "../../src/net/unread-answers.ts";
+import { listen } from "../listen.ts";
 
 const count = 30;
 
@@ -33,9 +34,7 @@ async function cutInEachTurn(t: import("node:test").TestContext, isShared: boole
     readTurns: isShared ? intake.readTurns : new ReadTurns(),
   };
   limitHttp1(server, defaultUnreadLimits, inlet, () => {});
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   const sockets = Array.from({ length: count }, () => net.connect(port, "127.0.0.1"));
   t.after(() => {
     for (const socket of sockets) socket.destroy();

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { createAdmission } from "../../src/net/admission.ts";
 import { Intake, type Received } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { headOfHttp1, type RequestHead } from "../../src/net/request-head.ts";
+import { listen } from "../listen.ts";
 
 const maxBytes = 10;
 const inlet = {
@@ -23,9 +24,7 @@ async function serving(t: TestContext, serve: (head: RequestHead) => void) {
     const head = headOfHttp1(request, response, inlet);
     setImmediate(() => serve(head));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1").setEncoding("utf8");
+  const socket = connect(await listen(server), "127.0.0.1").setEncoding("utf8");
   t.after(() => {
     socket.destroy();
     server.close();
