@@ -6,7 +6,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { payment, take } from "../ledger/entries.ts";
 import { openLog } from "../ledger/sqlite/rig.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
-import { run } from "./run.ts";
+import { run } from "./resident.ts";
 
 describe("payments-gateway backup", { timeout: 120_000 }, () => {
   function directory(t: TestContext): string {

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -14,6 +13,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { openDirectory } from "../../src/stores/sqlite/directory.ts";
 import { freePorts } from "../gateway/spawn.ts";
+import { listen } from "../listen.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
@@ -80,10 +80,9 @@ test("wrong credentials, an unreachable upstream and another server are reported
     /^failed: .* cannot be reached: nothing listens there \(ECONNREFUSED\)/,
   );
   const page = createServer((_, response) => response.end("<html>"));
-  page.listen(0, "127.0.0.1");
-  await once(page, "listening");
+  const pagePort = await listen(page);
   const other = await check({
-    UPSTREAM_URL: `http://user:canary@127.0.0.1:${(page.address() as AddressInfo).port}`,
+    UPSTREAM_URL: `http://user:canary@127.0.0.1:${pagePort}`,
   });
   page.close();
   assert.equal(other.code, 1);
@@ -139,9 +138,7 @@ test("--offline sends no request", async () => {
     asked += 1;
     response.end("{}");
   });
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  const url = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${await listen(upstream)}`;
   const env = {
     ...{ UPSTREAM_URL: url, PUBLIC_URL: url, AUTH_MODE: "jwt", AUTH_JWKS_URL: `${url}/keys` },
     ...{ AUTH_ISSUER: "i", AUTH_AUDIENCE: "a", REDIS_URL: "redis://127.0.0.1:9" },
@@ -163,12 +160,11 @@ test("--offline sends no request", async () => {
 test("Ctrl-C ends the check at once, with 130", async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   const upstream = createServer(() => resolve());
-  upstream.listen(0, "127.0.0.1");
-  await once(upstream, "listening");
+  const upstreamPort = await listen(upstream);
   const child = start(["check"], {
     env: {
       ...freePorts,
-      UPSTREAM_URL: `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`,
+      UPSTREAM_URL: `http://127.0.0.1:${upstreamPort}`,
       ...{ UPSTREAM_LOGIN: "a", UPSTREAM_PASSWORD: "b", AUTH_MODE: "none" },
     },
   });
@@ -180,16 +176,6 @@ test("Ctrl-C ends the check at once, with 130", async () => {
   assert.doesNotMatch(await said, /✗/);
   upstream.close();
   upstream.closeAllConnections();
-});
-
-test("without --json the list has marks and says what to do", async () => {
-  const env = { ...freePorts, UPSTREAM_TIMEOUT: "soon" };
-  const { out } = await run(["check"], { env });
-  assert.match(out, /^✗ configuration {5}UPSTREAM_TIMEOUT: /);
-  assert.match(
-    (await run(["check"], { env: freePorts })).out,
-    /^- state {13}neither REDIS_URL nor DATA_DIR/m,
-  );
 });
 
 test("a certificate that expires or does not match its key is reported", async () => {

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { after, before, test } from "node:test";
+import { after, before, type TestContext, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { sign } from "../../src/wire/signature.ts";
+import { serve } from "../listen.ts";
 import { startTestGateway } from "../start.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
@@ -93,60 +92,46 @@ test("discard deletes the named letters for good, and only with --yes", async ()
   );
 });
 
-test("a replay of a letter that cannot be decrypted has failed", async () => {
-  await withAdmin(
-    ({ url }) =>
-      url.startsWith("GET /dead-letters?")
-        ? [200, JSON.stringify({ dead_letters: [letter("a", "one", "2026-01-02")], total: 1 })]
-        : [422, '{"outcome":"locked"}'],
-    async (url) => {
-      const { code, out } = await run(["dead-letters", "replay", "--all", "--admin-url", url]);
-      assert.deepEqual([code, out], [1, "1 not decrypted: no configured password opens it\n"]);
-    },
-  );
-});
-
-/** Runs `use` with the URL of an admin listener that answers with `answer`. */
-async function withAdmin(
-  answer: (request: { url: string; key: string | undefined }) => [number, string],
-  use: (url: string) => Promise<void>,
-): Promise<void> {
+/** The options for an admin listener that answers with `answer`. */
+async function adminOf(
+  t: TestContext,
+  answer: (request: { url: string; key: string | undefined }) => [number, unknown],
+): Promise<["--admin-url", string]> {
   const admin = createServer((request, response) => {
     request.resume();
     const key = request.headers.authorization;
     const [status, body] = answer({ url: `${request.method} ${request.url}`, key });
-    response.writeHead(status, { "content-type": "application/json" }).end(body);
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   });
-  admin.listen(0, "127.0.0.1");
-  await once(admin, "listening");
-  try {
-    await use(`http://127.0.0.1:${(admin.address() as AddressInfo).port}`);
-  } finally {
-    admin.close();
-    admin.closeAllConnections();
-  }
+  return ["--admin-url", await serve(t, admin)];
 }
 
 const letter = (account: string, id: string, receivedAt: string) => ({
   ...{ account, id, resource: "payments", reason: "why", receivedAt },
 });
+const one = letter("a", "one", "2026-01-02");
+const isList = (url: string) => url.startsWith("GET /dead-letters?");
+const listOf = (...dead_letters: object[]): [number, object] => [
+  200,
+  { dead_letters, total: dead_letters.length },
+];
 
-test("show prints no control characters, and only the length of bytes that are not text", async () => {
-  const shown = async (details: object) => {
-    let out = "";
-    await withAdmin(
-      ({ url }) => {
-        const one = letter("a", "one", "2026-01-02");
-        if (url.startsWith("GET /dead-letters?")) {
-          return [200, JSON.stringify({ dead_letters: [one], total: 1 })];
-        }
-        return [200, JSON.stringify({ ...one, ...details })];
-      },
-      async (url) => {
-        out = (await run(["dead-letters", "show", "one", "--admin-url", url])).out;
-      },
-    );
-    return out;
+test("a replay of a letter that cannot be decrypted has failed", async (t) => {
+  const at = await adminOf(t, ({ url }) =>
+    isList(url) ? listOf(one) : [422, { outcome: "locked" }],
+  );
+  const { code, out } = await run(["dead-letters", "replay", "--all", ...at]);
+  assert.deepEqual([code, out], [1, "1 not decrypted: no configured password opens it\n"]);
+});
+
+test("show prints no control characters, and only the length of bytes that are not text", async (t) => {
+  let details = {};
+  const at = await adminOf(t, ({ url }) =>
+    isList(url) ? listOf(one) : [200, { ...one, ...details }],
+  );
+  const shown = async (next: object) => {
+    details = next;
+    return (await run(["dead-letters", "show", "one", ...at])).out;
   };
   for (const text of ['{"a":"\u001b[2J\u009b\u202e"}', '{"a": broken \u001b[2J\r\u0007']) {
     const out = await shown({ text, bytes: text.length });
@@ -156,83 +141,56 @@ test("show prints no control characters, and only the length of bytes that are n
   assert.match(await shown({ body: "//4=", bytes: 2 }), /\[2 bytes that are not UTF-8\]\n$/);
 });
 
-test("replay starts with the oldest and counts understood and known letters separately", async () => {
+test("replay starts with the oldest and counts understood and known letters separately", async (t) => {
   const asked: string[] = [];
-  await withAdmin(
-    ({ url }) => {
-      if (url.startsWith("GET /dead-letters?")) {
-        assert.match(url, /[?&]order=oldest(&|$)/);
-        const all = [letter("b", "old", "2026-01-01"), letter("a", "new", "2026-01-02")];
-        const next = url.includes("cursor=behind-old") ? [1, 2] : [0, 1];
-        const dead_letters = all.slice(...next);
-        const next_cursor = next[0] === 0 ? "behind-old" : undefined;
-        return [200, JSON.stringify({ dead_letters, total: 2, next_cursor })];
-      }
+  const at = await adminOf(t, ({ url }) => {
+    if (!isList(url)) {
       asked.push(url);
-      return [200, `{"outcome":"${url.includes("/old/") ? "stored" : "duplicate"}"}`];
-    },
-    async (url) => {
-      const { code, out } = await run(["dead-letters", "replay", "--all", "--admin-url", url]);
-      assert.equal(code, 0);
-      assert.equal(out, "1 understood now, 1 known already\n");
-      assert.deepEqual(asked, [
-        "POST /dead-letters/b/old/replay",
-        "POST /dead-letters/a/new/replay",
-      ]);
-    },
-  );
+      return [200, { outcome: url.includes("/old/") ? "stored" : "duplicate" }];
+    }
+    assert.match(url, /[?&]order=oldest(&|$)/);
+    if (url.includes("cursor=behind-old")) return listOf(letter("a", "new", "2026-01-02"));
+    const old = letter("b", "old", "2026-01-01");
+    return [200, { dead_letters: [old], total: 2, next_cursor: "behind-old" }];
+  });
+  const { code, out } = await run(["dead-letters", "replay", "--all", ...at]);
+  assert.deepEqual([code, out], [0, "1 understood now, 1 known already\n"]);
+  assert.deepEqual(asked, ["POST /dead-letters/b/old/replay", "POST /dead-letters/a/new/replay"]);
 });
 
-test("discard reports a letter that is already gone", async () => {
-  await withAdmin(
-    ({ url }) => {
-      if (url.startsWith("DELETE ")) return [404, '{"error":"not found"}'];
-      const all = [letter("a", "one", "2026-01-02")];
-      return [200, JSON.stringify({ dead_letters: all, total: 1 })];
-    },
-    async (url) => {
-      const args = ["dead-letters", "discard", "one", "--yes", "--admin-url", url];
-      const { code, out } = await run(args);
-      assert.deepEqual([code, out], [1, "0 discarded, 1 gone before\n"]);
-    },
+test("discard reports a letter that is already gone", async (t) => {
+  const at = await adminOf(t, ({ url }) =>
+    isList(url) ? listOf(one) : [404, { error: "not found" }],
   );
+  const { code, out } = await run(["dead-letters", "discard", "one", "--yes", ...at]);
+  assert.deepEqual([code, out], [1, "0 discarded, 1 gone before\n"]);
 });
 
-test("sends its key to the admin listener, and explains when the key is refused", async () => {
-  await withAdmin(
-    ({ key }) => (key === "Bearer k-admin" ? [200, '{"dead_letters":[]}'] : [403, "{}"]),
-    async (url) => {
-      const list = (env: Record<string, string>) =>
-        run(["dead-letters", "list"], { env: { PAYMENTS_GATEWAY_ADMIN_URL: url, ...env } });
-      assert.equal((await list({ PAYMENTS_GATEWAY_KEY: "k-admin" })).code, 0);
-      for (const env of [{}, { PAYMENTS_GATEWAY_KEY: "k-other" }]) {
-        const { code, err } = await list(env as Record<string, string>);
-        assert.equal(code, 1);
-        assert.match(err, /refuses \(403\): it requires a key with the scope admin/);
-        assert.ok(!err.includes("k-other"));
-      }
-    },
-  );
+test("sends its key to the admin listener, and explains when the key is refused", async (t) => {
+  const [, url] = await adminOf(t, ({ key }) => (key === "Bearer k-admin" ? listOf() : [403, {}]));
+  const list = (env: Record<string, string>) =>
+    run(["dead-letters", "list"], { env: { PAYMENTS_GATEWAY_ADMIN_URL: url, ...env } });
+  assert.equal((await list({ PAYMENTS_GATEWAY_KEY: "k-admin" })).code, 0);
+  for (const env of [{}, { PAYMENTS_GATEWAY_KEY: "k-other" }]) {
+    const { code, err } = await list(env as Record<string, string>);
+    assert.equal(code, 1);
+    assert.match(err, /refuses \(403\): it requires a key with the scope admin/);
+    assert.ok(!err.includes("k-other"));
+  }
 });
 
-test("an ambiguous id ends with 64, an unreachable store or listener with 69", async () => {
-  await withAdmin(
-    ({ url }) => {
-      if (!url.startsWith("GET /dead-letters?")) return [503, "{}"];
-      const both = [letter("a", "same", "2026-01-02"), letter("b", "same", "2026-01-01")];
-      const all = both.filter(({ account }) => !url.includes("account=b") || account === "b");
-      return [200, JSON.stringify({ dead_letters: all })];
-    },
-    async (url) => {
-      const at = ["--admin-url", url];
-      const both = await run(["dead-letters", "replay", "sa", ...at]);
-      assert.equal(both.code, 64);
-      assert.match(both.err, /2 dead letters begin with "sa": give --account/);
-      const away = await run(["dead-letters", "replay", "sa", "--account", "b", ...at]);
-      assert.equal(away.code, 69);
-      assert.match(away.err, /the event store is out of reach/);
-    },
-  );
+test("an ambiguous id ends with 64, an unreachable store or listener with 69", async (t) => {
+  const at = await adminOf(t, ({ url }) => {
+    if (!isList(url)) return [503, {}];
+    const both = [letter("a", "same", "2026-01-02"), letter("b", "same", "2026-01-01")];
+    return listOf(...both.filter(({ account }) => !url.includes("account=b") || account === "b"));
+  });
+  const both = await run(["dead-letters", "replay", "sa", ...at]);
+  assert.equal(both.code, 64);
+  assert.match(both.err, /2 dead letters begin with "sa": give --account/);
+  const away = await run(["dead-letters", "replay", "sa", "--account", "b", ...at]);
+  assert.equal(away.code, 69);
+  assert.match(away.err, /the event store is out of reach/);
   const nobody = await run(["dead-letters", "list", "--admin-url", "http://127.0.0.1:9"]);
   assert.equal(nobody.code, 69);
   assert.match(nobody.err, /cannot reach the gateway at .*Else give --admin-url/);

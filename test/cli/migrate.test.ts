@@ -18,7 +18,7 @@ import { openLog } from "../ledger/sqlite/rig.ts";
 import { openCalls } from "../open-calls.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
-import { run } from "./run.ts";
+import { run } from "./resident.ts";
 
 describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, () => {
   let redis: RedisServer;

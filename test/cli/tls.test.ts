@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import { after, before, describe, type TestContext, test } from "node:test";
 import type { TlsOptions } from "node:tls";
 import { createClient } from "@connectrpc/connect";
@@ -12,6 +10,7 @@ import { openGateway } from "../../src/cli/gateway-client.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { scratch } from "../auth/issuer.ts";
 import { freePorts } from "../gateway/spawn.ts";
+import { listen } from "../listen.ts";
 import { freePort, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { run } from "./resident.ts";
@@ -194,7 +193,5 @@ async function serve(t: TestContext, options: TlsOptions, target?: string): Prom
     server.closeAllConnections();
     server.close();
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `https://127.0.0.1:${await listen(server)}`;
 }
