@@ -103,6 +103,20 @@ describe("the local bucket", () => {
     for (const { at } of refused) assert.ok(at <= 50, `refused at ${at} ms`);
   });
 
+  it("keeps its rate when timers are late", async () => {
+    const clock = new VirtualClock();
+    const late = {
+      now: () => clock.now(),
+      epoch: () => clock.epoch(),
+      after: (ms: number, run: () => void) => clock.after(ms + 5, run),
+    };
+    const { bucket } = virtualBucket({ initialLimit: 100, maxWaitMs: 20_000, clock: late });
+    let served = 0;
+    for (let call = 0; call < 1_500; call++) void take(bucket).then(() => served++);
+    await clock.run(10_000);
+    assert.ok(served >= 900, `${served} served`);
+  });
+
   it("reports its status while it is paused", async () => {
     const { bucket, clock } = virtualBucket({ reserve: 0.2 });
     (await take(bucket)).rejected({ reset: "7" });
