@@ -75,6 +75,23 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       assert.ok(performance.now() - since >= 2_990);
     });
 
+    it("are served in turns", async (t) => {
+      const { replicas } = replicasOf(t, 3, { initialLimit: 10 });
+      await Promise.all(Array.from({ length: 10 }, () => take(replicas[0]!)));
+      const served: number[] = [];
+      const calls = [0, 1, 2].flatMap((number) =>
+        Array.from({ length: 4 }, () => take(replicas[number]!).then(() => served.push(number))),
+      );
+      await Promise.all(calls);
+      // On a busy machine a late replica may miss one turn.
+      for (let turn = 1; turn <= served.length; turn++) {
+        const counts = [0, 1, 2].map(
+          (number) => served.slice(0, turn).filter((one) => one === number).length,
+        );
+        assert.ok(Math.max(...counts) - Math.min(...counts) <= 2, served.join());
+      }
+    });
+
     it("give up their place when the last waiting caller leaves", async (t) => {
       const { keys, replicas } = replicasOf(t, 1, { initialLimit: 1 });
       await take(replicas[0]!);
