@@ -7,7 +7,7 @@ import { schema } from "../../src/graphql/schema/schema.ts";
 import { newPage, withoutChromium } from "../chromium.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
-import { serve } from "./serve.ts";
+import { type Served, serve } from "./serve.ts";
 
 test("the documents that GraphiQL opens with are valid, and select state instead of status", () => {
   for (const { query } of firstDocuments) {
@@ -27,10 +27,12 @@ test("GraphiQL's page is loaded only when a browser opens it", async (t) => {
   });
   t.after(() => hooks.deregister());
   const gateway = await serve(t, {}, { production: false });
+  const page = async ({ url }: Served) =>
+    (await fetch(url, { headers: { accept: "text/html,*/*;q=0.8" } })).text();
   await gateway.post({ query: "{ __typename }" });
+  assert.doesNotMatch(await page(await serve(t)), /graphiql/i, "not in production");
   assert.ok(!loaded.includes("@graphql-yoga/render-graphiql"));
-  const page = await fetch(gateway.url, { headers: { accept: "text/html" } });
-  assert.match(await page.text(), /graphiql/i);
+  assert.match(await page(gateway), /graphiql/i);
   assert.ok(loaded.includes("@graphql-yoga/render-graphiql"), "the control: it is, once opened");
 });
 

@@ -116,14 +116,6 @@ test("input of the wrong shape never reaches the core", async (t) => {
       { i: { externalId: "e", callbackUrl: "https://x.example" } },
     ],
     [
-      `mutation($i: ConfirmPaymentInput!) { confirmPayment(input: $i) { __typename } }`,
-      { i: { externalId: "e", amount: 10.1 } },
-    ],
-    [
-      `mutation($i: ConfirmPaymentInput!) { confirmPayment(input: $i) { __typename } }`,
-      { i: { externalId: "e", amount: 2 ** 53 } },
-    ],
-    [
       `mutation { resendCallback(input: {externalId: "e", operation: UNSPECIFIED}) { __typename } }`,
       {},
     ],
