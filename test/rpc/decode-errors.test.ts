@@ -10,131 +10,85 @@ import { start } from "./start.ts";
 const createPayment = "/payments.v1.PaymentService/CreatePayment";
 const card = "4111111111111111";
 
-const refused: readonly {
-  name: string;
-  body: string;
-  /** The field that is named, unless the message is about the request as a whole. */
-  field?: string;
-  message: string;
-}[] = [
-  {
-    name: "a number where text belongs",
-    body: `{"paymentMethod":{"cc":{"number":${card}}}}`,
-    field: "payment_method.cc.number",
-    message: "must be a string",
-  },
-  {
-    name: "text where a number belongs",
-    body: `{"paymentMethod":{"cc":{"exp_month":"${card}x"}}}`,
-    field: "payment_method.cc.exp_month",
-    message: "must be an integer of 32 bits",
-  },
-  {
-    name: "text where a message belongs",
-    body: `{"paymentMethod":"${card}"}`,
-    field: "payment_method",
-    message: "must be an object",
-  },
-  {
-    name: "a value that the enum lacks",
-    body: `{"mode":"${card}"}`,
-    field: "mode",
-    message: "must be PAYMENT_MODE_DIRECT, PAYMENT_MODE_HOSTED or PAYMENT_MODE_EXPRESS_CHECKOUT",
-  },
-  {
-    name: "the service's own word for an enum's value",
-    body: '{"recipient":{"payment_method":{"type":"iban"}}}',
-    field: "recipient.payment_method.type",
-    message:
-      "must be RECIPIENT_PAYMENT_METHOD_TYPE_IBAN, RECIPIENT_PAYMENT_METHOD_TYPE_CC_TOKEN, RECIPIENT_PAYMENT_METHOD_TYPE_WALLET or RECIPIENT_PAYMENT_METHOD_TYPE_CC_NUMBER",
-  },
-  {
-    name: "a list where a message belongs",
-    body: `{"paymentMethod":["${card}"]}`,
-    field: "payment_method",
-    message: "must be an object",
-  },
-  {
-    name: "text where a list belongs",
-    body: `{"products":"${card}"}`,
-    field: "products",
-    message: "must be a list without null, each item of its type",
-  },
-  {
-    name: "a wrong field of a list's item",
-    body: `{"products":[{"tax_group":"${card}"}]}`,
-    field: "products.tax_group",
-    message: "must be an integer of 32 bits",
-  },
-  {
-    name: "text where a boolean belongs",
-    body: `{"confirm":"${card}"}`,
-    field: "confirm",
-    message: "must be true or false",
-  },
-  {
-    name: "a field that does not exist",
-    body: '{"confrim":false}',
-    field: "confrim",
-    message: "is not a field of the request",
-  },
-  {
-    name: "a field that does not exist inside another",
-    body: `{"customer":{"e_mail":"${card}"}}`,
-    field: "customer.e_mail",
-    message: "is not a field of the request",
-  },
-  {
-    name: "a field given by both of its names",
-    body: `{"external_id":"a","externalId":"${card}"}`,
-    field: "external_id",
-    message: "is given twice",
-  },
-  {
-    name: "two ways to pay",
-    body: `{"paymentMethod":{"cc":{"number":"${card}"},"wallet":{}}}`,
-    field: "payment_method",
-    message:
-      "may hold only one of cc, cc_token, wallet, apple_pay, google_pay, decrypted_apple_pay, decrypted_google_pay",
-  },
-  {
-    name: "a wrong field of a message that several fields hold",
-    body: `{"paymentMethod":{"ccToken":{"token":${card}}}}`,
-    field: "payment_method",
-    message: "token must be a string",
-  },
-  {
-    name: "a value in a field's place",
-    body: `{"${card}":false}`,
-    message: "the request has a key that is not a field",
-  },
-  {
-    name: "a value in the place of a field inside another",
-    body: `{"customer":{"${card}":false}}`,
-    field: "customer",
-    message: "has a key that is not a field",
-  },
-  {
-    name: "text that is not JSON",
-    body: `{"number":${card}x}`,
-    message: "the request is not a JSON object",
-  },
-  {
-    name: "a list for a request",
-    body: `["${card}"]`,
-    message: "the request is not a JSON object",
-  },
-  {
-    name: "a key given twice",
-    body: `{"amount":"1","amount":"${card}"}`,
-    message: 'the key "amount" is given twice',
-  },
+/** Each message begins with the field that it names, unless it is about the request as a whole. */
+const refused: readonly (readonly [name: string, body: string, message: string])[] = [
+  [
+    "a number where text belongs",
+    `{"paymentMethod":{"cc":{"number":${card}}}}`,
+    "payment_method.cc.number: must be a string",
+  ],
+  [
+    "text where a number belongs",
+    `{"paymentMethod":{"cc":{"exp_month":"${card}x"}}}`,
+    "payment_method.cc.exp_month: must be an integer of 32 bits",
+  ],
+  [
+    "text where a message belongs",
+    `{"paymentMethod":"${card}"}`,
+    "payment_method: must be an object",
+  ],
+  [
+    "a value that the enum lacks",
+    `{"mode":"${card}"}`,
+    "mode: must be PAYMENT_MODE_DIRECT, PAYMENT_MODE_HOSTED or PAYMENT_MODE_EXPRESS_CHECKOUT",
+  ],
+  [
+    "the service's own word for an enum's value",
+    '{"recipient":{"payment_method":{"type":"iban"}}}',
+    "recipient.payment_method.type: must be RECIPIENT_PAYMENT_METHOD_TYPE_IBAN, RECIPIENT_PAYMENT_METHOD_TYPE_CC_TOKEN, RECIPIENT_PAYMENT_METHOD_TYPE_WALLET or RECIPIENT_PAYMENT_METHOD_TYPE_CC_NUMBER",
+  ],
+  [
+    "a list where a message belongs",
+    `{"paymentMethod":["${card}"]}`,
+    "payment_method: must be an object",
+  ],
+  [
+    "text where a list belongs",
+    `{"products":"${card}"}`,
+    "products: must be a list without null, each item of its type",
+  ],
+  [
+    "a wrong field of a list's item",
+    `{"products":[{"tax_group":"${card}"}]}`,
+    "products.tax_group: must be an integer of 32 bits",
+  ],
+  ["text where a boolean belongs", `{"confirm":"${card}"}`, "confirm: must be true or false"],
+  ["a field that does not exist", '{"confrim":false}', "confrim: is not a field of the request"],
+  [
+    "a field that does not exist inside another",
+    `{"customer":{"e_mail":"${card}"}}`,
+    "customer.e_mail: is not a field of the request",
+  ],
+  [
+    "a field given by both of its names",
+    `{"external_id":"a","externalId":"${card}"}`,
+    "external_id: is given twice",
+  ],
+  [
+    "two ways to pay",
+    `{"paymentMethod":{"cc":{"number":"${card}"},"wallet":{}}}`,
+    "payment_method: may hold only one of cc, cc_token, wallet, apple_pay, google_pay, decrypted_apple_pay, decrypted_google_pay",
+  ],
+  [
+    "a wrong field of a message that several fields hold",
+    `{"paymentMethod":{"ccToken":{"token":${card}}}}`,
+    "payment_method: token must be a string",
+  ],
+  ["a value in a field's place", `{"${card}":false}`, "the request has a key that is not a field"],
+  [
+    "a value in the place of a field inside another",
+    `{"customer":{"${card}":false}}`,
+    "customer: has a key that is not a field",
+  ],
+  ["text that is not JSON", `{"number":${card}x}`, "the request is not a JSON object"],
+  ["a list for a request", `["${card}"]`, "the request is not a JSON object"],
+  ["a key given twice", `{"amount":"1","amount":"${card}"}`, 'the key "amount" is given twice'],
 ];
 
 const userMessage = { locale: "en", message: "The payment is not possible like this." };
 
-for (const { name, body, field, message: description } of refused) {
-  const message = field === undefined ? description : `${field}: ${description}`;
+for (const [name, body, message] of refused) {
+  const [, field, description] = /^(\S+): (.*)$/.exec(message) ?? [];
   test(`${name} is refused without its value in the response or the log`, async () => {
     await using started = await start();
     const connect = await fetch(started.url + createPayment, {
@@ -178,57 +132,26 @@ for (const { name, body, field, message: description } of refused) {
   });
 }
 
-const unreadable: readonly {
-  name: string;
-  type: string;
-  encoding?: string;
-  body: Buffer<ArrayBuffer>;
-}[] = [
-  { name: "a truncated message", type: "application/proto", body: Buffer.from([0x0a, 9, 1]) },
-  {
-    name: "bytes that no gzip wrote",
-    type: "application/json",
-    encoding: "gzip",
-    body: Buffer.from("no"),
-  },
-  {
-    name: "a gzip that stops early",
-    type: "application/json",
-    encoding: "gzip",
-    body: gzipSync('{"amount":"1"}').subarray(0, 15),
-  },
-];
-
-for (const { name, type, encoding, body } of unreadable) {
+for (const [name, type, encoding, body] of [
+  ["a truncated message", "application/proto", undefined, Buffer.from([0x0a, 9, 1])],
+  ["bytes that no gzip wrote", "application/json", "gzip", Buffer.from("no")],
+  [
+    "a gzip that stops early",
+    ...(["application/json", "gzip"] as const),
+    gzipSync('{"amount":"1"}').subarray(0, 15),
+  ],
+] as const) {
   test(`${name} is an invalid argument`, async () => {
     await using started = await start();
     const answer = await fetch(started.url + createPayment, {
       method: "POST",
-      headers: { "content-type": type, ...(encoding ? { "content-encoding": encoding } : {}) },
+      headers: { "content-type": type, ...(encoding && { "content-encoding": encoding }) },
       body,
     });
     assert.equal(answer.status, 400);
     assert.equal(((await answer.json()) as { code: string }).code, "invalid_argument");
   });
 }
-
-test("a message over the limit is refused, also if it exceeds the limit only when decompressed", async () => {
-  await using started = await start({}, { limits: { readMaxBytes: 10_000 } });
-  const large = JSON.stringify({ description: "x".repeat(20_000) });
-  for (const [body, encoding] of [
-    [Buffer.from(large), "identity"],
-    [gzipSync(large), "gzip"],
-  ] as const) {
-    const answer = await fetch(started.url + createPayment, {
-      method: "POST",
-      headers: { "content-type": "application/json", "content-encoding": encoding },
-      body,
-    });
-    assert.equal(answer.status, 429);
-    assert.equal(((await answer.json()) as { code: string }).code, "resource_exhausted");
-  }
-  assert.equal(started.calls.length, 0);
-});
 
 const flagged = Buffer.from([1, 0, 0, 0, 1, 0]);
 

@@ -1,17 +1,12 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import type grpc from "@grpc/grpc-js";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import {
-  EventService,
-  StreamEventsRequestSchema,
-} from "../../src/gen/payments/v1/event_service_pb.ts";
-import { grpcJsClient, start, wires } from "./start.ts";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { start, wires } from "./start.ts";
 
 /** A stream that opens when told, yields one event when told, and then fails. */
 function scripted() {
@@ -52,18 +47,6 @@ for (const { protocol, httpVersion, name } of wires) {
       return true;
     });
   });
-
-  test(`a stream that is refused before it opens fails with its error, by ${name}`, async () => {
-    await using started = await start({
-      // biome-ignore lint/correctness/useYield: it fails before.
-      async *streamEvents() {
-        throw new GatewayError("PERMISSION_DENIED", "no");
-      },
-    });
-    const client = createClient(EventService, started.transport(protocol, httpVersion));
-    const events = client.streamEvents({})[Symbol.asyncIterator]();
-    await assert.rejects(events.next(), { code: Code.PermissionDenied, rawMessage: "no" });
-  });
 }
 
 test("headers are sent with the first event if the core does not report that the stream has opened", async () => {
@@ -85,26 +68,4 @@ test("headers are sent with the first event if the core does not report that the
   script.yields();
   assert.equal(await header.promise, true);
   await first;
-});
-
-test("grpc-js receives the headers before the first event, and the error after it", async () => {
-  const script = scripted();
-  await using started = await start({ streamEvents: script.streamEvents });
-  const client = grpcJsClient(EventService, started.port);
-  const { streamEvents } = client as never as {
-    streamEvents: (request: unknown) => grpc.ClientReadableStream<{ event: Event }>;
-  };
-  const stream = streamEvents.call(client, create(StreamEventsRequestSchema));
-  const metadata = once(stream, "metadata") as Promise<[grpc.Metadata]>;
-  script.open();
-  assert.deepEqual((await metadata)[0].get("x-ratelimit-limit"), ["10"]);
-  const failed = once(stream, "error") as Promise<[grpc.ServiceError]>;
-  const data = once(stream, "data") as Promise<[{ event: Event }]>;
-  failed.catch(() => {});
-  script.yields();
-  assert.equal((await data)[0].event.cursor, "c1");
-  const [error] = await failed;
-  assert.equal(error.code, 14);
-  assert.deepEqual(error.metadata.get("x-resume-cursor"), ["c1"]);
-  client.close();
 });

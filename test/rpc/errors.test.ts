@@ -2,8 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { findTrailerError } from "@connectrpc/connect/protocol-grpc";
-import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-web";
 import type grpc from "@grpc/grpc-js";
 import type { Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
@@ -19,7 +17,6 @@ import {
   OutcomeUnknownSchema,
   UpstreamErrorSchema,
 } from "../../src/gen/payments/v1/error_pb.ts";
-import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { listedCodes } from "../../src/upstream/error-codes.ts";
 import { userMessage } from "../../src/upstream/user-message.ts";
@@ -81,20 +78,13 @@ async function failure(call: Promise<unknown>): Promise<ConnectError> {
 }
 
 /** The trailers of a failed GetPayment by grpc-js. */
-async function grpcFailure(
-  port: number,
-  options: grpc.CallOptions = {},
-): Promise<grpc.ServiceError> {
+async function grpcFailure(port: number): Promise<grpc.ServiceError> {
   const client = grpcJsClient(PaymentService, port);
   const { promise, resolve } = Promise.withResolvers<grpc.ServiceError>();
   const { getPayment } = client as never as {
-    getPayment: (
-      request: unknown,
-      options: grpc.CallOptions,
-      done: (error: grpc.ServiceError) => void,
-    ) => void;
+    getPayment: (request: unknown, done: (error: grpc.ServiceError) => void) => void;
   };
-  getPayment.call(client, create(PaymentService.method.getPayment.input), options, resolve);
+  getPayment.call(client, create(PaymentService.method.getPayment.input), resolve);
   const error = await promise;
   client.close();
   return error;
@@ -209,27 +199,6 @@ for (const { protocol, httpVersion, name } of wires) {
   });
 }
 
-for (const [name, createTransport] of Object.entries({
-  Connect: createConnectTransport,
-  "gRPC-Web": createGrpcWebTransport,
-})) {
-  test(`an error carries all its details to a web page by ${name}, of a call and of a stream`, async () => {
-    await using started = await start({
-      ...failing("FAILED_PRECONDITION", everyDetail),
-      async *watchPayment() {
-        yield create(EventSchema, { cursor: "c-42" });
-        throw new GatewayError("FAILED_PRECONDITION", "it is over", everyDetail);
-      },
-    });
-    const transport = createTransport({ baseUrl: started.url });
-    const client = createClient(PaymentService, transport);
-    assertEveryDetail(await failure(client.getPayment({ externalId: "order-1" })));
-    const events = client.watchPayment({})[Symbol.asyncIterator]();
-    assert.equal((await events.next()).value?.event?.cursor, "c-42");
-    assertEveryDetail(await failure(events.next()));
-  });
-}
-
 test("a code of the service is a reason in a domain of its own, in the form of one", async () => {
   let code = "";
   await using started = await start({
@@ -288,52 +257,6 @@ for (const { protocol, httpVersion, name } of wires) {
     }
   });
 }
-
-test("a message that cannot be read is answered with the gateway's ErrorInfo", async () => {
-  await using started = await start();
-  const answer = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: '{"external_id": 4111111111111111}',
-  });
-  const { details } = (await answer.json()) as { details: { debug: unknown }[] };
-  assert.deepEqual(
-    details.map((detail) => detail.debug),
-    [
-      { reason: "INVALID_FIELDS", domain: "payments-gateway" },
-      { fieldViolations: [{ field: "external_id", description: "must be a string" }] },
-      { locale: "en", message: "The payment is not possible like this." },
-    ],
-  );
-});
-
-test("an error carries all its details to grpc-js", async () => {
-  await using started = await start(failing("FAILED_PRECONDITION", everyDetail));
-  const { metadata } = await grpcFailure(started.port);
-  const [details] = metadata.get("grpc-status-details-bin");
-  assert.ok(Buffer.isBuffer(details));
-  const headers = new Headers({ "grpc-status-details-bin": details.toString("base64") });
-  headers.set("x-resume-cursor", String(metadata.get("x-resume-cursor")[0]));
-  const error = findTrailerError(headers);
-  assert.ok(error);
-  assertEveryDetail(error);
-});
-
-test("an error carries its details to a plain HTTP client", async () => {
-  await using started = await start(failing("UNKNOWN", { outcomeUnknown: { externalId: "o-1" } }));
-  const answer = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: "{}",
-  });
-  const { details, ...told } = (await answer.json()) as { details: unknown[] };
-  assert.deepEqual(told, { code: "unknown", message: "it is UNKNOWN" });
-  assert.deepEqual(details[0], {
-    type: "payments.v1.OutcomeUnknown",
-    value: "CgNvLTE",
-    debug: { externalId: "o-1" },
-  });
-});
 
 test("an error with long texts of the upstream stays small enough for every client", async () => {
   const long = "дуже довго ".repeat(10_000);

@@ -12,11 +12,7 @@ import grpc from "@grpc/grpc-js";
 import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import type { Admission } from "../../src/net/admission.ts";
-import type { Intake } from "../../src/net/intake.ts";
-import type { Report } from "../../src/report.ts";
-import type { Identify } from "../../src/rpc/gate.ts";
-import { createRpcServer, type RpcLimits, type RpcServer } from "../../src/rpc/server.ts";
+import { createRpcServer, type RpcServer, type RpcServerOptions } from "../../src/rpc/server.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
 
 /** A certificate that only tests trust, and its key. */
@@ -63,15 +59,7 @@ export const wires = (["connect", "grpc", "grpcWeb"] as const).flatMap((protocol
 /** The RPC edge on a free port. The core has the methods in `answers`; others are UNIMPLEMENTED. */
 export async function start(
   answers: Partial<Core> = {},
-  options: {
-    identify?: Identify;
-    tls?: boolean;
-    limits?: Partial<RpcLimits>;
-    admission?: Admission;
-    intake?: Intake;
-    report?: Report;
-    fast?: boolean;
-  } = {},
+  options: Partial<Omit<RpcServerOptions, "tls">> & { readonly tls?: boolean } = {},
 ): Promise<Started> {
   const calls: CoreCall[] = [];
   const records: LogRecord[] = [];
@@ -80,24 +68,16 @@ export async function start(
     records.push({ ...(loggable(record) as object), level, message });
     written.emit("record");
   };
+  const { tls = false, ...others } = options;
   const server = createRpcServer({
     core: fakeCore(answers, calls),
-    identify: options.identify ?? (async () => caller),
-    log: {
-      debug: write("debug"),
-      info: write("info"),
-      warn: write("warn"),
-      error: write("error"),
-    },
-    ...(options.tls ? { tls: testTls } : {}),
-    ...(options.limits ? { limits: options.limits } : {}),
-    ...(options.admission ? { admission: options.admission } : {}),
-    ...(options.intake ? { intake: options.intake } : {}),
-    ...(options.report ? { report: options.report } : {}),
-    ...(options.fast === undefined ? {} : { fast: options.fast }),
+    identify: async () => caller,
+    log: { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") },
+    ...(tls && { tls: testTls }),
+    ...others,
   });
   const { port } = await server.listen("127.0.0.1", 0);
-  const url = `${options.tls ? "https" : "http"}://127.0.0.1:${port}`;
+  const url = `${tls ? "https" : "http"}://127.0.0.1:${port}`;
   const sessions: Http2SessionManager[] = [];
 
   return {
@@ -114,7 +94,7 @@ export async function start(
       }
     },
     transport(protocol, httpVersion) {
-      const nodeOptions = options.tls ? { ca: testTls.cert } : {};
+      const nodeOptions = tls ? { ca: testTls.cert } : {};
       if (httpVersion === "1.1") {
         return transportsOf[protocol]({ baseUrl: url, httpVersion, nodeOptions });
       }

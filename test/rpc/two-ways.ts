@@ -2,11 +2,12 @@ import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 import type { Writable } from "node:stream";
-import { brotliDecompressSync, gunzipSync } from "node:zlib";
+import { brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { statusCodes } from "../../src/rpc/errors.ts";
 import type { Identify } from "../../src/rpc/gate.ts";
 import { caller, type Started, start } from "./start.ts";
 
@@ -224,8 +225,118 @@ export const envelope = (data: Uint8Array, flags = 0, length = data.length) => {
   head.writeUInt32BE(length, 1);
   return Buffer.concat([head, data]);
 };
-export const enveloped = <D extends DescMessage>(schema: D, init: MessageInitShape<D>) =>
-  envelope(binary(schema, init));
+
+export type Requests = Record<string, Omit<Sent, "path"> & { readonly path?: string }>;
+
+/** How a method is called. */
+export interface Way {
+  readonly path: string;
+  readonly type: string;
+  readonly isGrpc: boolean;
+  readonly isStream: boolean;
+  /** A request, without an envelope, in which the method finds how it has to behave. */
+  readonly messageOf: (externalId: string) => Buffer;
+}
+
+/** Good and bad requests of every kind of call. */
+export function requestsOf({ path, type, isGrpc, isStream, messageOf }: Way): Requests {
+  const headers = { "content-type": type };
+  const enclosed = isGrpc || isStream ? envelope : (data: Uint8Array) => data;
+  const of = (externalId: string) => enclosed(messageOf(externalId));
+  const known = of("order-1");
+  const zipped = gzipSync(messageOf("order-1"));
+  const ofBody = (body: Sent["body"]) => ({ headers, body });
+  const withHeaders = (more: Record<string, string>, body: Sent["body"] = known) => ({
+    headers: { ...headers, ...more },
+    body,
+  });
+  const prefix = isGrpc ? "grpc-" : isStream ? "connect-" : "";
+  const timeoutHeader = isGrpc ? "grpc-timeout" : "connect-timeout-ms";
+  const encodingHeader = isGrpc ? "grpc-encoding" : `${prefix}content-encoding`;
+  const acceptHeader = `${prefix}accept-encoding`;
+  const texts = {
+    "JSON null": "null",
+    "JSON list": "[]",
+    "JSON with a wrong type": '{"externalId":4111111111111111}',
+    "JSON with an unknown key": '{"externalid":"x"}',
+    "JSON with both names": '{"externalId":"x","external_id":"y"}',
+    "JSON with a key twice": '{"externalId":"x","externalId":"y"}',
+    "JSON cut off": '{"externalId":"x"',
+    "JSON with a mark": '\ufeff{"externalId":"x"}',
+    "JSON with a replacement character": '{"external_id":"\ufffd"}',
+  };
+  const bodies = {
+    "no body": Buffer.alloc(0),
+    "one byte": Buffer.from([8]),
+    text: Buffer.from("hello, here is no message at all"),
+    zeros: Buffer.alloc(64),
+    "a message without its envelope": messageOf("order-1"),
+    "JSON that is not UTF-8": enclosed(Buffer.from('{"external_id":"\xff"}', "latin1")),
+    "UTF-8 that is none": enclosed(Buffer.from([0x0a, 0x02, 0xc3, 0x28])),
+    "too large": enclosed(Buffer.alloc(20_000, 0x20)),
+    "an envelope that says more": envelope(Buffer.from([1, 2]), 0, 9),
+    "an envelope that says less": envelope(messageOf("x"), 0, 1),
+    "an envelope that says too much": envelope(Buffer.from([1, 2]), 0, 1_000_000),
+    "an envelope of nothing": envelope(Buffer.alloc(0)),
+    "two envelopes": Buffer.concat([envelope(Buffer.alloc(0)), envelope(Buffer.alloc(0))]),
+    "an envelope said to be compressed": envelope(Buffer.from([1]), 1),
+    "an envelope of trailers": envelope(Buffer.from("a: b\r\n"), 0x80),
+    "an envelope with odd flags": envelope(Buffer.alloc(0), 0x42),
+    "an unknown field": enclosed(
+      Buffer.concat([messageOf("order-1"), Buffer.from([0x98, 0x06, 0x01])]),
+    ),
+  };
+  const errors = Object.keys(statusCodes).map((code) => [
+    `error ${code}`,
+    ofBody(of(`error:${code}`)),
+  ]);
+  return {
+    "an ordinary request": ofBody(known),
+    "a large answer": ofBody(of("large")),
+    "a large answer, gzip": withHeaders({ [acceptHeader]: "gzip, br" }, of("large")),
+    "a large answer, br": withHeaders({ [acceptHeader]: "deflate,br" }, of("large")),
+    "a small answer, gzip": withHeaders({ [acceptHeader]: "gzip" }),
+    "an error, gzip": withHeaders({ [acceptHeader]: "gzip" }, of("error:NOT_FOUND")),
+    "no compression known": withHeaders({ [acceptHeader]: "zstd" }, of("large")),
+    "compression of bodies asked for": withHeaders({ "accept-encoding": "gzip" }, of("large")),
+    identity: withHeaders({ [encodingHeader]: "identity" }),
+    "gzip that is none": withHeaders({ [encodingHeader]: "gzip" }),
+    gzip: withHeaders(
+      { [encodingHeader]: "gzip" },
+      isGrpc || isStream ? envelope(zipped, 1) : zipped,
+    ),
+    "unknown compression": withHeaders({ [encodingHeader]: "zstd" }),
+    "an id of its own": withHeaders({ "x-request-id": "trace-1" }),
+    "an id that is none": withHeaders({ "x-request-id": "a b" }),
+    "an id like a card number": withHeaders({ "x-request-id": "4111111111111111" }),
+    "a key": withHeaders({ "idempotency-key": "once" }),
+    "a key of nothing": withHeaders({ "idempotency-key": "" }),
+    nobody: withHeaders({ authorization: "nobody" }),
+    "nobody, and no message": withHeaders({ authorization: "nobody" }, Buffer.from([1])),
+    denied: withHeaders({ authorization: "denied" }),
+    "a caller of Ukrainian": withHeaders({ "accept-language": "uk" }, of("error:NOT_FOUND")),
+    "nobody, in Ukrainian": withHeaders({ authorization: "nobody", "accept-language": "uk-UA" }),
+    "a bug in the credentials": withHeaders({ authorization: "bug" }),
+    "a bug": ofBody(of("bug:4111111111111111")),
+    "an error of Connect": ofBody(of("connect")),
+    "a minute's time": withHeaders({ [timeoutHeader]: isGrpc ? "1M" : "60000" }),
+    "more time than there is": withHeaders({
+      [timeoutHeader]: isGrpc ? "99999999H" : "9999999999",
+    }),
+    "a time-out that is none": withHeaders({ [timeoutHeader]: "soon" }),
+    "a negative time-out": withHeaders({ [timeoutHeader]: "-1" }),
+    "another method": { method: "PUT", ...ofBody(known) },
+    "an unknown path": { path: `${path}s`, ...ofBody(known) },
+    "a path with a query": { path: `${path}?a=b`, ...ofBody(known) },
+    "another type": { headers: { "content-type": "text/plain" }, body: known },
+    "a type in capitals": { headers: { "content-type": type.toUpperCase() }, body: known },
+    ...Object.fromEntries(errors),
+    ...Object.fromEntries(
+      Object.entries(texts).map(([name, text]) => [name, ofBody(enclosed(Buffer.from(text)))]),
+    ),
+    ...Object.fromEntries(Object.entries(bodies).map(([name, body]) => [name, ofBody(body)])),
+  };
+}
 
 /** The calls and log records that a request caused, without ids and times. */
 function traceOf(at: Started, calls: number, records: number) {
