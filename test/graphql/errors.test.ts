@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import WebSocket from "ws";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
 import { ErrorType, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { userMessage } from "../../src/upstream/user-message.ts";
 import { answeredPayment } from "../core/answers.ts";
+import { until } from "../until.ts";
 import { type Answer, serve } from "./serve.ts";
+import { rawSocket } from "./socket.ts";
 
 const upstream = create(UpstreamErrorSchema, {
   code: "insufficient_funds",
@@ -66,14 +66,10 @@ test("a failed call has words for the customer in their language", async (t) => 
   const inEnglish = await gateway.run(pay, {}, { "accept-language": "de" });
   assert.match(inEnglish.data.createPayment.userMessage, /^There is not enough money/);
 
-  const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws", { headers: inUkrainian });
-  t.after(() => socket.terminate());
-  await once(socket, "open");
-  socket.send(JSON.stringify({ type: "connection_init" }));
-  await once(socket, "message");
-  socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: pay } }));
-  const [next] = await once(socket, "message");
-  assert.equal(JSON.parse(next).payload.data.createPayment.userMessage, words);
+  const { messages, subscribe } = await rawSocket(t, gateway, { headers: inUkrainian });
+  subscribe(pay);
+  const { payload } = await until(() => messages[0]);
+  assert.equal(payload.data.createPayment.userMessage, words);
 });
 
 test("a failed read reports each code, and the payments service's own error", async (t) => {

@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { getIntrospectionQuery } from "graphql";
-import { createClient } from "graphql-ws";
-import WebSocket from "ws";
 import { GatewayError } from "../../src/errors.ts";
-import { PaymentSchema, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
 import { type Answer, type Served, serve } from "./serve.ts";
+import { firstResult, socketClient } from "./socket.ts";
 
 type Run = (query: string, variables?: Record<string, unknown>) => Promise<Answer>;
 
@@ -19,19 +18,8 @@ const transports: Record<string, (t: TestContext, gateway: Served) => Run> = {
     return JSON.parse(data ?? "{}");
   },
   WebSocket: (t, gateway) => {
-    const client = createClient({
-      url: gateway.wsUrl,
-      webSocketImpl: WebSocket,
-      retryAttempts: 0,
-    });
-    t.after(() => client.dispose());
-    return async (query, variables) => {
-      try {
-        return (await client.iterate({ query, ...(variables && { variables }) }).next()).value;
-      } catch (errors) {
-        return { errors };
-      }
-    };
+    const client = socketClient(t, gateway);
+    return (query, variables) => firstResult(client, { query, ...(variables && { variables }) });
   },
 };
 
@@ -158,18 +146,9 @@ for (const [transport, connect] of Object.entries(transports)) {
 }
 
 test("the queries that frontends send are within the limits", async (t) => {
-  const payment = create(PaymentSchema, { externalId: "e", details: { operationId: "o" } });
+  const payment = { externalId: "e", details: { operationId: "o" } };
   const gateway = await serve(t, {
-    getPayment: async () => ({
-      $typeName: "payments.v1.GetPaymentResponse",
-      outcomeUnknown: false,
-      needsOperator: false,
-      state: PaymentState.PAID,
-      operations: [],
-      olderFailures: 0,
-      payment,
-      cursor: "",
-    }),
+    getPayment: async () => create(GetPaymentResponseSchema, { payment }),
     paymentEvents: async () => [],
     findWalletItems: async () => [],
     getOperation: async () => ({ $typeName: "payments.v1.Operation" }) as never,

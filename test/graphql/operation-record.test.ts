@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { createClient as createWsClient } from "graphql-ws";
-import WebSocket from "ws";
 import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { reportTo } from "../../src/report.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { type Served, serve } from "./serve.ts";
+import { socketClient } from "./socket.ts";
 
 interface Ended {
   readonly type: string;
@@ -91,12 +90,7 @@ test("a mutation whose result is an error is recorded with the code of that erro
 
 test("WebSocket operations are recorded, including invalid ones", async (t) => {
   const { gateway, ended } = await observed(t);
-  const client = createWsClient({
-    url: gateway.wsUrl,
-    webSocketImpl: WebSocket,
-    retryAttempts: 0,
-  });
-  t.after(() => client.dispose());
+  const client = socketClient(t, gateway);
   await client.iterate({ query: "{ rateLimit { limit } }" }).next();
   assert.deepEqual(await ended(0), {
     type: "query",

@@ -4,8 +4,6 @@ import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { composeServices } from "@theguild/federation-composition";
 import { parse } from "graphql";
-import { createClient } from "graphql-ws";
-import WebSocket from "ws";
 import { pickAccount } from "../../src/auth/account.ts";
 import type { Identify } from "../../src/auth/identify.ts";
 import type { Call, Core } from "../../src/core/core.ts";
@@ -24,6 +22,7 @@ import { schema } from "../../src/graphql/schema/schema.ts";
 import { createSubgraphSchema, printSubgraph } from "../../src/graphql/schema/subgraph.ts";
 import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
 import { type Answer, type Served, serve, somebody } from "./serve.ts";
+import { firstResult, socketClient } from "./socket.ts";
 
 test("schema.subgraph.graphql is the printed schema of the code", () => {
   const committed = readFileSync(new URL("../../schema.subgraph.graphql", import.meta.url), "utf8");
@@ -145,10 +144,8 @@ const paths: Record<
     return [
       gateway,
       async (of, connectionParams) => {
-        const options = { url: gateway.wsUrl, webSocketImpl: WebSocket, retryAttempts: 0 };
-        const client = createClient({ ...options, ...(connectionParams && { connectionParams }) });
-        t.after(() => client.dispose());
-        return (await client.iterate({ query, variables: { of } }).next()).value;
+        const client = socketClient(t, gateway, connectionParams && { connectionParams });
+        return firstResult(client, { query, variables: { of } });
       },
     ];
   },

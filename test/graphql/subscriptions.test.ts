@@ -3,8 +3,6 @@ import { request as httpRequest } from "node:http";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { createClient as createSseClient } from "graphql-sse";
-import { createClient as createWsClient } from "graphql-ws";
-import WebSocket from "ws";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
@@ -13,6 +11,7 @@ import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { WatchPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createFeed, type Feed, paymentEvent, payoutEvent } from "./feed.ts";
 import { type Answer, type Served, serve } from "./serve.ts";
+import { socketClient } from "./socket.ts";
 
 const { PENDING, SUCCESS } = PaymentStatus;
 const watchPayment = `subscription { paymentUpdated(externalId: "order-1") {
@@ -34,9 +33,8 @@ const transports: Record<string, (t: TestContext, gateway: Served) => Iterate> =
     t.after(() => client.dispose());
     return (query) => client.iterate({ query });
   },
-  WebSocket: (t, { wsUrl }) => {
-    const client = createWsClient({ url: wsUrl, webSocketImpl: WebSocket, retryAttempts: 0 });
-    t.after(() => client.dispose());
+  WebSocket: (t, gateway) => {
+    const client = socketClient(t, gateway);
     return (query) => client.iterate({ query });
   },
 };

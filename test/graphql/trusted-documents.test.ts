@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { test } from "node:test";
-import { createClient } from "graphql-ws";
-import WebSocket from "ws";
+import { type TestContext, test } from "node:test";
 import { type Answer, type Served, serve } from "./serve.ts";
+import { firstResult, socketClient } from "./socket.ts";
 
 const text = "{ rateLimit { limit } }";
 const hash = createHash("sha256").update(text).digest("hex");
@@ -19,36 +18,25 @@ const persisted = (sha256Hash: string) => ({ persistedQuery: { version: 1, sha25
 
 type Send = (params: Record<string, unknown>) => Promise<Answer>;
 
-const transports: Record<string, (gateway: Served, after: (fn: () => void) => void) => Send> = {
-  POST: (gateway) => async (params) => (await gateway.post(params)).json(),
-  GET: (gateway) => async (params) => {
+const transports: Record<string, (t: TestContext, gateway: Served) => Send> = {
+  POST: (_, gateway) => async (params) => (await gateway.post(params)).json(),
+  GET: (_, gateway) => async (params) => {
     const entries = Object.entries(params).map(([name, value]) => [
       name,
       typeof value === "string" ? value : JSON.stringify(value),
     ]);
     return (await fetch(`${gateway.url}?${new URLSearchParams(entries)}`)).json();
   },
-  WebSocket: (gateway, after) => {
-    const client = createClient({
-      url: gateway.wsUrl,
-      webSocketImpl: WebSocket,
-      retryAttempts: 0,
-    });
-    after(() => client.dispose());
-    return async (params) => {
-      try {
-        return (await client.iterate({ query: "", ...params }).next()).value;
-      } catch (errors) {
-        return { errors };
-      }
-    };
+  WebSocket: (t, gateway) => {
+    const client = socketClient(t, gateway);
+    return (params) => firstResult(client, { query: "", ...params });
   },
 };
 
 for (const [transport, connect] of Object.entries(transports)) {
   test(`${transport} runs a trusted document by each form of its id, and any document by its text`, async (t) => {
     const gateway = await serve(t, {}, { trustedDocuments: { documents, only: false } });
-    const send = connect(gateway, (fn) => t.after(fn));
+    const send = connect(t, gateway);
     assert.deepEqual(await send({ documentId: hash }), answered);
     assert.deepEqual(await send({ documentId: `sha256:${hash}` }), answered);
     assert.deepEqual(await send({ extensions: persisted(hash) }), answered);
@@ -61,7 +49,7 @@ for (const [transport, connect] of Object.entries(transports)) {
 
   test(`${transport} runs no other document where only trusted ones are allowed`, async (t) => {
     const gateway = await serve(t, {}, { trustedDocuments: { documents, only: true } });
-    const send = connect(gateway, (fn) => t.after(fn));
+    const send = connect(t, gateway);
     assert.deepEqual(await send({ documentId: hash }), answered);
     assert.deepEqual(await send({ query: text }), answered);
     // The id of a trusted document wins over the text beside it.
@@ -80,7 +68,7 @@ for (const [transport, connect] of Object.entries(transports)) {
 
   test(`${transport} answers PersistedQueryNotSupported where no trusted documents are configured`, async (t) => {
     const gateway = await serve(t);
-    const send = connect(gateway, (fn) => t.after(fn));
+    const send = connect(t, gateway);
     const { errors } = await send({ extensions: persisted(hash) });
     assert.equal(errors[0].message, "PersistedQueryNotSupported");
     assert.deepEqual(await send({ query: text, extensions: persisted(hash) }), answered);

@@ -4,9 +4,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import grpc from "@grpc/grpc-js";
-import { createClient as createSocketClient } from "graphql-ws";
-import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
@@ -19,7 +16,8 @@ import { createAdmission } from "../../src/net/admission.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "../graphql/serve.ts";
-import { grpcJsClient, type Started, start, wires } from "../rpc/start.ts";
+import { socketClient } from "../graphql/socket.ts";
+import { type Started, start, wires } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { recordCuts } from "./cuts.ts";
 
@@ -98,61 +96,6 @@ async function assertOverloaded(call: Promise<unknown>): Promise<void> {
     return true;
   });
 }
-
-test("reads are refused before calls that move money", { timeout }, async (t) => {
-  const { rpc, release } = await rpcWithTwoPlaces(t);
-  const client = createClient(PaymentService, rpc.transport("grpc", "2"));
-  const pays = [client.createPayment({ externalId: "a" })];
-  await reached(rpc, 1);
-  const read = client.getPayment({ externalId: "e" });
-  await reached(rpc, 2);
-  await assertOverloaded(client.getPayment({ externalId: "e" }));
-  release.resolve();
-  await Promise.all([...pays, read]);
-
-  // Of five slots, the fifth is reserved for calls that move money.
-  const blocked = Promise.withResolvers<void>();
-  const five = await start(
-    {
-      getPayment: () => blocked.promise.then(() => known),
-      createPayment: () => blocked.promise.then(() => answeredPayment({ id: "p" })),
-    },
-    { admission: createAdmission({ maxCalls: 5 }) },
-  );
-  t.after(() => five[Symbol.asyncDispose]());
-  const other = createClient(PaymentService, five.transport("grpc", "2"));
-  const four = [1, 2, 3, 4].map(() => other.getPayment({ externalId: "e" }));
-  await reached(five, 4);
-  await assertOverloaded(other.getPayment({ externalId: "e" }));
-  const money = other.createPayment({ externalId: "e" });
-  await reached(five, 5);
-  await assertOverloaded(other.createPayment({ externalId: "e" }));
-  blocked.resolve();
-  await Promise.all([...four, money]);
-});
-
-test("grpc-js receives the refusal with its details", { timeout }, async (t) => {
-  const { rpc, release } = await rpcWithTwoPlaces(t);
-  const client = createClient(PaymentService, rpc.transport("grpc", "2"));
-  const reads = [client.getPayment({ externalId: "e" }), client.getPayment({ externalId: "e" })];
-  await reached(rpc, 2);
-  const plain = grpcJsClient(PaymentService, rpc.port);
-  t.after(() => plain.close());
-  const error = await new Promise<grpc.ServiceError | null>((resolve) => {
-    plain.makeUnaryRequest(
-      `/${PaymentService.typeName}/GetPayment`,
-      () => Buffer.alloc(0),
-      (bytes) => bytes,
-      undefined,
-      (error) => resolve(error),
-    );
-  });
-  assert.equal(error?.code, grpc.status.RESOURCE_EXHAUSTED);
-  assert.match(error.details, /the gateway is overloaded/);
-  assert.ok(error.metadata.get("grpc-status-details-bin").length > 0);
-  release.resolve();
-  await Promise.all(reads);
-});
 
 test("a call whose body has not arrived holds no slot", { timeout }, async (t) => {
   const { rpc, admission } = await rpcWithTwoPlaces(t);
@@ -290,8 +233,7 @@ test("an open stream holds no slot, by SSE and by WebSocket", { timeout }, async
   while (!text.includes("c1")) text += new TextDecoder().decode((await reader?.read())?.value);
   assert.equal(admission.inFlight, 0);
 
-  const client = createSocketClient({ url: served.wsUrl, webSocketImpl: WebSocket });
-  t.after(() => client.dispose());
+  const client = socketClient(t, served);
   const events = client.iterate({ query });
   assert.ok((await events.next()).value);
   assert.equal(admission.inFlight, 0);

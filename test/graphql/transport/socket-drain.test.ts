@@ -5,23 +5,13 @@ import WebSocket from "ws";
 import { GatewayError } from "../../../src/errors.ts";
 import { createFeed } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
+import { rawSocket } from "../socket.ts";
 
 const watch = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
 
-/** A client that keeps all messages that it receives. */
 async function connect(t: TestContext, gateway: Served) {
-  const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
-  t.after(() => socket.terminate());
-  const messages: { type: string; payload?: { errors?: { extensions: object }[] } }[] = [];
-  const closed = once(socket, "close") as Promise<[code: number]>;
-  await once(socket, "open");
-  const acknowledged = once(socket, "message");
-  socket.send(JSON.stringify({ type: "connection_init" }));
-  await acknowledged;
-  socket.on("message", (data) => messages.push(JSON.parse(String(data))));
-  const subscribe = () =>
-    socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query: watch } }));
-  return { socket, messages, closed, subscribe };
+  const client = await rawSocket(t, gateway);
+  return { ...client, closed: once(client.socket, "close") as Promise<[code: number]> };
 }
 
 test("a drain closes an idle socket, and a busy one after its last message", async (t) => {
@@ -29,7 +19,7 @@ test("a drain closes an idle socket, and a busy one after its last message", asy
   const gateway = await serve(t, { watchPayment: feed.watch });
   const idle = await connect(t, gateway);
   const busy = await connect(t, gateway);
-  busy.subscribe();
+  busy.subscribe(watch);
   await feed.opened;
   const drained = gateway.closeWebSockets({ spreadMs: 10, timeoutMs: 60_000 });
   assert.equal((await idle.closed)[0], 1012);
@@ -51,7 +41,7 @@ test("a drain closes sockets whose operations do not end, and cuts clients that 
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch });
   const endless = await connect(t, gateway);
-  endless.subscribe();
+  endless.subscribe(watch);
   await feed.opened;
   const deaf = await connect(t, gateway);
   // This client never reads the close frame.

@@ -14,35 +14,14 @@ import { createMemoryBudget } from "../../../src/net/memory-budget.ts";
 import { recordCuts } from "../../hardening/cuts.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
-
-interface Message {
-  readonly id?: string;
-  readonly type: string;
-  // biome-ignore lint/suspicious/noExplicitAny: a test reads what it expects
-  readonly payload?: any;
-}
-
-/** A client that, after connection_init, sends only what the test tells it to send. */
-async function connect(t: TestContext, { wsUrl }: Served, options: WebSocket.ClientOptions = {}) {
-  const socket = new WebSocket(wsUrl, "graphql-transport-ws", options);
-  socket.on("error", () => undefined);
-  t.after(() => socket.terminate());
-  const messages: Message[] = [];
-  socket.on("message", (data) => messages.push(JSON.parse(String(data))));
-  await once(socket, "open");
-  const send = (message: Message) => socket.send(JSON.stringify(message));
-  send({ type: "connection_init" });
-  await once(socket, "message");
-  return { socket, messages, send };
-}
+import { rawSocket } from "../socket.ts";
 
 test("a socket that does not answer pings is cut, one that does is not", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 1_000 });
-  const living = await connect(t, gateway);
-  const dead = await connect(t, gateway, { autoPong: false });
-  const query = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
-  dead.send({ id: "1", type: "subscribe", payload: { query } });
+  const living = await rawSocket(t, gateway);
+  const dead = await rawSocket(t, gateway, { autoPong: false });
+  dead.subscribe(`subscription { paymentUpdated(externalId: "order-1") { cursor } }`);
   await feed.opened;
   await Promise.all([once(dead.socket, "close"), feed.released]);
   for (let pings = 0; pings < 3; pings++) await once(living.socket, "ping");
@@ -58,14 +37,10 @@ test("a socket is limited in its operations, and one that completes makes room f
       return feed.watch(request, call);
     },
   });
-  const { socket, messages, send } = await connect(t, gateway);
-  const subscribe = (id: string) =>
-    send({
-      id,
-      type: "subscribe",
-      payload: { query: `subscription { paymentUpdated(externalId: "${id}") { cursor } }` },
-    });
-  for (let i = 0; i <= limits.operationsPerSocket; i++) subscribe(`${i}`);
+  const { socket, messages, send, subscribe } = await rawSocket(t, gateway);
+  const watch = (id: string) =>
+    subscribe(`subscription { paymentUpdated(externalId: "${id}") { cursor } }`, id);
+  for (let i = 0; i <= limits.operationsPerSocket; i++) watch(`${i}`);
   while (!messages.some(({ type }) => type === "error")) await once(socket, "message");
   const [refused] = messages.filter(({ type }) => type === "error");
   assert.equal(refused?.id, `${limits.operationsPerSocket}`);
@@ -75,7 +50,7 @@ test("a socket is limited in its operations, and one that completes makes room f
   });
   send({ id: "0", type: "complete" });
   await feeds.get("0")?.released;
-  subscribe("again");
+  watch("again");
   feeds.get("1")?.push(paymentEvent("c-1", PaymentStatus.PENDING));
   while (!messages.some(({ type }) => type === "next")) await once(socket, "message");
   await feeds.get("again")?.opened;
@@ -87,7 +62,7 @@ test("the gateway stops reading from a client that does not read, until it does"
   diagnostics.subscribe("net.server.socket", onSocket);
   t.after(() => diagnostics.unsubscribe("net.server.socket", onSocket));
   const gateway = await serve(t);
-  const { socket, messages, send } = await connect(t, gateway);
+  const { socket, messages, send } = await rawSocket(t, gateway);
   const [served] = accepted;
   assert.ok(served);
   socket.pause();
@@ -111,12 +86,10 @@ test("the gateway stops reading from a client that does not read, until it does"
 
 /** Requests many large responses, and reads none of them. */
 async function askAndStall(t: TestContext, gateway: Served) {
-  const { socket, messages, send } = await connect(t, gateway);
+  const { socket, messages, subscribe } = await rawSocket(t, gateway);
   socket.pause();
   const query = '{ payment(externalId: "order-1") { details { payload } } }';
-  for (let i = 0; i < limits.operationsPerSocket; i++) {
-    send({ id: `${i}`, type: "subscribe", payload: { query } });
-  }
+  for (let i = 0; i < limits.operationsPerSocket; i++) subscribe(query, `${i}`);
   return { socket, messages };
 }
 
@@ -146,10 +119,10 @@ test("the client with the most unread bytes is cut when all together exceed the 
   const budget = createMemoryBudget(30 * 1024 * 1024);
   const intake = new Intake({ budget, admission: createAdmission({ maxCalls: undefined }) });
   const gateway = await serve(t, { getPayment }, { report, intake });
-  const reader = await connect(t, gateway);
+  const reader = await rawSocket(t, gateway);
   const stalled = await Promise.all([askAndStall(t, gateway), askAndStall(t, gateway)]);
   await cut("unread_memory");
-  reader.send({ id: "1", type: "subscribe", payload: { query: "{ rateLimit { limit } }" } });
+  reader.subscribe("{ rateLimit { limit } }");
   while (!reader.messages.some(({ type }) => type === "complete")) {
     await once(reader.socket, "message");
   }

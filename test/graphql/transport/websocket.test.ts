@@ -1,25 +1,15 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type TestContext, test } from "node:test";
-import { type Client, type ClientOptions, createClient } from "graphql-ws";
+import { test } from "node:test";
+import type { Client } from "graphql-ws";
 import WebSocket from "ws";
 import type { Identify } from "../../../src/auth/identify.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { answeredPayment } from "../../core/answers.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
-import { type Answer, type Served, serve, somebody } from "../serve.ts";
-
-function connect(t: TestContext, gateway: Served, options: Partial<ClientOptions> = {}): Client {
-  const client = createClient({
-    url: gateway.wsUrl,
-    webSocketImpl: WebSocket,
-    retryAttempts: 0,
-    ...options,
-  });
-  t.after(() => client.dispose());
-  return client;
-}
+import { type Answer, serve, somebody } from "../serve.ts";
+import { rawSocket, socketClient } from "../socket.ts";
 
 async function first(client: Client, query: string, variables?: Record<string, unknown>) {
   const { value } = await client.iterate({ query, ...(variables ? { variables } : {}) }).next();
@@ -32,7 +22,7 @@ test("queries and mutations run over WebSocket, with a deadline and without an i
   const gateway = await serve(t, {
     createPayment: async () => answeredPayment({ id: "p-1" }),
   });
-  const client = connect(t, gateway);
+  const client = socketClient(t, gateway);
   assert.deepEqual(await first(client, budget), { data: { rateLimit: { limit: 10 } } });
   assert.deepEqual(
     await first(
@@ -61,7 +51,7 @@ test("credentials in connection_init override those of the upgrade request", asy
       });
     }
   }
-  const client = connect(t, gateway, {
+  const client = socketClient(t, gateway, {
     webSocketImpl: WithHeaders,
     connectionParams: {
       Authorization: "Bearer init",
@@ -87,7 +77,7 @@ for (const [thrown, code] of refusals) {
       throw thrown;
     };
     const gateway = await serve(t, {}, { identify });
-    const client = connect(t, gateway);
+    const client = socketClient(t, gateway);
     await assert.rejects(first(client, budget), (event: { code: number; reason: string }) => {
       assert.equal(event.code, code);
       assert.doesNotMatch(event.reason, /inside|who|keys/);
@@ -106,7 +96,7 @@ test("a connection whose token has expired runs no more operations", async (t) =
     },
   });
   const gateway = await serve(t, {}, { identify });
-  const client = connect(t, gateway, { lazy: false, onNonLazyError: () => undefined });
+  const client = socketClient(t, gateway, { lazy: false, onNonLazyError: () => undefined });
   assert.deepEqual((await first(client, budget)).data, { rateLimit: { limit: 10 } });
   expiresAtMs = Date.now();
   await assert.rejects(first(client, budget), (errors: Answer) => {
@@ -117,7 +107,7 @@ test("a connection whose token has expired runs no more operations", async (t) =
 
 test("errors of invalid documents and variables do not repeat their values", async (t) => {
   const gateway = await serve(t);
-  const client = connect(t, gateway, { lazy: false, onNonLazyError: () => undefined });
+  const client = socketClient(t, gateway, { lazy: false, onNonLazyError: () => undefined });
   const refused = async (query: string, variables?: Record<string, unknown>) => {
     const errors = await first(client, query, variables).then(
       (result) => result.errors,
@@ -147,7 +137,7 @@ test("a client that ends one subscription keeps the others of its socket", async
     watchPayment: (request, call) =>
       feeds[request.externalId as "left" | "kept"].watch(request, call),
   });
-  const client = connect(t, gateway);
+  const client = socketClient(t, gateway);
   const watch = (id: string) =>
     client.iterate({ query: `subscription { paymentUpdated(externalId: "${id}") { cursor } }` });
   const left = watch("left");
@@ -166,35 +156,15 @@ test("a client that ends one subscription keeps the others of its socket", async
 test("a socket that breaks releases the core's streams", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch });
-  const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
-  await once(socket, "open");
-  socket.send(JSON.stringify({ type: "connection_init" }));
-  await once(socket, "message");
-  const query = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
-  socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query } }));
+  const { socket, subscribe } = await rawSocket(t, gateway);
+  subscribe(`subscription { paymentUpdated(externalId: "order-1") { cursor } }`);
   await feed.opened;
   socket.terminate();
   await feed.released;
 });
 
-test("closing the WebSockets closes each with 1012 and releases its streams", async (t) => {
-  const feed = createFeed();
-  const gateway = await serve(t, { watchPayment: feed.watch });
-  const closed = Promise.withResolvers<{ code: number }>();
-  const client = connect(t, gateway, {
-    on: { closed: (event) => closed.resolve(event as { code: number }) },
-  });
-  const next = client
-    .iterate({ query: `subscription { paymentUpdated(externalId: "order-1") { cursor } }` })
-    .next();
-  await feed.opened;
-  await Promise.all([gateway.closeWebSockets(), assert.rejects(next)]);
-  await feed.released;
-  assert.equal((await closed.promise).code, 1012);
-});
-
-async function upgradeStatus(url: string, origin?: string): Promise<number | undefined> {
-  const socket = new WebSocket(url, "graphql-transport-ws", origin ? { origin } : {});
+async function upgradeStatus(url: string): Promise<number | undefined> {
+  const socket = new WebSocket(url, "graphql-transport-ws");
   socket.on("error", () => undefined);
   const opened = once(socket, "open").then(() => 101);
   const refused = once(socket, "unexpected-response").then(([, response]) => response.statusCode);
