@@ -12,304 +12,179 @@ import { decodePayout } from "../../src/wire/payout.ts";
 import { wireFields } from "../../src/wire/plan.ts";
 import { decode, decodeList, WireError, type WireFault } from "../../src/wire/wire.ts";
 
-interface Case {
-  what: string;
-  schema: DescMessage;
-  wire: string;
-  /** Property path and the value there. */
-  at: string;
-  holds: unknown;
-  faults?: string[];
-}
-
-const payment = { schema: PaymentSchema };
-const payout = { schema: PayoutSchema };
-const request = { schema: CreatePaymentRequestSchema };
+const payment = PaymentSchema;
+const operation = OperationSchema;
+const request = CreatePaymentRequestSchema;
 const fiscal = (code: string) => `{"details":{"fiscalization":{"status_code":${code}}}}`;
-const statusCode = { ...payment, at: "details.fiscalization.statusCode" };
-const badCode = { ...statusCode, holds: undefined };
-const badCodeFault = { faults: ["details.fiscalization.status_code"] };
-const fcId = { ...payout, at: "fcId" };
-const badFcId = { ...fcId, holds: undefined, faults: ["fc_id"] };
+const code = "details.fiscalization.status_code";
+const amountOf = (value: string) => `{"details":{"amount":${value}}}`;
+const amount = "details.amount";
+const fcId = (value: string) => `{"fc_id":${value}}`;
+const bare = {
+  $typeName: "payments.v1.Payment",
+  operation: 0,
+  details: { $typeName: "payments.v1.PaymentDetails", status: 0 },
+  unrecognized: [],
+};
 
-const cases: Case[] = [
-  // Text
-  { what: "an empty text as set", ...payment, wire: `{"id":""}`, at: "id", holds: "" },
-  {
-    what: "a decimal number into text with its digits",
-    ...payment,
-    wire: `{"details":{"amount": 10.10 }}`,
-    at: "details.amount",
-    holds: "10.10",
-  },
-  {
-    what: "a number beyond 2^53 into text",
-    ...payment,
-    wire: `{"external_id":12345678901234567890}`,
-    at: "externalId",
-    holds: "12345678901234567890",
-  },
-  {
-    what: "an exponent form written out",
-    ...payment,
-    wire: `{"details":{"amount":-1.250E+2}}`,
-    at: "details.amount",
-    holds: "-125.0",
-  },
-  {
-    what: "the last of repeated members, with its digits",
-    ...payment,
-    wire: `{"details":{"amount":1.0},"details":{"amount":2.0,"am\\u006funt":3.00}}`,
-    at: "details.amount",
-    holds: "3.00",
-  },
-  {
-    what: "digits next to strings that hold numbers, quotes and backslashes",
-    ...payment,
-    wire: `{"x":"\\\\","y":["\\"1.0",-2.50,"\\\\\\""],"1.5":1.5,"id":7.70}`,
-    at: "id",
-    holds: "7.70",
-  },
-  {
-    what: "an absurd exponent as a fault",
-    ...payment,
-    wire: `{"details":{"amount":1e400}}`,
-    at: "details.amount",
-    holds: undefined,
-    faults: ["details.amount"],
-  },
-  {
-    what: "a boolean in text as a fault",
-    ...payment,
-    wire: `{"id":true}`,
-    at: "id",
-    holds: undefined,
-    faults: ["id"],
-  },
-  {
-    what: "an object in text as a fault",
-    ...payment,
-    wire: `{"id":{"a":1}}`,
-    at: "id",
-    holds: undefined,
-    faults: ["id"],
-  },
-  {
-    what: "a list in text as a fault",
-    ...payment,
-    wire: `{"id":["a"]}`,
-    at: "id",
-    holds: undefined,
-    faults: ["id"],
-  },
-  {
-    what: "digits of a number field",
-    schema: OperationSchema,
-    wire: `{"details":{"amount":99999999999.990}}`,
-    at: "details.amount",
-    holds: "99999999999.990",
-  },
-  {
-    what: "a number field given as text",
-    schema: OperationSchema,
-    wire: `{"details":{"amount":"0.10"}}`,
-    at: "details.amount",
-    holds: "0.10",
-  },
-  {
-    what: "digits inside a list",
-    ...request,
-    wire: `{"products":[{"quantity":1.0},{"quantity":2.50}]}`,
-    at: "products.1.quantity",
-    holds: "2.50",
-  },
-  // Booleans
-  { what: "true", ...payment, wire: `{"is_success":true}`, at: "isSuccess", holds: true },
-  { what: "false as set", ...payment, wire: `{"is_success":false}`, at: "isSuccess", holds: false },
-  {
-    what: `"true" in a boolean as a fault`,
-    ...payment,
-    wire: `{"is_success":"true"}`,
-    at: "isSuccess",
-    holds: undefined,
-    faults: ["is_success"],
-  },
-  {
-    what: "1 in a boolean as a fault",
-    ...payment,
-    wire: `{"is_success":1}`,
-    at: "isSuccess",
-    holds: undefined,
-    faults: ["is_success"],
-  },
-  // Integers
-  { what: "an integer", ...statusCode, wire: fiscal("1001"), holds: 1001 },
-  { what: "an integer as text", ...statusCode, wire: fiscal(`"1001"`), holds: 1001 },
-  { what: "an integer with a point", ...statusCode, wire: fiscal("1001.0"), holds: 1001 },
-  { what: "minus zero as zero", ...statusCode, wire: fiscal("-0"), holds: 0 },
-  { what: "the largest int32", ...statusCode, wire: fiscal("2147483647"), holds: 2147483647 },
-  { what: "2^31 as a fault", ...badCode, wire: fiscal("2147483648"), ...badCodeFault },
-  { what: "a fraction as a fault", ...badCode, wire: fiscal("1.5"), ...badCodeFault },
-  { what: "empty text as a fault", ...badCode, wire: fiscal(`""`), ...badCodeFault },
-  { what: "spaced digits as a fault", ...badCode, wire: fiscal(`" 1"`), ...badCodeFault },
-  { what: "hex as a fault", ...badCode, wire: fiscal(`"0x10"`), ...badCodeFault },
-  { what: "true as a fault", ...badCode, wire: fiscal("true"), ...badCodeFault },
-  { what: "a small int64", ...fcId, wire: `{"fc_id":42}`, holds: 42n },
-  { what: "2^53+1", ...fcId, wire: `{"fc_id":9007199254740993}`, holds: 9007199254740993n },
-  {
-    what: "the largest int64",
-    ...fcId,
-    wire: `{"fc_id":9223372036854775807}`,
-    holds: 9223372036854775807n,
-  },
-  {
-    what: "the smallest int64 as text",
-    ...fcId,
-    wire: `{"fc_id":"-9223372036854775808"}`,
-    holds: -9223372036854775808n,
-  },
-  { what: "1e18", ...fcId, wire: `{"fc_id":1e18}`, holds: 1000000000000000000n },
-  { what: "2^63 as a fault", ...badFcId, wire: `{"fc_id":9223372036854775808}` },
-  { what: "an int64 fraction as a fault", ...badFcId, wire: `{"fc_id":1.5}` },
-  { what: "1e400 as a fault", ...badFcId, wire: `{"fc_id":1e400}` },
-  { what: "a long run of digits as a fault", ...badFcId, wire: `{"fc_id":"${"9".repeat(1e5)}"}` },
-  { what: "words as a fault", ...badFcId, wire: `{"fc_id":"many"}` },
-  { what: "a list as a fault", ...badFcId, wire: `{"fc_id":[1]}` },
-  // Enums
-  {
-    what: "an unknown value of an enum as a fault",
-    ...payment,
-    wire: `{"operation":"chargeback"}`,
-    at: "operation",
-    holds: 0,
-    faults: ["operation"],
-  },
-  {
-    what: `"unspecified" as unknown`,
-    ...payment,
-    wire: `{"operation":"unspecified"}`,
-    at: "operation",
-    holds: 0,
-    faults: ["operation"],
-  },
-  {
-    what: "an enum's number as a fault",
-    ...payment,
-    wire: `{"operation":1}`,
-    at: "operation",
-    holds: 0,
-    faults: ["operation"],
-  },
-  {
-    what: "the enum's proto name as unknown",
-    ...payment,
-    wire: `{"operation":"PAYMENT_OPERATION_PAYMENT"}`,
-    at: "operation",
-    holds: 0,
-    faults: ["operation"],
-  },
-  // Instants
-  {
-    what: "an empty instant as a fault, the body's rest kept",
-    ...payment,
-    wire: `{"details":{"created_at":"","status":"success"}}`,
-    at: "details",
-    holds: { $typeName: "payments.v1.PaymentDetails", status: 3 },
-    faults: ["details.created_at"],
-  },
-  {
-    what: "an instant as a number as a fault",
-    ...payment,
-    wire: `{"details":{"created_at":1795132800}}`,
-    at: "details.createdAt",
-    holds: undefined,
-    faults: ["details.created_at"],
-  },
-  // Objects and lists
-  { what: "null as absent", ...payment, wire: `{"action":null}`, at: "action", holds: undefined },
-  {
-    what: "null in each kind of field as absent",
-    ...payment,
-    wire: `{"id":null,"is_success":null,"operation":null,"details":{"created_at":null,"fiscalization":null}}`,
-    at: "",
-    holds: {
-      $typeName: "payments.v1.Payment",
-      operation: 0,
-      details: { $typeName: "payments.v1.PaymentDetails", status: 0 },
-      unrecognized: [],
-    },
-  },
-  {
-    what: "text in place of an object as a fault",
-    ...payment,
-    wire: `{"details":"none"}`,
-    at: "details",
-    holds: undefined,
-    faults: ["details"],
-  },
-  {
-    what: "a list in place of an object as a fault",
-    ...payment,
-    wire: `{"details":[{"amount":"1"}]}`,
-    at: "details",
-    holds: undefined,
-    faults: ["details"],
-  },
-  {
-    what: "an object in place of a list as a fault",
-    ...request,
-    wire: `{"products":{"id":"1"}}`,
-    at: "products",
-    holds: [],
-    faults: ["products"],
-  },
-  {
-    what: "what a list holds beside objects as faults",
-    ...request,
-    wire: `{"products":[null,{"id":"1"},7,{"id":false}]}`,
-    at: "products",
-    holds: [{ $typeName: "payments.v1.Product", id: "1" }, { $typeName: "payments.v1.Product" }],
-    faults: ["products[]", "products[]", "products[].id"],
-  },
-  {
-    what: "nulls beside the set member of a oneof",
-    ...request,
-    wire: `{"payment_method":{"cc":null,"wallet":{"option_id":"o"},"apple_pay":null}}`,
-    at: "paymentMethod.method",
-    holds: { case: "wallet", value: { $typeName: "payments.v1.WalletOption", optionId: "o" } },
-  },
-  {
-    what: "a second member of a oneof as a fault",
-    ...request,
-    wire: `{"payment_method":{"google_pay":{"token":"t"},"wallet":{"option_id":"o"}}}`,
-    at: "paymentMethod.method.case",
-    holds: "wallet",
-    faults: ["payment_method.google_pay"],
-  },
-  {
-    what: "members that it does not know, whatever they are named",
-    ...payment,
-    wire: `{"__proto__":{"id":"evil"},"constructor":{"prototype":{}},"toString":1,"actionRequired":true,"$typeName":"x","extra":[{}],"details":{"__proto__":{"amount":"1"}}}`,
-    at: "",
-    holds: {
-      $typeName: "payments.v1.Payment",
-      operation: 0,
-      details: { $typeName: "payments.v1.PaymentDetails", status: 0 },
-      unrecognized: [],
-    },
-  },
+/** Bodies that are understood, and what a property of their message holds. */
+const understood: [what: string, desc: DescMessage, wire: string, path: string, holds: unknown][] =
+  [
+    ["an empty text as set", payment, '{"id":""}', "id", ""],
+    ["a decimal number into text", payment, amountOf(" 10.10 "), amount, "10.10"],
+    [
+      "2^53 and more into text",
+      payment,
+      '{"id":12345678901234567890}',
+      "id",
+      "12345678901234567890",
+    ],
+    ["an exponent form written out", payment, amountOf("-1.250E+2"), amount, "-125.0"],
+    [
+      "the last of repeated members, with its digits",
+      payment,
+      `{"details":{"amount":1.0},"details":{"amount":2.0,"am\\u006funt":3.00}}`,
+      amount,
+      "3.00",
+    ],
+    [
+      "digits next to strings that hold numbers, quotes and backslashes",
+      payment,
+      `{"x":"\\\\","y":["\\"1.0",-2.50,"\\\\\\""],"1.5":1.5,"id":7.70}`,
+      "id",
+      "7.70",
+    ],
+    ["a number field's digits", operation, amountOf("99999999999.990"), amount, "99999999999.990"],
+    ["a number field as text", operation, amountOf('"0.10"'), amount, "0.10"],
+    [
+      "digits inside a list",
+      request,
+      '{"products":[{"quantity":1.0},{"quantity":2.50}]}',
+      "products.1.quantity",
+      "2.50",
+    ],
+    ["true", payment, '{"is_success":true}', "is_success", true],
+    ["false as set", payment, '{"is_success":false}', "is_success", false],
+    ["an integer", payment, fiscal("1001"), code, 1001],
+    ["an integer as text", payment, fiscal('"1001"'), code, 1001],
+    ["an integer with a point", payment, fiscal("1001.0"), code, 1001],
+    ["minus zero as zero", payment, fiscal("-0"), code, 0],
+    ["the largest int32", payment, fiscal("2147483647"), code, 2147483647],
+    ["a small int64", PayoutSchema, fcId("42"), "fc_id", 42n],
+    ["2^53+1", PayoutSchema, fcId("9007199254740993"), "fc_id", 9007199254740993n],
+    ["the largest int64", PayoutSchema, fcId("9223372036854775807"), "fc_id", 9223372036854775807n],
+    [
+      "the smallest as text",
+      PayoutSchema,
+      fcId('"-9223372036854775808"'),
+      "fc_id",
+      -9223372036854775808n,
+    ],
+    ["1e18", PayoutSchema, fcId("1e18"), "fc_id", 1000000000000000000n],
+    ["null as absent", payment, '{"action":null}', "action", undefined],
+    [
+      "null in each kind of field as absent",
+      payment,
+      `{"id":null,"is_success":null,"operation":null,"details":{"created_at":null,"fiscalization":null}}`,
+      "",
+      bare,
+    ],
+    [
+      "nulls beside the set member of a oneof",
+      request,
+      `{"payment_method":{"cc":null,"wallet":{"option_id":"o"},"apple_pay":null}}`,
+      "payment_method.method",
+      { case: "wallet", value: { $typeName: "payments.v1.WalletOption", optionId: "o" } },
+    ],
+    [
+      "members that it does not know, whatever they are named",
+      payment,
+      `{"__proto__":{"id":"evil"},"constructor":{"prototype":{}},"toString":1,"actionRequired":true,"$typeName":"x","extra":[{}],"details":{"__proto__":{"amount":"1"}}}`,
+      "",
+      bare,
+    ],
+  ];
+
+/** Bodies with a value of the wrong kind, which is reported and left unset. */
+const misfits: [what: string, desc: DescMessage, wire: string, path: string, unset?: unknown][] = [
+  ["an absurd exponent", payment, amountOf("1e400"), amount],
+  ["a boolean in text", payment, '{"id":true}', "id"],
+  ["an object in text", payment, '{"id":{"a":1}}', "id"],
+  ["a list in text", payment, '{"id":["a"]}', "id"],
+  ['"true" in a boolean', payment, '{"is_success":"true"}', "is_success"],
+  ["1 in a boolean", payment, '{"is_success":1}', "is_success"],
+  ["2^31", payment, fiscal("2147483648"), code],
+  ["a fraction", payment, fiscal("1.5"), code],
+  ["empty text", payment, fiscal('""'), code],
+  ["spaced digits", payment, fiscal('" 1"'), code],
+  ["hex", payment, fiscal('"0x10"'), code],
+  ["true in an integer", payment, fiscal("true"), code],
+  ["2^63", PayoutSchema, fcId("9223372036854775808"), "fc_id"],
+  ["an int64 fraction", PayoutSchema, fcId("1.5"), "fc_id"],
+  ["1e400", PayoutSchema, fcId("1e400"), "fc_id"],
+  ["a long run of digits", PayoutSchema, fcId(`"${"9".repeat(1e5)}"`), "fc_id"],
+  ["words", PayoutSchema, fcId('"many"'), "fc_id"],
+  ["a list in an integer", PayoutSchema, fcId("[1]"), "fc_id"],
+  ["an unknown value of an enum", payment, '{"operation":"chargeback"}', "operation", 0],
+  ['an enum\'s "unspecified"', payment, '{"operation":"unspecified"}', "operation", 0],
+  ["an enum's number", payment, '{"operation":1}', "operation", 0],
+  ["an enum's proto name", payment, '{"operation":"PAYMENT_OPERATION_PAYMENT"}', "operation", 0],
+  [
+    "an instant as a number",
+    payment,
+    '{"details":{"created_at":1795132800}}',
+    "details.created_at",
+  ],
+  ["text in place of an object", payment, '{"details":"none"}', "details"],
+  ["a list in place of an object", payment, '{"details":[{"amount":"1"}]}', "details"],
+  ["an object in place of a list", request, '{"products":{"id":"1"}}', "products", []],
 ];
 
 describe("decode reads", () => {
-  for (const { what, schema, wire, at, holds, faults = [] } of cases) {
+  const read = (desc: DescMessage, wire: string) => {
+    const faults: string[] = [];
+    const message = decode(desc, wire, { onFault: ({ path }) => faults.push(path) });
+    assert.deepEqual(decode(desc, wire), message, "the same with nobody to tell");
+    return { message, faults };
+  };
+
+  for (const [what, desc, wire, path, holds] of understood) {
     it(what, () => {
-      const told: string[] = [];
-      const message = decode(schema, wire, { onFault: ({ path }) => told.push(path) });
-      assert.deepEqual(valueAt(message, at), holds);
-      assert.deepEqual(told, faults);
-      assert.deepEqual(decode(schema, wire), message, "the same with nobody to tell");
+      const { message, faults } = read(desc, wire);
+      assert.deepEqual(valueAt(message, path), holds);
+      assert.deepEqual(faults, []);
     });
   }
+
+  for (const [what, desc, wire, path, unset] of misfits) {
+    it(`${what} as a fault`, () => {
+      const { message, faults } = read(desc, wire);
+      assert.deepEqual(valueAt(message, path), unset);
+      assert.deepEqual(faults, [path]);
+    });
+  }
+
+  it("the rest of a body with an empty instant", () => {
+    const wire = '{"details":{"created_at":"","status":"success"}}';
+    const { message, faults } = read(payment, wire);
+    const details = { $typeName: "payments.v1.PaymentDetails", status: 3 };
+    assert.deepEqual(valueAt(message, "details"), details);
+    assert.deepEqual(faults, ["details.created_at"]);
+  });
+
+  it("what a list holds beside objects as faults", () => {
+    const { message, faults } = read(request, '{"products":[null,{"id":"1"},7,{"id":false}]}');
+    const $typeName = "payments.v1.Product";
+    assert.deepEqual(valueAt(message, "products"), [{ $typeName, id: "1" }, { $typeName }]);
+    assert.deepEqual(faults, ["products[]", "products[]", "products[].id"]);
+  });
+
+  it("a second member of a oneof as a fault", () => {
+    const wire = '{"payment_method":{"google_pay":{"token":"t"},"wallet":{"option_id":"o"}}}';
+    const { message, faults } = read(request, wire);
+    assert.equal(valueAt(message, "payment_method.method.case"), "wallet");
+    assert.deepEqual(faults, ["payment_method.google_pay"]);
+  });
 
   for (const [value, kept] of [
     ["charged_back", "charged_back"],
@@ -362,18 +237,9 @@ describe("decode reads", () => {
   it("the status of a payout that the gateway was not told of as unrecognized", () => {
     const ends = { success: new Set(["done"]), failure: new Set(["void"]) };
     for (const [status, isKnown] of [
-      ...([
-        ["", true],
-        ["init", true],
-        ["Pending", true],
-        ["DONE", true],
-        ["void", true],
-      ] as const),
-      ...([
-        ["success", false],
-        ["processing", false],
-      ] as const),
-    ] as const) {
+      ...["", "init", "Pending", "DONE", "void"].map((status) => [status, true] as const),
+      ...["success", "processing"].map((status) => [status, false] as const),
+    ]) {
       const payout = decodePayout(JSON.stringify({ status }), {}, ends);
       assert.equal(payout.status, status);
       const words = payout.unrecognized.map(({ field, value }) => [field, value]);
@@ -487,14 +353,6 @@ describe("decodeList reads", () => {
   });
 });
 
-function valueAt(message: Message, path: string): unknown {
-  let value: unknown = message;
-  for (const step of path === "" ? [] : path.split(".")) {
-    value = (value as Record<string, unknown> | undefined)?.[step];
-  }
-  return value;
-}
-
 describe("card numbers", () => {
   const number = "4111111111111111";
 
@@ -562,7 +420,7 @@ describe("card numbers", () => {
       it(`${text} is masked in each text of a ${schema.name} but ids, amounts and addresses`, () => {
         const message = decode(schema, JSON.stringify(bodyOf(schema, text)));
         for (const path of textPaths(schema)) {
-          const held = pick(message, path);
+          const held = valueAt(message, path);
           const isKept = kept.includes(path) || isSecretPath(schema, path);
           assert.equal(held, isKept ? text : masked, path);
         }
@@ -585,16 +443,16 @@ describe("card numbers", () => {
       ["last_name", "4111111111111112"],
     ] as const) {
       const body = JSON.stringify({ customer: { [member]: text } });
-      const property = member.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-      assert.equal(pick(decode(PaymentSchema, body), `customer.${property}`), text);
+      assert.equal(valueAt(decode(PaymentSchema, body), `customer.${member}`), text);
     }
   });
 });
 
 /** The value at a path of JSON names. */
-function pick(message: Message, path: string): unknown {
+function valueAt(message: Message, path: string): unknown {
   return path
     .replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
     .split(".")
+    .filter(Boolean)
     .reduce<unknown>((value, key) => (value as Record<string, unknown>)?.[key], message);
 }
