@@ -2,19 +2,40 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http2 from "node:http2";
 import { test } from "node:test";
-import { create, toBinary } from "@bufbuild/protobuf";
-import { Code, createClient } from "@connectrpc/connect";
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import {
-  PaymentService,
-  WatchPaymentRequestSchema,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { until } from "../until.ts";
 import { start, wires } from "./start.ts";
 
 function event(cursor: string, padding = 0): Event {
   return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
+}
+
+/** A watch of a client that reads only when told. */
+function watchBy(session: http2.ClientHttp2Session, contentType: string) {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/payments.v1.PaymentService/WatchPayment",
+    "content-type": contentType,
+    te: "trailers",
+  });
+  // An envelope of an empty message.
+  return stream.end(Buffer.alloc(5));
+}
+
+/** Resolves when the number has not changed for two round trips. */
+async function settles(session: http2.ClientHttp2Session, count: () => number): Promise<void> {
+  for (let last = -1; count() !== last; ) {
+    last = count();
+    await new Promise((resolve) => session.ping(resolve));
+    await new Promise((resolve) => session.ping(resolve));
+  }
 }
 
 for (const { protocol, httpVersion, name } of wires) {
@@ -51,23 +72,11 @@ for (const contentType of ["application/grpc+proto", "application/connect+proto"
       },
     });
     const session = http2.connect(started.url);
-    const stream = session.request({
-      ":method": "POST",
-      ":path": "/payments.v1.PaymentService/WatchPayment",
-      "content-type": contentType,
-      te: "trailers",
-    });
-    const body = toBinary(WatchPaymentRequestSchema, create(WatchPaymentRequestSchema, {}));
-    stream.end(Buffer.concat([Buffer.from([0, 0, 0, 0, body.length]), body]));
+    const stream = watchBy(session, contentType);
     await once(stream, "response");
 
     // The client reads nothing: the gateway stops pulling events, far from the end.
-    let last = -1;
-    while (pulled !== last) {
-      last = pulled;
-      await new Promise((resolve) => session.ping(resolve));
-      await new Promise((resolve) => session.ping(resolve));
-    }
+    await settles(session, () => pulled);
     assert.ok(pulled > 0 && pulled < total / 2, `${pulled} of ${total} pulled`);
 
     let received = 0;
@@ -102,13 +111,7 @@ test("watchers that leave together end in several turns of the event loop", asyn
   const session = http2.connect(started.url);
   try {
     for (let i = 0; i < watchers; i++) {
-      const stream = session.request({
-        ":method": "POST",
-        ":path": "/payments.v1.PaymentService/WatchPayment",
-        "content-type": "application/grpc",
-      });
-      stream.on("error", () => {});
-      stream.end(Buffer.alloc(5));
+      watchBy(session, "application/grpc").on("error", () => {});
     }
     await until(() => opened.size === watchers);
     session.destroy();
@@ -121,4 +124,161 @@ test("watchers that leave together end in several turns of the event loop", asyn
   for (const one of endedIn) counts.set(one, (counts.get(one) ?? 0) + 1);
   assert.ok(Math.max(...counts.values()) <= 32, [...counts.values()].join());
   assert.equal(endedIn.length, watchers);
+});
+
+/** A stream that opens when told, yields one event when told, and then fails. */
+function scripted() {
+  const open = Promise.withResolvers<void>();
+  const yields = Promise.withResolvers<void>();
+  return {
+    open: open.resolve,
+    yields: yields.resolve,
+    async *streamEvents(_request: unknown, call: Call): AsyncGenerator<Event> {
+      await open.promise;
+      call.onOpen?.("c0");
+      await yields.promise;
+      yield create(EventSchema, { cursor: "c1" });
+      throw new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c1" });
+    },
+  };
+}
+
+for (const { protocol, httpVersion, name } of wires) {
+  test(`headers are sent when the stream has opened, before its first event, by ${name}`, async () => {
+    const script = scripted();
+    await using started = await start({ streamEvents: script.streamEvents });
+    const client = createClient(EventService, started.transport(protocol, httpVersion));
+    const header = Promise.withResolvers<Headers>();
+    const events = client.streamEvents({}, { onHeader: header.resolve })[Symbol.asyncIterator]();
+    const first = events.next();
+    script.open();
+    // The headers arrive alone, since no event has been yielded yet.
+    assert.equal((await header.promise).get("x-ratelimit-limit"), "10");
+    assert.ok((await header.promise).has("x-request-id"));
+    assert.equal((await header.promise).get("x-start-cursor"), "c0");
+    script.yields();
+    assert.equal((await first).value?.event?.cursor, "c1");
+    await assert.rejects(events.next(), (error) => {
+      assert.ok(error instanceof ConnectError);
+      assert.equal(error.code, Code.Unavailable);
+      assert.equal(error.metadata.get("x-resume-cursor"), "c1");
+      return true;
+    });
+  });
+}
+
+test("headers are sent with the first event if the core does not report that the stream has opened", async () => {
+  const script = scripted();
+  await using started = await start({
+    streamEvents: (request, { onOpen: _, ...call }) => script.streamEvents(request, call),
+  });
+  const client = createClient(EventService, started.transport("grpc", "2"));
+  let yielded = false;
+  const header = Promise.withResolvers<boolean>();
+  const events = client
+    .streamEvents({}, { onHeader: () => header.resolve(yielded) })
+    [Symbol.asyncIterator]();
+  const first = events.next();
+  script.open();
+  // Another call on the same connection: headers sent before it would have arrived by its end.
+  await client.createWatchToken({}).catch(() => {});
+  yielded = true;
+  script.yields();
+  assert.equal(await header.promise, true);
+  await first;
+});
+
+test("a silent watch sends heartbeats only if its client asked for them", async () => {
+  const overWire = async ({ protocol, httpVersion, name }: (typeof wires)[number]) => {
+    let beat = Promise.withResolvers<void>();
+    await using started = await start({
+      async *watchPayment({ heartbeat, heartbeatSeconds }) {
+        yield event("c1");
+        await (heartbeat || heartbeatSeconds ? beat.promise : undefined);
+        yield event("c2");
+      },
+    });
+    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
+    for (const asked of [{ heartbeatSeconds: 1 }, { heartbeat: durationFromMs(1_000) }, {}]) {
+      const cursors: (string | undefined)[] = [];
+      beat = Promise.withResolvers<void>();
+      for await (const message of client.watchPayment(asked)) {
+        cursors.push(message.event?.cursor);
+        if (!message.event) beat.resolve();
+      }
+      const isAsked = Object.keys(asked).length > 0;
+      const expected = isAsked ? ["c1", undefined, "c2"] : ["c1", "c2"];
+      assert.deepEqual(cursors, expected, name);
+    }
+  };
+  await Promise.all(wires.map(overWire));
+});
+
+test("a watch with heartbeats ends in the core when its caller leaves", async () => {
+  const ended = Promise.withResolvers<void>();
+  await using started = await start({
+    async *watchPayment(_, { signal }: Call) {
+      try {
+        yield event("c1");
+        if (!signal.aborted) await once(signal, "abort");
+      } finally {
+        ended.resolve();
+      }
+    },
+  });
+  const client = createClient(PaymentService, started.transport("grpc", "2"));
+  const leave = new AbortController();
+  const watch = client
+    .watchPayment({ heartbeatSeconds: 1 }, { signal: leave.signal })
+    [Symbol.asyncIterator]();
+  await watch.next();
+  assert.equal((await watch.next()).value.event, undefined);
+  leave.abort();
+  await ended.promise;
+});
+
+/**
+ * Fails a stream while its client does not read. `reads`: whether the client reads on after that.
+ * Returns the code of the reset and the trailers.
+ */
+async function failing(reads: boolean) {
+  const cut = new GatewayError("RESOURCE_EXHAUSTED", "too slow", { resumeCursor: "c-last" });
+  let yielded = 0;
+  let tell: Call["onFail"];
+  let failed = false;
+  await using started = await start({
+    async *watchPayment(_, { onFail }) {
+      tell = onFail;
+      while (!failed) yield event(`c${yielded++}`, 4_096);
+      throw cut;
+    },
+  });
+  const session = http2.connect(started.url);
+  const stream = watchBy(session, "application/grpc+proto");
+  stream.on("error", () => undefined);
+  let trailers: http2.IncomingHttpHeaders = {};
+  stream.on("trailers", (headers) => {
+    trailers = headers;
+  });
+  await once(stream, "response");
+  await settles(session, () => yielded);
+  failed = true;
+  tell?.(cut);
+  const closed = new Promise((resolve) => stream.once("close", resolve));
+  if (reads) stream.resume();
+  await closed;
+  session.destroy();
+  return { reset: stream.rstCode, trailers };
+}
+
+test("a slow client that reads on in time receives the error with its resume cursor", async () => {
+  const { reset, trailers } = await failing(true);
+  assert.equal(reset, http2.constants.NGHTTP2_NO_ERROR);
+  assert.equal(trailers["grpc-status"], "8");
+  assert.equal(trailers["x-resume-cursor"], "c-last");
+});
+
+test("a slow client that does not read on is reset with the HTTP/2 code for RESOURCE_EXHAUSTED", async () => {
+  const { reset } = await failing(false);
+  assert.equal(reset, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
 });
