@@ -236,25 +236,6 @@ test("a mutation with an unknown outcome answers with OutcomeUnknownError and it
   }
 });
 
-test("a mutation may select the externalId of its success type and of an unknown outcome together", async (t) => {
-  const gateway = await serve(t, {});
-  for (const [name, input] of [
-    ["createPayment", "CreatePaymentInput"],
-    ["requestPayout", "RequestPayoutInput"],
-  ]) {
-    const success = name === "requestPayout" ? "Payout" : "Payment";
-    const { errors } = await gateway.run(
-      `mutation($input: ${input}!) { ${name}(input: $input) {
-        ... on ${success} { externalId }
-        ... on OutcomeUnknownError { externalId }
-      } }`,
-      { input: {} },
-    );
-    for (const { message } of errors) assert.doesNotMatch(message, /conflict/);
-    assert.ok(errors.length > 0);
-  }
-});
-
 test("an error that concerns the whole request goes into errors, and the result is null", async (t) => {
   for (const code of ["UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE", "INTERNAL"] as const) {
     const answer = await failing(t, code, {});

@@ -7,7 +7,6 @@ import { setImmediate } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
 import type { Identify } from "../../src/auth/identify.ts";
-import { UnderWay } from "../../src/collections/under-way.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
@@ -18,22 +17,15 @@ import {
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
-import { createErrorFormatter, mappings } from "../../src/graphql/errors.ts";
-import { createFastPath } from "../../src/graphql/fast-path.ts";
-import { Live } from "../../src/graphql/live.ts";
-import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
-import { createOperationRecord } from "../../src/graphql/operation-record.ts";
-import { createOperations } from "../../src/graphql/operations.ts";
-import { schema } from "../../src/graphql/schema/schema.ts";
+import { mappings } from "../../src/graphql/errors.ts";
 import { createGraphqlServer } from "../../src/graphql/server.ts";
-import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import type { Admission } from "../../src/net/admission.ts";
 import { freeSlot } from "../../src/net/admission.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
+import { fastRig } from "./fast-rig.ts";
 import { somebody } from "./serve.ts";
 
 /*
@@ -567,14 +559,7 @@ test("at least 300 requests were compared", () => {
 });
 
 test("the fast path takes ordinary operations and leaves unusual ones to Yoga", async (t) => {
-  const { core } = fakeCore(methods);
-  const formatError = createErrorFormatter(createLogger("silent"));
-  const overload = { refusalsOf: () => [] };
-  const running = { schema, introspection: false, formatError, overload, compiles: true };
-  const operations = createOperations(running);
-  const documentOf = createDocumentOf(schema);
-  const corsOrigins = [shop];
-  const path = createFastPath({ core, schema, corsOrigins, documentOf, operations });
+  const { path, surroundings } = fastRig(t, methods, [shop]);
   const headersOf = (more: Record<string, string>) => ({
     ...{ host: "pay.example", "content-type": "application/json", "content-length": "5" },
     ...more,
@@ -602,27 +587,7 @@ test("the fast path takes ordinary operations and leaves unusual ones to Yoga", 
   const answered = async (body: unknown) => {
     const text = JSON.stringify(body);
     const requestBody = { take: () => Buffer.from(text) };
-    const record = createOperationRecord({
-      ...{
-        requestId: "r",
-        connection: "http",
-        span: noTracing.start("graphql", { kind: "server" }),
-      },
-      log: createLogger("silent"),
-    });
-    const lifetime = createLifetime({
-      ...{ requestId: "r", record, timeoutMs: 60_000, underWay: new UnderWay<AbortController>() },
-    });
-    t.after(lifetime.end);
-    const surroundings = {
-      ...{
-        lifetime,
-        authenticate: async () => somebody,
-        live: new Live(""),
-        acceptLanguage: null,
-      },
-    };
-    const answer = await path.answer(requestBody, "application/json", surroundings);
+    const answer = await path.answer(requestBody, "application/json", surroundings());
     return answer?.status;
   };
   const ordinary = [readOf("e"), confirmOf({ externalId: "e" }), createOf(card), readOf(null)];

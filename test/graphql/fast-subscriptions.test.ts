@@ -3,24 +3,13 @@ import type { IncomingMessage } from "node:http";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import type { Identify } from "../../src/auth/identify.ts";
-import { UnderWay } from "../../src/collections/under-way.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createErrorFormatter } from "../../src/graphql/errors.ts";
-import { createFastPath } from "../../src/graphql/fast-path.ts";
-import { Live } from "../../src/graphql/live.ts";
-import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
-import { createOperationRecord } from "../../src/graphql/operation-record.ts";
-import { createOperations } from "../../src/graphql/operations.ts";
-import { schema } from "../../src/graphql/schema/schema.ts";
-import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
-import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
-import { fakeCore } from "./fake-core.ts";
+import { fastRig } from "./fast-rig.ts";
 import { paymentEvent } from "./feed.ts";
 import { type Served, serve, somebody } from "./serve.ts";
 
@@ -146,14 +135,7 @@ async function recordsOf({ logged }: Served, count: number): Promise<string[]> {
 }
 
 test("the fast path takes an ordinary subscription, and leaves all else to Yoga", async (t) => {
-  const { core: fake } = fakeCore(core);
-  const formatError = createErrorFormatter(createLogger("silent"));
-  const overload = { refusalsOf: () => [] };
-  const running = { schema, introspection: false, formatError, overload, compiles: true };
-  const operations = createOperations(running);
-  const documentOf = createDocumentOf(schema);
-  const corsOrigins: string[] = [];
-  const path = createFastPath({ core: fake, schema, corsOrigins, documentOf, operations });
+  const { path, surroundings } = fastRig(t, core, []);
   const noBody = { take: () => Buffer.alloc(0) };
   const results = async (params: Record<string, string>, headers: Record<string, string>) => {
     const request = {
@@ -161,21 +143,7 @@ test("the fast path takes an ordinary subscription, and leaves all else to Yoga"
       url: `/graphql?${new URLSearchParams(params)}`,
       headers: { host: "localhost", ...headers },
     } as unknown as IncomingMessage;
-    const span = noTracing.start("graphql", { kind: "server" });
-    const log = createLogger("silent");
-    const record = createOperationRecord({ requestId: "r", connection: "http", span, log });
-    const underWay = new UnderWay<AbortController>();
-    const lifetime = createLifetime({ requestId: "r", record, timeoutMs: 60_000, underWay });
-    t.after(lifetime.end);
-    const surroundings = {
-      ...{
-        lifetime,
-        authenticate: async () => somebody,
-        live: new Live(""),
-        acceptLanguage: null,
-      },
-    };
-    return path.streamFormatOf(request) && (await path.subscribe(request, noBody, surroundings));
+    return path.streamFormatOf(request) && (await path.subscribe(request, noBody, surroundings()));
   };
   const accept = "text/event-stream";
   const ordinary = { query, variables: '{"id":"order-1"}' };

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
-import { EventSource } from "eventsource";
+import { test } from "node:test";
 import type { Call, Core } from "../../../src/core/core.ts";
 import { GatewayError, type GatewayErrorDetails } from "../../../src/errors.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
@@ -212,55 +211,4 @@ test("a silent stream sends heartbeats that are not events", async (t) => {
   }
   leave.abort();
   await feed.released;
-});
-
-/** An EventSource with the ids that it sent and received, and the status that closed it. */
-function listen(t: TestContext, { url }: Served) {
-  const sent: (string | null)[] = [];
-  const next: string[] = [];
-  const source = new EventSource(`${url}?${new URLSearchParams({ query })}`, {
-    fetch: (input, init) => {
-      sent.push(new Headers(init.headers).get("last-event-id"));
-      return fetch(input, init);
-    },
-  });
-  t.after(() => source.close());
-  source.addEventListener("next", ({ lastEventId }) => next.push(lastEventId));
-  const closed = new Promise<number | undefined>((resolve) => {
-    source.addEventListener("error", ({ code }) => {
-      if (source.readyState === source.CLOSED) resolve(code);
-    });
-  });
-  return { sent, next, closed };
-}
-
-test("an EventSource that does not know `complete` reconnects once, and gets 204", async (t) => {
-  const gateway = await serve(t, {
-    async *watchPayment({ afterCursor }, call) {
-      if (afterCursor === "c-1") return;
-      yield* finished(undefined, call);
-    },
-  });
-  const { sent, next, closed } = listen(t, gateway);
-  assert.equal(await closed, 204);
-  assert.deepEqual(next, ["c-1"]);
-  assert.deepEqual(sent, [null, "c-1"]);
-});
-
-test("an EventSource whose token has expired reconnects once, and gets 401", async (t) => {
-  let expired = false;
-  const identify: GraphqlServerOptions["identify"] = async () => {
-    if (expired) throw new GatewayError("UNAUTHENTICATED", "the token has expired");
-    return { name: "holder", account: "default", scopes: new Set() };
-  };
-  const methods: Partial<Core> = {
-    async *watchPayment(_, call) {
-      yield* finished(undefined, call);
-      expired = true;
-      throw new GatewayError("UNAUTHENTICATED", "the token has expired", { resumeCursor: "c-1" });
-    },
-  };
-  const { sent, closed } = listen(t, await serve(t, methods, { identify }));
-  assert.equal(await closed, 401);
-  assert.deepEqual(sent, [null, "c-1"]);
 });

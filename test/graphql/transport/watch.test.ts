@@ -10,7 +10,7 @@ import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../..
 import { EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { type Admission, createAdmission } from "../../../src/net/admission.ts";
-import { createFeed, paymentEvent, payoutEvent } from "../feed.ts";
+import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve, somebody } from "../serve.ts";
 
 const { PENDING, SUCCESS } = PaymentStatus;
@@ -90,17 +90,6 @@ test("the path names the kind and the external id, and the query the options of 
     const resumed = (seen.args[1] as { resumed: boolean }).resumed;
     assert.equal(resumed, Boolean((headers as Record<string, string>)["last-event-id"]), path);
   }
-});
-
-test("a payout can be watched", async (t) => {
-  const gateway = await serve(t, {
-    async *watchPayout() {
-      yield payoutEvent("c-1", "paid");
-    },
-  });
-  const { text } = await get(gateway, "/payouts/payout-1");
-  const [, json = ""] = /^data: (.*)$/m.exec(text) ?? [];
-  assert.deepEqual(fromJsonString(EventSchema, json), payoutEvent("c-1", "paid"));
 });
 
 test("a request that is no valid watch is refused with 400, 404 or 405", async (t) => {
@@ -270,13 +259,6 @@ test("an open watch holds no admission slot, and ends when its client leaves", a
   assert.equal(admission.inFlight, 0);
   leave.abort();
   await feed.released;
-});
-
-test("a watch that a full process refuses is told when to reconnect", async (t) => {
-  const admission = createAdmission({ maxCalls: 0 });
-  const gateway = await serve(t, {}, { admission });
-  const { status, text } = await get(gateway, "/payments/order-1");
-  assert.deepEqual([status, lines(text)], [200, ["retry"]]);
 });
 
 test("a silent watch sends comments as heartbeats", async (t) => {
