@@ -17,8 +17,8 @@ export interface Feed {
   /** Whether the edge waits for an event. */
   waits(): boolean;
   /**
-   * Pushes an event past the stream, as the core does while the edge waits. Returns whether the
-   * edge took it.
+   * Pushes an event past the stream, as the core does while the edge waits; behind its end too, when
+   * the edge must not take it. Returns whether the edge took it.
    */
   offer(event: Event): boolean;
   fail(error: unknown): void;
@@ -35,6 +35,7 @@ export function createFeed(): Feed {
   const steps: (() => Event | undefined)[] = [];
   let wake = Promise.withResolvers<void>();
   let waits = false;
+  let isOver = false;
   let push: Call["push"];
   const step = (next: () => Event | undefined) => {
     steps.push(next);
@@ -62,6 +63,7 @@ export function createFeed(): Feed {
         }
       }
     } finally {
+      isOver = true;
       released.resolve();
     }
   }
@@ -72,7 +74,7 @@ export function createFeed(): Feed {
       for (const event of events) step(() => event);
     },
     waits: () => waits,
-    offer: (event) => waits && push?.(event) === true,
+    offer: (event) => (waits || isOver) && push?.(event) === true,
     fail: (error) =>
       step(() => {
         throw error;

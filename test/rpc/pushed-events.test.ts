@@ -6,13 +6,13 @@ import { test } from "node:test";
 import { brotliDecompressSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   PaymentService,
   WatchPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createFeed } from "../graphql/feed.ts";
 import { timeoutMs, until } from "../until.ts";
 import { start, wires } from "./start.ts";
 
@@ -20,47 +20,9 @@ function event(cursor: string, padding = 0): Event {
   return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
 }
 
-/**
- * A watch like the core's: it yields what it is given by `give`, and `push` offers an event past it
- * while the edge waits for the next one.
- */
-function live() {
-  let call: Call | undefined;
-  let wake: (() => void) | undefined;
-  const queue: (Event | Error | undefined)[] = [];
-  return {
-    watch: async function* (_: unknown, given: Call): AsyncGenerator<Event> {
-      call = given;
-      given.signal.addEventListener("abort", () => wake?.());
-      given.onOpen?.(undefined);
-      for (;;) {
-        if (queue.length > 0) {
-          const next = queue.shift();
-          if (next instanceof Error) throw next;
-          if (!next) return;
-          yield next;
-          continue;
-        }
-        if (given.signal.aborted) return;
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-        wake = undefined;
-      }
-    },
-    /** Whether the edge waits for an event. */
-    waits: () => wake !== undefined,
-    push: (pushed: Event) => call?.push?.(pushed),
-    give(next: Event | Error | undefined) {
-      queue.push(next);
-      wake?.();
-    },
-  };
-}
-
 for (const { protocol, httpVersion, name } of wires) {
   test(`pushed events keep their order among the others, and the error comes last, by ${name}`, async () => {
-    const { watch, waits, push, give } = live();
+    const { watch, waits, push, offer, fail } = createFeed();
     await using started = await start({ watchPayment: watch });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
     const large = 5_000;
@@ -69,26 +31,26 @@ for (const { protocol, httpVersion, name } of wires) {
       for await (const message of client.watchPayment({})) seen.push(message.event);
     })();
     await until(waits);
-    assert.equal(push(event("c1")), true);
-    assert.equal(push(event("c2", large)), true);
+    assert.equal(offer(event("c1")), true);
+    assert.equal(offer(event("c2", large)), true);
     await until(() => seen.length === 2);
-    give(event("c3"));
+    push(event("c3"));
     await until(() => seen.length === 3);
     await until(waits);
-    assert.equal(push(event("c4")), true);
-    give(new GatewayError("UNAVAILABLE", "the gateway is shutting down", { resumeCursor: "c4" }));
+    assert.equal(offer(event("c4")), true);
+    fail(new GatewayError("UNAVAILABLE", "the gateway is shutting down", { resumeCursor: "c4" }));
     await assert.rejects(read, /shutting down/);
     assert.deepEqual(
       seen,
       ["c1", "c2", "c3", "c4"].map((cursor) => event(cursor, cursor === "c2" ? large : 0)),
     );
-    assert.equal(push(event("c5")), false, "nothing is written behind the end");
+    assert.equal(offer(event("c5")), false, "nothing is written behind the end");
   });
 }
 
 /** The body of a watch of three events, either all yielded or all pushed. */
 async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise<Buffer> {
-  const { watch, waits, push, give } = live();
+  const { watch, waits, push, offer, finish } = createFeed();
   await using started = await start({ watchPayment: watch });
   const request = http.request(`${started.url}/payments.v1.PaymentService/WatchPayment`, {
     method: "POST",
@@ -115,11 +77,11 @@ async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise
   const ended = once(response, "end", { signal: AbortSignal.timeout(timeoutMs) });
   for (const each of [event("c1"), event("c2", 5_000), event("c3")]) {
     await until(waits);
-    if (pushes) assert.equal(push(each), true);
-    else give(each);
+    if (pushes) assert.equal(offer(each), true);
+    else push(each);
   }
   await until(waits);
-  give(undefined);
+  finish();
   await ended;
   return Buffer.concat(chunks);
 }
@@ -158,7 +120,7 @@ test("a pushed event has exactly the bytes that Connect would write, with every 
 });
 
 test("a full response takes no pushed event until its client reads on", async () => {
-  const { watch, waits, push } = live();
+  const { watch, waits, offer } = createFeed();
   await using started = await start({ watchPayment: watch });
   const session = http2.connect(started.url, { settings: { initialWindowSize: 1_000 } });
   const stream = session.request({
@@ -172,10 +134,10 @@ test("a full response takes no pushed event until its client reads on", async ()
     stream.pause();
     await until(waits);
     let taken = 0;
-    while (taken < 1_000 && push(event("c1", 20_000))) taken += 1;
+    while (taken < 1_000 && offer(event("c1", 20_000))) taken += 1;
     assert.ok(taken > 0 && taken < 1_000, `${taken} were taken`);
     stream.resume();
-    await until(() => push(event("c2")));
+    await until(() => offer(event("c2")));
   } finally {
     stream.close();
     session.destroy();
