@@ -95,17 +95,30 @@ function isAccepted(request: JsonValue): boolean {
   }
 }
 
-for (const httpVersion of ["1.1", "2"] as const) {
-  test(`the rpc listener serves openapi.json to everybody over HTTP/${httpVersion}`, async () => {
-    await using started = await start(
-      {},
-      {
-        identify: async () => {
-          throw new GatewayError("UNAUTHENTICATED", "who are you?");
-        },
-      },
-    );
-    const ask = httpVersion === "2" ? askHttp2 : askHttp1;
+async function askHttp1(url: string, method: string) {
+  const response = await fetch(`${url}/openapi.json`, { method });
+  const { ...headers } = Object.fromEntries(response.headers);
+  return { status: response.status, headers, body: await response.text() };
+}
+
+async function askHttp2(url: string, method: string) {
+  const session = connect(url);
+  const stream = session.request({ ":method": method, ":path": "/openapi.json" }).end();
+  const [headers] = (await once(stream, "response")) as [IncomingHttpHeaders];
+  const body = await text(stream);
+  session.destroy();
+  return { status: Number(headers[":status"]), headers, body };
+}
+
+for (const [version, ask] of [
+  ["1.1", askHttp1],
+  ["2", askHttp2],
+] as const) {
+  test(`the rpc listener serves openapi.json to everybody over HTTP/${version}`, async () => {
+    const identify = async () => {
+      throw new GatewayError("UNAUTHENTICATED", "who are you?");
+    };
+    await using started = await start({}, { identify });
     const answer = await ask(started.url, "GET");
     assert.equal(answer.status, 200);
     assert.equal(answer.headers["content-type"], "application/json");
@@ -116,28 +129,4 @@ for (const httpVersion of ["1.1", "2"] as const) {
     const post = await ask(started.url, "POST");
     assert.deepEqual([post.status, post.headers.allow], [405, "GET, HEAD"]);
   });
-}
-
-interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, unknown>>;
-  readonly body: string;
-}
-
-async function askHttp1(url: string, method: string): Promise<Answer> {
-  const response = await fetch(`${url}/openapi.json`, { method });
-  const headers = Object.fromEntries(response.headers);
-  return { status: response.status, headers, body: await response.text() };
-}
-
-async function askHttp2(url: string, method: string): Promise<Answer> {
-  const session = connect(url);
-  try {
-    const stream = session.request({ ":method": method, ":path": "/openapi.json" });
-    stream.end();
-    const [headers] = (await once(stream, "response")) as [IncomingHttpHeaders];
-    return { status: Number(headers[":status"]), headers, body: await text(stream) };
-  } finally {
-    session.destroy();
-  }
 }
