@@ -41,56 +41,37 @@ const wholeEvents = `payment {
   action { value } customer { email } details { fee { amount } fiscalization { fiscalId } }
   paymentMethod { ccToken { mask } applePay { mask } googlePay { mask } } }`;
 
-const refused: [what: string, query: string, code: string, variables?: Record<string, unknown>][] =
+const tooComplex = "OPERATION_TOO_COMPLEX";
+const refused: [what: string, query: string, code?: string, variables?: Record<string, unknown>][] =
   [
-    ["10,000 aliases", `{ ${manyAliases} }`, "OPERATION_TOO_COMPLEX"],
-    [
-      "51 aliases",
-      `{ ${manyAliases.split(" ").slice(0, 102).join(" ")} }`,
-      "OPERATION_TOO_COMPLEX",
-    ],
-    [
-      "a query of almost 1 MB",
-      `{ rateLimit { limit } } #${"x".repeat(1_000_000)}`,
-      "OPERATION_TOO_COMPLEX",
-    ],
-    [
-      "a text of 70,000 characters",
-      `{ payment(externalId: "${"x".repeat(70_000)}") { id } }`,
-      "OPERATION_TOO_COMPLEX",
-    ],
-    ["10,000 empty braces", nested(10_000), "OPERATION_TOO_COMPLEX"],
-    [
-      "fields that are nested 11 deep",
-      `{ walletItems { ${confirmations(9, "name")} } }`,
-      "OPERATION_TOO_COMPLEX",
-    ],
+    ["10,000 aliases", `{ ${manyAliases} }`],
+    ["51 aliases", `{ ${manyAliases.split(" ").slice(0, 102).join(" ")} }`],
+    ["a query of almost 1 MB", `{ rateLimit { limit } } #${"x".repeat(1_000_000)}`],
+    ["a text of 70,000 characters", `{ payment(externalId: "${"x".repeat(70_000)}") { id } }`],
+    ["10,000 empty braces", nested(10_000)],
+    ["fields that are nested 11 deep", `{ walletItems { ${confirmations(9, "name")} } }`],
     [
       "the same through fragments",
       `{ walletItems { ...A } } fragment A on WalletItem { ${confirmations(4, "...B")} }
      fragment B on WalletItem { ${confirmations(5, "name")} }`,
-      "OPERATION_TOO_COMPLEX",
     ],
     [
       "a hundred events with all that is in them",
       `{ payment(externalId: "e") { events(first: 100) { ${wholeEvents} } } }`,
-      "OPERATION_TOO_COMPLEX",
     ],
     [
       "the same by a variable",
       `query ($n: Int) { payment(externalId: "e") { events(first: $n) { ${wholeEvents} } } }`,
-      "OPERATION_TOO_COMPLEX",
+      tooComplex,
       { n: 100 },
     ],
     [
       "the same by a variable's default",
       `query ($n: Int = 100) { payment(externalId: "e") { events(first: $n) { ${wholeEvents} } } }`,
-      "OPERATION_TOO_COMPLEX",
     ],
     [
       "fragments that double",
       `{ walletItems { ...F0 } } ${fragments(20)} fragment F20 on WalletItem { name }`,
-      "OPERATION_TOO_COMPLEX",
     ],
     [
       "a fragment cycle",
@@ -102,7 +83,7 @@ const refused: [what: string, query: string, code: string, variables?: Record<st
   ];
 
 for (const [transport, connect] of Object.entries(transports)) {
-  for (const [what, query, code, variables] of refused) {
+  for (const [what, query, code = tooComplex, variables] of refused) {
     test(`${transport} refuses ${what} without a call to the core`, async (t) => {
       const gateway = await serve(t);
       const { data, errors } = await connect(t, gateway)(query, variables);
