@@ -1,6 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call } from "../../src/core/core.ts";
-import { errorOfAbort } from "../../src/errors.ts";
+import type { Call, Core } from "../../src/core/core.ts";
+import {
+  type ErrorCode,
+  errorOfAbort,
+  GatewayError,
+  type GatewayErrorDetails,
+} from "../../src/errors.ts";
 import {
   type Event,
   EventKind,
@@ -82,6 +87,16 @@ export function createFeed(): Feed {
     finish: () => step(() => undefined),
     opened: opened.promise,
     released: released.promise,
+  };
+}
+
+/** A core whose stream is refused before it opens. */
+export function refusing(code: ErrorCode, details: GatewayErrorDetails = {}): Partial<Core> {
+  return {
+    // biome-ignore lint/correctness/useYield: it fails first
+    async *watchPayment() {
+      throw new GatewayError(code, "refused", details);
+    },
   };
 }
 

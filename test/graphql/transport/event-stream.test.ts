@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Call, Core } from "../../../src/core/core.ts";
-import { GatewayError, type GatewayErrorDetails } from "../../../src/errors.ts";
+import type { Call } from "../../../src/core/core.ts";
+import { GatewayError } from "../../../src/errors.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { GraphqlServerOptions } from "../../../src/graphql/server.ts";
-import { createFeed, paymentEvent } from "../feed.ts";
+import { createFeed, paymentEvent, refusing } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
 
 const { PENDING, SUCCESS } = PaymentStatus;
@@ -18,16 +18,6 @@ async function get({ url }: Served, headers: Record<string, string> = {}, docume
     headers: { ...eventStream, ...headers },
   });
   return { status: response.status, headers: response.headers, text: await response.text() };
-}
-
-/** A core whose stream is refused before it opens. */
-function refusing(code: GatewayError["code"], details: GatewayErrorDetails = {}): Partial<Core> {
-  return {
-    // biome-ignore lint/correctness/useYield: it fails first
-    async *watchPayment() {
-      throw new GatewayError(code, "refused", details);
-    },
-  };
 }
 
 test("each event has its cursor as id, and the stream begins with the id of its start", async (t) => {

@@ -5,12 +5,11 @@ import { test } from "node:test";
 import { fromJsonString } from "@bufbuild/protobuf";
 import { EventSource } from "eventsource";
 import type { Credentials } from "../../../src/auth/identify.ts";
-import type { Core } from "../../../src/core/core.ts";
-import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../../src/errors.ts";
+import { GatewayError } from "../../../src/errors.ts";
 import { EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { type Admission, createAdmission } from "../../../src/net/admission.ts";
-import { createFeed, paymentEvent } from "../feed.ts";
+import { createFeed, paymentEvent, refusing } from "../feed.ts";
 import { type Served, serve, somebody } from "../serve.ts";
 
 const { PENDING, SUCCESS } = PaymentStatus;
@@ -22,16 +21,6 @@ async function get(
 ): Promise<{ status: number; headers: Headers; text: string }> {
   const response = await fetch(`${watchUrl}${path}`, init);
   return { status: response.status, headers: response.headers, text: await response.text() };
-}
-
-/** A core whose stream is refused before it opens. */
-function refusing(code: ErrorCode, details: GatewayErrorDetails = {}): Partial<Core> {
-  return {
-    // biome-ignore lint/correctness/useYield: it fails first
-    async *watchPayment() {
-      throw new GatewayError(code, "refused", details);
-    },
-  };
 }
 
 const lines = (text: string) =>
