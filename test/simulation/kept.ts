@@ -1,13 +1,44 @@
-import type { PayStep, Plan, Step, StoreTrouble } from "./plan.ts";
+import {
+  isPayout,
+  type PayStep,
+  type Plan,
+  type Step,
+  type StoreTrouble,
+  type WatchStep,
+} from "./plan.ts";
 
-const pay: PayStep = {
-  ...{ do: "pay", atMs: 1_000, id: "order-0.1", method: "CreatePayment", externalId: "order-0" },
-  ...{ replica: 0, turns: [], callbacks: "soon", retries: 0, echoes: [] },
-};
-const payout = { ...pay, method: "RequestPayout", externalId: "out-0" } as const;
+function plan(about: Partial<Plan>, steps: readonly Step[]): Plan {
+  return { seed: 1, perSecond: 50, replicas: 1, steps, ...about };
+}
 
-function plan(steps: readonly Step[], replicas = 1): Plan {
-  return { seed: 1, perSecond: 50, replicas, steps };
+/** A call by its name: `order-0.1` pays `order-0`, `order-0.c1` confirms it, `out-0.1` is a payout. */
+function pay(atMs: number, id: string, about: Partial<PayStep> = {}): PayStep {
+  const [externalId = ""] = id.split(".");
+  const made = id.includes(".c") ? "ConfirmPayment" : "CreatePayment";
+  return {
+    ...{ do: "pay", atMs, id, method: isPayout(externalId) ? "RequestPayout" : made, externalId },
+    ...{ replica: 0, turns: [], callbacks: "soon", retries: 0, echoes: [] },
+    ...about,
+  };
+}
+
+/** A watch by its name: `order-0-w1` is of `order-0`, `all-1` of the account. */
+function watch(atMs: number, id: string, about: Partial<WatchStep> = {}): WatchStep {
+  const [, externalId] = /^(.*)-w\d$/.exec(id) ?? [];
+  const of = externalId === undefined ? {} : { externalId };
+  return { do: "watch", atMs, id, replica: 0, cutsAfterMs: [], ...of, ...about };
+}
+
+function look(atMs: number, externalId: string, replica = 0): Step {
+  return { do: "look", atMs, externalId, replica };
+}
+
+function pause(atMs: number, forMs: number, replica = 0): Step {
+  return { do: "pause", atMs, forMs, replica };
+}
+
+function failOver(atMs: number, aheadMs: number): Step {
+  return { do: "failOver", atMs, aheadMs };
 }
 
 function store(
@@ -20,861 +51,540 @@ function store(
   return { do: "store", atMs, forMs, replica, trouble, share };
 }
 
+function many<T>(count: number, make: (n: number) => T): T[] {
+  return Array.from({ length: count }, (_, n) => make(n));
+}
+
 /** Shrunk histories that once broke a promise, or would. The tests run them each time. */
 export const kept = {
-  "a payment is answered, and the store does not hear of it": plan([
-    { ...pay, turns: ["pending"], callbacks: "late" },
+  "a payment is answered, and the store does not hear of it": plan({}, [
+    pay(1_000, "order-0.1", { turns: ["pending"], callbacks: "late" }),
     store(1_004, 200, "losesRequests"),
-    { do: "look", atMs: 2_500, externalId: "order-0", replica: 0 },
+    look(2_500, "order-0"),
   ]),
-  "a payout failed, the next one is on its way, and the store is silent": plan([
-    { ...payout, id: "out-0.1", turns: ["decline"] },
-    { ...payout, id: "out-0.2", atMs: 1_500, turns: ["payLate"] },
+  "a payout failed, the next one is on its way, and the store is silent": plan({}, [
+    pay(1_000, "out-0.1", { turns: ["decline"] }),
+    pay(1_500, "out-0.2", { turns: ["payLate"] }),
     store(3_510, 3_000, "losesAnswers"),
-    { do: "look", atMs: 3_520, externalId: "out-0", replica: 0 },
+    look(3_520, "out-0"),
   ]),
-  "a hold is paid, and the store hears of it by the callback alone": plan([
-    { ...pay, held: true },
+  "a hold is paid, and the store hears of it by the callback alone": plan({}, [
+    pay(1_000, "order-0.1", { held: true }),
     store(1_002, 8_000, "losesRequests"),
   ]),
-  "a lost call turns out as not done while a watch begins": plan([
-    { ...pay, turns: ["silenceBefore"] },
-    { do: "watch", atMs: 31_314, id: "w0", externalId: "order-0", replica: 0, cutsAfterMs: [] },
+  "a lost call turns out as not done while a watch begins": plan({}, [
+    pay(1_000, "order-0.1", { turns: ["silenceBefore"] }),
+    watch(31_314, "w0", { externalId: "order-0" }),
   ]),
-  "a key is answered again by a gateway whose store is silent": plan(
-    [
-      { ...pay, key: "key", deadlineMs: 400, echoes: [{ afterMs: 2_000, replica: 1 }] },
-      store(3_006, 8_000, "losesAnswers", 1),
-    ],
-    2,
-  ),
-  "a key's answer does not reach the store at once": plan([
-    { ...pay, key: "key" },
+  "a key is answered again by a gateway whose store is silent": plan({ replicas: 2 }, [
+    pay(1_000, "order-0.1", {
+      echoes: [{ afterMs: 2_000, replica: 1 }],
+      key: "key",
+      deadlineMs: 400,
+    }),
+    store(3_006, 8_000, "losesAnswers", 1),
+  ]),
+  "a key's answer does not reach the store at once": plan({}, [
+    pay(1_000, "order-0.1", { key: "key" }),
     store(1_012, 200, "losesRequests"),
   ]),
-  "a key's answer reaches the store when its lease is over": {
-    ...{ seed: 33446, perSecond: 5, replicas: 3 },
-    steps: [
-      {
-        ...{ ...pay, atMs: 478, id: "order-1.1", externalId: "order-1", key: "key-order-1.1" },
-        ...{ deadlineMs: 1_500, callbacks: "twice", echoes: [{ afterMs: 7_463, replica: 1 }] },
-      },
-      { do: "store", atMs: 482, forMs: 14_000, replica: "all", trouble: "losesRequests", share: 1 },
-    ],
-  },
-  "a call that never left is freed late": plan(
+  "a key's answer reaches the store when its lease is over": plan(
+    { seed: 33_446, perSecond: 5, replicas: 3 },
     [
-      { ...payout, id: "out-0.1", replica: 1 },
-      store(1_000, 100, "losesAnswers", 1),
-      { do: "pause", atMs: 1_300, forMs: 14_000, replica: 1 },
-      { ...payout, id: "out-0.2", atMs: 20_000, turns: ["decline"] },
+      pay(478, "order-1.1", {
+        callbacks: "twice",
+        echoes: [{ afterMs: 7_463, replica: 1 }],
+        key: "key-order-1.1",
+        deadlineMs: 1_500,
+      }),
+      store(482, 14_000, "losesRequests", "all"),
     ],
-    2,
   ),
-  "a call that never left is freed when its own gateway is about to look it up": {
-    ...{ seed: 50937, perSecond: 50, replicas: 1 },
-    steps: [
-      {
-        ...{ ...pay, atMs: 8_993, method: "CreateRecurrentPayment", key: "key-order-0.1" },
-        ...{ turns: ["decline"], callbacks: "never" },
+  "a call that never left is freed late": plan({ replicas: 2 }, [
+    pay(1_000, "out-0.1", { replica: 1 }),
+    store(1_000, 100, "losesAnswers", 1),
+    pause(1_300, 14_000, 1),
+    pay(20_000, "out-0.2", { turns: ["decline"] }),
+  ]),
+  "a call that never left is freed when its own gateway is about to look it up": plan(
+    { seed: 50_937 },
+    [
+      pay(8_993, "order-0.1", {
+        method: "CreateRecurrentPayment",
+        turns: ["decline"],
+        callbacks: "never",
         echoes: [
           { afterMs: 1, replica: 0 },
           { afterMs: 79, replica: 0 },
         ],
-      },
-      {
-        ...{ ...pay, atMs: 9_322, id: "order-0.2", method: "CreateRecurrentPayment" },
-        ...{ turns: ["tooMany"], callbacks: "reversed", retries: 1 },
-      },
-      {
-        do: "store",
-        atMs: 9_724,
-        forMs: 8_000,
-        replica: "all",
-        trouble: "losesRequests",
-        share: 1,
-      },
+        key: "key-order-0.1",
+      }),
+      pay(9_322, "order-0.2", {
+        method: "CreateRecurrentPayment",
+        turns: ["tooMany"],
+        callbacks: "reversed",
+        retries: 1,
+      }),
+      store(9_724, 8_000, "losesRequests", "all"),
     ],
-  },
-  "an end is written late, and the answer to its write is lost": {
-    ...{ seed: 60295, perSecond: 5, replicas: 1, aheadMs: [-26_333, 115] },
-    steps: [
-      {
-        ...{ ...pay, atMs: 5_362, turns: ["pendingThenFail", "payThenHtml"], retries: 1 },
-      },
-      { do: "store", atMs: 5_369, forMs: 14_000, replica: "all", trouble: "stalls", share: 1 },
-      { do: "pause", atMs: 5_375, forMs: 8_000, replica: 0 },
-      { do: "store", atMs: 5_734, forMs: 14_000, replica: 0, trouble: "losesAnswers", share: 1 },
-      { do: "look", atMs: 5_991, externalId: "order-0", replica: 1 },
+  ),
+  "an end is written late, and the answer to its write is lost": plan(
+    { seed: 60_295, perSecond: 5, aheadMs: [-26_333, 115] },
+    [
+      pay(5_362, "order-0.1", { turns: ["pendingThenFail", "payThenHtml"], retries: 1 }),
+      store(5_369, 14_000, "stalls", "all"),
+      pause(5_375, 8_000),
+      store(5_734, 14_000, "losesAnswers"),
+      look(5_991, "order-0", 1),
     ],
-  },
-  "a gateway stands still until the deadline of a call that waits": plan([
-    {
-      ...{ ...pay, deadlineMs: 12_000, waits: "ACTION", turns: ["payLate"] },
-    },
-    { do: "pause", atMs: 3_800, forMs: 60_000, replica: 0 },
+  ),
+  "a gateway stands still until the deadline of a call that waits": plan({}, [
+    pay(1_000, "order-0.1", { turns: ["payLate"], deadlineMs: 12_000, waits: "ACTION" }),
+    pause(3_800, 60_000),
   ]),
-  "a payment is cancelled, the next one is on its way, and a third is asked for": plan([
-    { ...pay, id: "order-0.1" },
+  "a payment is cancelled, the next one is on its way, and a third is asked for": plan({}, [
+    pay(1_000, "order-0.1"),
     { do: "elsewhere", atMs: 2_000, externalId: "order-0", what: "cancel" },
-    { ...pay, id: "order-0.2", atMs: 6_000, turns: ["payOnceDenied"] },
-    { ...pay, id: "order-0.3", atMs: 14_000, turns: ["declineAsData"] },
+    pay(6_000, "order-0.2", { turns: ["payOnceDenied"] }),
+    pay(14_000, "order-0.3", { turns: ["declineAsData"] }),
   ]),
-  "a request arrives when the service has denied twice to know it": plan([
-    { ...pay, turns: ["payOnceDenied"] },
+  "a request arrives when the service has denied twice to know it": plan({}, [
+    pay(1_000, "order-0.1", { turns: ["payOnceDenied"] }),
     { do: "service", atMs: 4_000, forMs: 14_000, trouble: "refuses" },
   ]),
-  "a payment failed, and the answer to the next call, which waits, is lost": plan([
-    { ...pay, id: "order-0.1", turns: ["declineAsData"] },
-    {
-      ...pay,
-      id: "order-0.2",
-      atMs: 3_000,
-      turns: ["payOnceDenied"],
-      deadlineMs: 8_000,
-      waits: "SETTLED",
-    },
+  "a payment failed, and the answer to the next call, which waits, is lost": plan({}, [
+    pay(1_000, "order-0.1", { turns: ["declineAsData"] }),
+    pay(3_000, "order-0.2", { turns: ["payOnceDenied"], deadlineMs: 8_000, waits: "SETTLED" }),
   ]),
-  "a payment is made while watches of it begin, whose edges write at once": plan(
-    [
-      pay,
-      ...Array.from({ length: 24 }, (_, n) => ({
-        ...{ do: "watch" as const, atMs: 1_002 + n, id: `w-${n}`, externalId: "order-0" },
-        ...{ replica: n % 2, cutsAfterMs: [], pushes: 1 },
-      })),
-    ],
-    2,
-  ),
-  "a payment is made while streams begin": plan(
-    [
-      pay,
-      ...Array.from({ length: 12 }, (_, n) => ({
-        ...{ do: "watch" as const, atMs: 1_004 + n, id: `all-${n}`, replica: 1 },
-        cutsAfterMs: [],
-      })),
-    ],
-    2,
-  ),
-  "a gateway stands still for a minute when a call is about to leave": plan(
-    [pay, { do: "pause", atMs: 1_003, forMs: 60_000, replica: 0 }],
-    2,
-  ),
-  "a payout has no answer while the callback of the one before it is on its way": plan([
-    { ...payout, id: "out-0.1", callbacks: "late" },
+  "a payment is made while watches of it begin, whose edges write at once": plan({ replicas: 2 }, [
+    pay(1_000, "order-0.1"),
+    ...many(24, (n) =>
+      watch(1_002 + n, `w-${n}`, { externalId: "order-0", replica: n % 2, pushes: 1 }),
+    ),
+  ]),
+  "a payment is made while streams begin": plan({ replicas: 2 }, [
+    pay(1_000, "order-0.1"),
+    ...many(12, (n) => watch(1_004 + n, `all-${n}`, { replica: 1 })),
+  ]),
+  "a gateway stands still for a minute when a call is about to leave": plan({ replicas: 2 }, [
+    pay(1_000, "order-0.1"),
+    pause(1_003, 60_000),
+  ]),
+  "a payout has no answer while the callback of the one before it is on its way": plan({}, [
+    pay(1_000, "out-0.1", { callbacks: "late" }),
     store(1_004, 200, "losesRequests"),
-    { ...payout, id: "out-0.2", atMs: 1_500, turns: ["payThenSilence"], callbacks: "late" },
-    ...Array.from({ length: 8 }, (_, n) => ({
-      ...{ ...payout, id: `out-0.${n + 3}`, atMs: 4_200 + 400 * n },
-    })),
+    pay(1_500, "out-0.2", { turns: ["payThenSilence"], callbacks: "late" }),
+    ...many(8, (n) => pay(4_200 + 400 * n, `out-0.${n + 3}`)),
   ]),
-  "a watcher comes back beside another one when a failover has set the watermark back": {
-    ...{ seed: 1_068, perSecond: 5, replicas: 2, replication: { lagMs: 600, waits: true } },
-    steps: [
-      ...[
-        { do: "watch" as const, atMs: 543, id: "all-1", replica: 1, cutsAfterMs: [3_353, 397] },
-        { do: "watch" as const, atMs: 975, id: "all-2", replica: 1, cutsAfterMs: [] },
-      ],
-      {
-        ...{ ...payout, atMs: 1_212, id: "out-0.1", replica: 1, key: "key-out-0.1" },
-        ...{ turns: ["pay", "pay"], retries: 1, echoes: [{ afterMs: 0, replica: 0 }] },
-      },
-      { do: "pause", atMs: 3_427, forMs: 2_500, replica: 0 },
-      { do: "failOver", atMs: 4_263, aheadMs: 28 },
+  "a watcher comes back beside another one when a failover has set the watermark back": plan(
+    { seed: 1_068, perSecond: 5, replicas: 2, replication: { lagMs: 600, waits: true } },
+    [
+      watch(543, "all-1", { replica: 1, cutsAfterMs: [3_353, 397] }),
+      watch(975, "all-2", { replica: 1 }),
+      pay(1_212, "out-0.1", {
+        replica: 1,
+        turns: ["pay", "pay"],
+        retries: 1,
+        echoes: [{ afterMs: 0, replica: 0 }],
+        key: "key-out-0.1",
+      }),
+      pause(3_427, 2_500),
+      failOver(4_263, 28),
     ],
-  },
-  "a failover loses the newest takes of the budget": {
-    ...{ seed: 326, perSecond: 10, replicas: 1, replication: { lagMs: 20, waits: true } },
-    steps: [
-      { do: "rush", atMs: 228, replica: 0, calls: 23 },
-      { do: "failOver", atMs: 243, aheadMs: 15 },
-      { ...pay, atMs: 540 },
-    ],
-  },
-  "a failover takes an event away that was stored and not held yet": {
-    ...{ seed: 1, perSecond: 50, replicas: 2, replication: { lagMs: 600, waits: true } },
-    steps: [
+  ),
+  "a failover loses the newest takes of the budget": plan(
+    { seed: 326, perSecond: 10, replication: { lagMs: 20, waits: true } },
+    [{ do: "rush", atMs: 228, replica: 0, calls: 23 }, failOver(243, 15), pay(540, "order-0.1")],
+  ),
+  "a failover takes an event away that was stored and not held yet": plan(
+    { replicas: 2, replication: { lagMs: 600, waits: true } },
+    [
       // This payment makes the server load the scripts before the next one.
-      { ...pay, atMs: 200, id: "order-9.1", externalId: "order-9" },
-      { ...pay, atMs: 5_000 },
-      {
-        ...{ do: "watch", atMs: 5_700, id: "w", externalId: "order-0" },
-        ...{ replica: 1, cutsAfterMs: [] },
-      },
-      { do: "failOver", atMs: 5_900, aheadMs: 0 },
+      pay(200, "order-9.1"),
+      pay(5_000, "order-0.1"),
+      watch(5_700, "w", { externalId: "order-0", replica: 1 }),
+      failOver(5_900, 0),
     ],
-  },
-  "a failover takes a state away that is about to be shown": {
-    ...{ seed: 1, perSecond: 50, replicas: 2, replication: { lagMs: 600, waits: true } },
-    steps: [
-      { ...pay, atMs: 200, id: "order-9.1", externalId: "order-9" },
-      { ...pay, atMs: 5_000 },
-      ...[5_650, 5_700].map((atMs) => ({
-        ...{ do: "watch" as const, atMs, id: `at-${atMs}`, externalId: "order-0" },
-        ...{ replica: 1, cutsAfterMs: [] },
-      })),
-      { do: "failOver", atMs: 5_900, aheadMs: 0 },
+  ),
+  "a failover takes a state away that is about to be shown": plan(
+    { replicas: 2, replication: { lagMs: 600, waits: true } },
+    [
+      pay(200, "order-9.1"),
+      pay(5_000, "order-0.1"),
+      watch(5_650, "at-5650", { externalId: "order-0", replica: 1 }),
+      watch(5_700, "at-5700", { externalId: "order-0", replica: 1 }),
+      failOver(5_900, 0),
     ],
-  },
-  "a lost payout stays unclear until it is given up": {
-    ...{ seed: 201503, perSecond: 5, replicas: 2 },
-    steps: [
-      {
-        do: "watch",
-        atMs: 2_357,
-        id: "out-0-w1",
-        externalId: "out-0",
-        replica: 0,
-        cutsAfterMs: [2_322],
-      },
-      {
-        ...payout,
-        atMs: 2_395,
-        id: "out-0.1",
-        replica: 1,
-        leavesAfterMs: 3,
+  ),
+  "a lost payout stays unclear until it is given up": plan(
+    { seed: 201_503, perSecond: 5, replicas: 2 },
+    [
+      watch(2_357, "out-0-w1", { cutsAfterMs: [2_322] }),
+      pay(2_395, "out-0.1", { replica: 1, turns: ["pending"], retries: 1, leavesAfterMs: 3 }),
+      pay(2_519, "out-0.3", { turns: ["decline", "pay"], callbacks: "late" }),
+      pay(2_907, "out-0.2", { replica: 1, turns: ["resetBefore"], callbacks: "never", retries: 1 }),
+    ],
+  ),
+  "an answer comes while its call is told as unknown, and the disk is full": plan(
+    { seed: 2_010_681, perSecond: 10 },
+    [
+      pay(59, "order-2.1", {
         turns: ["pending"],
-        retries: 1,
-      },
-      { ...payout, atMs: 2_519, id: "out-0.3", turns: ["decline", "pay"], callbacks: "late" },
-      {
-        ...payout,
-        atMs: 2_907,
-        id: "out-0.2",
-        replica: 1,
-        turns: ["resetBefore"],
-        callbacks: "never",
-        retries: 1,
-      },
-    ],
-  },
-  "an answer comes while its call is told as unknown, and the disk is full": {
-    ...{ seed: 2_010_681, perSecond: 10, replicas: 1 },
-    steps: [
-      {
-        ...{ ...pay, atMs: 59, id: "order-2.1", externalId: "order-2", key: "key-order-2.1" },
-        ...{ held: true, deadlineMs: 4_000, turns: ["pending"], callbacks: "early" },
+        callbacks: "early",
         echoes: [
           { afterMs: 0, replica: 0 },
           { afterMs: 3_077, replica: 0 },
         ],
-      },
-      { do: "pause", atMs: 305, forMs: 8_000, replica: 0 },
-      {
-        ...{ ...pay, atMs: 1_090, id: "order-1.1", externalId: "order-1", deadlineMs: 4_000 },
-        ...{ method: "CreateRecurrentPayment", leavesAfterMs: 700, retries: 1 },
+        key: "key-order-2.1",
+        held: true,
+        deadlineMs: 4_000,
+      }),
+      pause(305, 8_000),
+      pay(1_090, "order-1.1", {
+        method: "CreateRecurrentPayment",
         turns: ["paySlowly", "payThenReset"],
-      },
-      {
-        ...{ do: "store", atMs: 1_094, forMs: 8_000, replica: "all" },
-        ...{ trouble: "losesRequests", share: 0.1 },
-      },
-      {
-        do: "watch",
-        atMs: 1_460,
-        id: "order-1-w1",
-        externalId: "order-1",
-        replica: 0,
-        cutsAfterMs: [],
-      },
-      { do: "look", atMs: 1_480, externalId: "order-2", replica: 0 },
-      { do: "look", atMs: 5_432, externalId: "order-2", replica: 0 },
-      { do: "look", atMs: 7_446, externalId: "order-1", replica: 0 },
+        retries: 1,
+        deadlineMs: 4_000,
+        leavesAfterMs: 700,
+      }),
+      store(1_094, 8_000, "losesRequests", "all", 0.1),
+      watch(1_460, "order-1-w1"),
+      look(1_480, "order-2"),
+      look(5_432, "order-2"),
+      look(7_446, "order-1"),
     ],
-  },
-  "a confirmation is answered as pending while somebody asks": plan([
-    { ...pay, held: true, callbacks: "late" },
-    {
-      ...{ ...pay, atMs: 3_000, id: "order-0.c1", method: "ConfirmPayment" },
-      turns: ["pending"],
-    },
-    ...Array.from({ length: 40 }, (_, n): Step => {
-      return { do: "look", atMs: 3_000 + n, externalId: "order-0", replica: 0 };
-    }),
+  ),
+  "a confirmation is answered as pending while somebody asks": plan({}, [
+    pay(1_000, "order-0.1", { callbacks: "late", held: true }),
+    pay(3_000, "order-0.c1", { turns: ["pending"] }),
+    ...many(40, (n) => look(3_000 + n, "order-0")),
   ]),
-  "a gateway dies, and its call reaches the store when all seems to be over": {
-    ...{ seed: 10_230_050, perSecond: 3, replicas: 2 },
-    steps: [
-      { do: "watch", atMs: 331, id: "all-2", replica: 1, cutsAfterMs: [] },
+  "a gateway dies, and its call reaches the store when all seems to be over": plan(
+    { seed: 10_230_050, perSecond: 3, replicas: 2 },
+    [
+      watch(331, "all-2", { replica: 1 }),
       { do: "rush", atMs: 389, replica: 1, calls: 5 },
-      { do: "watch", atMs: 902, id: "all-1", replica: 1, cutsAfterMs: [] },
-      { do: "store", atMs: 957, forMs: 2_500, trouble: "late", replica: "all", share: 1 },
-      { ...pay, atMs: 1_062, callbacks: "late" },
+      watch(902, "all-1", { replica: 1 }),
+      store(957, 2_500, "late", "all"),
+      pay(1_062, "order-0.1", { callbacks: "late" }),
       { do: "kill", atMs: 1_162, forMs: 100, replica: 0 },
     ],
-  },
-  "a hold is answered late while the store is away, before its payment is known": {
-    ...{ seed: 10_285_013, perSecond: 3, replicas: 1 },
-    steps: [
-      {
-        do: "watch",
-        atMs: 46,
-        id: "out-1-w2",
-        externalId: "out-1",
-        replica: 0,
-        cutsAfterMs: [972],
-      },
-      {
-        do: "pay",
-        atMs: 109,
-        id: "out-1.1",
-        method: "RequestPayout",
-        externalId: "out-1",
-        replica: 0,
-        turns: ["payLate", "payThenSilence"],
-        callbacks: "twice",
-        retries: 2,
-        echoes: [],
-      },
-      { do: "watch", atMs: 174, id: "out-1-w1", externalId: "out-1", replica: 0, cutsAfterMs: [] },
-      {
-        do: "pay",
-        atMs: 203,
-        id: "out-1.3",
-        method: "RequestPayout",
-        externalId: "out-1",
-        replica: 0,
-        turns: ["pendingThenFail"],
-        callbacks: "early",
-        retries: 1,
-        echoes: [],
-      },
-      { do: "store", atMs: 294, forMs: 8000, replica: 0, trouble: "losesRequests", share: 0.4 },
-      {
-        do: "pay",
-        atMs: 620,
-        id: "order-2.1",
-        method: "CreatePayment",
-        externalId: "order-2",
-        replica: 0,
-        leavesAfterMs: 2500,
-        turns: ["pay"],
-        callbacks: "soon",
-        retries: 0,
-        echoes: [],
-      },
-      {
-        do: "pay",
-        atMs: 835,
-        id: "order-0.1",
-        method: "CreatePayment",
-        externalId: "order-0",
-        replica: 0,
+  ),
+  "a hold is answered late while the store is away, before its payment is known": plan(
+    { seed: 10_285_013, perSecond: 3 },
+    [
+      watch(46, "out-1-w2", { cutsAfterMs: [972] }),
+      pay(109, "out-1.1", { turns: ["payLate", "payThenSilence"], callbacks: "twice", retries: 2 }),
+      watch(174, "out-1-w1"),
+      pay(203, "out-1.3", { turns: ["pendingThenFail"], callbacks: "early", retries: 1 }),
+      store(294, 8_000, "losesRequests", 0, 0.4),
+      pay(620, "order-2.1", { leavesAfterMs: 2_500, turns: ["pay"] }),
+      pay(835, "order-0.1", {
         key: "key-order-0.1",
         held: true,
-        deadlineMs: 4000,
+        deadlineMs: 4_000,
         turns: ["paySlowly"],
-        callbacks: "soon",
-        retries: 0,
         echoes: [{ afterMs: 0, replica: 0 }],
-      },
-      { do: "look", atMs: 938, externalId: "out-1", replica: 0 },
-      { do: "look", atMs: 1113, externalId: "order-0", replica: 0 },
-      {
-        do: "pay",
-        atMs: 1640,
-        id: "out-1.2",
-        method: "RequestPayout",
-        externalId: "out-1",
-        replica: 0,
+      }),
+      look(938, "out-1"),
+      look(1_113, "order-0"),
+      pay(1_640, "out-1.2", {
         leavesAfterMs: 3,
         turns: ["pending"],
         callbacks: "early",
         retries: 1,
-        echoes: [],
-      },
-      { do: "watch", atMs: 1728, id: "all-2", replica: 0, cutsAfterMs: [] },
-      { do: "store", atMs: 1732, forMs: 8000, replica: "all", trouble: "losesRequests", share: 1 },
+      }),
+      watch(1_728, "all-2"),
+      store(1_732, 8_000, "losesRequests", "all"),
     ],
-  },
-  "answers come twice while payments go out one after another": {
-    ...{ seed: 1, perSecond: 1_000, replicas: 1, answersTwice: true },
-    steps: Array.from({ length: 60 }, (_, n): Step => {
-      const [externalId, atMs] = [`order-${n}`, 1_000 + 4 * n];
-      return { ...pay, atMs, externalId, id: externalId, turns: n % 3 === 0 ? ["decline"] : [] };
-    }),
-  },
-  "a caller leaves while a slow disk notes the call": plan([
-    { ...pay, leavesAfterMs: 50 },
+  ),
+  "answers come twice while payments go out one after another": plan(
+    { perSecond: 1_000, answersTwice: true },
+    many(60, (n) => pay(1_000 + 4 * n, `order-${n}`, { turns: n % 3 === 0 ? ["decline"] : [] })),
+  ),
+  "a caller leaves while a slow disk notes the call": plan({}, [
+    pay(1_000, "order-0.1", { leavesAfterMs: 50 }),
     store(990, 200, "losesAnswers"),
   ]),
-  "a gateway stands still while it begins a call, which is taken for lost meanwhile": {
-    ...{ seed: 3, perSecond: 3, replicas: 2, replication: { lagMs: 20, waits: true } },
-    steps: [
-      { ...payout, atMs: 12_433, id: "out-0.1", turns: ["pending"] },
-      { do: "failOver", atMs: 12_438, aheadMs: -13 },
-      { do: "pause", atMs: 12_447, forMs: 60_000, replica: 0 },
-    ],
-  },
-  "a confirmation is refused before the store could hear of the hold's answer": {
-    ...plan([
-      { ...pay, held: true, turns: ["paySlowly"], callbacks: "never" },
-      {
-        ...{ ...pay, atMs: 1_050, id: "order-0.c1", method: "ConfirmPayment" },
-        ...{ turns: ["decline"], callbacks: "never" },
-      },
-      store(1_100, 4_000, "losesRequests"),
-      { do: "look", atMs: 4_200, externalId: "order-0", replica: 0 },
-    ]),
-    seed: 6,
-  },
-  "a call is told as unknown just as it ends, and the disk takes neither word": {
-    seed: 20143013,
-    replicas: 1,
-    perSecond: 3,
-    steps: [
-      {
-        do: "watch",
-        atMs: 97,
-        id: "order-1-w2",
-        externalId: "order-1",
-        replica: 0,
-        cutsAfterMs: [2569, 3522, 3565, 2355],
-      },
-      {
-        do: "pay",
-        atMs: 414,
-        id: "order-1.1",
-        method: "CreatePayment",
-        externalId: "order-1",
-        replica: 0,
+  "a gateway stands still while it begins a call, which is taken for lost meanwhile": plan(
+    { seed: 3, perSecond: 3, replicas: 2, replication: { lagMs: 20, waits: true } },
+    [pay(12_433, "out-0.1", { turns: ["pending"] }), failOver(12_438, -13), pause(12_447, 60_000)],
+  ),
+  "a confirmation is refused before the store could hear of the hold's answer": plan({ seed: 6 }, [
+    pay(1_000, "order-0.1", { turns: ["paySlowly"], callbacks: "never", held: true }),
+    pay(1_050, "order-0.c1", { turns: ["decline"], callbacks: "never" }),
+    store(1_100, 4_000, "losesRequests"),
+    look(4_200, "order-0"),
+  ]),
+  "a call is told as unknown just as it ends, and the disk takes neither word": plan(
+    { seed: 20_143_013, perSecond: 3 },
+    [
+      watch(97, "order-1-w2", { cutsAfterMs: [2_569, 3_522, 3_565, 2_355] }),
+      pay(414, "order-1.1", {
         key: "key-order-1.1",
         turns: ["declineAsData"],
-        callbacks: "soon",
         retries: 2,
-        echoes: [{ afterMs: 7846, replica: 0 }],
-      },
-      { do: "pause", atMs: 416, forMs: 14000, replica: 0 },
-      { do: "watch", atMs: 537, id: "all-1", replica: 0, cutsAfterMs: [] },
-      {
-        do: "watch",
-        atMs: 1745,
-        id: "order-0-w1",
-        externalId: "order-0",
-        replica: 0,
-        cutsAfterMs: [],
-      },
-      { do: "look", atMs: 2404, externalId: "order-0", replica: 0 },
-      { do: "look", atMs: 3209, externalId: "order-1", replica: 0 },
-      {
-        do: "watch",
-        atMs: 3508,
-        id: "order-1-w1",
-        externalId: "order-1",
-        replica: 0,
-        cutsAfterMs: [],
-      },
-      {
-        do: "pay",
-        atMs: 4568,
-        id: "order-0.1",
-        method: "CreatePayment",
-        externalId: "order-0",
-        replica: 0,
-        turns: ["ownErrorBefore"],
-        callbacks: "soon",
-        retries: 0,
-        echoes: [],
-      },
-      {
-        do: "store",
-        atMs: 4601,
-        forMs: 14000,
-        replica: "all",
-        trouble: "losesRequests",
-        share: 0.4,
-      },
-      { do: "look", atMs: 6731, externalId: "order-1", replica: 0 },
-      { do: "look", atMs: 7723, externalId: "order-1", replica: 0 },
-      { do: "look", atMs: 7735, externalId: "order-1", replica: 0 },
-      { do: "look", atMs: 9528, externalId: "order-0", replica: 0 },
+        echoes: [{ afterMs: 7_846, replica: 0 }],
+      }),
+      pause(416, 14_000),
+      watch(537, "all-1"),
+      watch(1_745, "order-0-w1"),
+      look(2_404, "order-0"),
+      look(3_209, "order-1"),
+      watch(3_508, "order-1-w1"),
+      pay(4_568, "order-0.1", { turns: ["ownErrorBefore"] }),
+      store(4_601, 14_000, "losesRequests", "all", 0.4),
+      look(6_731, "order-1"),
+      look(7_723, "order-1"),
+      look(7_735, "order-1"),
+      look(9_528, "order-0"),
     ],
-  },
-  "a call is told as unknown by a slow disk when it has ended": {
-    seed: 20204081,
-    replicas: 1,
-    perSecond: 10,
-    steps: [
-      { do: "watch", atMs: 235, id: "all-1", replica: 0, cutsAfterMs: [1498] },
-      {
-        do: "pay",
-        atMs: 875,
-        id: "order-2.2",
-        method: "CreatePayment",
-        externalId: "order-2",
-        replica: 0,
-        turns: ["paySlowly"],
-        callbacks: "twice",
-        retries: 0,
-        echoes: [],
-      },
-      { do: "store", atMs: 1009, forMs: 2500, replica: "all", trouble: "stalls", share: 0.1 },
-      {
-        do: "pay",
-        atMs: 1082,
-        id: "order-2.1",
-        method: "CreatePayment",
-        externalId: "order-2",
-        replica: 0,
-        deadlineMs: 4000,
-        turns: ["paySlowly"],
-        callbacks: "soon",
-        retries: 2,
-        echoes: [],
-      },
-      { do: "look", atMs: 1227, externalId: "order-2", replica: 0 },
-      {
-        do: "watch",
-        atMs: 1254,
-        id: "order-0-w2",
-        externalId: "order-0",
-        replica: 0,
-        cutsAfterMs: [],
-      },
-      {
-        do: "watch",
-        atMs: 1260,
-        id: "order-0-w1",
-        externalId: "order-0",
-        replica: 0,
-        cutsAfterMs: [],
-      },
-      {
-        do: "pay",
-        atMs: 1262,
-        id: "order-0.1",
-        method: "CreatePayment",
-        externalId: "order-0",
-        replica: 0,
+  ),
+  "a call is told as unknown by a slow disk when it has ended": plan(
+    { seed: 20_204_081, perSecond: 10 },
+    [
+      watch(235, "all-1", { cutsAfterMs: [1_498] }),
+      pay(875, "order-2.2", { turns: ["paySlowly"], callbacks: "twice" }),
+      store(1_009, 2_500, "stalls", "all", 0.1),
+      pay(1_082, "order-2.1", { deadlineMs: 4_000, turns: ["paySlowly"], retries: 2 }),
+      look(1_227, "order-2"),
+      watch(1_254, "order-0-w2"),
+      watch(1_260, "order-0-w1"),
+      pay(1_262, "order-0.1", {
         key: "key-order-0.1",
         held: true,
         turns: ["payThenReset"],
-        callbacks: "soon",
         retries: 1,
         echoes: [
           { afterMs: 69, replica: 0 },
-          { afterMs: 5848, replica: 0 },
+          { afterMs: 5_848, replica: 0 },
         ],
-      },
-      {
-        do: "pay",
-        atMs: 1609,
-        id: "order-0.2",
-        method: "CreatePayment",
-        externalId: "order-0",
-        replica: 0,
+      }),
+      pay(1_609, "order-0.2", {
         key: "key-order-0.2",
         held: true,
         deadlineMs: 400,
         turns: ["pay"],
-        callbacks: "soon",
         retries: 2,
         echoes: [{ afterMs: 289, replica: 0 }],
-      },
-      {
-        do: "store",
-        atMs: 1771,
-        forMs: 14000,
-        replica: "all",
-        trouble: "losesAnswers",
-        share: 0.4,
-      },
-      {
-        do: "watch",
-        atMs: 2107,
-        id: "order-1-w2",
-        externalId: "order-1",
-        replica: 0,
-        cutsAfterMs: [],
-      },
-      {
-        do: "pay",
-        atMs: 2307,
-        id: "order-1.2",
-        method: "CreatePayment",
-        externalId: "order-1",
-        replica: 0,
-        deadlineMs: 50,
-        turns: ["pay"],
-        callbacks: "soon",
-        retries: 1,
-        echoes: [],
-      },
-      {
-        do: "pay",
-        atMs: 3046,
-        id: "order-1.1",
-        method: "CreatePayment",
-        externalId: "order-1",
-        replica: 0,
-        turns: ["pay"],
-        callbacks: "soon",
-        retries: 1,
-        echoes: [],
-      },
-      {
-        do: "pay",
-        atMs: 3118,
-        id: "order-0.c1",
-        method: "ConfirmPayment",
-        externalId: "order-0",
-        replica: 0,
+      }),
+      store(1_771, 14_000, "losesAnswers", "all", 0.4),
+      watch(2_107, "order-1-w2"),
+      pay(2_307, "order-1.2", { deadlineMs: 50, turns: ["pay"], retries: 1 }),
+      pay(3_046, "order-1.1", { turns: ["pay"], retries: 1 }),
+      pay(3_118, "order-0.c1", {
         key: "key-order-0.c1",
         deadlineMs: 400,
         turns: ["payThenOwnError"],
-        callbacks: "soon",
         retries: 1,
         echoes: [
           { afterMs: 1, replica: 0 },
-          { afterMs: 8639, replica: 0 },
+          { afterMs: 8_639, replica: 0 },
         ],
-      },
-      { do: "store", atMs: 3118, forMs: 14000, replica: 0, trouble: "losesRequests", share: 0.4 },
-      { do: "look", atMs: 3168, externalId: "order-2", replica: 0 },
-      {
-        do: "watch",
-        atMs: 3992,
-        id: "order-1-w1",
-        externalId: "order-1",
-        replica: 0,
-        cutsAfterMs: [1911, 1980],
-      },
-      {
-        do: "pay",
-        atMs: 4375,
-        id: "order-1.3",
-        method: "CreatePayment",
-        externalId: "order-1",
-        replica: 0,
-        turns: ["silenceBefore"],
-        callbacks: "soon",
-        retries: 2,
-        echoes: [],
-      },
-      { do: "look", atMs: 4537, externalId: "order-2", replica: 0 },
-      { do: "look", atMs: 5027, externalId: "order-1", replica: 0 },
-      { do: "look", atMs: 7810, externalId: "order-2", replica: 0 },
-      { do: "look", atMs: 8553, externalId: "order-1", replica: 0 },
+      }),
+      store(3_118, 14_000, "losesRequests", 0, 0.4),
+      look(3_168, "order-2"),
+      watch(3_992, "order-1-w1", { cutsAfterMs: [1_911, 1_980] }),
+      pay(4_375, "order-1.3", { turns: ["silenceBefore"], retries: 2 }),
+      look(4_537, "order-2"),
+      look(5_027, "order-1"),
+      look(7_810, "order-2"),
+      look(8_553, "order-1"),
     ],
-  },
+  ),
   "a call ends in time, and the store hears of it late, when its gateway has died": plan(
+    { replicas: 2 },
     [
-      { ...pay, replica: 1, turns: ["tooMany"] },
+      pay(1_000, "order-0.1", { replica: 1, turns: ["tooMany"] }),
       store(1_003, 12_000, "stalls", 1),
       { do: "kill", atMs: 5_000, replica: 1, forMs: 12_000 },
     ],
-    2,
   ),
-  "the same on Redis, for a payout behind one that failed": {
-    ...plan(
-      [
-        {
-          ...payout,
-          atMs: 2_260,
-          id: "out-0.1",
-          turns: ["decline"],
-          callbacks: "early",
-          retries: 1,
-        },
-        { do: "look", atMs: 4_786, externalId: "out-0", replica: 1 },
-        store(5_204, 14_000, "stalls", 1),
-        { do: "kill", atMs: 9_075, replica: 1, forMs: 14_000 },
-      ],
-      2,
-    ),
-    ...{ seed: 31_005_696, perSecond: 10, replication: { lagMs: 600, waits: true } },
-    aheadMs: [-17_872, 182],
-  },
-  "a gateway stands still through a failover, and a watcher of the new log comes to it": {
-    ...plan(
-      [
-        { do: "pause", atMs: 194, forMs: 14_000, replica: 1 },
-        { do: "failOver", atMs: 327, aheadMs: -29 },
-        {
-          ...{ do: "watch", atMs: 1_985, id: "w0", externalId: "out-0", replica: 0 },
-          cutsAfterMs: [1_261, 2_881, 2_773, 3_541],
-        },
-        {
-          ...{ ...payout, atMs: 2_393, id: "out-0.1", replica: 1, key: "key", deadlineMs: 4_000 },
-          ...{ turns: ["payThenHtml"], retries: 2 },
-          echoes: [
-            { afterMs: 1_950, replica: 0 },
-            { afterMs: 0, replica: 0 },
-          ],
-        },
-      ],
-      3,
-    ),
-    ...{ seed: 31_057_206, replication: { lagMs: 600, waits: true } },
-  },
-  "a confirmation turns out as not done, by a gateway whose wall clock is behind": {
-    ...plan(
-      [
-        { ...pay, atMs: 1_359, replica: 1, held: true, turns: ["payLate"], callbacks: "late" },
-        {
-          ...{ ...pay, atMs: 2_631, id: "order-0.c1", method: "ConfirmPayment", replica: 1 },
-          ...{ turns: ["silenceBefore", "pendingThenFail"], callbacks: "twice", retries: 2 },
-        },
-        {
-          ...{ do: "store", atMs: 3_250, forMs: 2_500, trouble: "losesAnswers", share: 0.4 },
-          replica: 1,
-        },
-        {
-          ...{ ...pay, atMs: 3_973, id: "order-0.c2", method: "ConfirmPayment", replica: 1 },
-          ...{ deadlineMs: 400, turns: ["payThenSilence", "pendingThenFail"], retries: 1 },
-        },
-      ],
-      2,
-    ),
-    ...{ seed: 31_070_453, aheadMs: [8_273, -25_544] },
-  },
-  "a hold is shown by its gateway, which cannot ask whether another one confirms it": {
-    ...plan(
-      [
-        {
-          ...{ ...pay, atMs: 1_764, id: "order-0.2", held: true, deadlineMs: 1_500 },
-          ...{ turns: ["payThenSilence"], callbacks: "early" },
-        },
-        {
-          ...{ do: "store", atMs: 2_361, forMs: 2_500, trouble: "cuts", share: 0.4 },
-          replica: "all",
-        },
-        {
-          ...{ ...pay, atMs: 4_455, id: "order-0.c1", method: "ConfirmPayment", replica: 1 },
-          ...{ key: "key", deadlineMs: 1_500, turns: ["payLate"] },
-        },
-        { do: "look", atMs: 4_820, externalId: "order-0", replica: 0 },
-      ],
-      2,
-    ),
-    ...{ seed: 31_015_234, replication: { lagMs: 20, waits: true } },
-  },
-  "a call ends while the note that it is unknown waits behind it": {
-    seed: 10496371,
-    replicas: 1,
-    perSecond: 5,
-    steps: [
-      {
-        do: "pay",
-        atMs: 11352,
-        id: "order-0.2",
-        method: "CreatePayment",
-        externalId: "order-0",
-        replica: 0,
-        turns: ["decline"],
-        callbacks: "early",
-        retries: 0,
-        echoes: [],
-      },
-      { do: "store", atMs: 11354, forMs: 8000, replica: "all", trouble: "losesRequests", share: 1 },
-    ],
-  },
-  "a payment is answered, the disk does not take the answer, and it is asked for": plan([
-    { ...pay, retries: 1 },
-    store(1_002, 2_500, "cuts"),
-    { do: "look", atMs: 2_131, externalId: "order-0", replica: 0 },
-  ]),
-  "the store stands still while a call with a key and one without begin": plan([
-    store(996, 14_000, "stalls"),
+  "the same on Redis, for a payout behind one that failed": plan(
     {
-      ...{ ...pay, atMs: 1_313, key: "key", turns: ["pendingThenFail"], leavesAfterMs: 1 },
-      echoes: [{ afterMs: 0, replica: 0, stays: true }],
+      seed: 31_005_696,
+      perSecond: 10,
+      replicas: 2,
+      replication: { lagMs: 600, waits: true },
+      aheadMs: [-17_872, 182],
     },
-    { ...pay, id: "order-0.2", atMs: 1_326, leavesAfterMs: 3, retries: 2, waits: "ACTION" },
+    [
+      pay(2_260, "out-0.1", { turns: ["decline"], callbacks: "early", retries: 1 }),
+      look(4_786, "out-0", 1),
+      store(5_204, 14_000, "stalls", 1),
+      { do: "kill", atMs: 9_075, replica: 1, forMs: 14_000 },
+    ],
+  ),
+  "a gateway stands still through a failover, and a watcher of the new log comes to it": plan(
+    { seed: 31_057_206, replicas: 3, replication: { lagMs: 600, waits: true } },
+    [
+      pause(194, 14_000, 1),
+      failOver(327, -29),
+      watch(1_985, "w0", { externalId: "out-0", cutsAfterMs: [1_261, 2_881, 2_773, 3_541] }),
+      pay(2_393, "out-0.1", {
+        replica: 1,
+        turns: ["payThenHtml"],
+        retries: 2,
+        echoes: [
+          { afterMs: 1_950, replica: 0 },
+          { afterMs: 0, replica: 0 },
+        ],
+        key: "key",
+        deadlineMs: 4_000,
+      }),
+    ],
+  ),
+  "a confirmation turns out as not done, by a gateway whose wall clock is behind": plan(
+    { seed: 31_070_453, replicas: 2, aheadMs: [8_273, -25_544] },
+    [
+      pay(1_359, "order-0.1", { replica: 1, turns: ["payLate"], callbacks: "late", held: true }),
+      pay(2_631, "order-0.c1", {
+        replica: 1,
+        turns: ["silenceBefore", "pendingThenFail"],
+        callbacks: "twice",
+        retries: 2,
+      }),
+      store(3_250, 2_500, "losesAnswers", 1, 0.4),
+      pay(3_973, "order-0.c2", {
+        replica: 1,
+        turns: ["payThenSilence", "pendingThenFail"],
+        retries: 1,
+        deadlineMs: 400,
+      }),
+    ],
+  ),
+  "a hold is shown by its gateway, which cannot ask whether another one confirms it": plan(
+    { seed: 31_015_234, replicas: 2, replication: { lagMs: 20, waits: true } },
+    [
+      pay(1_764, "order-0.2", {
+        turns: ["payThenSilence"],
+        callbacks: "early",
+        held: true,
+        deadlineMs: 1_500,
+      }),
+      store(2_361, 2_500, "cuts", "all", 0.4),
+      pay(4_455, "order-0.c1", { replica: 1, turns: ["payLate"], key: "key", deadlineMs: 1_500 }),
+      look(4_820, "order-0"),
+    ],
+  ),
+  "a call ends while the note that it is unknown waits behind it": plan(
+    { seed: 10_496_371, perSecond: 5 },
+    [
+      pay(11_352, "order-0.2", { turns: ["decline"], callbacks: "early" }),
+      store(11_354, 8_000, "losesRequests", "all"),
+    ],
+  ),
+  "a payment is answered, the disk does not take the answer, and it is asked for": plan({}, [
+    pay(1_000, "order-0.1", { retries: 1 }),
+    store(1_002, 2_500, "cuts"),
+    look(2_131, "order-0"),
   ]),
-  "the store is slow for calls of one payment that wait for each other": {
-    ...plan([
+  "the store stands still while a call with a key and one without begin": plan({}, [
+    store(996, 14_000, "stalls"),
+    pay(1_313, "order-0.1", {
+      turns: ["pendingThenFail"],
+      echoes: [{ afterMs: 0, replica: 0, stays: true }],
+      key: "key",
+      leavesAfterMs: 1,
+    }),
+    pay(1_326, "order-0.2", { retries: 2, leavesAfterMs: 3, waits: "ACTION" }),
+  ]),
+  "the store is slow for calls of one payment that wait for each other": plan(
+    { seed: 61_000_482, perSecond: 5 },
+    [
       store(1_192, 14_000, "losesAnswers"),
-      {
-        ...{ ...pay, atMs: 1_935, method: "CreateRecurrentPayment", key: "key-1" },
-        ...{ deadlineMs: 4_000, turns: ["paySlowly", "payThenSilence"], leavesAfterMs: 30 },
+      pay(1_935, "order-0.1", {
+        method: "CreateRecurrentPayment",
+        turns: ["paySlowly", "payThenSilence"],
         echoes: [
           { afterMs: 0, replica: 0, stays: true },
           { afterMs: 210, replica: 0 },
         ],
-      },
-      {
-        ...{ ...pay, atMs: 1_947, id: "order-0.2", method: "CreateRecurrentPayment", key: "key-2" },
-        ...{ turns: ["pendingThenFail"], retries: 2, echoes: [{ afterMs: 3_568, replica: 0 }] },
-      },
-      { do: "pause", atMs: 4_068, forMs: 8_000, replica: 0 },
-    ]),
-    ...{ seed: 61_000_482, perSecond: 5 },
-  },
-  "the disk refuses one write and takes the next, while two payouts begin": {
-    ...plan([
-      store(990, 20, "cuts", 0, 0.4),
-      { ...payout, id: "out-0.1", turns: ["payThenSilence"], callbacks: "never" },
-      { ...payout, id: "out-0.2", turns: ["payThenSilence"], callbacks: "never" },
-    ]),
-    seed: 6,
-  },
-  "nothing reaches a replica that takes over": {
-    ...plan([
+        key: "key-1",
+        deadlineMs: 4_000,
+        leavesAfterMs: 30,
+      }),
+      pay(1_947, "order-0.2", {
+        method: "CreateRecurrentPayment",
+        turns: ["pendingThenFail"],
+        retries: 2,
+        echoes: [{ afterMs: 3_568, replica: 0 }],
+        key: "key-2",
+      }),
+      pause(4_068, 8_000),
+    ],
+  ),
+  "the disk refuses one write and takes the next, while two payouts begin": plan({ seed: 6 }, [
+    store(990, 20, "cuts", 0, 0.4),
+    pay(1_000, "out-0.1", { turns: ["payThenSilence"], callbacks: "never" }),
+    pay(1_000, "out-0.2", { turns: ["payThenSilence"], callbacks: "never" }),
+  ]),
+  "nothing reaches a replica that takes over": plan(
+    { seed: 2, replication: { lagMs: 20, waits: true, replicas: 2 } },
+    [
       { do: "burst", atMs: 500, callbacks: 1 },
       { do: "replica", atMs: 900, forMs: 4_000 },
       { do: "burst", atMs: 1_000, callbacks: 10 },
-      { do: "failOver", atMs: 2_900, aheadMs: 0 },
+      failOver(2_900, 0),
+    ],
+  ),
+  "a lost hold, of which one confirmation failed and the next one waits while the store is cut":
+    plan({ seed: 50_025_748, perSecond: 3, replicas: 3 }, [
+      pay(1_397, "order-0.1", {
+        replica: 1,
+        turns: ["payThenOwnError"],
+        callbacks: "late",
+        retries: 1,
+        held: true,
+      }),
+      store(1_525, 2_500, "cuts", "all", 0.1),
+      pay(3_013, "order-0.c2", {
+        replica: 2,
+        turns: ["decline", "pending"],
+        retries: 1,
+        waits: "ACTION",
+      }),
+      pay(3_628, "order-0.c1", { replica: 1, turns: ["pay"], callbacks: "twice" }),
     ]),
-    seed: 2,
-    replication: { lagMs: 20, waits: true, replicas: 2 },
-  },
-  "a lost hold, of which one confirmation failed and the next one waits while the store is cut": {
-    ...plan(
-      [
-        {
-          ...{ ...pay, atMs: 1_397, held: true, turns: ["payThenOwnError"], callbacks: "late" },
-          ...{ replica: 1, retries: 1 },
-        },
-        store(1_525, 2_500, "cuts", "all", 0.1),
-        {
-          ...{ ...pay, atMs: 3_013, id: "order-0.c2", method: "ConfirmPayment", replica: 2 },
-          ...{ turns: ["decline", "pending"], retries: 1, waits: "ACTION" },
-        },
-        {
-          ...{ ...pay, atMs: 3_628, id: "order-0.c1", method: "ConfirmPayment", replica: 1 },
-          ...{ turns: ["pay"], callbacks: "twice" },
-        },
-      ],
-      3,
-    ),
-    ...{ seed: 50_025_748, perSecond: 3 },
-  },
-  "a look begins before a callback settles a call whose answer is not stored yet": {
-    ...{ seed: 90_055_954, perSecond: 3, replicas: 1 },
-    steps: [
+  "a look begins before a callback settles a call whose answer is not stored yet": plan(
+    { seed: 90_055_954, perSecond: 3 },
+    [
       store(1_320, 8_000, "losesRequests", 0, 0.4),
-      { do: "watch", atMs: 2_330, id: "all-1", replica: 0, cutsAfterMs: [] },
-      { ...pay, atMs: 3_852, held: true, deadlineMs: 400, turns: ["pay"], retries: 2 },
-      {
-        ...{ ...pay, atMs: 3_853, id: "order-0.3", key: "key-order-0.3", held: true },
-        ...{ deadlineMs: 1_500, turns: ["paySlowly"] },
+      watch(2_330, "all-1"),
+      pay(3_852, "order-0.1", { turns: ["pay"], retries: 2, held: true, deadlineMs: 400 }),
+      pay(3_853, "order-0.3", {
+        turns: ["paySlowly"],
         echoes: [
           { afterMs: 20, replica: 0 },
           { afterMs: 0, replica: 0 },
         ],
-      },
-      {
-        ...{ ...pay, atMs: 4_127, id: "order-0.2", held: true, turns: ["pay", "pending"] },
-        ...{ callbacks: "late", retries: 2, waits: "ACTION" },
-      },
-      { do: "pause", atMs: 4_629, forMs: 60_000, replica: 0 },
-      { do: "look", atMs: 6_763, externalId: "order-0", replica: 0 },
-      {
-        ...{ ...pay, atMs: 7_493, id: "order-0.c1", method: "ConfirmPayment" },
-        ...{ turns: ["tooMany"], callbacks: "twice" },
-      },
-      { do: "look", atMs: 9_476, externalId: "order-0", replica: 0 },
-      { do: "look", atMs: 12_838, externalId: "order-0", replica: 0 },
+        key: "key-order-0.3",
+        held: true,
+        deadlineMs: 1_500,
+      }),
+      pay(4_127, "order-0.2", {
+        turns: ["pay", "pending"],
+        callbacks: "late",
+        retries: 2,
+        held: true,
+        waits: "ACTION",
+      }),
+      pause(4_629, 60_000),
+      look(6_763, "order-0"),
+      pay(7_493, "order-0.c1", { turns: ["tooMany"], callbacks: "twice" }),
+      look(9_476, "order-0"),
+      look(12_838, "order-0"),
     ],
-  },
-  "a call is looked up, and the store takes no writes for long": {
-    ...{ seed: 91_116_359, perSecond: 5, replicas: 1 },
-    steps: [
-      {
-        ...{ ...pay, atMs: 6_587, method: "CreateRecurrentPayment" },
-        ...{ turns: ["ownErrorBefore", "payLate"], retries: 1 },
-      },
+  ),
+  "a call is looked up, and the store takes no writes for long": plan(
+    { seed: 91_116_359, perSecond: 5 },
+    [
+      pay(6_587, "order-0.1", {
+        method: "CreateRecurrentPayment",
+        turns: ["ownErrorBefore", "payLate"],
+        retries: 1,
+      }),
       store(8_773, 14_000, "cuts"),
     ],
-  },
+  ),
 } satisfies Readonly<Record<string, Plan>>;
