@@ -1,5 +1,15 @@
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
-import type { DeadLettersOptions, StoredDeadLetter } from "../../src/stores/dead-letter.ts";
+import type {
+  DeadLetter,
+  DeadLettersOptions,
+  StoredDeadLetter,
+} from "../../src/stores/dead-letter.ts";
+
+export function letter(id: string, body = Buffer.from(id).toString("base64")): DeadLetter {
+  const reason = "the body is not JSON";
+  return { id, kind: EventKind.PAYMENT, body, reason, receivedAtMs: 1_700_000_000_000 };
+}
 
 /** All dead letters of an account. */
 export async function keptLettersOf(

@@ -21,7 +21,7 @@ import { payment, payout } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { until } from "../until.ts";
-import { freshDirectory } from "./sqlite/directories.ts";
+import { directory } from "./sqlite/directories.ts";
 
 /**
  * What each layout of the stores looks like with something in it. Later code must read it. A layout
@@ -223,12 +223,6 @@ async function kept(
   return globSync(`${beginning}*`, { cwd: fixtures })
     .map((name) => basename(name))
     .sort();
-}
-
-function directory(t: TestContext): string {
-  const { path, remove } = freshDirectory();
-  t.after(remove);
-  return path;
 }
 
 /** A directory whose database these statements make. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { GatewayError } from "../../../src/errors.ts";
-import { letter } from "../../contracts/event-log/rig.ts";
+
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
-import { lettersOf } from "../letters.ts";
+import { letter, lettersOf } from "../letters.ts";
 import { replica } from "./rig.ts";
 
 describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () => {

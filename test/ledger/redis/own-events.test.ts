@@ -3,27 +3,16 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { create, equals } from "@bufbuild/protobuf";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
-import { PaymentMethodSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
-import type { Entry } from "../../../src/ledger/log.ts";
 import { RecentEvents } from "../../../src/ledger/recent-events.ts";
 import type { RedisLedgerOptions } from "../../../src/ledger/redis.ts";
 import { traceOf } from "../../../src/ledger/stored-event.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
+import { paidByCard } from "../../contracts/sealed.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
-import { payment } from "../entries.ts";
 import { reader, replica } from "./rig.ts";
 
 const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-
-/** An event with a secret, which a reader has to decrypt. */
-function sealed(): Entry {
-  const entry = payment({ status: "success", amount: "10.10" });
-  const { resource } = entry.event;
-  assert.ok(resource.case === "payment");
-  resource.value.paymentMethod = create(PaymentMethodSchema, { ccToken: { token: "card-token" } });
-  return { ...entry, trace };
-}
 
 describe("an event that this process stored", { skip: withoutRedis, timeout: 60_000 }, () => {
   let server: RedisServer;
@@ -50,7 +39,7 @@ describe("an event that this process stored", { skip: withoutRedis, timeout: 60_
     const prefix = randomUUID();
     const here = await replica(server.url, { prefix, ...counting("here") });
     const there = await replica(server.url, { prefix, ...counting("there") });
-    const { event } = await here.log.append("shop", sealed());
+    const { event } = await here.log.append("shop", { ...paidByCard(), trace });
     // Only now: live readers may get the event before the commit's answer, and decode it.
     const [own, other] = await Promise.all([here, there].map(({ log }) => reader(log, "earliest")));
     assert.ok(own && other);

@@ -10,7 +10,7 @@ import { databaseFile } from "../../../src/stores/sqlite/directory.ts";
 import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { openCalls } from "../../open-calls.ts";
-import { freshDirectory } from "../../stores/sqlite/directories.ts";
+import { directory, freshDirectory } from "../../stores/sqlite/directories.ts";
 import { createSqliteCalls, openIntents } from "./calls-rig.ts";
 
 testIntentStore("sqlite", async (options) => {
@@ -56,12 +56,6 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
   function started(begun: Begun): Intent {
     assert.ok(begun.kind === "started", `began as ${begun.kind}`);
     return begun.intent;
-  }
-
-  function directory(t: TestContext): string {
-    const { path, remove } = freshDirectory();
-    t.after(remove);
-    return path;
   }
 
   it("keeps calls, locks, marks, keys and given-up calls over a restart", async (t) => {

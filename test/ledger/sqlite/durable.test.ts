@@ -1,29 +1,18 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { it, type TestContext } from "node:test";
-import { GatewayError } from "../../../src/errors.ts";
+import { it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { maxUnfinished } from "../../../src/ledger/entries.ts";
-import { freshDirectory } from "../../stores/sqlite/directories.ts";
+import { directory } from "../../stores/sqlite/directories.ts";
 import { cursors, payment, take } from "../entries.ts";
-import { lettersOf } from "../letters.ts";
+import { letter, lettersOf } from "../letters.ts";
+import { isFull } from "../refusals.ts";
 import { day, openLog } from "./rig.ts";
 
 const timeout = 60_000;
 const { signal } = new AbortController();
 const everything = { kinds: [] };
-
-function directory(t: TestContext): string {
-  const { path, remove } = freshDirectory();
-  t.after(remove);
-  return path;
-}
-
-const letter = (id: string, body = "x") => ({
-  ...{ id, kind: EventKind.PAYMENT, reason: "the body is not JSON", receivedAtMs: 1 },
-  body: Buffer.from(body).toString("base64"),
-});
 
 it("events, cursors, states, deduplication and dead letters survive a restart", {
   timeout,
@@ -118,10 +107,6 @@ it("refuses a dead letter that does not fit, rather than drop another", {
     lettersBound: { letters: 2, bytes: 2_000 },
   });
   t.after(close);
-  const isFull = (error: unknown) =>
-    error instanceof GatewayError &&
-    error.code === "UNAVAILABLE" &&
-    error.details.reason === "DEAD_LETTERS_FULL";
   await log.letters.addDeadLetter("shop", letter("l-1", "x".repeat(1_500)));
   await assert.rejects(
     log.letters.addDeadLetter("shop", letter("large", "x".repeat(1_500))),

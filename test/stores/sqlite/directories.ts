@@ -1,6 +1,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TestContext } from "node:test";
 
 /** In memory where possible, so that tests do not wait for disk syncs. */
 const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
@@ -9,4 +10,11 @@ const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 export function freshDirectory(): { readonly path: string; remove(): void } {
   const path = mkdtempSync(join(base, "payments-gateway-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** The path of an empty directory, which is deleted with the test. */
+export function directory(t: TestContext): string {
+  const { path, remove } = freshDirectory();
+  t.after(remove);
+  return path;
 }

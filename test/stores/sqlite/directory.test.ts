@@ -18,15 +18,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { openDirectory, refusalOf } from "../../../src/stores/sqlite/directory.ts";
 import { StoreRefused } from "../../../src/stores/sqlite/errors.ts";
 import { migrate, migrations } from "../../../src/stores/sqlite/schema.ts";
-import { freshDirectory } from "./directories.ts";
+import { directory } from "./directories.ts";
 
 describe("the directory of the embedded store", { timeout: 60_000 }, () => {
-  function directory(t: TestContext): string {
-    const { path, remove } = freshDirectory();
-    t.after(remove);
-    return path;
-  }
-
   const refused = (path: string, message: RegExp) =>
     assert.throws(
       () => openDirectory(path),
