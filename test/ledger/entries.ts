@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
-import { type Event, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
+import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   FiscalizationStatus,
   PaymentOperation,
@@ -9,8 +9,9 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
+import { currentEvent } from "../../src/ledger/current.ts";
 import { paymentEntry, payoutEntry } from "../../src/ledger/entry.ts";
-import type { Entry } from "../../src/ledger/log.ts";
+import type { Entry, EventLog } from "../../src/ledger/log.ts";
 
 export interface Told {
   readonly externalId?: string;
@@ -79,6 +80,11 @@ function unrecognizedOf(values: object, field: string, value: string) {
   return value.toUpperCase() in values ? [] : [{ field, value }];
 }
 
+/** A callback of a payment of its own. */
+export function numbered(n: number): Entry {
+  return payment({ externalId: `order-${n}`, paymentId: `p-${n}` });
+}
+
 /** An entry of a payout, from a callback. */
 export function payout(
   told: { externalId?: string; transactionId?: string; status?: string } = {},
@@ -101,6 +107,13 @@ export function step(event: Event): string {
       .find(([, number]) => number === value)?.[0]
       .toLowerCase();
   return `${name(PaymentOperation, operation)}:${name(PaymentStatus, details?.status)}`;
+}
+
+/** The step that a payment of the account `shop` shows. */
+export async function currentStep(log: EventLog, externalId = "order-1") {
+  const snapshot = await log.snapshot("shop", EventKind.PAYMENT, externalId);
+  const event = snapshot && currentEvent(snapshot);
+  return event && step(event);
 }
 
 /** The next `count` events; fails if the iteration ends before that. */
@@ -135,3 +148,11 @@ export function stateOn({ state }: Event): string | undefined {
 
 export const cursors = (events: readonly Event[]): string[] => events.map(({ cursor }) => cursor);
 export const steps = (events: readonly Event[]): string[] => events.map(step);
+
+/** All permutations of a list. */
+export function ordersOf<T>(list: readonly T[]): T[][] {
+  if (list.length <= 1) return [[...list]];
+  return list.flatMap((first, at) =>
+    ordersOf(list.toSpliced(at, 1)).map((rest) => [first, ...rest]),
+  );
+}

@@ -5,6 +5,7 @@ import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { noFacts } from "../../src/ledger/facts.ts";
 import type { Fact } from "../../src/ledger/log.ts";
 import { paymentState, payoutState } from "../../src/ledger/payment-state.ts";
+import { ordersOf } from "./entries.ts";
 
 const blank: Fact = {
   ...{ subjectId: "a", operation: "payment", operationId: "", rank: 2, status: "success" },
@@ -67,6 +68,7 @@ const payments: readonly (readonly [operations: string, state: keyof typeof Paym
   ["cancel:success", "CANCELLED"],
   // A cancellation whose id matches no attempt takes back every success.
   ["payment:success, cancel:success @c", "CANCELLED"],
+  ["payment:success, payment:failure @b, cancel:success @b", "PAID"],
   ["payment:success, cancel:success, payment:success @b", "PAID"],
   ["payment:success, cancel:success, payment:pending @b", "PENDING"],
   ["payment:success, refund:pending", "PAID"],
@@ -85,19 +87,26 @@ const payments: readonly (readonly [operations: string, state: keyof typeof Paym
   ["unknown:success", "UNSPECIFIED"],
 ];
 
-/** All permutations of a list, which has at most four items here. */
-function ordersOf<T>(list: readonly T[]): T[][] {
-  if (list.length <= 1) return [[...list]];
-  return list.flatMap((first, at) =>
-    ordersOf(list.filter((_, other) => other !== at)).map((rest) => [first, ...rest]),
-  );
+const payouts: readonly (readonly [operations: string, state: keyof typeof PayoutState])[] = [
+  ["", "UNSPECIFIED"],
+  ["payout:init", "PENDING"],
+  ["payout:pending", "PENDING"],
+  ["payout:success", "PAID"],
+  ["payout:failure", "FAILED"],
+  ["payout:failure, payout:pending @b", "PENDING"],
+  ["payout:failure, payout:success @b", "PAID"],
+  ["payout:failure, call:unknown", "UNKNOWN"],
+  ["payout:success, call:unknown", "PAID"],
+];
+
+function factsIn(text: string): Fact[] {
+  return text === "" ? [] : text.split(", ").map(fact);
 }
 
 describe("the state of a payment", () => {
   for (const [text, state] of payments) {
     it(`is ${state} after ${text || "nothing"}, in any order`, () => {
-      const facts = text === "" ? [] : text.split(", ").map(fact);
-      for (const operations of ordersOf(facts)) {
+      for (const operations of ordersOf(factsIn(text))) {
         assert.equal(paymentState({ ...noFacts, operations }), PaymentState[state]);
       }
     });
@@ -118,21 +127,9 @@ describe("the state of a payment", () => {
 });
 
 describe("the state of a payout", () => {
-  const payouts: readonly (readonly [operations: string, state: keyof typeof PayoutState])[] = [
-    ["", "UNSPECIFIED"],
-    ["payout:init", "PENDING"],
-    ["payout:pending", "PENDING"],
-    ["payout:success", "PAID"],
-    ["payout:failure", "FAILED"],
-    ["payout:failure, payout:pending @b", "PENDING"],
-    ["payout:failure, payout:success @b", "PAID"],
-    ["payout:failure, call:unknown", "UNKNOWN"],
-    ["payout:success, call:unknown", "PAID"],
-  ];
   for (const [text, state] of payouts) {
     it(`is ${state} after ${text || "nothing"}, in any order`, () => {
-      const facts = text === "" ? [] : text.split(", ").map(fact);
-      for (const operations of ordersOf(facts)) {
+      for (const operations of ordersOf(factsIn(text))) {
         assert.equal(payoutState({ ...noFacts, operations }), PayoutState[state]);
       }
     });

@@ -9,6 +9,7 @@ import type { Topic } from "../../src/ledger/log.ts";
 import { liveBuffer, type Page, readOn, type StoredLog } from "../../src/ledger/tail.ts";
 import { type Bounds, encodeCursor } from "../../src/stores/cursor.ts";
 import { cursors, take } from "./entries.ts";
+import { hasCode } from "./refusals.ts";
 
 const everything: Topic = { kinds: [] };
 const epoch = "0123abcd";
@@ -67,9 +68,6 @@ class ScriptedLog implements StoredLog {
     return { epoch, floor: this.floor, tail: this.events.at(-1)?.cursor ?? at(0) };
   }
 }
-
-const hasCode = (code: string) => (error: unknown) =>
-  error instanceof GatewayError && error.code === code;
 
 describe("reading on", () => {
   const never = new AbortController();
@@ -131,6 +129,17 @@ describe("reading on", () => {
     assert.deepEqual(cursors(await take(events, 2)), cursors([...late.slice(1), last]));
     assert.equal(pushed.length, 3, "nothing goes past what waits");
     await events.return?.();
+  });
+
+  it("reaches all readers of a payment, and all of every payment", async () => {
+    const log = new ScriptedLog();
+    const order: Topic = { kind: EventKind.PAYMENT, externalId: "order-1" };
+    const topics = [order, everything, order, everything, order];
+    const readers = await Promise.all(topics.map((topic) => readOn(log, topic, "latest", never)));
+    const made = [1, 2, 3].map(() => log.append());
+    for (const events of readers) {
+      assert.deepEqual(cursors(await take(events, 3)), cursors(made));
+    }
   });
 
   it("fails with the cursor of the last pushed event", async () => {
@@ -342,11 +351,12 @@ describe("reading on", () => {
       return { log, caller, events, held };
     }
 
-    it("when the signal aborts before the first `next`", async () => {
-      const { caller, events, held } = await opened();
+    it("when the signal aborts before the first `next`, which says where to resume", async () => {
+      const { log, caller, events, held } = await opened();
+      log.append();
       caller.abort();
       assert.deepEqual(held(), [0, 0]);
-      await assert.rejects(events.next(), hasCode("CANCELLED"));
+      await assert.rejects(events.next(), { code: "CANCELLED", details: { resumeCursor: at(0) } });
     });
 
     it("when the signal aborts while a `next` is pending", async () => {
@@ -385,6 +395,8 @@ describe("reading on", () => {
     it("when the cursor is refused", async () => {
       const log = new ScriptedLog();
       const caller = new AbortController();
+      await assert.rejects(readOn(log, everything, "", caller), hasCode("INVALID_ARGUMENT"));
+      assert.equal(log.pagedTo, "", "the log is not asked for what is no cursor");
       await assert.rejects(readOn(log, everything, at(7), caller), hasCode("OUT_OF_RANGE"));
       assert.equal(log.hub.size, 0);
       assert.equal(getEventListeners(caller.signal, "abort").length, 0);

@@ -46,7 +46,10 @@ describe("cursors", () => {
     const isRefused = (text: string) =>
       assert.throws(
         () => decodeCursor(text),
-        (error: unknown) => error instanceof GatewayError && error.code === "INVALID_ARGUMENT",
+        (error: unknown) => {
+          assert.ok(error instanceof GatewayError && error.code === "INVALID_ARGUMENT");
+          return error.details.fields?.map(({ path }) => path).join() === "after_cursor";
+        },
       );
     fc.assert(fc.property(fc.string(), isRefused));
     const cursor = encodeCursor({ ms: 1, seq: 1 }, epoch);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { keptLettersOf, lettersOf } from "../../ledger/letters.ts";
-import { account, hasCode, type LogRig, letter } from "./rig.ts";
+import { keptLettersOf, letter, lettersOf } from "../../ledger/letters.ts";
+import { hasCode } from "../../ledger/refusals.ts";
+import { account, type LogRig } from "./rig.ts";
 
 /** Dead letters. */
 export function testDeadLetters(rig: LogRig): void {

@@ -5,8 +5,8 @@ import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import type { Entry, EventLog, Selection } from "../../../src/ledger/log.ts";
-import type { MoneyMethod } from "../../../src/model/money-methods.ts";
 import { payment, payout, type Told } from "../../ledger/entries.ts";
+import { newCall, started } from "../../ledger/new-call.ts";
 import { account, type LogRig } from "./rig.ts";
 
 /** The lists of payments, and of operations that are to be looked up. */
@@ -23,12 +23,8 @@ export function testLists(rig: LogRig): void {
       (await list(of, limit, by)).map(({ externalId }) => externalId);
     const told = (externalId: string, status: string, about: Told = {}) =>
       stored(payment({ externalId, paymentId: externalId, status, ...about }));
-    const begin = async (externalId: string, method: MoneyMethod = "CreatePayment") => {
-      const about = { id: `call ${externalId}`, kind: EventKind.PAYMENT, leaseMs: 60_000 };
-      const begun = await (rig.log as Ledger).begin(account, { ...about, method, externalId });
-      assert.ok(begun.kind === "started");
-      return begun.intent;
-    };
+    const begin = async (externalId: string) =>
+      started(await (rig.log as Ledger).begin(account, newCall({ externalId })));
 
     it("has each payment where it was first heard of, in the index of its state", async () => {
       for (const name of ["c", "a", "b"]) await told(name, "pending");

@@ -7,26 +7,12 @@ import {
   EventSchema,
   EventSource,
 } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { Intent } from "../../../src/ledger/intents.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
-import type { Entry, EventLog } from "../../../src/ledger/log.ts";
+import type { Entry } from "../../../src/ledger/log.ts";
 import { traceOf } from "../../../src/ledger/stored-event.ts";
-import type { MoneyMethod } from "../../../src/model/money-methods.ts";
 import { cursors, payment, stateOn, step, take } from "../../ledger/entries.ts";
+import { newCall, started } from "../../ledger/new-call.ts";
 import { account, everything, type LogRig } from "./rig.ts";
-
-/** Begins a call with `confirm: false`. */
-async function holdBy(
-  log: EventLog,
-  externalId: string,
-  id: string,
-  method: MoneyMethod = "CreatePayment",
-): Promise<Intent> {
-  const about = { kind: EventKind.PAYMENT, externalId, leaseMs: 60_000, hold: true };
-  const begun = await (log as Ledger).begin(account, { id, method, ...about });
-  assert.ok(begun.kind === "started");
-  return begun.intent;
-}
 
 /** What is stored of an entry, and is the same for whoever reads it. */
 export function testRecords(rig: LogRig): void {
@@ -34,7 +20,8 @@ export function testRecords(rig: LogRig): void {
 
   describe("append", () => {
     it("returns the stored event with its cursor and the time it was received", async () => {
-      const event = await stored(payment({ status: "success" }));
+      const entry = payment({ status: "success" });
+      const event = await stored(entry);
       assert.match(event.cursor, /^[\x21-\x7e]+$/);
       assert.equal(event.kind, EventKind.PAYMENT);
       assert.equal(event.externalId, "order-1");
@@ -43,40 +30,10 @@ export function testRecords(rig: LogRig): void {
       assert.equal(event.final, true);
       assert.equal(step(event), "payment:success");
       assert(event.receivedAt && event.receivedAt.seconds > 0n);
-    });
-
-    it("does not change the writer's own message", async () => {
-      const entry = payment();
-      await stored(entry);
-      assert.equal(entry.event.cursor, "");
+      assert.equal(entry.event.cursor, "", "the writer's own message stays as it is");
       assert.equal(entry.event.receivedAt, undefined);
     });
 
-    it("gives cursors that are unique and whose text order is the order of the log", async () => {
-      const given: string[] = [];
-      for (let i = 0; i < 200; i++)
-        given.push((await stored(payment({ paymentId: `p-${i}` }))).cursor);
-      assert.deepEqual([...given].sort(), given);
-      assert.equal(new Set(given).size, given.length);
-      assert.equal(new Set(given.map(({ length }) => length)).size, 1);
-      const kept = await take(await read(everything, "earliest"), 200);
-      assert.deepEqual(cursors(kept), given);
-    });
-
-    it("keeps one order for concurrent writers in all processes", async () => {
-      const writers = Array.from({ length: 200 }, (_, i) =>
-        stored(payment({ paymentId: `p-${i}` }), i % 2 ? rig.peer : rig.log),
-      );
-      const given = cursors(await Promise.all(writers)).sort();
-      assert.equal(new Set(given).size, 200);
-      for (const by of [rig.log, rig.peer]) {
-        const kept = await take(await read(everything, "earliest", { by }), 200);
-        assert.deepEqual(cursors(kept), given);
-      }
-    });
-  });
-
-  describe("what is decided about a record", () => {
     it("stores one of a hundred identical concurrent callbacks", async () => {
       const answers = await Promise.all(
         Array.from({ length: 100 }, (_, i) => append(payment(), i % 2 ? rig.peer : rig.log)),
@@ -85,8 +42,10 @@ export function testRecords(rig: LogRig): void {
       const history = await rig.log.history(account, EventKind.PAYMENT, "order-1", 10);
       assert.equal(history.length, 1);
     });
+  });
 
-    it("has no state before the first event, nor for another payment or kind", async () => {
+  describe("the state", () => {
+    it("is unknown before the first event, and for another payment or kind", async () => {
       assert.equal(await snapshotOf(), undefined);
       await stored(payment());
       assert.equal(await snapshotOf("order-2"), undefined);
@@ -127,7 +86,8 @@ export function testRecords(rig: LogRig): void {
     });
 
     it("is AUTHORIZED from the first callback on when a hold was noted before", async () => {
-      await holdBy(rig.peer, "order-1", "call-1");
+      const call = newCall({ externalId: "order-1", hold: true });
+      started(await (rig.peer as Ledger).begin(account, call));
       assert.equal(await snapshotOf(), undefined, "a note is no event");
       const states = await statesOf([
         payment({ status: "success" }),
@@ -136,72 +96,56 @@ export function testRecords(rig: LogRig): void {
       ]);
       assert.deepEqual(states, ["AUTHORIZED", "AUTHORIZED", "PAID"]);
     });
+  });
 
-    it("keeps the words of an event whole", async () => {
-      const { cursor } = await stored(payment({ operation: "chargeback", status: "expired" }));
-      const [event] = await rig.peer.history(account, EventKind.PAYMENT, "order-1", 1);
-      assert.equal(event?.cursor, cursor);
-      const { value } = event.resource;
+  it("keeps the words of an event whole", async () => {
+    const { cursor } = await stored(payment({ operation: "chargeback", status: "expired" }));
+    const [event] = await rig.peer.history(account, EventKind.PAYMENT, "order-1", 1);
+    assert.equal(event?.cursor, cursor);
+    const { value } = event.resource;
+    assert.deepEqual(
+      value?.unrecognized.map(({ field, value }) => [field, value]),
+      [
+        ["operation", "chargeback"],
+        ["details.status", "expired"],
+      ],
+    );
+  });
+
+  it("keeps the trace of an entry for all readers of its event, but not in the message", async () => {
+    const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+    const live = await read(everything, "latest", { by: rig.peer });
+    await rig.log.append(account, { ...payment(), trace });
+    await rig.log.append(account, payment({ status: "success" }));
+    const [first, second] = await take(live, 2);
+    const history = await rig.peer.history(account, EventKind.PAYMENT, "order-1", 10);
+    for (const events of [[first, second], history]) {
       assert.deepEqual(
-        value?.unrecognized.map(({ field, value }) => [field, value]),
-        [
-          ["operation", "chargeback"],
-          ["details.status", "expired"],
-        ],
+        events.map((event) => event && traceOf(event)),
+        [trace, undefined],
       );
-    });
+    }
+    for (const event of history) {
+      assert.equal(event.$unknown, undefined);
+      const written = Buffer.from(toBinary(EventSchema, event)).toString("latin1");
+      assert(!written.includes("a".repeat(32)));
+    }
   });
 
-  describe("the trace of an entry", () => {
-    it("is available to all readers of its event, but is not part of the message", async () => {
-      const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
-      const live = await read(everything, "latest", { by: rig.peer });
-      await rig.log.append(account, { ...payment(), trace });
-      await rig.log.append(account, payment({ status: "success" }));
-      const [first, second] = await take(live, 2);
-      const history = await rig.peer.history(account, EventKind.PAYMENT, "order-1", 10);
-      for (const events of [[first, second], history]) {
-        assert.deepEqual(
-          events.map((event) => event && traceOf(event)),
-          [trace, undefined],
-        );
-      }
-      for (const event of history) {
-        assert.equal(event.$unknown, undefined);
-        const written = Buffer.from(toBinary(EventSchema, event)).toString("latin1");
-        assert(!written.includes("a".repeat(32)));
-      }
-    });
-  });
-
-  describe("history", () => {
-    it("gives the newest events of one payment, oldest first", async () => {
-      const made: Event[] = [];
-      for (let i = 0; i < 10; i++) {
-        made.push(await stored(payment({ paymentId: `p-${i}` })));
-        await stored(payment({ externalId: "order-2", paymentId: `q-${i}` }));
-      }
-      const history = (limit: number) =>
-        rig.log.history(account, EventKind.PAYMENT, "order-1", limit);
-      assert.deepEqual(cursors(await history(3)), cursors(made.slice(-3)));
-      assert.deepEqual(cursors(await history(100)), cursors(made));
-      assert.deepEqual(await history(0), []);
-      assert.deepEqual(await rig.log.history(account, EventKind.PAYOUT, "order-1", 5), []);
-    });
-
-    it("gives those before a cursor, unaffected by later events", async () => {
-      const made: Event[] = [];
-      for (let i = 0; i < 6; i++) made.push(await stored(payment({ paymentId: `p-${i}` })));
-      const before = (limit: number, cursor: string) =>
-        rig.log.history(account, EventKind.PAYMENT, "order-1", limit, cursor);
-      const at = (index: number) => made[index]?.cursor ?? "";
-      assert.deepEqual(cursors(await before(2, at(4))), cursors(made.slice(2, 4)));
-      await stored(payment({ paymentId: "later" }));
-      assert.deepEqual(cursors(await before(9, at(2))), cursors(made.slice(0, 2)));
-      assert.deepEqual(await before(9, at(0)), []);
-      const foreign = `${at(3).slice(0, -8)}00000000`;
-      await assert.rejects(before(9, foreign), { code: "OUT_OF_RANGE" });
-      await assert.rejects(before(9, "nonsense"), { code: "INVALID_ARGUMENT" });
-    });
+  it("gives the history of one payment, and what came before a cursor of its own", async () => {
+    const made: Event[] = [];
+    for (let i = 0; i < 6; i++) {
+      made.push(await stored(payment({ paymentId: `p-${i}` })));
+      await stored(payment({ externalId: "order-2", paymentId: `q-${i}` }));
+    }
+    const history = (limit: number, before?: string) =>
+      rig.log.history(account, EventKind.PAYMENT, "order-1", limit, before);
+    const at = (index: number) => made[index]?.cursor ?? "";
+    assert.deepEqual(cursors(await history(100)), cursors(made));
+    assert.deepEqual(cursors(await history(2, at(4))), cursors(made.slice(2, 4)));
+    assert.deepEqual(await rig.log.history(account, EventKind.PAYOUT, "order-1", 5), []);
+    const foreign = `${at(3).slice(0, -8)}00000000`;
+    await assert.rejects(history(9, foreign), { code: "OUT_OF_RANGE" });
+    await assert.rejects(history(9, "nonsense"), { code: "INVALID_ARGUMENT" });
   });
 }

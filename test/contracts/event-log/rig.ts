@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
-import { GatewayError } from "../../../src/errors.ts";
 import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { currentEvent } from "../../../src/ledger/current.ts";
 import type { Appended, Entry, EventLog, Topic } from "../../../src/ledger/log.ts";
 import type { Kind } from "../../../src/model/kinds.ts";
-import { payment, step, type Told } from "../../ledger/entries.ts";
+import { payment, type Told } from "../../ledger/entries.ts";
 
 /** A new, empty log, and what the suite does to it from outside. */
 export interface EventLogHarness {
@@ -46,11 +44,8 @@ export class LogRig {
     return this.#harness.expire(of);
   }
 
-  readonly read = (
-    topic: Topic,
-    after: string,
-    { by = this.log, of = account, signal = this.ends.signal } = {},
-  ) => by.read(of, topic, after, { signal });
+  readonly read = (topic: Topic, after: string, { by = this.log } = {}) =>
+    by.read(account, topic, after, { signal: this.ends.signal });
   readonly append = async (entry: Entry, by = this.log): Promise<Appended> =>
     by.append(account, entry);
   readonly stored = async (entry: Entry, by = this.log): Promise<Event> => {
@@ -74,18 +69,4 @@ export class LogRig {
   };
   readonly snapshotOf = (externalId = "order-1", kind: Kind = EventKind.PAYMENT) =>
     this.log.snapshot(account, kind, externalId);
-  readonly currentStep = async (externalId = "order-1"): Promise<string | undefined> => {
-    const snapshot = await this.snapshotOf(externalId);
-    const event = snapshot && currentEvent(snapshot);
-    return event && step(event);
-  };
-}
-
-export function letter(id: string) {
-  const body = Buffer.from("<html>").toString("base64");
-  return { id, kind: EventKind.PAYMENT, body, reason: "the body is not JSON", receivedAtMs: 1 };
-}
-
-export function hasCode(code: string) {
-  return (error: unknown) => error instanceof GatewayError && error.code === code;
 }

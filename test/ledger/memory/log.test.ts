@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { GatewayError } from "../../../src/errors.ts";
 import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { currentEvent } from "../../../src/ledger/current.ts";
 import type { EventLog, Topic } from "../../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../../src/ledger/memory.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { eventLogModel } from "../../contracts/event-log-model.ts";
-import { cursors, payment, step, steps, take } from "../entries.ts";
-import { lettersOf } from "../letters.ts";
+import { currentStep, cursors, payment, steps, take } from "../entries.ts";
+import { letter, lettersOf } from "../letters.ts";
+import { isExpired, isFull } from "../refusals.ts";
 
 const day = 86_400_000;
 
@@ -25,7 +24,7 @@ async function harness() {
   };
 }
 
-eventLogContract("memory", harness, true);
+eventLogContract("memory", harness);
 eventLogModel("memory", harness, 300);
 
 describe("memory log", () => {
@@ -44,12 +43,6 @@ describe("memory log", () => {
   }
   const kept = async (log: EventLog): Promise<string[]> =>
     steps(await log.history("shop", EventKind.PAYMENT, "order-1", 1_000));
-  const current = async (log: EventLog): Promise<string | undefined> => {
-    const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
-    const event = snapshot && currentEvent(snapshot);
-    return event && step(event);
-  };
-
   it("is not durable", () => {
     assert.equal(fixture().log.durable, false);
   });
@@ -73,7 +66,7 @@ describe("memory log", () => {
     pass(1);
     const replayed = await log.append("shop", payment({ status: "pending" }));
     assert.equal(replayed.outcome, "stored");
-    assert.equal(await current(log), "payment:success");
+    assert.equal(await currentStep(log), "payment:success");
   });
 
   it("forgets a state two retentions after its last event", async () => {
@@ -82,13 +75,13 @@ describe("memory log", () => {
     pass(day);
     await log.append("shop", payment({ status: "success" }));
     pass(14 * day);
-    assert.equal(await current(log), "payment:success");
+    assert.equal(await currentStep(log), "payment:success");
     pass(1);
-    assert.equal(await current(log), undefined);
+    assert.equal(await currentStep(log), undefined);
     await log.append("shop", payment({ status: "success" }));
     pass(14 * day + 1);
     await log.append("shop", payment({ status: "pending" }));
-    assert.equal(await current(log), "payment:pending", "also if nobody asked in between");
+    assert.equal(await currentStep(log), "payment:pending", "also if nobody asked in between");
   });
 
   it("keeps the newest events of an account up to its bound", async () => {
@@ -104,8 +97,6 @@ describe("memory log", () => {
     assert.deepEqual(cursors(await take(events, 10)), cursors(made.slice(-10)));
     assert.equal((await kept(log)).length, 10);
 
-    const isExpired = (error: unknown) =>
-      error instanceof GatewayError && error.code === "OUT_OF_RANGE";
     const readFrom = (at: number) =>
       log.read("shop", everything, made[at]?.cursor ?? "", { signal });
     await assert.rejects(readFrom(13), isExpired);
@@ -192,34 +183,23 @@ describe("memory log", () => {
     const [before, after] = [fixture().log, fixture().log];
     const { event } = await before.append("shop", payment());
     await after.append("shop", payment());
-    await assert.rejects(
-      after.read("shop", everything, event?.cursor ?? "", { signal }),
-      (error: unknown) => error instanceof GatewayError && error.code === "OUT_OF_RANGE",
-    );
+    const reading = after.read("shop", everything, event?.cursor ?? "", { signal });
+    await assert.rejects(reading, isExpired);
   });
 
   it("refuses a dead letter that does not fit, rather than drop another", async () => {
     const { log } = fixture();
-    const letter = (id: string, length: number) =>
-      log.letters.addDeadLetter("shop", {
-        id,
-        kind: EventKind.PAYMENT,
-        body: "x".repeat(length),
-        reason: "the body is not JSON",
-        receivedAtMs: 1,
-      });
-    await letter("large", 80 * 1024 * 1024);
-    await assert.rejects(
-      letter("too much", 6 * 1024 * 1024),
-      (error: unknown) => error instanceof GatewayError && error.code === "UNAVAILABLE",
-    );
-    await letter("small", 10);
+    const add = (id: string, mebi: number) =>
+      log.letters.addDeadLetter("shop", letter(id, "x".repeat(mebi * 1024 * 1024)));
+    await add("large", 60);
+    await assert.rejects(add("too much", 5), isFull);
+    await add("small", 0);
     assert.deepEqual(
       (await lettersOf(log, "shop")).map(({ id }) => id),
       ["large", "small"],
     );
     await log.letters.removeDeadLetter("shop", "large");
-    await letter("fits now", 6 * 1024 * 1024);
+    await add("fits now", 5);
     assert.equal(await log.letters.countDeadLetters("shop"), 2);
   });
 });
