@@ -3,15 +3,9 @@ import { randomUUID } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import type {
-  Ages,
-  Begun,
-  Intent,
-  IntentStore,
-  NewIntent,
-  Pending,
-} from "../../src/ledger/intents.ts";
+import type { Ages, IntentStore, NewIntent, Pending } from "../../src/ledger/intents.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
+import { newCall, started } from "../ledger/new-call.ts";
 import { openCalls } from "../open-calls.ts";
 
 /** Makes the stores of two replicas with the same intents, which no earlier store shares. */
@@ -29,62 +23,56 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     return pair;
   }
 
-  const given = (about: Partial<NewIntent> = {}): NewIntent => ({
-    id: randomUUID(),
-    method: "CreatePayment",
-    kind: EventKind.PAYMENT,
-    externalId: "order",
-    leaseMs: 60_000,
-    ...about,
-  });
   const keyed = (fingerprint = "f", about: Partial<NewIntent> = {}) =>
-    given({ key: { digest: "key", fingerprints: [fingerprint] }, ...about });
+    newCall({ key: { digest: "key", fingerprints: [fingerprint] }, ...about });
 
-  function started(begun: Begun): Intent {
-    assert.ok(begun.kind === "started", `began as ${begun.kind}`);
-    return begun.intent;
-  }
+  const openOf = (store: IntentStore) => openCalls(store, account, EventKind.PAYMENT, "order");
 
   describe(`${name} as an intent store`, { concurrency: true, timeout: 120_000 }, () => {
     it("records an intent for all replicas before it permits the call", async (t) => {
       const [a, b] = await stores(t);
-      const intent = started(await a.begin(account, given()));
-      assert.deepEqual(await openCalls(b, account, EventKind.PAYMENT, "order"), [intent]);
+      const intent = started(await a.begin(account, newCall()));
+      assert.deepEqual(await openOf(b), [intent]);
       assert.equal(intent.state, "running");
       assert.deepEqual(await openCalls(b, "other", EventKind.PAYMENT, "order"), []);
       assert.deepEqual(await openCalls(b, account, EventKind.PAYOUT, "order"), []);
     });
 
-    it("starts only one of a hundred concurrent calls on two replicas", async (t) => {
-      const pair = await stores(t);
-      const begun = await Promise.all(
-        Array.from({ length: 100 }, (_, n) => pair[n % 2 ? 1 : 0].begin(account, given())),
-      );
-      const kinds = begun.map(({ kind }) => kind);
-      assert.equal(kinds.filter((kind) => kind === "started").length, 1);
-      assert.equal(kinds.filter((kind) => kind === "inFlight").length, 99);
-    });
+    for (const [what, make, refusal] of [
+      ["calls", newCall, "inFlight"],
+      ["calls with one key", keyed, "keyRunning"],
+    ] as const) {
+      it(`starts only one of a hundred concurrent ${what} on two replicas`, async (t) => {
+        const pair = await stores(t);
+        const begun = await Promise.all(
+          Array.from({ length: 100 }, (_, n) => pair[n % 2 ? 1 : 0].begin(account, make())),
+        );
+        const kinds = begun.map(({ kind }) => kind);
+        assert.equal(kinds.filter((kind) => kind === "started").length, 1);
+        assert.equal(kinds.filter((kind) => kind === refusal).length, 99);
+      });
+    }
 
     it("releases the lock when its call has an answer, and not when another call ends", async (t) => {
       const [a, b] = await stores(t);
-      const intent = started(await a.begin(account, given()));
+      const intent = started(await a.begin(account, newCall()));
       const stranger = { ...intent, id: randomUUID() };
       await b.end(account, stranger, { state: "closed", key: "free" });
-      assert.equal((await b.begin(account, given())).kind, "inFlight");
+      assert.equal((await b.begin(account, newCall())).kind, "inFlight");
       await a.end(account, intent, { state: "closed", key: "free" });
-      started(await b.begin(account, given()));
+      started(await b.begin(account, newCall()));
     });
 
     it("keeps the lock while the outcome is unknown, not while it is pending", async (t) => {
       const [a, b] = await stores(t);
-      const first = started(await a.begin(account, given()));
+      const first = started(await a.begin(account, newCall()));
       await a.end(account, first, { state: "unknown" });
-      assert.equal((await b.begin(account, given())).kind, "inFlight");
+      assert.equal((await b.begin(account, newCall())).kind, "inFlight");
       const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
       await b.end(account, first, pending);
-      const second = started(await a.begin(account, given()));
+      const second = started(await a.begin(account, newCall()));
       assert.deepEqual(second.answered, ["p1"], "what earlier attempts do is not its doing");
-      const open = await openCalls(b, account, EventKind.PAYMENT, "order");
+      const open = await openOf(b);
       assert.deepEqual(
         open.map(({ state, subjectId }) => [state, subjectId]),
         [
@@ -103,49 +91,39 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
         "RequestPayout",
       ];
       for (const method of methods) {
-        const intent = started(await a.begin(account, given({ method })));
+        const intent = started(await a.begin(account, newCall({ method })));
         await a.end(account, intent, { state: "unknown" });
-        assert.equal((await b.begin(account, given({ method }))).kind, "inFlight");
-        started(await b.begin(account, given({ method, externalId: "another" })));
+        assert.equal((await b.begin(account, newCall({ method }))).kind, "inFlight");
+        started(await b.begin(account, newCall({ method, externalId: "another" })));
       }
     });
 
     it("does not release another call's lock when a call is given up", async (t) => {
       const [a, b] = await stores(t);
-      const first = started(await a.begin(account, given()));
+      const first = started(await a.begin(account, newCall()));
       await a.end(account, first, { state: "unknown" });
       await b.giveUp(account, first);
-      started(await b.begin(account, given()));
+      started(await b.begin(account, newCall()));
       await a.giveUp(account, first);
-      assert.equal((await a.begin(account, given())).kind, "inFlight");
+      assert.equal((await a.begin(account, newCall())).kind, "inFlight");
     });
 
     it("releases the lock of a call that is given up, and keeps its intent for the operator", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
-      const intent = started(await a.begin(account, given()));
+      const intent = started(await a.begin(account, newCall()));
       await a.end(account, intent, { state: "unknown" });
       await b.giveUp(account, intent);
       assert.deepEqual(await a.due(account, 10), []);
-      const [open] = await openCalls(b, account, EventKind.PAYMENT, "order");
+      const [open] = await openOf(b);
       assert.equal(open?.needsOperator, true);
-      started(await b.begin(account, given()));
+      started(await b.begin(account, newCall()));
     });
 
     it("releases every lock after giveUpMs at the latest", async (t) => {
       const [a, b] = await stores(t, { giveUpMs: 50 });
-      const intent = started(await a.begin(account, given()));
+      const intent = started(await a.begin(account, newCall()));
       await a.end(account, intent, { state: "unknown" });
-      while ((await b.begin(account, given())).kind !== "started") await delay(5);
-    });
-
-    it("starts only one of a hundred concurrent calls with one key on two replicas", async (t) => {
-      const pair = await stores(t);
-      const begun = await Promise.all(
-        Array.from({ length: 100 }, (_, n) => pair[n % 2 ? 1 : 0].begin(account, keyed())),
-      );
-      const kinds = begun.map(({ kind }) => kind);
-      assert.equal(kinds.filter((kind) => kind === "started").length, 1);
-      assert.equal(kinds.filter((kind) => kind === "keyRunning").length, 99);
+      while ((await b.begin(account, newCall())).kind !== "started") await delay(5);
     });
 
     it("returns the first answer for a key, byte for byte", async (t) => {
@@ -208,7 +186,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.equal((await b.begin(account, keyed())).kind, "keyRunning");
       while ((await b.due(account, 10)).length === 0) await delay(5);
       assert.equal((await b.begin(account, keyed())).kind, "keyUnknown");
-      assert.equal((await b.begin(account, given())).kind, "inFlight");
+      assert.equal((await b.begin(account, newCall())).kind, "inFlight");
       assert.deepEqual(
         (await b.due(account, 10)).map(({ id }) => id),
         [intent.id],
@@ -219,7 +197,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("takes neither key nor lock when the other is held", async (t) => {
       const [a, b] = await stores(t);
-      const holder = started(await a.begin(account, given()));
+      const holder = started(await a.begin(account, newCall()));
       assert.equal((await b.begin(account, keyed())).kind, "inFlight");
       await a.end(account, holder, { state: "closed", key: "free" });
       const intent = started(await b.begin(account, keyed()));
@@ -230,7 +208,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     it("adds to open calls the marks of calls that were answered since they began", async (t) => {
       const [a, b] = await stores(t);
       const begin = async (method: MoneyMethod) =>
-        started(await a.begin(account, given({ method })));
+        started(await a.begin(account, newCall({ method })));
       const [open, answered, refused, unsent] = [
         await begin("CreatePayment"),
         await begin("CreateRecurrentPayment"),
@@ -240,7 +218,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await a.end(account, answered, { state: "closed", mark: "p1", key: "keep" });
       await a.end(account, refused, { state: "closed", mark: "", key: "keep" });
       await a.end(account, unsent, { state: "closed", key: "free" });
-      const told = await openCalls(b, account, EventKind.PAYMENT, "order");
+      const told = await openOf(b);
       assert.deepEqual(
         told.map(({ id, answered }) => [id, answered]),
         [[open.id, ["p1", ""]]],
@@ -249,12 +227,15 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("ignores an ending that is repeated or late", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
-      const intent = started(await a.begin(account, given()));
+      const intent = started(await a.begin(account, newCall()));
       const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
       const known = async () =>
-        (await openCalls(b, account, EventKind.PAYMENT, "order")).map(
-          ({ state, subjectId, checks, answered }) => [state, subjectId, checks, answered],
-        );
+        (await openOf(b)).map(({ state, subjectId, checks, answered }) => [
+          state,
+          subjectId,
+          checks,
+          answered,
+        ]);
       await a.end(account, intent, pending);
       await a.looked(account, intent, { inMs: 60_000, checks: 2, notFound: 0 });
       await a.end(account, intent, pending);
@@ -274,23 +255,23 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       const answer = Buffer.from("answer");
       const ended = started(await a.begin(account, keyed()));
       await b.end(account, ended, { state: "closed", key: "keep" });
-      const next = started(await b.begin(account, given()));
+      const next = started(await b.begin(account, newCall()));
       for (let times = 0; times < 2; times++) {
         await a.end(account, ended, { state: "closed", mark: "p1", key: answer });
       }
       assert.deepEqual(await b.begin(account, keyed()), { kind: "keyAnswered", answer });
-      const open = await openCalls(b, account, EventKind.PAYMENT, "order");
+      const open = await openOf(b);
       assert.deepEqual(
         open.map(({ id, answered }) => [id, answered]),
         [[next.id, ["p1"]]],
       );
-      assert.equal((await a.begin(account, given())).kind, "inFlight");
+      assert.equal((await a.begin(account, newCall())).kind, "inFlight");
     });
 
     it("lists due intents in order, and a postponed one when its time has come", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 0 });
       const make = async (externalId: string) => {
-        const intent = started(await a.begin(account, given({ externalId })));
+        const intent = started(await a.begin(account, newCall({ externalId })));
         await a.end(account, intent, { state: "unknown" });
         return intent;
       };
@@ -313,7 +294,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
     it("lists unsettled calls: given up first, then unknown, then pending", async (t) => {
       const [a, b] = await stores(t, { firstLookMs: 5_000 });
       const make = async (externalId: string) =>
-        started(await a.begin(account, given({ externalId })));
+        started(await a.begin(account, newCall({ externalId })));
       const pending = await make("pending");
       await a.end(account, pending, { state: "pending", subjectId: "p", key: "free" });
       const unknown = await make("unknown");
@@ -344,7 +325,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
 
     it("lists a call whose replica is gone as unsettled", async (t) => {
       const [a, b] = await stores(t);
-      const lost = started(await a.begin(account, given({ leaseMs: 1 })));
+      const lost = started(await a.begin(account, newCall({ leaseMs: 1 })));
       while ((await b.unsettled(account, 10)).total === 0) await delay(1);
       assert.equal((await b.unsettled(account, 10)).intents[0]?.id, lost.id);
     });
@@ -362,12 +343,12 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       assert.deepEqual([tracked.state, tracked.subjectId], ["pending", "p1"]);
       const ageMs = b.nowMs(account) - tracked.startedAtMs;
       assert.ok(ageMs >= 5_000 && ageMs < 60_000, `${ageMs}`);
-      started(await a.begin(account, given()));
+      started(await a.begin(account, newCall()));
       await a.looked(account, tracked, { inMs: 60_000, checks: 1, notFound: 0 });
       await b.track(account, pending);
       assert.deepEqual(await b.due(account, 10), []);
       await a.end(account, tracked, { state: "closed", key: "keep" });
-      assert.equal((await openCalls(a, account, EventKind.PAYMENT, "order")).length, 1);
+      assert.equal((await openOf(a)).length, 1);
     });
 
     it("gives the reconciler's lease to one holder at a time, and to another when it expires", async (t) => {

@@ -1,5 +1,5 @@
 import { until } from "../until.ts";
-import { commandOn, freePort, type RedisServer, startRedis } from "./server.ts";
+import { commandOn, freePort, inSync, type RedisServer, startRedis } from "./server.ts";
 
 /** A cluster of masters without replicas, all on 127.0.0.1. */
 export interface RedisCluster {
@@ -44,6 +44,12 @@ export async function startCluster(
   };
 }
 
+/** The number of the node that has a key. */
+export async function ownerOf({ nodes }: RedisCluster, key: string): Promise<number> {
+  const slot = Number(await nodes[0]?.command("CLUSTER", "KEYSLOT", key));
+  return Math.floor(slot / Math.ceil(slots / nodes.length));
+}
+
 /** Adds a replica of a node, and waits until it is in sync and all masters know it. */
 export async function addReplica(cluster: RedisCluster, of: number): Promise<RedisServer> {
   const master = cluster.nodes[of];
@@ -55,9 +61,7 @@ export async function addReplica(cluster: RedisCluster, of: number): Promise<Red
   const masterBus = Number(new RegExp(`^${known} [^@]*@(\\d+)`, "m").exec(shards)?.[1]);
   await replica.command("CLUSTER", "MEET", "127.0.0.1", master.port, masterBus);
   await until(async () => (await replica.command("CLUSTER", "REPLICATE", known)) === "OK");
-  await until(async () =>
-    String(await replica.command("INFO", "replication")).includes("master_link_status:up"),
-  );
+  await inSync(replica);
   for (const { port } of cluster.nodes) {
     await until(async () =>
       String(await commandOn(port, "CLUSTER", "NODES")).includes(`slave ${known}`),

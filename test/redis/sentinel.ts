@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { until } from "../until.ts";
-import { commandOn, type RedisServer, startRedis } from "./server.ts";
+import { commandOn, inSync, type RedisServer, startRedis } from "./server.ts";
 
 /** A master with two replicas, watched by three sentinels. */
 export interface SentinelSet {
@@ -24,11 +24,7 @@ export async function startSentinelSet(
   const replicas = await Promise.all(
     [1, 2].map(() => startRedis([...all, ["replicaof", `127.0.0.1 ${master.port}`]])),
   );
-  for (const { port } of replicas) {
-    await until(async () =>
-      String(await commandOn(port, "INFO", "replication")).includes("master_link_status:up"),
-    );
-  }
+  await Promise.all(replicas.map(inSync));
   const sentinels = await Promise.all(
     [1, 2, 3].map(() =>
       startRedis([], async (dir, port) => {

@@ -102,6 +102,21 @@ export async function startRedis(
   };
 }
 
+/** A primary and a replica that is in sync with it. */
+export async function startReplicated(): Promise<readonly [RedisServer, RedisServer]> {
+  const primary = await startRedis([["repl-diskless-sync-delay", "0"]]);
+  const replica = await startRedis([["replicaof", `127.0.0.1 ${primary.port}`]]);
+  await inSync(replica);
+  return [primary, replica];
+}
+
+/** Waits until a replica has all that its primary has. */
+export async function inSync(replica: Pick<RedisServer, "command">): Promise<void> {
+  await until(async () =>
+    String(await replica.command("INFO", "replication")).includes("master_link_status:up"),
+  );
+}
+
 /** Runs one command on a connection of its own; rejects if it cannot connect. */
 export async function commandOn(
   port: number,

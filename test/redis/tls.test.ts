@@ -11,10 +11,30 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
-import { freePort, type RedisServer, startRedis, withoutRedis } from "./server.ts";
+import { freePort, inSync, type RedisServer, startRedis, withoutRedis } from "./server.ts";
 
 type Readiness = { details: { redis: { status: string } } };
 const fixture = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
+
+const files = {
+  caFile: fixture("localhost.crt"),
+  certFile: fixture("client-one.crt"),
+  keyFile: fixture("client-one.key"),
+};
+
+/** A gateway whose state is there. */
+const startOn = (url: string) =>
+  startTestGateway({
+    REDIS_URL: url,
+    REDIS_TLS_CA_FILE: files.caFile,
+    REDIS_TLS_CERT_FILE: files.certFile,
+    REDIS_TLS_KEY_FILE: files.keyFile,
+  });
+
+async function statusIn({ adminUrl }: { readonly adminUrl: string }): Promise<string> {
+  const ready = await (await fetch(`${adminUrl}/readyz`)).json();
+  return (ready as Readiness).details.redis.status;
+}
 
 describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
   let server: RedisServer;
@@ -36,11 +56,6 @@ describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
     rmSync(directory, { recursive: true });
   });
 
-  const files = {
-    caFile: fixture("localhost.crt"),
-    certFile: fixture("client-one.crt"),
-    keyFile: fixture("client-one.key"),
-  };
   const state = async (tls: typeof files | { caFile?: string }, withinMs = 500) => {
     const errors: string[] = [];
     const redis = connectRedis(new Secret(url), ({ message }) => errors.push(message), {
@@ -76,15 +91,10 @@ describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
   });
 
   it("keeps the state of a gateway", async () => {
-    const gateway = await startTestGateway({
-      REDIS_URL: url,
-      REDIS_TLS_CA_FILE: files.caFile,
-      REDIS_TLS_CERT_FILE: files.certFile,
-      REDIS_TLS_KEY_FILE: files.keyFile,
-    });
-    const readiness = await (await fetch(`${gateway.adminUrl}/readyz`)).json();
+    const gateway = await startOn(url);
+    const status = await statusIn(gateway);
     await gateway.stop();
-    assert.equal((readiness as Readiness).details.redis.status, "up");
+    assert.equal(status, "up");
   });
 });
 
@@ -112,10 +122,9 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
     tlsPorts = [await freePort(), await freePort(), await freePort()];
     const [first = 0, second = 0, third = 0] = tlsPorts;
     servers.push(await startRedis([...tlsOf(first), ["repl-diskless-sync-delay", "0"]]));
-    servers.push(await startRedis([...tlsOf(second), ["replicaof", `127.0.0.1 ${first}`]]));
-    await until(async () =>
-      String(await servers[1]?.command("INFO", "replication")).includes("master_link_status:up"),
-    );
+    const replica = await startRedis([...tlsOf(second), ["replicaof", `127.0.0.1 ${first}`]]);
+    servers.push(replica);
+    await inSync(replica);
     const sentinel = await startRedis([], async (dir, port) => {
       const file = join(dir, "sentinel.conf");
       const settings: [string, string][] = [
@@ -141,12 +150,6 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
     rmSync(directory, { recursive: true });
   });
 
-  const files = {
-    caFile: fixture("localhost.crt"),
-    certFile: fixture("client-one.crt"),
-    keyFile: fixture("client-one.key"),
-  };
-
   it("are not used without a certificate (control)", async (t) => {
     const redis = connectRedis(new Secret(url), () => {}, { tls: { caFile: files.caFile } });
     t.after(() => redis.close());
@@ -155,12 +158,7 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
   });
 
   it("keep what a gateway acknowledges, on every replica that could be promoted", async () => {
-    const gateway = await startTestGateway({
-      REDIS_URL: url,
-      REDIS_TLS_CA_FILE: files.caFile,
-      REDIS_TLS_CERT_FILE: files.certFile,
-      REDIS_TLS_KEY_FILE: files.keyFile,
-    });
+    const gateway = await startOn(url);
     try {
       const details = { payment_id: "p-1", status: "success" };
       const body = JSON.stringify({ external_id: "order-1", operation: "payment", details });
@@ -173,8 +171,7 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
       assert.equal(status, 200);
       const keys = (await servers[1]?.command("KEYS", "*order-1*")) as string[];
       assert.ok(keys.length > 0, "the replica has it");
-      const ready = await (await fetch(`${gateway.adminUrl}/readyz`)).json();
-      assert.equal((ready as Readiness).details.redis.status, "up");
+      assert.equal(await statusIn(gateway), "up");
     } finally {
       await gateway.stop();
     }

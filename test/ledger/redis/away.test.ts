@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 import { inspect } from "node:util";
-import { GatewayError } from "../../../src/errors.ts";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { currentEvent } from "../../../src/ledger/current.ts";
 import type { Entry, EventLog } from "../../../src/ledger/log.ts";
 import type { FeedState } from "../../../src/stores/redis/feed.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
-import { cursors, payment, step } from "../entries.ts";
-import { lettersOf } from "../letters.ts";
+import { currentStep, cursors, numbered, payment } from "../entries.ts";
+import { letter, lettersOf } from "../letters.ts";
+import { isAway, isExpired } from "../refusals.ts";
 import { type Replica, reader, replica } from "./rig.ts";
 
 const durable: [string, string][] = [
@@ -18,18 +17,6 @@ const durable: [string, string][] = [
 ];
 const everything = { kinds: [] };
 const { signal } = new AbortController();
-
-const isAway = (error: unknown) =>
-  error instanceof GatewayError &&
-  error.code === "UNAVAILABLE" &&
-  error.details.reason === "STORE_UNAVAILABLE" &&
-  (error.details.retryAfterMs ?? 0) > 0;
-const isExpired = (error: unknown) =>
-  error instanceof GatewayError &&
-  error.code === "OUT_OF_RANGE" &&
-  error.details.reason === "CURSOR_EXPIRED";
-
-const numbered = (i: number): Entry => payment({ externalId: `order-${i}`, paymentId: `p-${i}` });
 
 describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, () => {
   const open: { close(): Promise<void> }[] = [];
@@ -301,11 +288,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     if (!isWithin(retentionMs)) return false;
     assert.equal(again.outcome, "duplicate");
     const history = () => log.history("shop", EventKind.PAYMENT, "order-1", 10);
-    const current = async () => {
-      const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
-      const event = snapshot && currentEvent(snapshot);
-      return event && step(event);
-    };
+    const current = () => currentStep(log);
     await until(async () => (await history()).length === 0);
     // The stream of all events may stay a tenth of a second longer.
     await until(() => log.read("shop", everything, first, { signal }).then(() => false, isExpired));
@@ -319,7 +302,3 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     return true;
   }
 });
-
-function letter(id: string) {
-  return { id, kind: EventKind.PAYMENT, body: id, reason: "not JSON", receivedAtMs: 1 };
-}

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { NewIntent } from "../../../src/ledger/intents.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
@@ -10,6 +9,7 @@ import { openCalls } from "../../open-calls.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
+import { newCall } from "../new-call.ts";
 import { createRedisCalls } from "./calls-rig.ts";
 
 const account = "shop";
@@ -26,7 +26,7 @@ async function rig(t: TestContext, minReplicas: number) {
     if (minReplicas > 0) {
       // The writer's own connection may still be opening: wait until it works.
       const probe = { ...options, redis, prefix: randomUUID(), writer };
-      await until(async () => !!(await createRedisCalls(probe).begin(account, call({ key }))));
+      await until(async () => !!(await createRedisCalls(probe).begin(account, newCall({ key }))));
     }
     const store = createRedisCalls({ ...options, redis, prefix: "p", writer });
     t.after(async () => {
@@ -45,22 +45,13 @@ async function rig(t: TestContext, minReplicas: number) {
       const before = await set.masterPort();
       await set.servers[0]?.kill();
       await until(async () => (await set.masterPort()) !== before);
-      await until(async () => !!(await other.begin(account, call({ externalId: "probe" }))));
+      await until(async () => !!(await other.begin(account, newCall({ externalId: "probe" }))));
       await until(async () => await other.lease(account, "test", 1_000));
     },
   };
 }
 
 const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
-
-const call = (about: Partial<NewIntent> = {}): NewIntent => ({
-  id: randomUUID(),
-  method: "CreatePayment",
-  kind: EventKind.PAYMENT,
-  externalId: "order",
-  leaseMs: 60_000,
-  ...about,
-});
 
 describe("intents through a Sentinel failover", {
   skip: withoutRedis,
@@ -69,19 +60,19 @@ describe("intents through a Sentinel failover", {
 }, () => {
   it("survive with their locks and keys if a replica had to hold them", async (t) => {
     const { store, other, failOver } = await rig(t, 1);
-    const calls = Array.from({ length: 20 }, (_, n) => call({ externalId: `order-${n}` }));
+    const calls = Array.from({ length: 20 }, (_, n) => newCall({ externalId: `order-${n}` }));
     const begun = await Promise.all(calls.map((given) => store.begin(account, given)));
     assert.ok(begun.every(({ kind }) => kind === "started"));
-    const keyed = await store.begin(account, call({ key }));
+    const keyed = await store.begin(account, newCall({ key }));
     assert.equal(keyed.kind, "started");
     await failOver();
     // The gateway that began them has written nothing since: it may be gone.
     for (const { id, externalId } of calls) {
       const [open] = await openCalls(other, account, EventKind.PAYMENT, externalId);
       assert.equal(open?.id, id);
-      assert.equal((await other.begin(account, call({ externalId }))).kind, "inFlight");
+      assert.equal((await other.begin(account, newCall({ externalId }))).kind, "inFlight");
     }
-    assert.equal((await other.begin(account, call({ key }))).kind, "keyRunning");
+    assert.equal((await other.begin(account, newCall({ key }))).kind, "keyRunning");
   });
 
   it("are written again once they are unknown if no replica had to hold them", async (t) => {
@@ -90,7 +81,7 @@ describe("intents through a Sentinel failover", {
     const [master, ...replicas] = set.servers;
     for (const replica of replicas) replica.pause();
     await master?.command("CLIENT", "KILL", "TYPE", "replica");
-    const begun = await store.begin(account, call({ key }));
+    const begun = await store.begin(account, newCall({ key }));
     assert.ok(begun.kind === "started");
     await master?.kill();
     for (const replica of replicas) replica.resume();
@@ -107,7 +98,7 @@ describe("intents through a Sentinel failover", {
       (await known()).map(({ id, state }) => [id, state]),
       [[begun.intent.id, "unknown"]],
     );
-    assert.equal((await other.begin(account, call())).kind, "inFlight");
-    assert.equal((await other.begin(account, call({ key }))).kind, "keyUnknown");
+    assert.equal((await other.begin(account, newCall())).kind, "inFlight");
+    assert.equal((await other.begin(account, newCall({ key }))).kind, "keyUnknown");
   });
 });

@@ -15,24 +15,16 @@ import { startCuttingProxy } from "../../cutting-proxy.ts";
 import { openCalls } from "../../open-calls.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
+import { newCall, started } from "../new-call.ts";
 import { createRedisCalls, type RedisCallsOptions } from "./calls-rig.ts";
 
 const options = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
-
-const intent = (about: Partial<NewIntent> = {}): NewIntent => ({
-  id: randomUUID(),
-  method: "CreatePayment",
-  kind: EventKind.PAYMENT,
-  externalId: "order",
-  leaseMs: 60_000,
-  ...about,
-});
 
 /** Begins a call while Redis is away: it is refused until the client has seen a connection fail. */
 async function beginsAlone(store: IntentStore, about: Partial<NewIntent> = {}): Promise<Begun> {
   let begun: Begun | undefined;
   await until(async () => {
-    begun = await store.begin("default", intent(about));
+    begun = await store.begin("default", newCall(about));
     return true;
   });
   assert.ok(begun);
@@ -67,43 +59,41 @@ describe("on Redis", { skip: withoutRedis }, () => {
   it("does not begin a call that is over when its begin request arrives once more", async () => {
     const prefix = randomUUID();
     const [store, late, other] = [make({ prefix }), make({ prefix }), make({ prefix })];
-    const given = intent({ key });
-    const begun = await store.begin("default", given);
-    assert.ok(begun.kind === "started");
-    const again = await late.begin("default", given);
+    const given = newCall({ key });
+    const begun = started(await store.begin("default", given));
+    const again = started(await late.begin("default", given));
     assert.deepEqual(again, begun, "while it is open, it is the same one");
-    await store.end("default", begun.intent, { state: "closed", key: "free" });
+    await store.end("default", begun, { state: "closed", key: "free" });
     // A gateway that was suspended may repeat the request over another connection.
     await assert.rejects(late.begin("default", given), StoreUnavailable);
     assert.deepEqual(await openCalls(other, "default", EventKind.PAYMENT, "order"), []);
-    assert.equal((await other.begin("default", intent({ key }))).kind, "started");
+    assert.equal((await other.begin("default", newCall({ key }))).kind, "started");
   });
 
   it("writes a call that a failed server has lost again, with its lock and key", async () => {
     const prefix = randomUUID();
     const [store, other] = [make({ prefix }), make({ prefix })];
     const askedMs = performance.now();
-    const lost = await store.begin("default", intent({ key }));
-    assert.ok(lost.kind === "started");
+    const lost = started(await store.begin("default", newCall({ key })));
     const begunMs = performance.now();
     await server.command("FLUSHALL");
     const [running] = await openCalls(store, "default", EventKind.PAYMENT, "order");
-    assert.equal(running?.id, lost.intent.id, "it is under way here");
+    assert.equal(running?.id, lost.id, "it is under way here");
     await delay(250);
     const lostMs = performance.now();
-    await store.end("default", lost.intent, { state: "unknown" });
+    await store.end("default", lost, { state: "unknown" });
     const [open] = await openCalls(other, "default", EventKind.PAYMENT, "order");
-    assert.deepEqual([open?.id, open?.state], [lost.intent.id, "unknown"]);
+    assert.deepEqual([open?.id, open?.state], [lost.id, "unknown"]);
     // Only the round trips of begin and end may shift the start, not the time between them.
-    const late = (open?.startedAtMs ?? 0) - lost.intent.startedAtMs;
+    const late = (open?.startedAtMs ?? 0) - lost.startedAtMs;
     const underWayMs = begunMs - askedMs + performance.now() - lostMs + 10;
     assert.ok(Math.abs(late) <= underWayMs, `it began when it began: ${late} of ${underWayMs} ms`);
-    assert.equal((await other.begin("default", intent())).kind, "inFlight");
-    assert.equal((await other.begin("default", intent({ key }))).kind, "keyUnknown");
+    assert.equal((await other.begin("default", newCall())).kind, "inFlight");
+    assert.equal((await other.begin("default", newCall({ key }))).kind, "keyUnknown");
   });
 
   const locked = async (store: IntentStore) =>
-    (await store.begin("default", intent())).kind === "inFlight";
+    (await store.begin("default", newCall())).kind === "inFlight";
 
   /** A call that began while Redis was away; `adopted` reconnects and waits until Redis has it. */
   async function beganAlone(prefix: string) {
@@ -112,14 +102,13 @@ describe("on Redis", { skip: withoutRedis }, () => {
     await until(async () => apart.client.status === "ready");
     const store = make({ prefix, redis: apart });
     proxy.cut();
-    const begun = await beginsAlone(store);
-    assert.ok(begun.kind === "started");
+    const begun = started(await beginsAlone(store));
     return {
-      intent: begun.intent,
+      call: begun,
       async adopted(other: IntentStore) {
         proxy.mend();
         const open = async () => await openCalls(other, "default", EventKind.PAYMENT, "order");
-        await until(async () => (await open()).some(({ id }) => id === begun.intent.id));
+        await until(async () => (await open()).some(({ id }) => id === begun.id));
       },
       async close() {
         await store.close();
@@ -132,48 +121,38 @@ describe("on Redis", { skip: withoutRedis }, () => {
   it("begins no other call while an adopted call is open, though an older lock has expired", async (t) => {
     const prefix = randomUUID();
     const [brief, other] = [make({ prefix, giveUpMs: 1 }), make({ prefix })];
-    assert.equal((await brief.begin("default", intent())).kind, "started");
+    assert.equal((await brief.begin("default", newCall())).kind, "started");
     const alone = await beganAlone(prefix);
     t.after(() => alone.close());
     await alone.adopted(other);
     assert.equal(await locked(other), true);
   });
 
-  it("keeps the lock of a call while another one is adopted and ended", async (t) => {
-    const prefix = randomUUID();
-    const other = make({ prefix });
-    const alone = await beganAlone(prefix);
-    t.after(() => alone.close());
-    const held = await other.begin("default", intent());
-    assert.ok(held.kind === "started");
-    await alone.adopted(other);
-    await other.end("default", alone.intent, { state: "closed", key: "keep" });
-    assert.equal(await locked(other), true, "its own call has no answer yet");
-    await other.end("default", held.intent, { state: "closed", key: "keep" });
-    assert.equal(await locked(other), false);
-  });
-
-  it("keeps the lock of an adopted call when the other open call ends", async (t) => {
-    const prefix = randomUUID();
-    const other = make({ prefix });
-    const alone = await beganAlone(prefix);
-    t.after(() => alone.close());
-    const held = await other.begin("default", intent());
-    assert.ok(held.kind === "started");
-    await alone.adopted(other);
-    await other.end("default", held.intent, { state: "closed", key: "keep" });
-    assert.equal(await locked(other), true);
-  });
+  for (const first of ["adopted", "other"] as const) {
+    it(`keeps the lock of two open calls, one adopted, until both have ended (${first} first)`, async (t) => {
+      const prefix = randomUUID();
+      const other = make({ prefix });
+      const alone = await beganAlone(prefix);
+      t.after(() => alone.close());
+      const held = started(await other.begin("default", newCall()));
+      await alone.adopted(other);
+      const calls = first === "adopted" ? [alone.call, held] : [held, alone.call];
+      for (const call of calls) {
+        assert.equal(await locked(other), true);
+        await other.end("default", call, { state: "closed", key: "keep" });
+      }
+      assert.equal(await locked(other), false);
+    });
+  }
 
   it("stores the answer of a key that a failed server has lost", async () => {
     const prefix = randomUUID();
     const [store, other] = [make({ prefix }), make({ prefix })];
-    const begun = await store.begin("default", intent({ key }));
-    assert.ok(begun.kind === "started");
+    const begun = started(await store.begin("default", newCall({ key })));
     await server.command("FLUSHALL");
     const answer = Buffer.from([0, 255, 10]);
-    await store.end("default", begun.intent, { state: "closed", mark: "p1", key: answer });
-    assert.deepEqual(await other.begin("default", intent({ key })), {
+    await store.end("default", begun, { state: "closed", mark: "p1", key: answer });
+    assert.deepEqual(await other.begin("default", newCall({ key })), {
       kind: "keyAnswered",
       answer,
     });
@@ -194,15 +173,14 @@ describe("on Redis", { skip: withoutRedis }, () => {
       },
     };
     const [store, other] = [make({ prefix, writer }), make({ prefix })];
-    const begun = await store.begin("default", intent({ key }));
-    assert.ok(begun.kind === "started");
+    const begun = started(await store.begin("default", newCall({ key })));
     held = false;
     const before = attempts;
-    await store.end("default", begun.intent, { state: "closed", key: "free" });
+    await store.end("default", begun, { state: "closed", key: "free" });
     // What Redis alone has of the ending is not counted: it is written again.
     await until(async () => attempts > before + 2);
     held = true;
-    const again = () => other.begin("default", intent({ key }));
+    const again = () => other.begin("default", newCall({ key }));
     assert.equal((await again()).kind, "started");
     await store.close();
   });
@@ -210,10 +188,9 @@ describe("on Redis", { skip: withoutRedis }, () => {
   it("does not write a call again that another replica has settled", async () => {
     const prefix = randomUUID();
     const [store, other] = [make({ prefix }), make({ prefix })];
-    const begun = await store.begin("default", intent());
-    assert.ok(begun.kind === "started");
-    await other.end("default", begun.intent, { state: "closed", key: "keep" });
-    await store.end("default", begun.intent, { state: "unknown" });
+    const begun = started(await store.begin("default", newCall()));
+    await other.end("default", begun, { state: "closed", key: "keep" });
+    await store.end("default", begun, { state: "unknown" });
     assert.deepEqual(await openCalls(other, "default", EventKind.PAYMENT, "order"), []);
   });
 
@@ -221,12 +198,12 @@ describe("on Redis", { skip: withoutRedis }, () => {
     const prefix = randomUUID();
     const writer = createWriter({ redis, minReplicas: 1 });
     const [store, other] = [make({ prefix, writer }), make({ prefix })];
-    await assert.rejects(store.begin("default", intent({ key })), { code: "UNAVAILABLE" });
-    await assert.rejects(store.begin("default", intent()), { code: "UNAVAILABLE" });
+    await assert.rejects(store.begin("default", newCall({ key })), { code: "UNAVAILABLE" });
+    await assert.rejects(store.begin("default", newCall()), { code: "UNAVAILABLE" });
     await until(
       async () => (await openCalls(other, "default", EventKind.PAYMENT, "order")).length === 0,
     );
-    const begun = await other.begin("default", intent({ key }));
+    const begun = await other.begin("default", newCall({ key }));
     assert.equal(begun.kind, "started", "key and lock are free");
     await store.close();
   });
@@ -254,21 +231,18 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
       const [store, other] = [make(), make()];
       t.after(() => Promise.all([store.close(), other.close()]));
 
-      const before = await store.begin("default", intent({ externalId: "before" }));
-      assert.ok(before.kind === "started");
+      const before = started(await store.begin("default", newCall({ externalId: "before" })));
       if (away === "kill") await server.kill();
       else proxy.cut();
 
       const key = { digest: "d", fingerprints: ["f"] };
-      await assert.rejects(store.begin("default", intent({ key })), { code: "UNAVAILABLE" });
-      const lost = await beginsAlone(store);
-      assert.ok(lost.kind === "started");
+      await assert.rejects(store.begin("default", newCall({ key })), { code: "UNAVAILABLE" });
+      const lost = started(await beginsAlone(store));
       assert.equal((await beginsAlone(store)).kind, "inFlight");
-      const answered = await beginsAlone(store, { externalId: "answered" });
-      assert.ok(answered.kind === "started");
-      await store.end("default", lost.intent, { state: "unknown" });
-      await store.end("default", answered.intent, { state: "closed", key: "free" });
-      await store.end("default", before.intent, { state: "closed", key: "free" });
+      const answered = started(await beginsAlone(store, { externalId: "answered" }));
+      await store.end("default", lost, { state: "unknown" });
+      await store.end("default", answered, { state: "closed", key: "free" });
+      await store.end("default", before, { state: "closed", key: "free" });
       // Its own calls alone are no answer: other gateways may have open ones.
       const open = openCalls(store, "default", EventKind.PAYMENT, "order");
       await assert.rejects(open, { code: "UNAVAILABLE" });
@@ -281,13 +255,13 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
           id,
           state,
         ]),
-        [[lost.intent.id, "unknown"]],
+        [[lost.id, "unknown"]],
       );
-      assert.equal((await other.begin("default", intent())).kind, "inFlight");
+      assert.equal((await other.begin("default", newCall())).kind, "inFlight");
       for (const externalId of ["answered", "before"]) {
-        assert.equal((await other.begin("default", intent({ externalId }))).kind, "started");
+        assert.equal((await other.begin("default", newCall({ externalId }))).kind, "started");
       }
-      const begun = await other.begin("default", intent({ key, externalId: "free" }));
+      const begun = await other.begin("default", newCall({ key, externalId: "free" }));
       assert.equal(begun.kind, "started", "a key that could not be promised is free");
     });
   }
@@ -309,7 +283,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
       });
     const [store, other] = [make(), make()];
     t.after(() => Promise.all([store.close(), other.close()]));
-    const held = await other.begin("default", intent());
+    const held = await other.begin("default", newCall());
     assert.equal(held.kind, "started");
     return {
       server,
@@ -319,9 +293,9 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
       async begins() {
         const key = { digest: randomUUID(), fingerprints: ["f"] };
         const calls = [
-          intent(),
-          intent({ externalId: "free" }),
-          intent({ externalId: "keyed", key }),
+          newCall(),
+          newCall({ externalId: "free" }),
+          newCall({ externalId: "keyed", key }),
         ];
         const begun = await Promise.allSettled(calls.map((call) => store.begin("default", call)));
         return begun.map((result) =>
@@ -344,7 +318,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     while (!reconnected) assert.deepEqual(await begins(), stopped);
     assert.deepEqual(await begins(), stopped);
     server.resume();
-    await until(async () => (await store.begin("default", intent())).kind === "inFlight");
+    await until(async () => (await store.begin("default", newCall())).kind === "inFlight");
     await until(async () => (await begins())[1] === "started");
   });
 
@@ -362,7 +336,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     const store = createRedisCalls({ ...options, redis, prefix: "p" });
     t.after(() => store.close());
     while (sockets.size < 2) {
-      await assert.rejects(store.begin("default", intent()), { code: "UNAVAILABLE" });
+      await assert.rejects(store.begin("default", newCall()), { code: "UNAVAILABLE" });
     }
   });
 

@@ -1,26 +1,11 @@
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { GatewayError } from "../../../src/errors.ts";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { commandOn, type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
-import { until } from "../../until.ts";
-import { cursors, payment } from "../entries.ts";
-import { lettersOf } from "../letters.ts";
+import { type RedisServer, startReplicated, withoutRedis } from "../../redis/server.ts";
+import { cursors, numbered } from "../entries.ts";
+import { letter, lettersOf } from "../letters.ts";
+import { isAway } from "../refusals.ts";
 import { type Replica, reader, replica } from "./rig.ts";
-
-const isAway = (error: unknown) =>
-  error instanceof GatewayError &&
-  error.code === "UNAVAILABLE" &&
-  error.details.reason === "STORE_UNAVAILABLE";
-
-const numbered = (i: number) => payment({ externalId: `order-${i}`, paymentId: `p-${i}` });
-const letter = (id: string) => ({
-  id,
-  kind: EventKind.PAYMENT,
-  body: id,
-  reason: "not JSON",
-  receivedAtMs: 1,
-});
 
 describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60_000 }, () => {
   let master: RedisServer;
@@ -28,11 +13,7 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
   let one: Replica;
 
   before(async () => {
-    master = await startRedis([["repl-diskless-sync-delay", "0"]]);
-    second = await startRedis([["replicaof", `127.0.0.1 ${master.port}`]]);
-    await until(async () =>
-      String(await commandOn(second.port, "INFO", "replication")).includes("master_link_status:up"),
-    );
+    [master, second] = await startReplicated();
   });
   after(async () => {
     await second.close();

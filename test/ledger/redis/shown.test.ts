@@ -1,21 +1,16 @@
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it, type TestContext } from "node:test";
-import { GatewayError } from "../../../src/errors.ts";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { startCluster } from "../../redis/cluster.ts";
+import { ownerOf, startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
-import { commandOn, type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { type RedisServer, startReplicated, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
-import { cursors, payment } from "../entries.ts";
+import { cursors, numbered } from "../entries.ts";
+import { isAway, isExpired } from "../refusals.ts";
 import { reader, replica } from "./rig.ts";
 
-const numbered = (i: number) => payment({ externalId: `order-${i}`, paymentId: `p-${i}` });
 const everything = { kinds: [] };
 const { signal } = new AbortController();
-const isAway = (error: unknown) =>
-  error instanceof GatewayError && error.details.reason === "STORE_UNAVAILABLE";
-const isExpired = (error: unknown) =>
-  error instanceof GatewayError && error.code === "OUT_OF_RANGE";
 
 describe("an event in a log that waits for replicas", {
   skip: withoutRedis,
@@ -24,11 +19,7 @@ describe("an event in a log that waits for replicas", {
   let master: RedisServer;
   let second: RedisServer;
   before(async () => {
-    master = await startRedis([["repl-diskless-sync-delay", "0"]]);
-    second = await startRedis([["replicaof", `127.0.0.1 ${master.port}`]]);
-    await until(async () =>
-      String(await commandOn(second.port, "INFO", "replication")).includes("master_link_status:up"),
-    );
+    [master, second] = await startReplicated();
   });
   after(async () => {
     await second.close();
@@ -172,8 +163,7 @@ describe("a cursor that is not in the log", { skip: withoutRedis, timeout: 120_0
     const unknown = (event?.cursor ?? "").replace(/^(.{12}).{6}/, "$1ffffff");
     const resume = () => log.read("shop", everything, unknown, { signal });
     await assert.rejects(resume(), isExpired);
-    const slot = Number(await cluster.nodes[0]?.command("CLUSTER", "KEYSLOT", "test:{shop}:log"));
-    const owner = Math.floor(slot / Math.ceil(16_384 / cluster.nodes.length));
+    const owner = await ownerOf(cluster, "test:{shop}:log");
     const others = cluster.nodes.filter((_, at) => at !== owner);
     for (const node of others) node.pause();
     try {

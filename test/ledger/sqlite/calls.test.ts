@@ -1,62 +1,39 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { CallOutcome, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { Begun, Intent, NewIntent } from "../../../src/ledger/intents.ts";
+import type { IntentStore } from "../../../src/ledger/intents.ts";
 import { databaseFile } from "../../../src/stores/sqlite/directory.ts";
 import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { openCalls } from "../../open-calls.ts";
+import { overridden } from "../../overridden.ts";
 import { directory, freshDirectory } from "../../stores/sqlite/directories.ts";
+import { newCall, started } from "../new-call.ts";
 import { createSqliteCalls, openIntents } from "./calls-rig.ts";
 
 testIntentStore("sqlite", async (options) => {
   const directory = freshDirectory();
   const { store, thread } = await openIntents(directory.path, options);
-  const close = once(async () => {
-    await store.close();
-    await thread.close();
-    directory.remove();
-  });
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= store
+      .close()
+      .then(() => thread.close())
+      .then(directory.remove);
+    return closing;
+  };
   // Only one process may use the directory, so both replicas are the same store.
-  const handle = new Proxy(store, {
-    get(target, name) {
-      if (name === "close") return close;
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+  const handle = overridden<IntentStore>(store, { close });
   return [handle, handle];
 });
 
-function once<T>(run: () => Promise<T>): () => Promise<T> {
-  let running: Promise<T> | undefined;
-  return () => {
-    running ??= run();
-    return running;
-  };
-}
-
 describe("intents in SQLite", { timeout: 60_000 }, () => {
   const account = "default";
-  const given = (about: Partial<NewIntent> = {}): NewIntent => ({
-    id: randomUUID(),
-    method: "CreatePayment",
-    kind: EventKind.PAYMENT,
-    externalId: "order",
-    leaseMs: 60_000,
-    ...about,
-  });
   const keyed = (digest: string, externalId = digest) =>
-    given({ externalId, key: { digest, fingerprints: ["f"] } });
-
-  function started(begun: Begun): Intent {
-    assert.ok(begun.kind === "started", `began as ${begun.kind}`);
-    return begun.intent;
-  }
+    newCall({ externalId, key: { digest, fingerprints: ["f"] } });
 
   it("keeps calls, locks, marks, keys and given-up calls over a restart", async (t) => {
     const path = directory(t);
@@ -108,11 +85,11 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
       { kind: "keyUnknown" },
       { kind: "keyUnknown" },
     ]);
-    const locked = given({ externalId: "key-1" });
+    const locked = newCall({ externalId: "key-1" });
     assert.equal((await store.begin(account, locked)).kind, "inFlight");
     assert.equal((await store.begin(account, keyed("key-6"))).kind, "keyUnknown");
-    assert.equal((await store.begin(account, given({ externalId: "key-6" }))).kind, "inFlight");
-    const again = started(await store.begin(account, given({ externalId: "key-2" })));
+    assert.equal((await store.begin(account, newCall({ externalId: "key-6" }))).kind, "inFlight");
+    const again = started(await store.begin(account, newCall({ externalId: "key-2" })));
     assert.deepEqual(again.answered, ["p-2"]);
     started(await store.begin(account, keyed("key-5")));
     await store.end(account, running, { state: "closed", key: "keep" });
@@ -171,8 +148,11 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const first = started(await intents.begin(account, keyed("key-1")));
     disk.full = true;
     await assert.rejects(intents.begin(account, keyed("key-2")), { code: "UNAVAILABLE" });
-    const keyless = started(await intents.begin(account, given({ externalId: "keyless" })));
-    assert.equal((await intents.begin(account, given({ externalId: "keyless" }))).kind, "inFlight");
+    const keyless = started(await intents.begin(account, newCall({ externalId: "keyless" })));
+    assert.equal(
+      (await intents.begin(account, newCall({ externalId: "keyless" }))).kind,
+      "inFlight",
+    );
     await intents.end(account, first, { state: "closed", key: Buffer.from("answer") });
     await intents.end(account, keyless, { state: "unknown" });
     // What is tried again in vain is kept too.
@@ -192,7 +172,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const path = directory(t);
     const { disk, intents, ledger } = await onFullDisk(t, path);
     disk.full = true;
-    const keyless = started(await intents.begin(account, given()));
+    const keyless = started(await intents.begin(account, newCall()));
     disk.full = false;
     await intents.close();
     const calls = await openCalls(ledger, account, EventKind.PAYMENT, "order");
@@ -205,14 +185,14 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
   it("bars a call by one that an earlier process left open, while the disk is full", async (t) => {
     const path = directory(t);
     const { store, close } = await openIntents(path);
-    const left = started(await store.begin(account, given()));
+    const left = started(await store.begin(account, newCall()));
     await store.end(account, left, { state: "unknown" });
     await close();
     const { disk, intents } = await onFullDisk(t, path);
     disk.full = true;
-    assert.equal((await intents.begin(account, given())).kind, "inFlight");
-    started(await intents.begin(account, given({ externalId: "another" })));
-    const hold = given({ externalId: "hold", hold: true });
+    assert.equal((await intents.begin(account, newCall())).kind, "inFlight");
+    started(await intents.begin(account, newCall({ externalId: "another" })));
+    const hold = newCall({ externalId: "hold", hold: true });
     await assert.rejects(intents.begin(account, hold), { code: "UNAVAILABLE" });
   });
 
@@ -223,7 +203,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
       (await ledger.history(account, EventKind.PAYMENT, "late", 10)).map(
         (event) => event.callOutcome,
       );
-    const late = started(await intents.begin(account, given({ externalId: "late" })));
+    const late = started(await intents.begin(account, newCall({ externalId: "late" })));
     await intents.end(account, late, { state: "unknown" });
     disk.full = true;
     await intents.end(account, late, { state: "closed", key: "free" });
