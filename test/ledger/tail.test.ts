@@ -342,22 +342,27 @@ describe("reading on", () => {
   });
 
   describe("detaches from the log and from the signal", () => {
-    async function opened() {
+    async function opened(after = "latest") {
       const log = new ScriptedLog();
+      log.append();
       const caller = new AbortController();
-      const events = await readOn(log, everything, "latest", caller);
+      const events = await readOn(log, everything, after, caller);
       const held = () => [log.hub.size, getEventListeners(caller.signal, "abort").length];
       assert.deepEqual(held(), [1, 1]);
       return { log, caller, events, held };
     }
 
-    it("when the signal aborts before the first `next`, which says where to resume", async () => {
-      const { log, caller, events, held } = await opened();
-      log.append();
-      caller.abort();
-      assert.deepEqual(held(), [0, 0]);
-      await assert.rejects(events.next(), { code: "CANCELLED", details: { resumeCursor: at(0) } });
-    });
+    for (const [after, resumeCursor] of [
+      ["latest", at(1)],
+      ["earliest", at(0)],
+    ] as const) {
+      it(`when the signal aborts before the first next from ${after}, and says where to resume`, async () => {
+        const { caller, events, held } = await opened(after);
+        caller.abort();
+        assert.deepEqual(held(), [0, 0]);
+        await assert.rejects(events.next(), { code: "CANCELLED", details: { resumeCursor } });
+      });
+    }
 
     it("when the signal aborts while a `next` is pending", async () => {
       const { caller, events, held } = await opened();

@@ -1,30 +1,28 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Cursor } from "../../../src/stores/cursor.ts";
 import { beginning, encodeCursor, nextPosition } from "../../../src/stores/cursor.ts";
+import type { Row } from "../../../src/stores/kernel.ts";
 import { RedisFeed, type StoredPage } from "../../../src/stores/redis/feed.ts";
 
 const epoch = "00000000";
 const at = (ms: number): Cursor => encodeCursor(nextPosition(beginning, ms), epoch);
 
-test("a wake-up during a read makes the feed read again without waiting for the next poll", async (t) => {
-  // The mocked timers never fire: the feed does not poll, and reads only after a wake-up.
+function page(tail: Cursor, rows: readonly Row[] = []): StoredPage {
+  return { rows, upTo: tail, stored: tail, bounds: { epoch, floor: at(0), tail } };
+}
+
+/**
+ * A feed of what `read` returns, once it has settled. The mocked timers never fire: it does not poll,
+ * and reads only after a wake-up.
+ */
+async function startFeed(t: TestContext, read: (after?: Cursor) => Promise<StoredPage>) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  let tail = at(1);
-  const page = (): StoredPage => ({
-    ...{ rows: [], upTo: tail, stored: tail },
-    bounds: { epoch, floor: at(0), tail },
-  });
-  const reads: PromiseWithResolvers<StoredPage>[] = [];
+  const seen: unknown[] = [];
   let wake = () => {};
   const feed = new RedisFeed({
-    read: (after) => {
-      if (after === undefined) return Promise.resolve(page());
-      const read = Promise.withResolvers<StoredPage>();
-      reads.push(read);
-      return read.promise;
-    },
+    read,
     settle: async () => {},
     wakeUps: {
       listen: async (_: string, listener: () => void) => {
@@ -35,68 +33,52 @@ test("a wake-up during a read makes the feed read again without waiting for the 
       close() {},
     },
     channel: "c",
-    listener: { row() {}, fail() {} },
+    listener: { row: (row) => seen.push(row), fail() {} },
     onState: () => {},
     onEnd: () => {},
   });
+  t.after(() => feed.end());
   await feed.started;
   const settled = async () => {
     for (let i = 0; i < 10; i++) await turn();
   };
   await settled();
+  return { seen, settled, wake: () => wake() };
+}
+
+test("a wake-up during a read makes the feed read again without waiting for the next poll", async (t) => {
+  const reads: PromiseWithResolvers<StoredPage>[] = [];
+  const { wake, settled } = await startFeed(t, async (after) => {
+    if (after === undefined) return page(at(1));
+    const read = Promise.withResolvers<StoredPage>();
+    reads.push(read);
+    return read.promise;
+  });
   assert.equal(reads.length, 1, "once when the hints come in");
-  const early = page();
-  tail = at(2);
   wake();
   await settled();
   assert.equal(reads.length, 1, "one at a time");
-  reads[0]?.resolve(early);
+  reads[0]?.resolve(page(at(1)));
   await settled();
   assert.equal(reads.length, 2, "what came meanwhile may have been missed");
-  reads[1]?.resolve(page());
+  reads[1]?.resolve(page(at(2)));
   await settled();
   assert.equal(reads.length, 2);
-  feed.end();
 });
 
 test("a wake-up makes the feed read each event once, and once only", async (t) => {
-  t.mock.timers.enable({ apis: ["setTimeout"] });
   const event = { cursor: at(2), bytes: Buffer.from("event") };
-  const seen: unknown[] = [];
   let stored: (typeof event)[] = [];
-  let limits: number[] = [];
-  let wake = () => {};
-  const feed = new RedisFeed({
-    async read(after, limit) {
-      limits.push(limit);
-      const tail = stored.at(-1)?.cursor ?? at(1);
-      const rows = stored.filter(({ cursor }) => after !== undefined && cursor > after);
-      return { rows, upTo: tail, stored: tail, bounds: { epoch, floor: at(0), tail } };
-    },
-    settle: async () => {},
-    wakeUps: {
-      listen: async (_: string, listener: () => void) => {
-        wake = listener;
-      },
-      unlisten() {},
-      renew() {},
-      close() {},
-    },
-    channel: "c",
-    listener: { row: (row) => seen.push(row), fail: () => {} },
-    onState: () => {},
-    onEnd: () => {},
+  let reads = 0;
+  const { seen, wake, settled } = await startFeed(t, async (after) => {
+    reads++;
+    const rows = stored.filter(({ cursor }) => after !== undefined && cursor > after);
+    return page(stored.at(-1)?.cursor ?? at(1), rows);
   });
-  await feed.started;
-  const settled = async () => {
-    for (let i = 0; i < 10; i++) await turn();
-  };
-  await settled();
-  limits = [];
+  reads = 0;
   stored = [event];
   wake();
   await settled();
-  assert.equal(limits.length, 1);
+  assert.equal(reads, 1);
   assert.deepEqual(seen, [event]);
-  feed.end();
 });
