@@ -33,23 +33,6 @@ describe("many histories, made by processes of their own", () => {
     assert.equal(virtualMs.toFixed(3), aloneMs.toFixed(3));
   });
 
-  test("report the broken ones by seed, with a diagram", async () => {
-    const told: number[] = [];
-    const { broken } = await runMany({
-      ...{ first: 1, histories: 20, store: "memory", jobs: 1, defect: defect.name, print: true },
-      onBroken: ({ seed }) => told.push(seed),
-    });
-    assert.ok(broken.length > 0);
-    assert.deepEqual(
-      broken.map(({ seed }) => seed),
-      told.toSorted((a, b) => a - b),
-    );
-    for (const { violations, drawing } of broken) {
-      assert.ok(violations.length > 0);
-      assert.match(drawing ?? "", /callers .*gateway-0/);
-    }
-  });
-
   test("fail when their processes cannot begin", async () => {
     const store = "memory";
     const begun = runMany({ first: 1, histories: 40, store, jobs: 1, defect: "none of them" });
@@ -87,11 +70,13 @@ describe("npm run simulate", () => {
     assert.match(await said, /^\| \| never answered \| calls \| [1-9]\d+ \| 0 \|/m);
   });
 
-  test("exits with 1 when a promise is broken, and prints the seed", async () => {
-    const { child, said } = simulate("--histories", "20", "--jobs", "1", "--defect", defect.name);
+  test("exits with 1 when a promise is broken, and draws the history of that seed", async () => {
+    const asked = ["--histories", "20", "--jobs", "1", "--defect", defect.name, "--print"];
+    const { child, said } = simulate(...asked);
     assert.deepEqual(await once(child, "exit"), [1, null]);
     const [, seed] = /^broken: sent while another is open: seeds (\d+)/m.exec(await said) ?? [];
     assert.match(await said, new RegExp(`^seed ${seed}: sent while another is open: request`, "m"));
+    assert.match(await said, /^ +ms {2}callers .*gateway-0/m);
   });
 
   test("exits on SIGINT, and prints which seeds were tried", async () => {

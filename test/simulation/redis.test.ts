@@ -2,11 +2,10 @@ import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { withoutRedis } from "../redis/server.ts";
 import { redisDefects } from "./defects.ts";
-import { kept } from "./kept.ts";
 import type { Plan } from "./plan.ts";
-import { planting } from "./plant.ts";
 import { runPlan, runSeed } from "./run.ts";
 import { closeRedis } from "./stores/real-redis.ts";
+import { testDefects, testKept } from "./suites.ts";
 
 /** `npm run simulate -- --store redis` makes more of them. */
 const histories = 15;
@@ -27,13 +26,7 @@ describe("on a real Redis", { skip: withoutRedis }, () => {
     assert.ok(charged > histories / 4 && failovers > histories / 10 && shown > histories);
   });
 
-  describe("a kept history breaks no promise", () => {
-    for (const [name, plan] of Object.entries(kept)) {
-      test(name, async () => {
-        assert.deepEqual((await runPlan(plan, "redis")).violations, []);
-      });
-    }
-  });
+  testKept("redis");
 
   test("a seed makes the same history each time", async () => {
     const isFailover = ({ plan }: { plan: Plan }) =>
@@ -47,23 +40,7 @@ describe("on a real Redis", { skip: withoutRedis }, () => {
     assert.ok(failovers > 0);
   });
 
-  describe("a defect in a script breaks one of its checks", () => {
-    for (const defect of redisDefects) {
-      test(defect.name, async () => {
-        const { runSeed, runPlan } = await planting(defect);
-        const { shownBy, brokenChecks } = defect;
-        const isShown = async (seed: number) => {
-          const { violations } = await (typeof shownBy === "number"
-            ? runSeed(seed === 0 ? shownBy : seed, "redis")
-            : runPlan({ ...kept[shownBy], ...(seed > 0 && { seed }) }, "redis"));
-          return violations.some(({ check }) => brokenChecks.includes(check));
-        };
-        let seed = 0;
-        while (seed < 200 && !(await isShown(seed))) seed++;
-        assert.ok(seed < 200, `npm run simulate -- --defect ${JSON.stringify(defect.name)}`);
-      });
-    }
-  });
+  testDefects(redisDefects, "redis", 200);
 
   test("the checks find what a failover loses when no gateway waits for the replica", async () => {
     const lost = new Set<string>();

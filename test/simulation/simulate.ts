@@ -55,38 +55,22 @@ const quietMs = 150_000;
 
 /** Runs a plan, from its first step until nothing is pending. */
 export async function simulate(plan: Plan, openStores: OpenStores): Promise<History> {
-  const scheduler = new Scheduler(plan.seed);
-  const recorder = new Recorder(() => scheduler.nowMs);
-  const network = new StoreNetwork(scheduler, recorder);
-  const replicas: Replica[] = [];
-  const service = new Service({
-    ...{ scheduler, recorder, perSecond: plan.perSecond, timeoutMs: times.timeoutMs },
-    answersTwice: plan.answersTwice ?? false,
-    targets: () => replicas.filter(({ isUp }) => isUp),
-  });
-  const stores = scheduler.prepare(() =>
-    openStores({
-      ...{ scheduler, network, recorder, perSecond: plan.perSecond },
-      ...{ replication: plan.replication, disk: plan.disk },
-      ...{ maxWaitMs: times.maxWaitMs, firstLookMs: times.afterMs, giveUpMs: times.giveUpMs },
-    }),
-  );
-  const world = new World(plan, scheduler, recorder, network, service, stores, replicas);
+  const world = new World(plan, openStores);
   try {
     return await world.run();
   } finally {
-    await stores.close();
+    await world.stores.close();
   }
 }
 
 class World {
+  readonly stores: Stores;
   readonly #plan: Plan;
   readonly #scheduler: Scheduler;
   readonly #recorder: Recorder;
   readonly #network: StoreNetwork;
   readonly #service: Service;
-  readonly #stores: Stores;
-  readonly #replicas: Replica[];
+  readonly #replicas: Replica[] = [];
   /** Steps that have not ended. */
   #underWay = 0;
   /** Watchers that are not connected yet, or not again. */
@@ -96,22 +80,25 @@ class World {
   #isOver = false;
   #end: Pick<History, "log" | "ends" | "listed" | "gateways"> | undefined;
 
-  constructor(
-    plan: Plan,
-    scheduler: Scheduler,
-    recorder: Recorder,
-    network: StoreNetwork,
-    service: Service,
-    stores: Stores,
-    replicas: Replica[],
-  ) {
+  constructor(plan: Plan, openStores: OpenStores) {
     this.#plan = plan;
+    const { perSecond, replication, disk, answersTwice = false } = plan;
+    const { maxWaitMs, timeoutMs, afterMs: firstLookMs, giveUpMs } = times;
+    const scheduler = new Scheduler(plan.seed);
+    const recorder = new Recorder(() => scheduler.nowMs);
+    this.#network = new StoreNetwork(scheduler, recorder);
+    this.#service = new Service({
+      ...{ scheduler, recorder, perSecond, timeoutMs, answersTwice },
+      targets: () => this.#replicas.filter(({ isUp }) => isUp),
+    });
     this.#scheduler = scheduler;
     this.#recorder = recorder;
-    this.#network = network;
-    this.#service = service;
-    this.#stores = stores;
-    this.#replicas = replicas;
+    this.stores = scheduler.prepare(() =>
+      openStores({
+        ...{ scheduler, network: this.#network, recorder, perSecond, replication, disk },
+        ...{ maxWaitMs, firstLookMs, giveUpMs },
+      }),
+    );
   }
 
   async run(): Promise<History> {
@@ -121,7 +108,7 @@ class World {
       for (let n = 0; n < replicas; n++) {
         const connectionsOf = (account: Account) => this.#service.connectionsOf(account);
         const aheadMs = this.#plan.aheadMs?.[n];
-        const replica = new Replica(`gateway-${n}`, this.#stores, connectionsOf, aheadMs);
+        const replica = new Replica(`gateway-${n}`, this.stores, connectionsOf, aheadMs);
         this.#replicas.push(replica);
         replica.start();
       }
@@ -189,13 +176,13 @@ class World {
       case "replica":
         this.#recorder.line("store", "all", `nothing reaches its replica for ${step.forMs} ms`);
         this.#trouble(step.forMs);
-        this.#stores.holdReplica?.(step.forMs);
+        this.stores.holdReplica?.(step.forMs);
         return;
       case "failOver":
         this.#recorder.line("store", "all", `its replica takes over, ${step.aheadMs} ms ahead`);
         this.#mayPart(0);
         this.#trouble(5_000);
-        void this.#whileUnderWay(this.#stores.failOver?.(step.aheadMs) ?? Promise.resolve());
+        void this.#whileUnderWay(this.stores.failOver?.(step.aheadMs) ?? Promise.resolve());
         return;
       case "service":
         this.#recorder.line("service", "all", `${step.trouble} for ${step.forMs} ms`);
@@ -221,7 +208,7 @@ class World {
    * Notes that some gateways may go on without the shared budget for now; they return soon after.
    */
   #mayPart(forMs: number): void {
-    if (!this.#stores.sharesBudget) return;
+    if (!this.stores.sharesBudget) return;
     const { nowMs: fromMs } = this.#scheduler;
     const gateways = this.#plan.replicas;
     this.#recorder.apart.push({ fromMs, toMs: fromMs + forMs + 2_500, gateways });
@@ -238,7 +225,7 @@ class World {
     const isBack = how === "pause" || how === "suspend";
     if (isBack) process.pause();
     else replica.kill();
-    if (how === "powerOff") this.#stores.powerOff?.();
+    if (how === "powerOff") this.stores.powerOff?.();
     this.#scheduler.after(forMs, () => {
       this.#recorder.line(replica.name, replica.name, "runs again");
       if (isBack) process.resume(how === "suspend" ? forMs : 0);
@@ -373,7 +360,7 @@ class World {
   /** Watches with what is no cursor of this account. */
   async #misread(replica: Replica): Promise<void> {
     const [account, other] = accounts;
-    const events = await this.#stores.log(account);
+    const events = await this.stores.log(account);
     const cursor = events.at(-1)?.cursor;
     if (cursor === undefined) return;
     const ways = [
@@ -534,7 +521,7 @@ class World {
       this.#replicas.every(({ isUp }) => isUp) &&
       this.#service.isQuiet &&
       this.#network.heldUp === 0 &&
-      (await this.#stores.isQuiet());
+      (await this.stores.isQuiet());
     for (let quiet = 0; quiet < 2 && scheduler.nowMs < latestMs; await scheduler.wait(1_000)) {
       quiet = (await isQuiet()) ? quiet + 1 : 0;
     }
@@ -571,7 +558,7 @@ class World {
     await scheduler.wait(20);
     this.#isOver = true;
     const logs = accounts.map(async (account) =>
-      (await this.#stores.log(account)).map((event) => eventOf(event, epochMs, account)),
+      (await this.stores.log(account)).map((event) => eventOf(event, epochMs, account)),
     );
     const log = (await Promise.all(logs)).flat();
     const gateways = this.#replicas.map(({ name, isUp }) => ({ name, back: isUp }));
@@ -720,14 +707,17 @@ function outcomeOf(error: unknown): Partial<CallRecord> {
 
 async function lookUp(core: RunningCore, name: string, call: Call): Promise<Partial<EndRecord>> {
   const { externalId } = partsOf(name);
-  if (isPayout(externalId)) {
-    const found = await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
-    const { outcomeUnknown: unknown, needsOperator } = found;
-    return { state: nameOf(PayoutStateSchema, found.state), unknown, needsOperator };
-  }
-  const found = await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call);
-  const { outcomeUnknown: unknown, needsOperator } = found;
-  return { state: nameOf(PaymentStateSchema, found.state), unknown, needsOperator };
+  const [found, states] = isPayout(externalId)
+    ? [
+        await core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
+        PayoutStateSchema,
+      ]
+    : [
+        await core.getPayment(create(GetPaymentRequestSchema, { externalId }), call),
+        PaymentStateSchema,
+      ];
+  const { state, outcomeUnknown: unknown, needsOperator } = found;
+  return { state: nameOf(states, state), unknown, needsOperator };
 }
 
 /** The list of all and those of some states, of both accounts, read in small pages. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { describe, test } from "node:test";
+import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -8,11 +8,11 @@ import { violationsOf } from "./checks.ts";
 import { type Defect, defects, sqliteDefects } from "./defects.ts";
 import { diagramOf } from "./diagram.ts";
 import type { CallRecord, History, PostRecord } from "./history.ts";
-import { kept } from "./kept.ts";
 import { runMany } from "./many.ts";
 import { planOf } from "./plan.ts";
 import { planting } from "./plant.ts";
 import { forms, runPlan, runSeed, shrink } from "./run.ts";
+import { testDefects, testKept } from "./suites.ts";
 import { tableOf } from "./table.ts";
 
 /** `npm run simulate` makes more of them. */
@@ -39,16 +39,8 @@ test("docs/promises.md has a row for each check, under its promise", async () =>
   }
 });
 
-describe("a kept history breaks no promise", () => {
-  for (const [name, plan] of Object.entries(kept)) {
-    const stores = (["memory", "sqlite"] as const).slice(0, plan.replicas === 1 ? 2 : 1);
-    for (const store of stores) {
-      test(`${name}, ${store}`, async () => {
-        assert.deepEqual((await runPlan(plan, store)).violations, []);
-      });
-    }
-  }
-});
+testKept("memory");
+testKept("sqlite", ({ replicas }) => replicas === 1);
 
 test("a seed makes the same history each time", async () => {
   for (const seed of [11, 12, 13]) {
@@ -76,29 +68,8 @@ test("a finished history is garbage-collected", async () => {
   assert.ok(left <= 1, `${left} of ${over.length} are kept`);
 });
 
-describe("a planted defect breaks one of its checks", () => {
-  const planted = [
-    ...defects.map((defect) => ({ defect, store: "memory" }) as const),
-    ...sqliteDefects.map((defect) => ({ defect, store: "sqlite" }) as const),
-  ];
-  for (const { defect, store } of planted) {
-    test(defect.name, async () => {
-      const { runSeed, runPlan } = await planting(defect);
-      const { shownBy, brokenChecks } = defect;
-      // After any change of the code the defect may show in the history of another seed.
-      const isShown = async (seed: number) => {
-        const { violations } = await (typeof shownBy === "number"
-          ? runSeed(seed === 0 ? shownBy : seed, store)
-          : runPlan({ ...kept[shownBy], ...(seed > 0 && { seed }) }, store));
-        return violations.some(({ check }) => brokenChecks.includes(check));
-      };
-      let seed = 0;
-      while (seed < 400 && !(await isShown(seed))) seed++;
-      const command = `npm run simulate -- --store ${store} --defect ${JSON.stringify(defect.name)}`;
-      assert.ok(seed < 400, command);
-    });
-  }
-});
+testDefects(defects, "memory", 400);
+testDefects(sqliteDefects, "sqlite", 400);
 
 test("a power failure loses what a disk that lies has not written, and nothing else", async () => {
   const lost = new Set<string>();
@@ -164,29 +135,17 @@ const post: PostRecord = {
 };
 const event = { cursor: "1", storedMs: 4, externalId: "order", state: "PAID" };
 const shown = { ...event, watcher: "w", atMs: 5, isFirst: false };
+const end = { externalId: "order", state: "PAID", unknown: false, needsOperator: false };
 const whole: History = {
-  ...{
-    endedMs: 100,
-    calls: [call],
-    posts: [post],
-    requests: [{ sentMs: 2, replica: "gateway-0" }],
-  },
+  ...{ endedMs: 100, calls: [call], posts: [post] },
+  requests: [{ sentMs: 2, replica: "gateway-0" }],
   callbacks: [{ id: "c", answers: [{ atMs: 5, status: 200 }] }],
   log: [{ ...event, callback: "c" }],
   ...{ shown: [shown], watchers: [{ id: "w", externalId: "order", from: "0" }] },
   ...{ resumed: [], looks: [{ externalId: "order", askedMs: 6, atMs: 7, state: "PAID" }] },
-  ends: [
-    { externalId: "order", state: "PAID", unknown: false, needsOperator: false, expected: "PAID" },
-  ],
-  ...{
-    absences: [],
-    troubles: [],
-    misread: [],
-    elsewhere: [],
-    limits: [{ fromMs: 0, perSecond: 5 }],
-    apart: [],
-    lines: [],
-  },
+  ends: [{ ...end, expected: "PAID" }],
+  ...{ absences: [], troubles: [], misread: [], elsewhere: [], apart: [], lines: [] },
+  limits: [{ fromMs: 0, perSecond: 5 }],
   gateways: [{ name: "gateway-0", back: true }],
 };
 
@@ -196,9 +155,7 @@ const broken: Readonly<Record<string, Partial<History>>> = {
   "shown, not in the log": { shown: [shown, { ...shown, cursor: "2" }] },
   "shown to who asked for another": { watchers: [{ id: "w", externalId: "another", from: "0" }] },
   "valid cursor refused": { resumed: [{ watcher: "w", cursor: "1", refused: true }] },
-  "never acknowledged": {
-    ...{ callbacks: [{ id: "c", answers: [{ atMs: 5, status: 503 }] }] },
-  },
+  "never acknowledged": { callbacks: [{ id: "c", answers: [{ atMs: 5, status: 503 }] }] },
   "never answered": { calls: [{ ...call, outcome: undefined as never }] },
   "one callback under two cursors": {
     log: [
@@ -209,15 +166,7 @@ const broken: Readonly<Record<string, Partial<History>>> = {
   "gateway that does not come back": { gateways: [{ name: "gateway-0", back: false }] },
   "not an error of ours": { calls: [{ ...call, error: "INTERNAL Error" }] },
   "not settled, nor flagged": {
-    ends: [
-      {
-        externalId: "order",
-        state: "UNKNOWN",
-        unknown: true,
-        needsOperator: false,
-        expected: "PAID",
-      },
-    ],
+    ends: [{ ...end, state: "UNKNOWN", unknown: true, expected: "PAID" }],
   },
 };
 
