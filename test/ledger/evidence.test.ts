@@ -321,6 +321,14 @@ test("a call that was given up claims no payment before the next call", async ()
   assert.deepEqual(await b.evidenceOf(second), { kind: "arrived", subjectId: "p1", mark: "p1" });
 });
 
+test("a failure ends a lost call, though a later one that was given up may have made it", async () => {
+  const b = books();
+  const first = b.lose();
+  b.giveUp(b.lose());
+  b.tell("p1", FAILURE);
+  assert.equal((await b.evidenceOf(first))?.kind, "settled");
+});
+
 test("no operator has to look once the events show what became of a call", async () => {
   const b = books();
   const lost = b.lose();

@@ -6,7 +6,7 @@ import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.t
 import { letter, lettersOf } from "../letters.ts";
 import { replica } from "./rig.ts";
 
-describe("dead letters in Redis", { skip: withoutRedis, timeout: 30_000 }, () => {
+describe("dead letters in Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   let server: RedisServer;
   before(async () => {
     server = await startRedis();
