@@ -8,7 +8,7 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Outlet } from "../net/request-head.ts";
 import { isOver, outletOf } from "./answer.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import { compressMinBytes } from "./unary-protocols.ts";
+import { compressMinBytes } from "./protocols.ts";
 
 type StreamContext = Pick<HandlerContext, "method" | "values" | "requestHeader" | "responseHeader">;
 

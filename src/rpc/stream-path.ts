@@ -23,7 +23,7 @@ import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { receiveBody } from "./request-body.ts";
 import { type StreamProtocol, type StreamRequest, streamRequestOf } from "./stream-protocols.ts";
-import { envelopeBytes, messageOfEnvelope } from "./unary-protocols.ts";
+import { envelopeBytes, messageOfEnvelope } from "./protocols.ts";
 
 /**
  * The fast path of a watch: a POST of one plain message, answered by a stream of events. The

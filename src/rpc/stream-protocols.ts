@@ -9,7 +9,7 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
 import { withReadableMessage } from "./grpc-message.ts";
 import { envelope, type MessageFormat } from "./pushed-events.ts";
-import { type AskingHeaders, grpcHeaders, readAsked, trailerLines } from "./unary-protocols.ts";
+import { type AskingHeaders, grpcHeaders, readAsked, trailerLines } from "./protocols.ts";
 
 /** How the response of a streaming call is written: its protocol, codec and compression. */
 export interface StreamProtocol extends MessageFormat {

@@ -18,7 +18,7 @@ import {
 import { jsonWriterOf } from "./json-writer.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { receiveBody } from "./request-body.ts";
-import { protocolOf, type UnaryProtocol } from "./unary-protocols.ts";
+import { protocolOf, type UnaryProtocol } from "./protocols.ts";
 
 /**
  * The fast path of nearly every call: a unary POST of Connect, gRPC or gRPC-Web whose message

@@ -10,7 +10,7 @@ import {
   GetPaymentRequestSchema,
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { protocolOf } from "../../src/rpc/unary-protocols.ts";
+import { protocolOf } from "../../src/rpc/protocols.ts";
 import { answeredPayment } from "../core/answers.ts";
 import {
   binary,
