@@ -7,7 +7,7 @@ import type { RequestHead } from "../net/request-head.ts";
 import { askedTimeoutMs } from "../net/timeout-header.ts";
 import type { Report } from "../report.ts";
 import { outward } from "./errors.ts";
-import { createRefusal, type Refuse } from "./refusal.ts";
+import { createRefusal } from "./refusal.ts";
 import { reflectionServices } from "./services/reflection.ts";
 
 /** Admits or refuses calls before any work on them. */
@@ -27,12 +27,12 @@ export interface AdmissionRequest {
  * each connection and of all together. Health calls are never refused because of overload.
  * @param maxConnections of the listener; such streams may hold a tenth of them
  */
-export async function createAdmissionGate(
+export function createAdmissionGate(
   admission: Admission,
   report: Report,
   maxConnections: number | undefined,
-): Promise<AdmissionGate> {
-  const refuse: Refuse = await createRefusal(outward(overloaded()));
+): AdmissionGate {
+  const refuse = createRefusal(outward(overloaded()));
   // Cached, since reading a method's option costs as much as a refusal.
   const kinds = new Map<UniversalHandler, CallKind>();
   const openStreams = new WeakMap<object, number>();

@@ -60,8 +60,3 @@ export class CallLife {
     this.#controller.abort(reason);
   }
 }
-
-/** Abort reason of the calls that are still in flight when the gateway shuts down. */
-export function shuttingDown(): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the gateway is shutting down");
-}

@@ -1,14 +1,12 @@
-import { gzipSync } from "node:zlib";
 import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
-import { compressedFlag } from "@connectrpc/connect/protocol";
 import type { Call } from "../core/core.ts";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Outlet } from "../net/request-head.ts";
 import { isOver, outletOf } from "./answer.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import { compressMinBytes } from "./protocols.ts";
+import { envelope } from "./protocols.ts";
 
 type StreamContext = Pick<HandlerContext, "method" | "values" | "requestHeader" | "responseHeader">;
 
@@ -30,10 +28,8 @@ export function writerOf(context: StreamContext): Writer {
   const compression =
     context.responseHeader.get("grpc-encoding") ??
     context.responseHeader.get("connect-content-encoding");
-  const encoder = encoderOf(context.method.output, {
-    isJson: /\+json(?:;|$)/.test(contentType),
-    isGzip: compression === "gzip",
-  });
+  const isJson = /\+json(?:;|$)/.test(contentType);
+  const encoder = encoderOf(context.method.output, isJson, compression === "gzip");
   return {
     push: (event) => pushTo(outletOf(context.values), () => encoder.event(event)),
     beat: () => void pushTo(outletOf(context.values), () => encoder.heartbeat),
@@ -41,7 +37,7 @@ export function writerOf(context: StreamContext): Writer {
 }
 
 /** Writes a message. Returns false if the response has not begun, is over or has a full buffer. */
-export function pushTo(outlet: Outlet | undefined, message: () => Buffer): boolean {
+export function pushTo(outlet: Outlet | undefined, message: () => Uint8Array): boolean {
   if (!outlet || isOver(outlet) || !outlet.headersSent) return false;
   if (outlet.writableNeedDrain || outlet.writableEnded) return false;
   outlet.write(message());
@@ -50,21 +46,16 @@ export function pushTo(outlet: Outlet | undefined, message: () => Buffer): boole
 
 /** Encodes the messages of a stream, each event once for all its watchers. */
 export interface EventEncoder {
-  readonly event: (event: Event) => Buffer;
+  readonly event: (event: Event) => Uint8Array;
   /** A message without an event. */
-  readonly heartbeat: Buffer;
-}
-
-export interface MessageFormat {
-  readonly isJson: boolean;
-  readonly isGzip: boolean;
+  readonly heartbeat: Uint8Array;
 }
 
 /** Encoders by output message, codec and compression. */
 const encoders = new Map<string, EventEncoder>();
 
 /** @param output a message type with an `event` field */
-export function encoderOf(output: DescMessage, { isJson, isGzip }: MessageFormat): EventEncoder {
+export function encoderOf(output: DescMessage, isJson: boolean, isGzip: boolean): EventEncoder {
   const key = `${output.typeName} ${isJson} ${isGzip}`;
   const known = encoders.get(key);
   if (known) return known;
@@ -72,24 +63,9 @@ export function encoderOf(output: DescMessage, { isJson, isGzip }: MessageFormat
   const encode = (init: { event?: Event }) => {
     const message = create(output, init as Record<string, unknown>);
     const data = isJson ? Buffer.from(writeJson(message)) : toBinary(output, message);
-    return envelope(0, data, isGzip);
+    return envelope({ flags: 0, data }, isGzip);
   };
   const encoder = { event: oncePerEvent((event) => encode({ event })), heartbeat: encode({}) };
   encoders.set(key, encoder);
   return encoder;
-}
-
-/** The envelope of a message or of a stream's end, compressed if requested and large enough. */
-export function envelope(flags: number, data: Uint8Array, isGzip: boolean): Buffer {
-  return isGzip && data.byteLength >= compressMinBytes
-    ? enveloped(flags | compressedFlag, gzipSync(data))
-    : enveloped(flags, data);
-}
-
-function enveloped(flags: number, data: Uint8Array): Buffer {
-  const bytes = Buffer.allocUnsafeSlow(5 + data.byteLength);
-  bytes.writeUInt8(flags, 0);
-  bytes.writeUInt32BE(data.byteLength, 1);
-  bytes.set(data, 5);
-  return bytes;
 }

@@ -14,7 +14,7 @@ import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing
 import { type AdmissionGate, isOpenService } from "./admission-gate.ts";
 import { valuesOf } from "./answer.ts";
 import type { Log } from "./call-record.ts";
-import type { FastCall, FastPath } from "./fast-path.ts";
+import type { FastPath } from "./fast-path.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import { openapiPath, serveOpenapi } from "./openapi.ts";
 import { bodyForConnect, type ReceiveOptions } from "./request-body.ts";
@@ -38,7 +38,7 @@ export function createRequestListener(
   log: Log,
   tracing: Tracing,
   gate: AdmissionGate,
-  fastPaths: readonly FastPath[],
+  fastPath: FastPath | undefined,
 ): (head: RequestHead) => void {
   const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
@@ -56,7 +56,7 @@ export function createRequestListener(
     const standard = handler.requestPath.startsWith("/grpc.");
     const span = startSpan(standard ? noTracing : tracing, handler, head);
     endWith(head, span);
-    const fast = fastCallOf(handler, head);
+    const fast = fastPath?.callOf(handler, head);
     span.run(() => {
       if (!fast) return serveByConnect(handler, head, slot);
       fast(slot).then(
@@ -71,14 +71,6 @@ export function createRequestListener(
         },
       );
     });
-  }
-
-  function fastCallOf(handler: UniversalHandler, head: RequestHead): FastCall | undefined {
-    for (const path of fastPaths) {
-      const call = path.callOf(handler, head);
-      if (call) return call;
-    }
-    return undefined;
   }
 
   function serveByConnect(

@@ -4,12 +4,7 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import {
-  type ConnectionLimits,
-  createOnePort,
-  type OnePortOptions,
-  type Tls,
-} from "../net/one-port.ts";
+import { type ConnectionLimits, createOnePort, type Tls } from "../net/one-port.ts";
 import { defaultSessionLimits } from "../net/session-guard.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { noReport, type Report } from "../report.ts";
@@ -18,6 +13,7 @@ import { createAdmissionGate } from "./admission-gate.ts";
 import type { Log } from "./call-record.ts";
 import { codecOptions } from "./codec-options.ts";
 import { compressions } from "./compressions.ts";
+import { createFastPath } from "./fast-path.ts";
 import { createGate, type Identify } from "./gate.ts";
 import { createInterceptor } from "./interceptor.ts";
 import { type Misdirection, refusesMisdirected } from "./misdirected.ts";
@@ -25,8 +21,6 @@ import { createRequestListener, type RequestLimits } from "./request-listener.ts
 import { createHealth } from "./services/health.ts";
 import { addReflection, reflectionServices } from "./services/reflection.ts";
 import { implementations, services } from "./services/routes.ts";
-import { createStreamPath } from "./stream-path.ts";
-import { createUnaryPath } from "./unary-path.ts";
 
 export interface RpcServerOptions {
   readonly core: Core;
@@ -129,13 +123,13 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     streamMs: limits.reflectionMs,
   });
 
-  const ofPaths = { core, identify, log, report, ...limits };
-  const fastPaths =
-    options.fast === false ? [] : [createUnaryPath(ofPaths), createStreamPath(ofPaths)];
+  const ofPath = { core, identify, log, report, ...limits };
+  const fastPath = options.fast === false ? undefined : createFastPath(ofPath);
 
-  let listener: OnePortOptions["listener"];
+  const gate = createAdmissionGate(admission, report, limits.maxConnections);
+  const listener = createRequestListener(router, limits, log, tracing, gate, fastPath);
   const port = createOnePort({
-    listener: refusesMisdirected(options.misdirection, (...args) => listener(...args)),
+    listener: refusesMisdirected(options.misdirection, listener),
     limits,
     intake,
     onCut: (limit) => report("cut", { listener: "rpc", limit }),
@@ -145,17 +139,13 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
   const cutCalls = () => {
     shutdown.abort(new ConnectError("the gateway is shutting down", Code.Unavailable));
-    for (const path of fastPaths) path.cut();
+    fastPath?.cut();
   };
 
   return {
-    async listen(host, number) {
-      const gate = await createAdmissionGate(admission, report, limits.maxConnections);
-      listener = createRequestListener(router, limits, log, tracing, gate, fastPaths);
-      return port.listen(host, number);
-    },
-    setServing: (serving) => health.setServing(serving),
-    renewTls: (tls) => port.renewTls(tls),
+    listen: port.listen,
+    setServing: health.setServing,
+    renewTls: port.renewTls,
     announceDrain() {
       health.setServing(false);
       port.endKeepAlive();

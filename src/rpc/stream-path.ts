@@ -1,29 +1,24 @@
 import type { ServerHttp2Stream } from "node:http2";
-import type { Message } from "@bufbuild/protobuf";
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
-import { UnderWay } from "../collections/under-way.ts";
 import { requireScope } from "../core/authorize.ts";
 import type { Call } from "../core/core.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { drained } from "../live/reader.ts";
-import type { Slot } from "../net/admission.ts";
 import type { Outlet, RequestHead } from "../net/request-head.ts";
 import { cutIfUnread, isOver } from "./answer.ts";
-import { shuttingDown } from "./call-life.ts";
-import {
-  type FastPath,
-  type FastPathOptions,
-  isPlainPost,
-  methodsByPath,
-  ServedCall,
-  type ServedMethod,
-} from "./fast-path.ts";
 import { setStart } from "./gated-call.ts";
+import {
+  type Asked,
+  envelope,
+  envelopeBytes,
+  envelopeHeaders,
+  messageOfEnvelope,
+  type StreamProtocol,
+} from "./protocols.ts";
 import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { receiveBody } from "./request-body.ts";
-import { type StreamProtocol, type StreamRequest, streamRequestOf } from "./stream-protocols.ts";
-import { envelopeBytes, messageOfEnvelope } from "./protocols.ts";
+import { ServedCall, type ServedMethod, type ServingOptions } from "./served-call.ts";
 
 /**
  * The fast path of a watch: a POST of one plain message, answered by a stream of events. The
@@ -31,68 +26,43 @@ import { envelopeBytes, messageOfEnvelope } from "./protocols.ts";
  * end. An idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` sends the same
  * requests both ways and checks that the answers are equal.
  */
-export function createStreamPath(options: FastPathOptions): FastPath {
-  const methods = methodsByPath<Handler>(options, "server_streaming");
-  const underWay = new UnderWay<AbortController>();
+export async function serveStream(
+  method: ServedMethod,
+  head: RequestHead,
+  asked: Asked<StreamProtocol>,
+  options: ServingOptions,
+): Promise<Uint8Array | undefined> {
+  const { protocol, compression } = asked;
+  const encoder = encoderOf(method.method.output, protocol.isJson, compression !== null);
+  const answer = new StreamAnswer(head, asked, encoder);
+  const served = new ServedCall(head, method, asked, answer, options);
 
-  async function serve(
-    method: ServedMethod<Handler>,
-    head: RequestHead,
-    { protocol, timeoutMs }: StreamRequest,
-  ): Promise<Uint8Array | undefined> {
-    const answer = new StreamAnswer(head, protocol, encoderOf(method.method.output, protocol));
-    const asked = { name: protocol.name, timeoutMs };
-    const served = new ServedCall(head, method, asked, underWay, answer, options);
-
-    try {
-      const caller = await options.identify(served);
-      const call = served.identified(caller, callOn(answer));
-      setRateLimit(answer, options.core, call, method.method);
-      requireScope(caller, method.method);
-      const maxBytes = options.readMaxBytes + envelopeBytes;
-      const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
-      const input = messageOfEnvelope(body);
-      if (input === undefined) {
-        served.leave();
-        return body;
-      }
-      const context = { values: served.begin(call, () => answer.beat()) };
-      const request = method.decode(input, !protocol.isJson);
-      // The services' handlers read nothing else of their context.
-      const messages = method.run(request, context as HandlerContext);
-      served.releaseRequest();
-      // Not awaited: a stream lasts long, and must not retain this function's request.
-      void deliver(messages, answer, served);
-    } catch (error) {
-      settle(error, answer, served);
+  try {
+    const caller = await options.identify(served);
+    const call = served.identified(caller, callOn(answer));
+    setRateLimit(answer, options.core, call, method.method);
+    requireScope(caller, method.method);
+    const maxBytes = options.readMaxBytes + envelopeBytes;
+    const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
+    const input = messageOfEnvelope(body);
+    if (input === undefined) {
+      served.leave();
+      return body;
     }
-    return undefined;
+    const context = { values: served.begin(call, () => answer.beat()) };
+    const request = method.decode(input, !protocol.isJson);
+    // The services' handlers read nothing else of their context.
+    const messages = method.run(request, context as HandlerContext) as Messages;
+    served.releaseRequest();
+    // Not awaited: a stream lasts long, and must not retain this function's request.
+    void deliver(messages, answer, served);
+  } catch (error) {
+    settle(error, answer, served);
   }
-
-  return {
-    callOf({ requestPath }, head) {
-      const method = methods.get(requestPath);
-      // Connect handles URLs with a query.
-      if (!method || head.url !== requestPath || !isPlainPost(head)) return undefined;
-      const request = streamRequestOf(head.headers, head.httpVersion);
-      return (
-        request &&
-        ((slot: Slot) => {
-          // A stream gives its slot back when it begins.
-          slot.leave();
-          return serve(method, head, request);
-        })
-      );
-    },
-    cut() {
-      for (const controller of underWay) controller.abort(shuttingDown());
-    },
-  };
+  return undefined;
 }
 
 type Messages = AsyncIterable<{ readonly event?: Event }>;
-
-type Handler = (request: Message, context: HandlerContext) => Messages;
 
 /** The callbacks by which the core acts on a call's answer. */
 function callOn(answer: StreamAnswer): Pick<Call, "onOpen" | "onFail" | "push"> {
@@ -133,17 +103,23 @@ function settle(error: unknown, answer: StreamAnswer, served: ServedCall): void 
 /** The answer of one stream: headers, messages, end. */
 class StreamAnswer {
   readonly #protocol: StreamProtocol;
+  readonly #isGzip: boolean;
   readonly #encoder: EventEncoder;
   /** Set until the answer begins. */
   #head: RequestHead | undefined;
   #headers: Record<string, string> | undefined;
   #outlet: Outlet | undefined;
 
-  constructor(head: RequestHead, protocol: StreamProtocol, encoder: EventEncoder) {
+  constructor(
+    head: RequestHead,
+    { protocol, compression }: Omit<Asked<StreamProtocol>, "timeoutMs">,
+    encoder: EventEncoder,
+  ) {
     this.#head = head;
     this.#protocol = protocol;
+    this.#isGzip = compression !== null;
     this.#encoder = encoder;
-    this.#headers = { ...protocol.headers };
+    this.#headers = { ...envelopeHeaders(protocol, compression) };
   }
 
   /** Adds a header to the answer; has no effect once it has begun. */
@@ -177,8 +153,8 @@ class StreamAnswer {
     const outlet = this.#begin();
     if (!outlet || isOver(outlet)) return;
     const end = this.#protocol.end(error);
-    if ("body" in end) {
-      outlet.end(end.body);
+    if ("data" in end) {
+      outlet.end(envelope(end, this.#isGzip));
       return;
     }
     const stream = outlet as ServerHttp2Stream;

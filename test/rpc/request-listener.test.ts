@@ -33,7 +33,10 @@ function broken() {
   const log = { debug() {}, info() {}, warn: (record: object) => warned.push(record), error() {} };
   const limits = { maxUnaryTimeoutMs: 1000, requestTimeoutMs: 1000, readMaxBytes: 1000, intake };
   const gate: AdmissionGate = { enter: ({ start }) => start(freeSlot) };
-  return { listener: createRequestListener(router, limits, log, noTracing, gate, []), warned };
+  return {
+    listener: createRequestListener(router, limits, log, noTracing, gate, undefined),
+    warned,
+  };
 }
 
 test("a call whose method throws outside of its protocol is cut, over HTTP/1.1", async () => {

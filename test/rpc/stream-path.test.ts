@@ -13,7 +13,7 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { WatchPayoutRequest } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
-import { streamRequestOf } from "../../src/rpc/stream-protocols.ts";
+import { streamRequestOf } from "../../src/rpc/protocols.ts";
 import { until } from "../until.ts";
 import {
   binary,

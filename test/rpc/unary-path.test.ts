@@ -10,7 +10,7 @@ import {
   GetPaymentRequestSchema,
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { protocolOf } from "../../src/rpc/protocols.ts";
+import { unaryRequestOf } from "../../src/rpc/protocols.ts";
 import { answeredPayment } from "../core/answers.ts";
 import {
   binary,
@@ -61,8 +61,10 @@ const formats: Format[] = [
   { type: "application/proto", http: both },
   { type: "application/grpc", http: both },
   { type: "application/grpc+proto", http: ["2"] },
+  { type: "application/grpc+json", http: ["2"] },
   { type: "application/grpc-web", http: ["1.1"] },
   { type: "application/grpc-web+proto", http: both },
+  { type: "application/grpc-web+json", http: both },
 ];
 
 function allRequestsOf(type: string): Requests {
@@ -104,10 +106,10 @@ test("the fast path takes ordinary requests and leaves unusual ones to Connect",
     const isPlain = !type.includes(";");
     for (const version of http) {
       const isGrpcOnHttp1 = type === "application/grpc" && version === "1.1";
-      const format = protocolOf({ "content-type": type }, version);
+      const format = unaryRequestOf({ "content-type": type }, version);
       assert.equal(format !== undefined, isPlain && !isGrpcOnHttp1, `${type} ${version}`);
     }
   }
   const compressed = { "content-type": "application/grpc", "grpc-encoding": "gzip" };
-  assert.equal(protocolOf(compressed, "2"), undefined);
+  assert.equal(unaryRequestOf(compressed, "2"), undefined);
 });
