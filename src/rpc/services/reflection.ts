@@ -154,7 +154,8 @@ type ReflectionResponse = NonNullable<
 export function createAnswers(
   services: readonly DescService[],
 ): (question: ServerReflectionRequest["messageRequest"]) => ReflectionResponse {
-  const index = createSymbolIndex(services, errorDetails);
+  const files = [...services.map(({ file }) => file), ...errorDetails];
+  const index = createSymbolIndex(files.flatMap((file) => withDependencies(file)));
   const names = services.map((service) => ({ name: service.typeName }));
   const encoded = new Map<DescFile, ReflectionResponse>();
 
