@@ -3,32 +3,21 @@ import type { IncomingMessage } from "node:http";
 import {
   type ExecutionArgs,
   type ExecutionResult,
-  type GraphQLSchema,
   getOperationAST,
   type OperationDefinitionNode,
 } from "graphql";
 import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
-import type { Core } from "../core/core.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
 import { plainAuthority } from "../net/request-head.ts";
 import { createContext, type Surroundings } from "./context.ts";
+import type { Edge } from "./edge.ts";
 import { limits } from "./limits.ts";
-import type { Operations } from "./operations.ts";
 import { graphqlType } from "./overload.ts";
 import type { RequestBody } from "./request-body.ts";
 import { formatOf, takesParts } from "./transport/event-stream.ts";
 import { eventStreamType, type StreamFormat } from "./transport/stream-format.ts";
-import type { createDocumentOf } from "./trusted-documents.ts";
-
-export interface FastPathOptions {
-  readonly core: Core;
-  readonly schema: GraphQLSchema;
-  readonly corsOrigins: readonly string[];
-  readonly documentOf: ReturnType<typeof createDocumentOf>;
-  readonly operations: Operations;
-}
 
 /** A response that is ready to be written. */
 export interface FastAnswer {
@@ -67,8 +56,10 @@ export interface FastPath {
   ): Promise<AsyncIterableIterator<ExecutionResult> | undefined>;
 }
 
-export function createFastPath(options: FastPathOptions): FastPath {
-  const { core, schema, corsOrigins, documentOf, operations } = options;
+export function createFastPath(
+  edge: Pick<Edge, "core" | "schema" | "corsOrigins" | "documentOf" | "operations">,
+): FastPath {
+  const { core, schema, corsOrigins, documentOf, operations } = edge;
 
   /** The valid operation that a request names; undefined for what Yoga would reject. */
   function find(params: Params | undefined): Found | undefined {
@@ -244,10 +235,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function documentTextOf(
-  params: Params,
-  documentOf: FastPathOptions["documentOf"],
-): string | undefined {
+function documentTextOf(params: Params, documentOf: Edge["documentOf"]): string | undefined {
   try {
     return documentOf(params);
   } catch {

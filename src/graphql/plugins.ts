@@ -6,57 +6,34 @@ import { isUtf8Address } from "../net/address-text.ts";
 import { isCrossOrigin, refusedOrigin } from "../net/browser-origin.ts";
 import type { Context, Surroundings } from "./context.ts";
 import type { Refusal } from "./document-cache.ts";
-import type { FormatError } from "./errors.ts";
-import { type Operations, recordError } from "./operations.ts";
+import type { Edge } from "./edge.ts";
+import { recordError } from "./operations.ts";
 import { RequestError } from "./request-error.ts";
-import type { createDocumentOf } from "./trusted-documents.ts";
 
 type GatewayPlugin = Plugin<Context, Surroundings>;
 
-/** Authenticates before the body is read: a request without credentials costs nothing more. */
-export function authenticates(formatError: FormatError): GatewayPlugin {
-  return {
-    async onRequestParse({ serverContext: { authenticate, acceptLanguage } }) {
-      try {
-        await authenticate();
-      } catch (error) {
-        throw formatError(error, acceptLanguage);
-      }
-    },
-  };
-}
-
-/** Rejects, before any other work, what a page of another origin made a browser send. */
-export function refusesForeignPages(listedOrigins: readonly string[]): GatewayPlugin {
-  return {
-    onRequestParse({ request: { headers } }) {
-      const originHeaders = {
-        origin: headers.get("origin") ?? undefined,
-        host: headers.get("host") ?? undefined,
-        secFetchSite: headers.get("sec-fetch-site") ?? undefined,
-      };
-      if (!isCrossOrigin(originHeaders, listedOrigins)) return;
-      throw new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" });
-    },
-  };
-}
-
 /**
- * Accepts only JSON bodies that are not compressed. Forms, plain text and bodies without a type are
- * rejected: a page of another origin can make a browser send those without a CORS preflight.
+ * Checks requests before their bodies are read, and reads them. A record is also kept of what is
+ * rejected before it is an operation.
  */
-export function takesJsonOnly(): GatewayPlugin {
+export function readsRequests({
+  corsOrigins,
+  formatError,
+  documentOf,
+}: Pick<Edge, "corsOrigins" | "formatError" | "documentOf">): GatewayPlugin {
   return {
-    onRequestParse({ request, requestParser, setRequestParser, fetchAPI }) {
+    async onRequestParse({ request, serverContext, requestParser, setRequestParser, fetchAPI }) {
       const { method, headers } = request;
+      const { lifetime, authenticate, acceptLanguage } = serverContext;
+      if (method === "GET" || method === "POST") lifetime.record.begin();
+      refuseForeignPage(headers, corsOrigins);
+      // Before the body is read: a request without credentials costs nothing more.
+      await authenticate().catch((error: unknown) => {
+        throw formatError(error, acceptLanguage);
+      });
       if (!isUtf8Address(request.url)) throw notUtf8("the address must be percent-encoded UTF-8");
       if (method !== "POST") return;
-      if (!jsonType.test(headers.get("content-type") ?? "")) {
-        throw unsupported("the body must be application/json");
-      }
-      if (!/^(?:identity)?$/i.test(headers.get("content-encoding") ?? "")) {
-        throw unsupported("the body must not be compressed: send it without content-encoding");
-      }
+      refuseOtherBodies(headers);
       if (!requestParser) return;
       setRequestParser(async (request) =>
         orNotJson(async () => {
@@ -67,7 +44,42 @@ export function takesJsonOnly(): GatewayPlugin {
         }),
       );
     },
+    /**
+     * Finds the document that a request names by its id or text; rejects it if only trusted
+     * documents are allowed and it is none.
+     */
+    onParams({ params, setParams, request }) {
+      if (typeof params !== "object" || params === null || Array.isArray(params)) return;
+      const { documentId, ...others } = params as typeof params & { documentId?: unknown };
+      const inUrl = URL.parse(request.url)?.searchParams.get("documentId");
+      const query = documentOf({ ...others, documentId: documentId ?? inUrl });
+      setParams(query === undefined ? others : { ...others, query });
+    },
   };
+}
+
+/** Rejects, before any other work, what a page of another origin made a browser send. */
+function refuseForeignPage(headers: Headers, listedOrigins: readonly string[]): void {
+  const originHeaders = {
+    origin: headers.get("origin") ?? undefined,
+    host: headers.get("host") ?? undefined,
+    secFetchSite: headers.get("sec-fetch-site") ?? undefined,
+  };
+  if (!isCrossOrigin(originHeaders, listedOrigins)) return;
+  throw new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" });
+}
+
+/**
+ * Accepts only JSON bodies that are not compressed. Forms, plain text and bodies without a type are
+ * rejected: a page of another origin can make a browser send those without a CORS preflight.
+ */
+function refuseOtherBodies(headers: Headers): void {
+  if (!jsonType.test(headers.get("content-type") ?? "")) {
+    throw unsupported("the body must be application/json");
+  }
+  if (!/^(?:identity)?$/i.test(headers.get("content-encoding") ?? "")) {
+    throw unsupported("the body must not be compressed: send it without content-encoding");
+  }
 }
 
 function notUtf8(message: string): RequestError {
@@ -93,24 +105,8 @@ async function orNotJson<T>(parse: () => Promise<T>): Promise<T> {
 
 const jsonType = /^application\/json *(?:;|$)/i;
 
-/**
- * Finds the document that a request names by its id or text; rejects it if only trusted documents
- * are allowed and it is none. The WebSocket protocol calls `documentOf` itself.
- */
-export function findsDocuments(documentOf: ReturnType<typeof createDocumentOf>): GatewayPlugin {
-  return {
-    onParams({ params, setParams, request }) {
-      if (typeof params !== "object" || params === null || Array.isArray(params)) return;
-      const { documentId, ...others } = params as typeof params & { documentId?: unknown };
-      const inUrl = URL.parse(request.url)?.searchParams.get("documentId");
-      const query = documentOf({ ...others, documentId: documentId ?? inUrl });
-      setParams(query === undefined ? others : { ...others, query });
-    },
-  };
-}
-
 /** Runs operations by the same steps as the other paths. Yoga only words what it cannot find. */
-export function runsOperations({ find, run, subscribe }: Operations): GatewayPlugin {
+export function runsOperations({ find, run, subscribe }: Edge["operations"]): GatewayPlugin {
   const refusals = new WeakMap<DocumentNode, Refusal>();
   return {
     onParse({ params, setParseFn }) {
@@ -128,15 +124,6 @@ export function runsOperations({ find, run, subscribe }: Operations): GatewayPlu
     },
     onExecute: ({ setExecuteFn }) => setExecuteFn(run),
     onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(subscribe),
-  };
-}
-
-/** Fills the records also of requests that are rejected before they are operations. */
-export function recordsOperations(): GatewayPlugin {
-  return {
-    onRequestParse({ request: { method }, serverContext }) {
-      if (method === "GET" || method === "POST") serverContext.lifetime.record.begin();
-    },
     onResultProcess({ result, serverContext }) {
       recordError(serverContext.lifetime.record, result);
     },

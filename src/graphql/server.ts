@@ -27,6 +27,7 @@ import {
   type Surroundings,
 } from "./context.ts";
 import { credentialsOf } from "./credentials.ts";
+import type { Edge } from "./edge.ts";
 import { createErrorFormatter } from "./errors.ts";
 import { createFastPath } from "./fast-path.ts";
 import { watchSpelling } from "./field-names.ts";
@@ -37,14 +38,7 @@ import { createLifetime, type OperationLifetime } from "./operation-lifetime.ts"
 import { createOperationRecord, startOperationSpan } from "./operation-record.ts";
 import { createOperations } from "./operations.ts";
 import { createOverload } from "./overload.ts";
-import {
-  authenticates,
-  findsDocuments,
-  recordsOperations,
-  refusesForeignPages,
-  runsOperations,
-  takesJsonOnly,
-} from "./plugins.ts";
+import { readsRequests, runsOperations } from "./plugins.ts";
 import { createRequestBody, handOver } from "./request-body.ts";
 import { schema as fullSchema } from "./schema/schema.ts";
 import {
@@ -126,34 +120,32 @@ export interface GraphqlServer {
  */
 export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServer {
   const { core, identify, log, report = noReport, production, corsOrigins = [] } = options;
-  const { fast = true, schema = fullSchema } = options;
-  const { tracing = noTracing } = options;
-  const timeoutMs = options.timeoutMs ?? operationTimeoutMs;
-  const { heartbeatMs = defaultHeartbeatMs } = options;
-  const heartbeats = new Heartbeats(heartbeatMs);
-  const introspection = options.introspection ?? !production;
+  const { fast = true, schema = fullSchema, tracing = noTracing } = options;
+  const { timeoutMs = operationTimeoutMs, heartbeatMs = defaultHeartbeatMs } = options;
+  const { introspection = !production } = options;
   const formatError = createErrorFormatter(log, { hints: introspection });
-  const documentOf = createDocumentOf(schema, options.trustedDocuments);
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const { intake = new Intake({ admission }) } = options;
   const onCut = (limit: Cut) => report("cut", { listener: "public", limit });
   const cut = cutHttp1(onCut);
   const overload = createOverload({ admission, report, formatError, corsOrigins });
-
   const running = { schema, introspection, formatError, overload, compiles: fast };
   const operations = createOperations(running);
-  const streams = new WeakMap<OperationLifetime, EventStream>();
+  const documentOf = createDocumentOf(schema, options.trustedDocuments);
   const underWay = new UnderWay<AbortController>();
+  const edge: Edge = {
+    ...{ core, schema, operations, identify, log, report, tracing, formatError, documentOf },
+    ...{ corsOrigins, overload, intake, onCut, timeoutMs, heartbeatMs, underWay },
+  };
+  const heartbeats = new Heartbeats(heartbeatMs);
+
+  const streams = new WeakMap<OperationLifetime, EventStream>();
   const yoga = createYoga<Surroundings, Context>({
     schema,
     context: async (surroundings) =>
       createContext(core, await surroundings.authenticate(), surroundings),
     plugins: [
-      recordsOperations(),
-      refusesForeignPages(corsOrigins),
-      authenticates(formatError),
-      takesJsonOnly(),
-      findsDocuments(documentOf),
+      readsRequests(edge),
       runsOperations(operations),
       answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
     ],
@@ -176,9 +168,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     logging: false,
   });
 
-  const fastPath = createFastPath({ core, schema, corsOrigins, documentOf, operations });
+  const fastPath = createFastPath(edge);
   const watch = createWatchEndpoint({
-    ...{ core, identify, log, tracing, corsOrigins, heartbeats },
+    ...{ ...edge, heartbeats },
     formatError: createErrorFormatter(log, { hints: introspection, spelling: watchSpelling }),
   });
 
@@ -303,26 +295,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       request.resume();
       overload.enterByHttp(request, response, (slot) => watch(request, response, slot));
     },
-    attachWebSocket: (server, misdirection) =>
-      serveWebSockets(server, {
-        core,
-        schema,
-        operations,
-        identify,
-        formatError,
-        log,
-        report,
-        tracing,
-        timeoutMs,
-        documentOf,
-        corsOrigins,
-        misdirection,
-        overload,
-        onCut,
-        intake,
-        heartbeatMs,
-        underWay,
-      }),
+    attachWebSocket: (server, misdirection) => serveWebSockets(server, edge, misdirection),
     endCalls(reason) {
       for (const call of underWay) call.abort(reason);
     },

@@ -1,9 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { GraphQLError } from "graphql";
-import type { Logger } from "pino";
 import type { Caller } from "../../auth/caller.ts";
-import type { Identify } from "../../auth/identify.ts";
-import type { Core } from "../../core/core.ts";
 import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Heartbeats } from "../../live/heartbeats.ts";
@@ -14,8 +10,8 @@ import { isCrossOrigin, originHeadersOf, refusedOrigin } from "../../net/browser
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { knownMethodOf } from "../../telemetry/tracing/attributes.ts";
-import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import { credentialsOf } from "../credentials.ts";
+import type { Edge } from "../edge.ts";
 import { codeOf, problemOf, problemType } from "../errors.ts";
 import { Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
@@ -25,13 +21,8 @@ import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers
 import { sendEventStream } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
 
-export interface WatchEndpointOptions {
-  readonly core: Core;
-  readonly identify: Identify;
-  readonly log: Logger;
-  readonly tracing: Tracing;
-  readonly formatError: (error: unknown) => GraphQLError;
-  readonly corsOrigins: readonly string[];
+interface WatchEdge
+  extends Pick<Edge, "core" | "identify" | "log" | "tracing" | "formatError" | "corsOrigins"> {
   readonly heartbeats: Heartbeats;
 }
 
@@ -43,9 +34,9 @@ export const watchPath = "/watch/";
  * Its streams, and its statuses for an EventSource, are those of a subscription.
  */
 export function createWatchEndpoint(
-  options: WatchEndpointOptions,
+  edge: WatchEdge,
 ): (request: IncomingMessage, response: ServerResponse, slot: Slot) => void {
-  const { core, identify, log, tracing, formatError, corsOrigins, heartbeats } = options;
+  const { core, identify, log, tracing, formatError, corsOrigins, heartbeats } = edge;
   const format = plainEvents((error) => formatError(error).message);
 
   async function answer(

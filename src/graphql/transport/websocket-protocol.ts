@@ -1,47 +1,24 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { GraphQLError, GraphQLSchema } from "graphql";
+import type { GraphQLError } from "graphql";
 import { CloseCode, makeServer } from "graphql-ws";
 import type { WebSocket } from "ws";
 import type { Caller } from "../../auth/caller.ts";
-import { type Credentials, type Identify, inAccount } from "../../auth/identify.ts";
-import type { UnderWay } from "../../collections/under-way.ts";
-import type { Core } from "../../core/core.ts";
+import { type Credentials, inAccount } from "../../auth/identify.ts";
 import { GatewayError } from "../../errors.ts";
 import { cutUnlessRead } from "../../live/reader.ts";
 import type { Slot } from "../../net/admission.ts";
-import type { Tracing } from "../../telemetry/tracing/tracing.ts";
 import { type Context, createContext } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
+import type { Edge } from "../edge.ts";
 import { codeOf, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { Live } from "../live.ts";
 import { createLifetime, type OperationLifetime } from "../operation-lifetime.ts";
-import {
-  createOperationRecord,
-  type RecordOptions,
-  startOperationSpan,
-} from "../operation-record.ts";
-import type { Operations } from "../operations.ts";
+import { createOperationRecord, startOperationSpan } from "../operation-record.ts";
 import type { Overload } from "../overload.ts";
-import type { DocumentParams } from "../trusted-documents.ts";
 import { nextFrames } from "./next-frames.ts";
-
-export interface ProtocolOptions extends Pick<RecordOptions, "log" | "report"> {
-  readonly tracing: Tracing;
-  readonly core: Core;
-  readonly schema: GraphQLSchema;
-  readonly operations: Operations;
-  readonly identify: Identify;
-  readonly formatError: (error: unknown) => GraphQLError;
-  /** The text of the document that a request names. */
-  readonly documentOf: (params: DocumentParams) => string | undefined;
-  /** The longest that a query or a mutation may take, in milliseconds. */
-  readonly timeoutMs: number;
-  readonly overload: Overload;
-  readonly underWay: UnderWay<AbortController>;
-}
 
 /** The state of one connection, which the protocol's hooks share. */
 export interface Connection {
@@ -60,20 +37,9 @@ export interface Connection {
 }
 
 /** The graphql-transport-ws protocol. */
-export function createProtocol(options: ProtocolOptions) {
-  const {
-    core,
-    schema,
-    operations,
-    identify,
-    formatError,
-    documentOf,
-    timeoutMs,
-    log,
-    report,
-    tracing,
-  } = options;
-  const { overload, underWay } = options;
+export function createProtocol(edge: Edge) {
+  const { core, schema, operations, identify, formatError, documentOf } = edge;
+  const { timeoutMs, log, report, tracing, overload, underWay } = edge;
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
       try {

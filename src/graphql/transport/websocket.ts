@@ -6,12 +6,10 @@ import {
 } from "node:http";
 import type { Duplex } from "node:stream";
 import { CloseCode, handleProtocols } from "graphql-ws";
-import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import { isCrossOrigin, originHeadersOf } from "../../net/browser-origin.ts";
-import type { OnCut } from "../../net/cut.ts";
-import type { Intake } from "../../net/intake.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
+import type { Edge } from "../edge.ts";
 import { limits } from "../limits.ts";
 import { type DrainTimes, SocketDrain } from "./socket-drain.ts";
 import { keepAlive, readOnlyWhileRead } from "./socket-flow.ts";
@@ -22,20 +20,7 @@ import {
   limitSocket,
   socketLimits,
 } from "./websocket-limits.ts";
-import { createProtocol, type ProtocolOptions } from "./websocket-protocol.ts";
-
-export interface WebSocketOptions extends ProtocolOptions {
-  readonly log: Logger;
-  /** Origins besides our own whose pages may connect: browsers send no preflight before it. */
-  readonly corsOrigins: readonly string[];
-  /** Which upgrade requests are refused by their headers alone. Default: none. */
-  readonly misdirection?: Misdirection | undefined;
-  readonly onCut: OnCut;
-  /** Gives messages their turns, and bounds what sockets hold. */
-  readonly intake: Intake;
-  /** Interval of pings, and how long a client may take to answer one, in milliseconds. */
-  readonly heartbeatMs: number;
-}
+import { createProtocol } from "./websocket-protocol.ts";
 
 /** The status with which an upgrade is refused by its headers alone; undefined if it is not. */
 export type Misdirection = (
@@ -45,13 +30,15 @@ export type Misdirection = (
 /**
  * Serves graphql-transport-ws at `/graphql` of a listener, and answers all of its upgrade requests.
  * The returned function stops serving, and closes each socket when its operations are over.
+ * @param misdirection which upgrade requests are refused by their headers alone. Default: none
  */
 export function serveWebSockets(
   server: Server,
-  options: WebSocketOptions,
+  edge: Edge,
+  misdirection?: Misdirection,
 ): (times: DrainTimes) => Promise<void> {
-  const { log, corsOrigins, misdirection, onCut, intake, heartbeatMs } = options;
-  const protocol = createProtocol(options);
+  const { log, corsOrigins, onCut, intake, heartbeatMs } = edge;
+  const protocol = createProtocol(edge);
   const drain = new SocketDrain();
   const open = new Set<Open>();
   // `keepAlive` cuts each client that does not read, but until then many could hold the answers of

@@ -1,0 +1,42 @@
+import type { GraphQLSchema } from "graphql";
+import type { Logger } from "pino";
+import type { Identify } from "../auth/identify.ts";
+import type { UnderWay } from "../collections/under-way.ts";
+import type { Core } from "../core/core.ts";
+import type { OnCut } from "../net/cut.ts";
+import type { Intake } from "../net/intake.ts";
+import type { Report } from "../report.ts";
+import type { Tracing } from "../telemetry/tracing/tracing.ts";
+import type { FormatError } from "./errors.ts";
+import type { Operations } from "./operations.ts";
+import type { Overload } from "./overload.ts";
+import type { DocumentParams } from "./trusted-documents.ts";
+
+/** What the parts of this edge share. */
+export interface Edge {
+  readonly core: Core;
+  readonly schema: GraphQLSchema;
+  readonly operations: Operations;
+  readonly identify: Identify;
+  readonly log: Logger;
+  readonly report: Report;
+  readonly tracing: Tracing;
+  readonly formatError: FormatError;
+  /** The text of the document that a request names. */
+  readonly documentOf: (params: DocumentParams) => string | undefined;
+  /** Origins besides our own whose pages may call. */
+  readonly corsOrigins: readonly string[];
+  readonly overload: Overload;
+  /** Takes in bodies, gives large messages their turns, and bounds what clients make us hold. */
+  readonly intake: Intake;
+  readonly onCut: OnCut;
+  /** The longest that a query or a mutation may take, in milliseconds. */
+  readonly timeoutMs: number;
+  /**
+   * Longest silence on an event stream, interval of pings on a WebSocket, and how long its client
+   * may take to answer one, in milliseconds.
+   */
+  readonly heartbeatMs: number;
+  /** Queries and mutations without a response yet. */
+  readonly underWay: UnderWay<AbortController>;
+}
