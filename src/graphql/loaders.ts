@@ -80,60 +80,17 @@ export class Loaders {
     return this.#notes?.get(resource)?.loaders ?? this;
   }
 
-  #notesOf(about: object): Notes {
+  #note(about: object, notes: Notes): void {
     this.#notes ??= new Map();
-    let one = this.#notes.get(about);
-    if (!one) {
-      one = {};
-      this.#notes.set(about, one);
-    }
-    return one;
+    this.#notes.set(about, notes);
   }
 
   /** Only the externalId is set if nothing but a call with an unknown outcome is known. */
   payment(externalId: string): Promise<Payment> {
     return this.#read("payment", [externalId], async () => {
       const request = create(GetPaymentRequestSchema, { externalId });
-      return this.#noted(externalId, await this.#core.getPayment(request, this.#call));
+      return this.#notedPayment(externalId, await this.#core.getPayment(request, this.#call));
     });
-  }
-
-  /** One page, each as `payment` returns it. */
-  payments(request: ListPaymentsRequest): Promise<Listing<Payment>> {
-    return this.#read("payments", [toJsonString(ListPaymentsRequestSchema, request)], async () => {
-      const { edges, ...page } = await this.#core.paymentList(request, this.#call);
-      const nodes = edges.map((edge) => ({
-        ...edge,
-        node: this.#noted(edge.externalId, edge.node),
-      }));
-      return { ...page, edges: nodes };
-    });
-  }
-
-  /** One page; each as the gateway knows it, without asking the service as `payout` does. */
-  payouts(request: ListPayoutsRequest): Promise<Listing<Payout>> {
-    return this.#read("payouts", [toJsonString(ListPayoutsRequestSchema, request)], async () => {
-      const { edges, ...page } = await this.#core.payoutList(request, this.#call);
-      const nodes = edges.map((edge) => ({
-        ...edge,
-        node: this.#notedPayout(edge.externalId, edge.node),
-      }));
-      return { ...page, edges: nodes };
-    });
-  }
-
-  /** The answer's payment. It is a copy with notes of its own, since its events share the message. */
-  #noted(name: string, answer: GetPaymentResponse): Payment {
-    const payment = { ...(answer.payment ?? create(PaymentSchema)) };
-    const { operations } = answer;
-    Object.assign(this.#notesOf(payment), { name, flags: answer, operations, loaders: this });
-    return payment;
-  }
-
-  #notedPayout(name: string, answer: GetPayoutResponse): Payout {
-    const payout = { ...(answer.payout ?? create(PayoutSchema)) };
-    Object.assign(this.#notesOf(payout), { name, flags: answer, loaders: this });
-    return payout;
   }
 
   /** As `payment`. */
@@ -142,6 +99,39 @@ export class Loaders {
       const request = create(GetPayoutRequestSchema, { externalId });
       return this.#notedPayout(externalId, await this.#core.getPayout(request, this.#call));
     });
+  }
+
+  /** One page, each as `payment` returns it. */
+  payments(request: ListPaymentsRequest): Promise<Listing<Payment>> {
+    return this.#read("payments", [toJsonString(ListPaymentsRequestSchema, request)], async () => {
+      const page = await this.#core.paymentList(request, this.#call);
+      return nodesOf(page, (name, answer) => this.#notedPayment(name, answer));
+    });
+  }
+
+  /** One page; each as the gateway knows it, without asking the service as `payout` does. */
+  payouts(request: ListPayoutsRequest): Promise<Listing<Payout>> {
+    return this.#read("payouts", [toJsonString(ListPayoutsRequestSchema, request)], async () => {
+      const page = await this.#core.payoutList(request, this.#call);
+      return nodesOf(page, (name, answer) => this.#notedPayout(name, answer));
+    });
+  }
+
+  #notedPayment(name: string, answer: GetPaymentResponse): Payment {
+    const { payment = create(PaymentSchema), operations } = answer;
+    return this.#noted(payment, { name, flags: answer, operations, loaders: this });
+  }
+
+  #notedPayout(name: string, answer: GetPayoutResponse): Payout {
+    const { payout = create(PayoutSchema) } = answer;
+    return this.#noted(payout, { name, flags: answer, loaders: this });
+  }
+
+  /** A copy with notes of its own: the log's events share the message. */
+  #noted<Resource extends Payment | Payout>(resource: Resource, notes: Notes): Resource {
+    const own = { ...resource };
+    this.#note(own, notes);
+    return own;
   }
 
   operation(externalId: string, operationId: string): Promise<Operation> {
@@ -169,22 +159,18 @@ export class Loaders {
 
   walletItems(customer: Customer, optionId: string | undefined): Promise<WalletItem[]> {
     return this.#read("walletItems", [customer, optionId], async () => {
-      const request = create(FindWalletItemsRequestSchema, {
-        ...(customer ? { customer } : {}),
-        ...(optionId === undefined ? {} : { optionId }),
-      });
+      const request = create(FindWalletItemsRequestSchema, { customer, optionId });
       const items = await this.#core.findWalletItems(request, this.#call);
-      for (const item of items) this.#notesOf(item).owner = customer;
+      for (const item of items) this.#note(item, { owner: customer });
       return items;
     });
   }
 
   walletConfirmation(customer: Customer, optionId: string): Promise<WalletItem | undefined> {
     return this.#read("walletConfirmation", [customer, optionId], async () => {
-      const key = { ...(customer ? { customer } : {}), optionId };
-      const request = create(GetConfirmationStatusRequestSchema, key);
+      const request = create(GetConfirmationStatusRequestSchema, { customer, optionId });
       const item = await this.#core.getConfirmationStatus(request, this.#call);
-      if (item) this.#notesOf(item).owner = customer;
+      if (item) this.#note(item, { owner: customer });
       return item;
     });
   }
@@ -195,10 +181,7 @@ export class Loaders {
     externalId: string,
     state: State,
   ): Resource {
-    // A copy with notes of its own: the log's events share the message.
-    const own = { ...resource };
-    Object.assign(this.#notesOf(own), { name: externalId, state });
-    return own;
+    return this.#noted(resource, { name: externalId, state });
   }
 
   /** The external_id of a payment or payout, even if the service did not return it; else empty. */
@@ -228,6 +211,17 @@ export class Loaders {
   customerOf(item: WalletItem): Customer {
     return this.#notes?.get(item)?.owner;
   }
+}
+
+/** A page with the nodes that its answers are turned into. */
+function nodesOf<Answer, Node>(
+  { edges, ...page }: Listing<Answer>,
+  nodeOf: (externalId: string, answer: Answer) => Node,
+): Listing<Node> {
+  return {
+    ...page,
+    edges: edges.map((edge) => ({ ...edge, node: nodeOf(edge.externalId, edge.node) })),
+  };
 }
 
 /** The history of a payment or payout without an external_id. */

@@ -9,10 +9,9 @@ import {
   isObjectType,
   Kind,
   type OperationDefinitionNode,
-  type SelectionSetNode,
   type ValueNode,
 } from "graphql";
-import { fragmentsOf } from "./root-fields.ts";
+import { measureOf } from "./root-fields.ts";
 
 /** The cost of a field, as declared in its `extensions`. */
 export interface CostExtensions {
@@ -57,50 +56,28 @@ function countCost(
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
 ): { readonly cost: number; readonly isOfVariables: boolean } {
-  const fragments = fragmentsOf(document);
+  let isOfVariables = false;
   const given: VariableOf = (name) => {
     isOfVariables = true;
     return Object.hasOwn(variables, name) ? variables[name] : defaultOf(operation, name);
   };
   const root = schema.getRootType(operation.operation);
-  const ofFragments = new Map<string, number>();
-  let isOfVariables = false;
-
-  function below(selections: SelectionSetNode | undefined, typeName: string): number {
-    let cost = 0;
-    for (const selection of selections?.selections ?? []) {
-      if (selection.kind === Kind.FIELD) cost += ofField(selection, typeName);
-      else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        cost += below(selection.selectionSet, selection.typeCondition?.name.value ?? typeName);
-      } else cost += ofFragment(selection.name.value);
-    }
-    return cost;
-  }
-
-  /** Each fragment is counted once and added wherever it is spread. */
-  function ofFragment(name: string): number {
-    const fragment = fragments.get(name);
-    if (!fragment) return 0;
-    const known = ofFragments.get(name);
-    if (known !== undefined) return known;
-    const cost = below(fragment.selectionSet, fragment.typeCondition.name.value);
-    ofFragments.set(name, cost);
-    return cost;
-  }
-
-  function ofField(node: FieldNode, typeName: string): number {
-    const type = schema.getType(typeName);
-    const field =
-      isObjectType(type) || isInterfaceType(type) ? type.getFields()[node.name.value] : undefined;
-    if (!field) return 0; // `__typename` and its like.
-    const result = getNamedType(field.type);
-    const { cost, listSize } = field.extensions as CostExtensions;
-    const value = sizeValue(listSize, field, node, given);
-    const usual = type === root ? upstreamCallCost : isCompositeType(result) ? 1 : 0;
-    const own = typeof cost === "function" ? cost(value) : (cost ?? usual);
-    return own + lengthOf(listSize, value) * below(node.selectionSet, result.name);
-  }
-
+  const below = measureOf(
+    document,
+    (node, typeName, within) => {
+      const type = schema.getType(typeName);
+      const field =
+        isObjectType(type) || isInterfaceType(type) ? type.getFields()[node.name.value] : undefined;
+      if (!field) return 0; // `__typename` and its like.
+      const result = getNamedType(field.type);
+      const { cost, listSize } = field.extensions as CostExtensions;
+      const value = sizeValue(listSize, field, node, given);
+      const usual = type === root ? upstreamCallCost : isCompositeType(result) ? 1 : 0;
+      const own = typeof cost === "function" ? cost(value) : (cost ?? usual);
+      return own + lengthOf(listSize, value) * within(node.selectionSet, result.name);
+    },
+    (sum, cost) => sum + cost,
+  );
   const cost = root ? below(operation.selectionSet, root.name) : 0;
   return { cost, isOfVariables };
 }

@@ -1,7 +1,7 @@
 import { type DocumentNode, Kind, type SelectionSetNode, visit } from "graphql";
 import { limits } from "./limits.ts";
 import { RequestError } from "./request-error.ts";
-import { fragmentsOf } from "./root-fields.ts";
+import { measureOf } from "./root-fields.ts";
 
 /**
  * Checks the limits that depend on a document alone. Runs before validation, whose own work grows
@@ -96,40 +96,15 @@ function introspectionDisabled(): RequestError {
   return new RequestError(message, "INTROSPECTION_DISABLED", { status: 400 });
 }
 
-/** Each fragment is measured once, however often it is spread. */
 function depthOf(document: DocumentNode): number {
-  const fragments = fragmentsOf(document);
-  const depths = new Map<string, number>();
-
-  function below(selections: SelectionSetNode | undefined): number {
-    let deepest = 0;
-    for (const selection of selections?.selections ?? []) {
-      if (selection.kind === Kind.FIELD) {
-        if (metaFields.has(selection.name.value)) continue;
-        deepest = Math.max(deepest, 1 + below(selection.selectionSet));
-      } else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        deepest = Math.max(deepest, below(selection.selectionSet));
-      } else {
-        deepest = Math.max(deepest, ofFragment(selection.name.value));
-      }
-    }
-    return deepest;
-  }
-
-  function ofFragment(name: string): number {
-    const known = depths.get(name);
-    if (known !== undefined) return known;
-    // A cycle ends here; validation refuses it.
-    depths.set(name, 0);
-    const depth = below(fragments.get(name)?.selectionSet);
-    depths.set(name, depth);
-    return depth;
-  }
-
-  return Math.max(
-    0,
-    ...document.definitions.map((definition) =>
-      definition.kind === Kind.OPERATION_DEFINITION ? below(definition.selectionSet) : 0,
-    ),
+  const below = measureOf(
+    document,
+    ({ name, selectionSet }, type, within) =>
+      metaFields.has(name.value) ? 0 : 1 + within(selectionSet, type),
+    Math.max,
   );
+  const depths = document.definitions.map((definition) =>
+    definition.kind === Kind.OPERATION_DEFINITION ? below(definition.selectionSet, "") : 0,
+  );
+  return Math.max(0, ...depths);
 }
