@@ -22,50 +22,79 @@ export interface Endpoint {
   readonly moneyKind?: Kind | undefined;
 }
 
-/** Reads a method's endpoint from its option in the proto. @throws Error if it has none */
-export function endpointOf(method: DescMethod): Endpoint {
-  const [verb, path] = getOption(method, endpoint).split(" ");
-  if (!path) throw new Error(`${method.parent.typeName}.${method.name} has no endpoint`);
-  return { method: verb as Endpoint["method"], path, moneyKind: moneyKindOf(method) };
-}
+/** What reading the answer depends on. */
+type Answered<Result> = Pick<Question<Result>, "read" | "isResult" | "successCodes" | "about">;
 
 /** One call of the REST interface, ready to be sent. */
-export interface RestCall<Result>
-  extends Pick<Question<Result>, "read" | "isResult" | "successCodes" | "about"> {
+export interface RestCall<Result> extends Answered<Result> {
   readonly endpoint: Endpoint;
   /** Path with its parameters filled in, and query; begins with `/api`. */
   readonly target: string;
   readonly customer?: CustomerIdentity | undefined;
-  readonly body?: string;
+  readonly body?: string | undefined;
   /** The request message and its schema: its secrets are redacted in error texts. */
   readonly schema: DescMessage;
   readonly request: Message;
 }
 
-/** Adds query parameters to a path, in the given order; undefined values are left out. */
-export function withQuery(
-  path: string,
-  query: Readonly<Record<string, string | undefined>>,
-): string {
+/** What differs between calls; the rest of a RestCall follows from the method. */
+type Parts<Result> = Pick<RestCall<Result>, "customer" | keyof Answered<Result>> & {
+  readonly hasBody?: boolean;
+  /** Values of the path's parameters. */
+  readonly parameters?: Readonly<Record<string, string>>;
+  /** Query parameters, in their order; undefined values are left out. */
+  readonly query?: Readonly<Record<string, string | undefined>>;
+};
+
+/**
+ * Returns a function that makes the calls of a method's endpoint. Its arguments go to `partsOf`.
+ * It throws GatewayError INVALID_ARGUMENT for a request that cannot be sent.
+ * @throws Error for a method without an endpoint
+ */
+export function restCall<Input extends DescMessage, Result, More extends readonly unknown[]>(
+  method: DescMethod & { readonly input: Input },
+  partsOf: (request: MessageShape<Input>, ...more: More) => Parts<Result>,
+): (request: MessageShape<Input>, ...more: More) => RestCall<Result> {
+  const schema = method.input;
+  const endpoint = endpointOf(method);
+  return (request, ...more) => {
+    const parts = partsOf(request, ...more);
+    const target = targetOf(endpoint.path, parts);
+    const body = parts.hasBody ? bodyOf(schema, request) : undefined;
+    return { ...parts, endpoint, target, schema, request, body };
+  };
+}
+
+/** Reads a method's endpoint from its option in the proto. @throws Error if it has none */
+function endpointOf(method: DescMethod): Endpoint {
+  const [verb, path] = getOption(method, endpoint).split(" ");
+  if (!path) throw new Error(`${method.parent.typeName}.${method.name} has no endpoint`);
+  return { method: verb as Endpoint["method"], path, moneyKind: moneyKindOf(method) };
+}
+
+function targetOf(path: string, parts: Pick<Parts<unknown>, "parameters" | "query">): string {
   let target = path;
-  for (const [name, value] of Object.entries(query)) {
+  for (const [name, value] of Object.entries(parts.parameters ?? {})) {
+    // A replacer function, since `$` has a special meaning in a replacement text.
+    target = target.replace(`{${name}}`, () => escaped(name, value));
+  }
+  let separator = "?";
+  for (const [name, value] of Object.entries(parts.query ?? {})) {
     if (value === undefined) continue;
-    target += `${target === path ? "?" : "&"}${name}=${escaped(name, value)}`;
+    target += `${separator}${name}=${escaped(name, value)}`;
+    separator = "&";
   }
   return target;
 }
 
 /** Percent-encodes a value. @throws GatewayError INVALID_ARGUMENT for half a surrogate pair */
-export function escaped(name: string, value: string): string {
+function escaped(name: string, value: string): string {
   if (!value.isWellFormed()) throw unsendable(name, "has half a surrogate pair");
   return encodeURIComponent(value);
 }
 
 /** Encodes a request as JSON. @throws GatewayError INVALID_ARGUMENT for what JSON cannot carry. */
-export function bodyOf<Desc extends DescMessage>(
-  schema: Desc,
-  request: MessageShape<Desc>,
-): string {
+function bodyOf<Desc extends DescMessage>(schema: Desc, request: MessageShape<Desc>): string {
   try {
     return encode(schema, request);
   } catch (error) {
