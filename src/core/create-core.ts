@@ -3,6 +3,7 @@ import { noReport } from "../report.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
+import { customerCases } from "./customer.ts";
 import { eventCases } from "./events.ts";
 import { guarded } from "./guard.ts";
 import { createMoneyCalls } from "./money-calls.ts";
@@ -10,8 +11,6 @@ import { observedStreams } from "./observed-streams.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
 import { createStreamLimits } from "./stream-limits.ts";
-import { subscriptionCases } from "./subscriptions.ts";
-import { walletCases } from "./wallet.ts";
 
 export interface RunningCore extends Core {
   /**
@@ -60,8 +59,7 @@ export function createCore(options: CoreOptions): RunningCore {
   const cases = {
     ...paymentCases(context),
     ...payoutCases(context),
-    ...walletCases(context),
-    ...subscriptionCases(context),
+    ...customerCases(context),
     ...eventCases(context),
   };
   const guardedCases = guarded(cases, createStreamLimits(options.maxStreamsPerCaller), {

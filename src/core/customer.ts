@@ -1,8 +1,61 @@
 import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import { GatewayError } from "../errors.ts";
 import { type CustomerIdentity, CustomerIdentitySchema } from "../gen/payments/v1/customer_pb.ts";
-import type { Call } from "./core.ts";
+import {
+  DeactivateSubscriptionRequestSchema,
+  UpdateSubscriptionRequestSchema,
+} from "../gen/payments/v1/subscription_service_pb.ts";
+import type { WalletItem } from "../gen/payments/v1/wallet_pb.ts";
+import {
+  DeleteWalletItemRequestSchema,
+  FindWalletItemsRequestSchema,
+  GetConfirmationStatusRequestSchema,
+} from "../gen/payments/v1/wallet_service_pb.ts";
+import type { Context } from "./context.ts";
+import type { Call, Core } from "./core.ts";
+import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
+
+/** The wallets and the billing subscriptions of customers. */
+export function customerCases(context: Context) {
+  const upstreamOf = (call: Call) => context.account(call.caller.account).upstream;
+  return {
+    async findWalletItems(request, call) {
+      const asked = forCustomer(FindWalletItemsRequestSchema, request, call);
+      const items = await upstreamOf(call).findWalletItems(asked, sendOptions(call));
+      return items.map((item) => withoutPan(item, call));
+    },
+
+    async getConfirmationStatus(request, call) {
+      const asked = forCustomer(GetConfirmationStatusRequestSchema, request, call);
+      const item = await upstreamOf(call).getConfirmationStatus(asked, sendOptions(call));
+      return item && withoutPan(item, call);
+    },
+
+    async deleteWalletItem(request, call) {
+      const asked = forCustomer(DeleteWalletItemRequestSchema, request, call);
+      return upstreamOf(call).deleteWalletItem(asked, sendOptions(call));
+    },
+
+    async updateSubscription(request, call) {
+      const asked = forCustomer(UpdateSubscriptionRequestSchema, request, call);
+      return upstreamOf(call).updateSubscription(asked, sendOptions(call));
+    },
+
+    async deactivateSubscription(request, call) {
+      const asked = forCustomer(DeactivateSubscriptionRequestSchema, request, call);
+      return upstreamOf(call).deactivateSubscription(asked, sendOptions(call));
+    },
+  } satisfies Partial<Core>;
+}
+
+/** Removes the full number from a copy: the item may be shared with callers who may see it. */
+function withoutPan(item: WalletItem, call: Call): WalletItem {
+  if (item.card?.fullNumber === undefined || call.caller.scopes.has("wallet:pan")) return item;
+  const card = { ...item.card };
+  delete card.fullNumber;
+  return { ...item, card };
+}
 
 /**
  * The request, checked, with the customer that the call is for. A customer-bound caller acts only
@@ -10,7 +63,7 @@ import { validate } from "./validate.ts";
  * and then alone identifies the customer to the service.
  * @throws GatewayError PERMISSION_DENIED when a customer-bound caller names anybody else
  */
-export function forCustomer<Desc extends DescMessage>(
+function forCustomer<Desc extends DescMessage>(
   schema: Desc,
   request: MessageShape<Desc> & { readonly customer?: CustomerIdentity | undefined },
   call: Call,

@@ -16,31 +16,14 @@ export type GuardedCase = Exclude<keyof Core, "rateLimit">;
 
 /** The method whose scope each use case needs. A use case that is missing here does not compile. */
 export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
-  createPayment: PaymentService.method.createPayment,
-  createRecurrentPayment: PaymentService.method.createRecurrentPayment,
-  confirmPayment: PaymentService.method.confirmPayment,
-  resendCallback: PaymentService.method.resendCallback,
-  getPayment: PaymentService.method.getPayment,
-  listPayments: PaymentService.method.listPayments,
+  ...{ ...PaymentService.method, ...PayoutService.method, ...WalletService.method },
+  ...{ ...SubscriptionService.method, ...OperationService.method, ...EventService.method },
+  // Several use cases of one method.
   paymentList: PaymentService.method.listPayments,
-  watchPayment: PaymentService.method.watchPayment,
   paymentEvents: PaymentService.method.getPayment,
   paymentHistory: PaymentService.method.getPayment,
-  requestPayout: PayoutService.method.requestPayout,
-  getPayout: PayoutService.method.getPayout,
-  listPayouts: PayoutService.method.listPayouts,
   payoutList: PayoutService.method.listPayouts,
-  watchPayout: PayoutService.method.watchPayout,
   payoutHistory: PayoutService.method.getPayout,
-  findWalletItems: WalletService.method.findWalletItems,
-  getConfirmationStatus: WalletService.method.getConfirmationStatus,
-  deleteWalletItem: WalletService.method.deleteWalletItem,
-  updateSubscription: SubscriptionService.method.updateSubscription,
-  deactivateSubscription: SubscriptionService.method.deactivateSubscription,
-  getOperation: OperationService.method.getOperation,
-  listEvents: EventService.method.listEvents,
-  streamEvents: EventService.method.streamEvents,
-  createWatchToken: EventService.method.createWatchToken,
 };
 
 /**

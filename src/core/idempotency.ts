@@ -20,22 +20,14 @@ export interface Run<Result> {
  * Calls of this process that are under way, by `Idempotency-Key`: a call with the same key joins
  * the first one. Between replicas, and after the first call, the intent store answers repeats.
  */
-export interface SharedRuns {
-  /**
-   * Joins the call under way for a key, or starts one. Each caller leaves when its own signal
-   * aborts; the signal given to `start` aborts when all callers have left.
-   * @throws GatewayError ALREADY_EXISTS for a key under which another request is under way.
-   */
-  join<Result>(
-    use: { readonly id: string; readonly fingerprint: string },
-    signal: AbortSignal,
-    start: (signal: AbortSignal) => Run<Result>,
-  ): Run<Result>;
-}
-
-export function createSharedRuns(): SharedRuns {
+export function createSharedRuns() {
   const shared = new UnderWayByName<SharedRun>();
   return {
+    /**
+     * Joins the call under way for a key, or starts one. Each caller leaves when its own signal
+     * aborts; the signal given to `start` aborts when all callers have left.
+     * @throws GatewayError ALREADY_EXISTS for a key under which another request is under way.
+     */
     join<Result>(
       { id, fingerprint }: { readonly id: string; readonly fingerprint: string },
       signal: AbortSignal,

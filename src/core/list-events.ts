@@ -61,7 +61,7 @@ async function pageOf(
   token: { readonly text: string; readonly field: string },
   call: Call,
 ): Promise<{ events: Event[]; hasMore: boolean }> {
-  const place = token.text === "" ? undefined : placeOfToken(nameOf(list), token, cursorForm);
+  const place = placeOfToken(nameOf(list), token, cursorForm);
   const found = await (list.newestFirst ? newest : oldest)(log, list, call, place, size + 1);
   return { events: found.slice(0, size), hasMore: found.length > size };
 }

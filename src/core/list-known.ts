@@ -1,3 +1,4 @@
+import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { ListPaymentsRequest } from "../gen/payments/v1/payment_service_pb.ts";
@@ -41,13 +42,11 @@ export async function listKnown<Of extends Answer>(
 ): Promise<Listing<Of>> {
   const { needsOperator, newestFirst, pageToken: text } = request;
   const list = ["known", kind, newestFirst];
-  const token = { text, field: "page_token" };
-  const place = text === "" ? undefined : Number(placeOfToken(list, token, /^\d{1,16}$/));
-  const after = latest(micros(request.firstSeenAfter, Math.floor), newestFirst ? undefined : place);
-  const before = earliest(
-    micros(request.firstSeenBefore, Math.ceil),
-    newestFirst ? place : undefined,
-  );
+  const named = placeOfToken(list, { text, field: "page_token" }, /^\d{1,16}$/);
+  const place = named === undefined ? undefined : Number(named);
+  const from = [micros(request.firstSeenAfter, Math.floor), newestFirst ? undefined : place];
+  const to = [micros(request.firstSeenBefore, Math.ceil), newestFirst ? place : undefined];
+  const [after, before] = [bound(Math.max, from), bound(Math.min, to)];
   const states = request.states.map(stateOf);
   const size = Math.min(request.pageSize || defaultPageSize, maxPageSize);
   const selection = { kind, states, needsOperator, newestFirst, after, before };
@@ -73,6 +72,15 @@ export async function listKnown<Of extends Answer>(
   };
 }
 
+/** A page in the form of the RPC contract: what is told of each, without what it has no field for. */
+export function rowsOf<Of extends Message>({ edges, endCursor }: Listing<Of>) {
+  const rows = edges.map(({ externalId, firstSeenAt, updatedAt, node }) => {
+    const { $typeName: _, $unknown, ...told } = node;
+    return { ...told, externalId, firstSeenAt, updatedAt };
+  });
+  return { rows, next: endCursor && { nextPageToken: endCursor } };
+}
+
 function isSelected({ states, needsOperator }: ListRequest, answer: Answer): boolean {
   if (needsOperator !== undefined && needsOperator !== answer.needsOperator) return false;
   return states.length === 0 || states.includes(answer.state);
@@ -87,12 +95,10 @@ function instantOf(micros: number): Instant {
   return { seconds: BigInt(Math.floor(micros / 1_000_000)), nanos };
 }
 
-function latest(...all: readonly (number | undefined)[]): number | undefined {
+function bound(
+  closest: (...all: number[]) => number,
+  all: readonly (number | undefined)[],
+): number | undefined {
   const given = all.filter((one) => one !== undefined);
-  return given.length > 0 ? Math.max(...given) : undefined;
-}
-
-function earliest(...all: readonly (number | undefined)[]): number | undefined {
-  const given = all.filter((one) => one !== undefined);
-  return given.length > 0 ? Math.min(...given) : undefined;
+  return given.length > 0 ? closest(...given) : undefined;
 }

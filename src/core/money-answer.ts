@@ -8,9 +8,8 @@ import { stateAfter, statesAfter } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { type Made, notKnownYet } from "./money-calls.ts";
-import { timeLeftMs } from "./time-left.ts";
 import { unlessAborted } from "./unless-aborted.ts";
-import { type Awaited, type Waited, wait } from "./wait.ts";
+import { type Awaited, timeLeftMs, type Waited, wait } from "./wait.ts";
 
 /** The answer of a call that moves money, with the state of its external_id in both forms. */
 export interface MoneyAnswer<Result> extends StateAt {

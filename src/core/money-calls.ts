@@ -35,27 +35,7 @@ export interface MoneyCall<Request extends DescMessage, Result extends DescMessa
   readonly entry: (answer: MessageShape<Result>, intent: Intent) => Entry | undefined;
 }
 
-/**
- * Runs calls that move money. Each is recorded as an intent before it is sent. Once sent, a call is
- * never cut off: when its caller goes away, it continues up to the upstream time-out, and its
- * answer is still recorded.
- */
-export interface MoneyCalls {
-  /**
-   * @throws GatewayError
-   * - DEADLINE_EXCEEDED with `outcomeUnknown` when the caller's deadline passes or the caller goes
-   *   away after the call was sent; UNKNOWN with `outcomeUnknown` when the gateway shuts down then;
-   * - ABORTED while another call of the method has no understood answer yet;
-   * - ALREADY_EXISTS for a key that was used for another request;
-   * - UNAVAILABLE for a call with a key while the intent store is out of reach; UNKNOWN with
-   *   `outcomeUnknown` if the store had reported before that the key's first call is under way.
-   */
-  run<Request extends DescMessage, Result extends DescMessage>(
-    moneyCall: MoneyCall<Request, Result>,
-  ): Promise<Made<MessageShape<Result>>>;
-  /** Resolves when no call is under way. */
-  idle(): Promise<void>;
-}
+export type MoneyCalls = ReturnType<typeof createMoneyCalls>;
 
 /** The service's answer to a call, and what became of its event. */
 export interface Made<Result> {
@@ -85,7 +65,12 @@ export interface MoneyCallsOptions {
   readonly timeoutMs: number;
 }
 
-export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
+/**
+ * Runs calls that move money. Each is recorded as an intent before it is sent. Once sent, a call is
+ * never cut off: when its caller goes away, it continues up to the upstream time-out, and its
+ * answer is still recorded.
+ */
+export function createMoneyCalls(options: MoneyCallsOptions) {
   const { intents, keyringOf } = options;
   /** A call that is not sent within this time is not sent at all. */
   const sendWithinMs = options.maxWaitMs + graceMs;
@@ -212,7 +197,18 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
   }
 
   return {
-    async run(moneyCall) {
+    /**
+     * @throws GatewayError
+     * - DEADLINE_EXCEEDED with `outcomeUnknown` when the caller's deadline passes or the caller goes
+     *   away after the call was sent; UNKNOWN with `outcomeUnknown` when the gateway shuts down then;
+     * - ABORTED while another call of the method has no understood answer yet;
+     * - ALREADY_EXISTS for a key that was used for another request;
+     * - UNAVAILABLE for a call with a key while the intent store is out of reach; UNKNOWN with
+     *   `outcomeUnknown` if the store had reported before that the key's first call is under way.
+     */
+    async run<Request extends DescMessage, Result extends DescMessage>(
+      moneyCall: MoneyCall<Request, Result>,
+    ): Promise<Made<MessageShape<Result>>> {
       const { call, method, externalId, hold = false } = moneyCall;
       const { kind } = moneyMethods[method];
       const about = { method, kind, externalId, leaseMs, ...(hold && { hold }) };
@@ -242,7 +238,8 @@ export function createMoneyCalls(options: MoneyCallsOptions): MoneyCalls {
       }
     },
 
-    async idle() {
+    /** Resolves when no call is under way. */
+    async idle(): Promise<void> {
       while (underWay.size > 0) await Promise.allSettled(underWay);
     },
   };

@@ -9,7 +9,7 @@ export function pageTokenOf(list: readonly unknown[], place: string): string {
 }
 
 /**
- * The place that a page token names.
+ * The place that a page token names; undefined for an empty one, which names the list's start.
  * @param form what a place looks like
  * @throws GatewayError INVALID_ARGUMENT for a text that is not a token of this list
  */
@@ -17,7 +17,8 @@ export function placeOfToken(
   list: readonly unknown[],
   token: { readonly text: string; readonly field: string },
   form: RegExp,
-): string {
+): string | undefined {
+  if (token.text === "") return undefined;
   const place = Buffer.from(token.text, "base64url").toString().slice(8);
   if (form.test(place) && pageTokenOf(list, place) === token.text) return place;
   throw invalidFields([{ path: token.field, message: "is not a token of this list" }]);

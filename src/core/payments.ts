@@ -47,7 +47,7 @@ import type { Context } from "./context.ts";
 import type { Call, Core, PaymentAnswer } from "./core.ts";
 import { declinedConfirmation } from "./declined-confirmation.ts";
 import { history } from "./list-events.ts";
-import { listKnown } from "./list-known.ts";
+import { listKnown, rowsOf } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
@@ -140,14 +140,7 @@ export function paymentCases(context: Context) {
     },
 
     async listPayments(request, call) {
-      const { edges, endCursor } = await list(request, call);
-      const payments = edges.map(({ externalId, firstSeenAt, updatedAt, node }) => {
-        const { state, cursor, outcomeUnknown, needsOperator, payment } = node;
-        const flags = { outcomeUnknown, needsOperator };
-        const times = { firstSeenAt, updatedAt };
-        return { externalId, state, ...times, cursor, ...flags, ...(payment && { payment }) };
-      });
-      const next = endCursor && { nextPageToken: endCursor };
+      const { rows: payments, next } = rowsOf(await list(request, call));
       return create(ListPaymentsResponseSchema, { payments, ...next });
     },
 

@@ -23,7 +23,7 @@ import { payoutState, stateOfPayout } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { history } from "./list-events.ts";
-import { listKnown } from "./list-known.ts";
+import { listKnown, rowsOf } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
 import { validate } from "./validate.ts";
@@ -75,14 +75,7 @@ export function payoutCases(context: Context) {
     },
 
     async listPayouts(request, call) {
-      const { edges, endCursor } = await list(request, call);
-      const payouts = edges.map(({ externalId, firstSeenAt, updatedAt, node }) => {
-        const { state, cursor, outcomeUnknown, needsOperator, payout } = node;
-        const flags = { outcomeUnknown, needsOperator };
-        const times = { firstSeenAt, updatedAt };
-        return { externalId, state, ...times, cursor, ...flags, ...(payout && { payout }) };
-      });
-      const next = endCursor && { nextPageToken: endCursor };
+      const { rows: payouts, next } = rowsOf(await list(request, call));
       return create(ListPayoutsResponseSchema, { payouts, ...next });
     },
 

@@ -1,23 +1,17 @@
 import type { Caller } from "../auth/caller.ts";
 import { GatewayError } from "../errors.ts";
 
-/** Limits how many streams each caller has open in this process, over both edges together. */
-export interface StreamLimits {
-  /**
-   * Counts one more open stream of the caller; the returned function counts it down again.
-   * @throws GatewayError RESOURCE_EXHAUSTED when the caller has reached its limit
-   */
-  take(caller: Caller): () => void;
-}
+export type StreamLimits = ReturnType<typeof createStreamLimits>;
 
 /** Streams that a caller may have open by default. */
 const defaultStreamLimits = { service: 1_000, single: 20 } as const;
 
 /**
+ * Limits how many streams each caller has open in this process, over both edges together.
  * @param limit of every caller; undefined: 1,000 for a service, 20 for a customer or a watch token,
  * and none for anonymous callers (AUTH_MODE=none), since they would all share one
  */
-export function createStreamLimits(limit: number | undefined): StreamLimits {
+export function createStreamLimits(limit: number | undefined) {
   const open = new Map<string, number>();
 
   const limitOf = ({ watch, customer, name }: Caller) => {
@@ -27,7 +21,11 @@ export function createStreamLimits(limit: number | undefined): StreamLimits {
   };
 
   return {
-    take(caller) {
+    /**
+     * Counts one more open stream of the caller; the returned function counts it down again.
+     * @throws GatewayError RESOURCE_EXHAUSTED when the caller has reached its limit
+     */
+    take(caller: Caller): () => void {
       const max = limitOf(caller);
       const count = open.get(caller.name) ?? 0;
       if (count >= max) throw tooMany(max);

@@ -10,7 +10,6 @@ import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
-import { timeLeftMs } from "./time-left.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 import { endingOutcomes, follow } from "./watch.ts";
 
@@ -90,6 +89,19 @@ export async function wait(
   }
   if (call.signal.aborted) throw errorOfAbort(call.signal);
   return known;
+}
+
+/** What follows the answer of a call ends at least this long before the caller's deadline. */
+const minLeftMs = 100;
+
+/**
+ * How long a call may go on after its answer is known, in milliseconds: up to shortly before the
+ * caller's deadline, so that the answer still arrives. Infinity without a deadline.
+ */
+export function timeLeftMs({ deadlineMs }: Pick<Call, "deadlineMs">): number {
+  if (deadlineMs === undefined) return Number.POSITIVE_INFINITY;
+  const leftMs = deadlineMs - Date.now();
+  return leftMs - Math.max(leftMs / 10, minLeftMs);
 }
 
 /**

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { clone, create } from "@bufbuild/protobuf";
 import type { Scope } from "../../src/auth/caller.ts";
 import type { Call } from "../../src/core/core.ts";
-import { walletCases } from "../../src/core/wallet.ts";
+import { customerCases } from "../../src/core/customer.ts";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
 import { type WalletItem, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import {
@@ -21,7 +21,7 @@ const upstream = {
   findWalletItems: async () => [shared],
   getConfirmationStatus: async () => shared,
 };
-const { findWalletItems, getConfirmationStatus } = walletCases({
+const { findWalletItems, getConfirmationStatus } = customerCases({
   account: () => ({ upstream }),
 } as never);
 
