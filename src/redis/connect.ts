@@ -5,8 +5,8 @@ import type { Secret } from "../secrets/secret.ts";
 import { keepConnected } from "./keep-connected.ts";
 import { isCluster, linkOf } from "./link.ts";
 import {
+  connectionOptions,
   connectorTo,
-  disconnectMs,
   hostAndPort,
   Sentinels,
   type ServerAddress,
@@ -150,15 +150,7 @@ function reportCommands(client: RedisClient, report: Report): void {
 const reconnectMs = (tries: number) => Math.min(25 * 2 ** Math.min(tries, 5), 500);
 
 const common = {
-  connectTimeout: 1_000,
-  disconnectTimeout: disconnectMs,
-  enableOfflineQueue: false,
-  autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: 0,
-  noDelay: true,
-  keepAlive: 10_000,
-  // Closes a connection that died silently; longer than any answer may take.
-  socketTimeout: 2_500,
+  ...connectionOptions,
   // After a failover the old primary answers READONLY: look for the new one.
   reconnectOnError: (error: Error) => error.message.includes("READONLY"),
 } satisfies RedisOptions;

@@ -203,20 +203,24 @@ export function addressOf(stream: object | undefined): ServerAddress | undefined
 }
 
 /** Longest wait for a connection to close, in milliseconds: its peer may be frozen. */
-export const disconnectMs = 200;
+const disconnectMs = 200;
 
-const sentinelOptions = {
-  protocol: 2,
+/** The options of all connections, to Sentinels and to servers. */
+export const connectionOptions = {
   connectTimeout: 1_000,
   disconnectTimeout: disconnectMs,
-  enableReadyCheck: false,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   noDelay: true,
   keepAlive: 10_000,
+  // Closes a connection that died silently; longer than any answer may take.
   socketTimeout: 2_500,
-  retryStrategy: reconnectMs,
+} satisfies RedisOptions;
+
+const sentinelOptions = {
+  ...connectionOptions,
+  ...{ protocol: 2, enableReadyCheck: false, retryStrategy: reconnectMs },
 } satisfies RedisOptions;
 
 /** Splits `host:port`; the host may be an IPv6 address. */
