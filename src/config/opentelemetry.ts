@@ -4,7 +4,7 @@ import type {
   TracingSettings,
 } from "../telemetry/tracing/settings.ts";
 import { version } from "../version.ts";
-import type { Values } from "./variables.ts";
+import type { OtlpName, Values } from "./variables.ts";
 
 /**
  * Tracing as the OTEL_* variables set it; undefined when they do not turn it on. Their specification
@@ -61,18 +61,19 @@ export function metricsOf(values: Values): DurationsSettings | undefined {
 
 /** How a signal is sent: by its own variables, else by those of all signals. */
 function otlpOf(values: Values, signal: "TRACES" | "METRICS"): OtlpSettings {
-  const prefix = `OTEL_EXPORTER_OTLP_${signal}` as const;
+  const own = <Of extends OtlpName>(name: Of) =>
+    values[`OTEL_EXPORTER_OTLP_${signal}_${name}`] ?? values[`OTEL_EXPORTER_OTLP_${name}`];
   const base = values.OTEL_EXPORTER_OTLP_ENDPOINT ?? "http://localhost:4318";
   const path = `/v1/${signal.toLowerCase()}`;
-  const ca = values[`${prefix}_CERTIFICATE`] ?? values.OTEL_EXPORTER_OTLP_CERTIFICATE;
-  const cert =
-    values[`${prefix}_CLIENT_CERTIFICATE`] ?? values.OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE;
-  const key = values[`${prefix}_CLIENT_KEY`] ?? values.OTEL_EXPORTER_OTLP_CLIENT_KEY;
+  const [ca, cert, key] = [own("CERTIFICATE"), own("CLIENT_CERTIFICATE"), own("CLIENT_KEY")];
   return {
-    url: values[`${prefix}_ENDPOINT`] ?? base.replace(/(?<!\/)\/+$/, "") + path,
-    headers: { ...values.OTEL_EXPORTER_OTLP_HEADERS, ...values[`${prefix}_HEADERS`] },
-    compression: values[`${prefix}_COMPRESSION`] ?? values.OTEL_EXPORTER_OTLP_COMPRESSION ?? "none",
-    timeoutMs: values[`${prefix}_TIMEOUT`] ?? values.OTEL_EXPORTER_OTLP_TIMEOUT ?? 10_000,
+    url: values[`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`] ?? base.replace(/(?<!\/)\/+$/, "") + path,
+    headers: {
+      ...values.OTEL_EXPORTER_OTLP_HEADERS,
+      ...values[`OTEL_EXPORTER_OTLP_${signal}_HEADERS`],
+    },
+    compression: own("COMPRESSION") ?? "none",
+    timeoutMs: own("TIMEOUT") ?? 10_000,
     tls: { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) },
   };
 }

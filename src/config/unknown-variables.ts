@@ -35,15 +35,10 @@ export function unknownVariables(env: Environment): readonly string[] {
 }
 
 function nearestTo(name: string): string | undefined {
-  let nearest: string | undefined;
-  let least = Number.POSITIVE_INFINITY;
-  for (const candidate of known) {
-    const edits = continues(name, candidate) ? 1 : editsBetween(name, candidate);
-    if (edits > maxEdits(candidate) || edits >= least) continue;
-    nearest = candidate;
-    least = edits;
-  }
-  return nearest;
+  const near = (edits: number) => (candidate: string) =>
+    edits <= maxEdits(candidate) &&
+    ((edits === 1 && continues(name, candidate)) || isWithin(name, candidate, edits));
+  return [...known].find(near(1)) ?? [...known].find(near(2));
 }
 
 /** Such as PUBLIC_ADDRESS, or UPSTREAM_LOGIN_FILE, whose value cannot be in a file. */
@@ -56,28 +51,15 @@ function maxEdits(name: string): number {
   return name.length < 10 || name.startsWith("OTEL_") ? 1 : 2;
 }
 
-/** The letters to add, drop, change or swap with the next: the optimal string alignment distance. */
-function editsBetween(a: string, b: string): number {
-  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
-  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
-  const at = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
-  for (let i = 1; i <= a.length; i++) {
-    // A row depends on the two before it. Most names differ from the start.
-    if (rows.slice(-2).every((row) => Math.min(...row) > 2)) return Number.POSITIVE_INFINITY;
-    const row = [i];
-    rows.push(row);
-    for (let j = 1; j <= b.length; j++) {
-      const isSame = a[i - 1] === b[j - 1];
-      const isSwapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row.push(
-        Math.min(
-          at(i - 1, j) + 1,
-          at(i, j - 1) + 1,
-          at(i - 1, j - 1) + (isSame ? 0 : 1),
-          isSwapped ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY,
-        ),
-      );
-    }
-  }
-  return at(a.length, b.length);
+/** Whether at most so many letters have to be added, dropped, changed or swapped with the next. */
+function isWithin(a: string, b: string, edits: number): boolean {
+  if (a === b) return true;
+  if (edits === 0 || Math.abs(a.length - b.length) > edits) return false;
+  let at = 0;
+  while (a[at] === b[at]) at++;
+  // What follows the first letter that differs, with as many letters left out as an edit takes.
+  const follows = (ofA: number, ofB: number) =>
+    isWithin(a.slice(at + ofA), b.slice(at + ofB), edits - 1);
+  const isSwapped = a[at] === b[at + 1] && a[at + 1] === b[at];
+  return follows(1, 1) || follows(1, 0) || follows(0, 1) || (isSwapped && follows(2, 2));
 }

@@ -265,8 +265,10 @@ const otlp = {
   PROTOCOL: { kind: oneOf("http/protobuf") },
 } as const satisfies Table;
 
+export type OtlpName = keyof typeof otlp;
+
 type Otlp<Prefix extends string> = {
-  readonly [Name in keyof typeof otlp as `${Prefix}_${Name}`]: (typeof otlp)[Name];
+  readonly [Name in OtlpName as `${Prefix}_${Name}`]: (typeof otlp)[Name];
 };
 
 function otlpVariables<Prefix extends string>(prefix: Prefix, more: Partial<Variable>) {
