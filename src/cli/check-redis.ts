@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { Redis } from "ioredis";
 import type { Config } from "../config/config.ts";
 import { tlsOptions } from "../net/client-tls.ts";
+import { infoField } from "../redis/acknowledged.ts";
 import { connectRedis, type RedisClient, type RedisConnector } from "../redis/connect.ts";
 import { RedisTimeout, within } from "../redis/deadline.ts";
 import { describeDurability } from "../redis/durability.ts";
@@ -52,8 +52,8 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
       ];
     }
     const servers = isCluster(client) ? client.nodes("master") : [client];
-    const infos = await Promise.all(servers.map(infoOf));
-    const versions = [...new Set(infos.map((info) => info.setting("redis_version") ?? "?"))];
+    const infos = await Promise.all(servers.map((server) => within(answerMs, server.info())));
+    const versions = [...new Set(infos.map((info) => infoField(info, "redis_version") ?? "?"))];
     const nodes = servers.length > 1 ? `, ${servers.length} masters` : "";
     return [
       ok(`connected, version ${versions.join(", ")}${nodes}`),
@@ -68,15 +68,6 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
   }
 }
 
-interface Info {
-  setting(name: string): string | undefined;
-}
-
-async function infoOf(server: Redis): Promise<Info> {
-  const text = await within(answerMs, server.info());
-  return { setting: (name) => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(text)?.[1] };
-}
-
 async function durability({ client, sentinels }: RedisConnector): Promise<Finding[]> {
   const { ok, warning } = findings("redis durability");
   const lost = await describeDurability(client, sentinels !== undefined);
@@ -89,15 +80,15 @@ async function durability({ client, sentinels }: RedisConnector): Promise<Findin
   ];
 }
 
-function replicas(infos: readonly Info[], min: MinReplicas): Finding[] {
+function replicas(infos: readonly string[], min: MinReplicas): Finding[] {
   const { ok, failed, warning } = findings("redis replicas");
-  const roles = infos.map((info) => info.setting("role"));
+  const roles = infos.map((info) => infoField(info, "role"));
   if (roles.some((role) => role !== "master")) {
     return [
       failed("it is a replica, which accepts no writes", "name the master, or a Sentinel set"),
     ];
   }
-  const counts = infos.map((info) => Number(info.setting("connected_slaves") ?? 0));
+  const counts = infos.map((info) => Number(infoField(info, "connected_slaves") ?? 0));
   const fewest = Math.min(...counts);
   if (min === "all")
     return [ok(`${fewest} connected, every one that could be promoted has to hold a write`)];

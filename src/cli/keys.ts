@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import type { Command } from "commander";
+import { type Command, Help } from "commander";
 import { parseKeys } from "../auth/api-keys.ts";
 import { scopes as knownScopes } from "../auth/caller.ts";
 import { bytesOf } from "./body.ts";
@@ -12,7 +12,7 @@ The key is 256 random bits behind \`pgw_\`, shown this once and stored nowhere: 
 A running gateway reads a changed API_KEYS_FILE within a second. A new file is made with mode 0600;
 one that is there keeps its mode and its owner, and is replaced as a whole.
 
-Scopes: ${wrapped(knownScopes, 90)}.
+Scopes: ${new Help().boxWrap(knownScopes.join(", "), 90).replaceAll("\n", "\n  ")}.
 
 Examples:
   $ payments-gateway keys new --name shop-backend --scopes payments:write,payments:read \\
@@ -89,14 +89,4 @@ function listOf(text: string): string[] {
     .split(",")
     .map((item) => item.trim())
     .filter((item) => item !== "");
-}
-
-function wrapped(words: readonly string[], width: number): string {
-  let column = 0;
-  return words.reduce((text, word, index) => {
-    column += word.length + 2;
-    const breaks = index > 0 && column > width;
-    if (breaks) column = word.length + 2;
-    return index === 0 ? word : `${text},${breaks ? "\n  " : " "}${word}`;
-  }, "");
 }
