@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import * as z from "zod";
 import { GatewayError } from "../errors.ts";
 import { type Credential, isScope, type Scope, scopes } from "./caller.ts";
-import { reloadedFile } from "./reloaded-file.ts";
+import { type KeyFile, reloadedFile } from "./reloaded-file.ts";
 
 /** The API keys of a file, which is read again when it changes. */
 export interface ApiKeys {
@@ -11,25 +11,19 @@ export interface ApiKeys {
   close(): void;
 }
 
-export interface ApiKeysOptions {
-  readonly path: string;
-  /** Names of the merchant accounts: a key that is limited to any other account is an error. */
-  readonly accounts: ReadonlySet<string>;
-  readonly onReload: () => void;
-  /** The changed file could not be used: the previous version stays in force. */
-  readonly onProblem: (error: unknown) => void;
-  readonly intervalMs?: number;
-}
-
 /**
  * Reads the API keys of a file. It holds only hashes, and a key is found by its hash: the time of a
  * look-up can reveal something of the hash, but not the key.
+ * @param options `accounts`: names of the merchant accounts: a key that is limited to any other is an error
  * @throws Error for a file that cannot be read or is wrong, naming what is wrong
  */
-export function createApiKeys({ path, accounts, onReload, ...options }: ApiKeysOptions): ApiKeys {
+export function createApiKeys({
+  accounts,
+  onReload,
+  ...options
+}: KeyFile & { readonly accounts: ReadonlySet<string> }): ApiKeys {
   const file = reloadedFile({
     ...options,
-    path,
     parse: (text) => parseKeys(text, accounts),
     onChange(keys, before) {
       for (const [hash, old] of before) {

@@ -6,6 +6,7 @@ import type { Credential } from "./caller.ts";
 import { createIdentify, type Identify } from "./identify.ts";
 import { createReadJwt } from "./jwt.ts";
 import { fileKeySet, type KeySet, remoteKeySet } from "./key-set.ts";
+import type { KeyFile } from "./reloaded-file.ts";
 import type { WatchTokens } from "./watch-token.ts";
 
 /** Where the JSON Web Key Set of the tokens' issuer is. */
@@ -59,8 +60,8 @@ export function createAuthentication(options: AuthenticationOptions): {
   const apiKeys =
     apiKeysFile === undefined
       ? undefined
-      : fromFile("API_KEYS_FILE", apiKeysFile, report, (options) =>
-          createApiKeys({ ...options, accounts }),
+      : fromFile("API_KEYS_FILE", apiKeysFile, report, (file) =>
+          createApiKeys({ ...file, accounts }),
         );
   const keySet = jwt && openKeySet(jwt.keySet, report);
   const readJwt =
@@ -98,17 +99,11 @@ function openKeySet(source: KeySetSource, report: Report): KeySet {
   });
 }
 
-interface FileOptions {
-  readonly path: string;
-  readonly onReload: () => void;
-  readonly onProblem: (error: unknown) => void;
-}
-
 function fromFile<Opened>(
   variable: string,
   path: string,
   report: Report,
-  open: (options: FileOptions) => Opened,
+  open: (file: KeyFile) => Opened,
 ): Opened {
   try {
     return open({

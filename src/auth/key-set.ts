@@ -8,7 +8,7 @@ import {
   jwksCache,
 } from "jose";
 import { GatewayError } from "../errors.ts";
-import { reloadedFile } from "./reloaded-file.ts";
+import { type KeyFile, reloadedFile } from "./reloaded-file.ts";
 
 /** The public keys that callers' JWTs are verified with. */
 export interface KeySet {
@@ -21,19 +21,12 @@ export interface KeySet {
   close(): void;
 }
 
-export interface FileKeySetOptions {
-  readonly path: string;
-  readonly onReload: () => void;
-  readonly onProblem: (error: unknown) => void;
-  readonly intervalMs?: number;
-}
-
 /**
  * Keys of a file, which is read again when it changes.
  * @throws Error for a file that cannot be read or is wrong, naming what is wrong
  */
-export function fileKeySet({ path, onReload, ...options }: FileKeySetOptions): KeySet {
-  const file = reloadedFile({ ...options, path, parse: parseKeySet, onChange: onReload });
+export function fileKeySet({ onReload, ...options }: KeyFile): KeySet {
+  const file = reloadedFile({ ...options, parse: parseKeySet, onChange: onReload });
   return {
     keyOf: (header, token) => file.content(header, token),
     version: () => file.content,

@@ -20,6 +20,12 @@ export interface ReloadOptions<Content> {
   readonly intervalMs?: number;
 }
 
+/** A file of keys, whose reader says how it is parsed. */
+export interface KeyFile extends Pick<ReloadOptions<never>, "path" | "onProblem" | "intervalMs"> {
+  /** A new version is in force. */
+  readonly onReload: () => void;
+}
+
 /**
  * Reads a file, and again whenever its attributes change. The operating system's file watchers are
  * not used: they lose a file that is replaced by a rename or behind a link, as tools and

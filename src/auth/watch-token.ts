@@ -13,29 +13,21 @@ export interface WatchGrant {
   readonly expiresAtMs: number;
 }
 
-/** The grant of a verified token. */
-export interface ShownWatchGrant extends WatchGrant {
-  /** Identifies the token; not secret. */
-  readonly id: string;
-}
-
-/** Makes and reads watch tokens: short-lived JWTs, HS256. */
-export interface WatchTokens {
-  issue(grant: WatchGrant): Promise<string>;
-  /** @throws GatewayError UNAUTHENTICATED for a token that is expired or not the gateway's. */
-  verify(token: string): Promise<ShownWatchGrant>;
-}
+export type WatchTokens = ReturnType<typeof createWatchTokens>;
 
 const audience = "payments-gateway/watch";
 /** The longest life of a watch token, in seconds. */
 const maxLifeSeconds = 24 * 3_600;
 
-/** @param previous earlier secrets: tokens signed with them stay valid until they expire */
-export function createWatchTokens(secret: Secret, previous: readonly Secret[] = []): WatchTokens {
+/**
+ * Makes and reads watch tokens: short-lived JWTs, HS256.
+ * @param previous earlier secrets: tokens signed with them stay valid until they expire
+ */
+export function createWatchTokens(secret: Secret, previous: readonly Secret[] = []) {
   const key = keyOf(secret);
   const keys = [key, ...previous.map(keyOf)];
   return {
-    issue({ account, kind, externalId, expiresAtMs }) {
+    issue({ account, kind, externalId, expiresAtMs }: WatchGrant): Promise<string> {
       return new SignJWT({ account, kind: kinds[kind].name, external_id: externalId })
         .setProtectedHeader({ alg: "HS256", typ: "JWT" })
         .setAudience(audience)
@@ -45,7 +37,11 @@ export function createWatchTokens(secret: Secret, previous: readonly Secret[] = 
         .sign(key);
     },
 
-    async verify(token) {
+    /**
+     * @returns the grant, with an id of the token that is not secret
+     * @throws GatewayError UNAUTHENTICATED for a token that is expired or not the gateway's
+     */
+    async verify(token: string): Promise<WatchGrant & { readonly id: string }> {
       const payload = await verified(token, keys).catch((error: unknown) => {
         throw error instanceof errors.JWTExpired ? expired() : invalid();
       });
