@@ -1,19 +1,11 @@
-/** Logs what may happen again and again, without letting it fill the log. */
-export interface RepeatedLog {
-  /** Adds one occurrence of this sort, with `about` as its record. */
-  add(sort: string, about: object, message: string): void;
-  /** The sort is over: what was counted of it is not logged any more. */
-  end(sort: string): void;
-}
-
 /**
- * Logs the first occurrence of a sort at once, counts those of the following minute, and logs their
- * number at its end.
+ * Logs what may happen again and again, without letting it fill the log: the first occurrence of a sort
+ * at once, and at the end of the following minute the number of those that came meanwhile.
  */
 export function createRepeatedLog(
   warn: (record: object, message: string) => void,
   windowMs = 60_000,
-): RepeatedLog {
+) {
   interface Counted {
     count: number;
     last: object;
@@ -33,7 +25,8 @@ export function createRepeatedLog(
   }
 
   return {
-    add(sort, about, message) {
+    /** Adds one occurrence of this sort, with `about` as its record. */
+    add(sort: string, about: object, message: string): void {
       const counted = open.get(sort);
       if (counted) {
         counted.count += 1;
@@ -43,7 +36,8 @@ export function createRepeatedLog(
       warn(about, message);
       watch(sort, message);
     },
-    end(sort) {
+    /** The sort is over: what was counted of it is not logged any more. */
+    end(sort: string): void {
       clearTimeout(open.get(sort)?.timer);
       open.delete(sort);
     },

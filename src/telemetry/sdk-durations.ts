@@ -11,7 +11,7 @@ import {
 import type { Report } from "../report.ts";
 import { version } from "../version.ts";
 import type { Attributes } from "./tracing/attributes.ts";
-import { createOtlpExporter } from "./tracing/otlp-exporter.ts";
+import { createOtlpExporter, shutDown } from "./tracing/otlp-exporter.ts";
 import type { DurationsSettings } from "./tracing/settings.ts";
 
 export type RunningDurations = ReturnType<typeof startSdkDurations>;
@@ -49,10 +49,7 @@ export function startSdkDurations(settings: DurationsSettings, report: Report) {
       "Duration of HTTP requests to the payments service",
     ),
     /** Sends what is recorded, within `timeoutMs`. Never rejects. */
-    async shutdown(timeoutMs: number): Promise<void> {
-      const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
-      await Promise.race([provider.shutdown().catch(() => {}), timeUp]);
-    },
+    shutdown: (timeoutMs: number) => shutDown(provider, timeoutMs),
   };
 }
 

@@ -7,11 +7,13 @@ import { Agent, request } from "undici";
 import { version } from "../../version.ts";
 import type { OtlpSettings } from "./settings.ts";
 
-/** An exporter as the SDK's processors and readers use it. */
-export interface OtlpExporter<Items> {
-  export(items: Items, done: (result: ExportResult) => void): void;
-  forceFlush(): Promise<void>;
-  shutdown(): Promise<void>;
+/** Has a provider send what it still has, within `timeoutMs`. Never rejects. */
+export async function shutDown(
+  provider: { shutdown(): Promise<void> },
+  timeoutMs: number,
+): Promise<void> {
+  const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
+  await Promise.race([provider.shutdown().catch(() => {}), timeUp]);
 }
 
 /** Most bytes of an answer's body. They are read and discarded: the status says what happened. */
@@ -28,7 +30,7 @@ export function createOtlpExporter<Items>(
   { url, headers, compression, timeoutMs, tls }: OtlpSettings,
   serializer: Pick<ISerializer<Items, unknown>, "serializeRequest">,
   maxExports: number,
-): OtlpExporter<Items> {
+) {
   const dispatcher = new Agent({ connect: tls, allowH2: false, maxHeaderSize: 16 * 1024 });
   const underWay = new Set<Promise<void>>();
   const isGzip = compression === "gzip";
@@ -72,7 +74,7 @@ export function createOtlpExporter<Items>(
   }
 
   return {
-    export(items, done) {
+    export(items: Items, done: (result: ExportResult) => void): void {
       const sent = send(items).then(
         () => done({ code: ExportResultCode.SUCCESS }),
         (error) => done({ code: ExportResultCode.FAILED, error }),
@@ -80,10 +82,10 @@ export function createOtlpExporter<Items>(
       underWay.add(sent);
       sent.finally(() => underWay.delete(sent));
     },
-    async forceFlush() {
+    async forceFlush(): Promise<void> {
       await Promise.all(underWay);
     },
-    async shutdown() {
+    async shutdown(): Promise<void> {
       await Promise.all(underWay);
       await dispatcher.destroy();
     },

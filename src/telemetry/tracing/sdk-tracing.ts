@@ -25,6 +25,7 @@ import {
 } from "@opentelemetry/sdk-trace";
 import type { Report } from "../../report.ts";
 import { namedBy, type OldNames } from "./attributes.ts";
+import { shutDown } from "./otlp-exporter.ts";
 import { createProcessor } from "./processor.ts";
 import type { TracingSettings } from "./settings.ts";
 import {
@@ -63,10 +64,7 @@ export function createSdkTracing(settings: TracingSettings, report: Report): Run
       );
       return new RecordedSpan(span, trace.setSpan(context, span), { propagator, named, oldNames });
     },
-    async shutdown(timeoutMs) {
-      const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs).unref());
-      await Promise.race([provider.shutdown().catch(() => {}), timeUp]);
-    },
+    shutdown: (timeoutMs) => shutDown(provider, timeoutMs),
   };
 }
 
