@@ -58,6 +58,13 @@ export class GatewayError extends Error {
   }
 }
 
+/** What a map holds for a merchant account. @throws Error for a name that is not configured */
+export function ofAccount<T>(all: ReadonlyMap<string, T>, name: string): T {
+  const found = all.get(name);
+  if (found === undefined) throw new Error(`no such merchant account: ${name}`);
+  return found;
+}
+
 /** A machine-readable reason and who defines it, as in `google.rpc.ErrorInfo`. */
 export interface Reason {
   readonly domain: string;

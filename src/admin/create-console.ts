@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import type { Core } from "../core/core.ts";
+import { ofAccount } from "../errors.ts";
 import type { GraphqlServer } from "../graphql/server.ts";
 import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
@@ -60,16 +61,9 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs: startedAtMs() };
   const watched = new Map<string, number>();
 
-  function budgetOf(account: string) {
-    const bucket = accounts.get(account)?.bucket;
-    if (!bucket) throw new Error(`no such merchant account: ${account}`);
-    return bucket.status();
-  }
-
   function sample(account: string) {
-    const activity = activities.get(account);
-    const budget = budgetOf(account);
-    activity?.budget(budget.remaining);
+    const budget = ofAccount(accounts, account).bucket.status();
+    activities.get(account)?.budget(budget.remaining);
     return budget;
   }
 
@@ -106,8 +100,7 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
         links: { ...options.links(), ...(docsPath !== undefined && { docs: docsPath }) },
       }),
       async status(account) {
-        const activity = activities.get(account);
-        if (!activity) throw new Error(`no such merchant account: ${account}`);
+        const activity = ofAccount(activities, account);
         watched.set(account, Date.now());
         const { limit, remaining, resetSeconds } = sample(account);
         const { reserve, notReady, sourceOf } = options;

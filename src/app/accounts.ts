@@ -23,14 +23,11 @@ export interface AccountsOptions {
   readonly budget: MemoryBudget;
 }
 
-/** The merchant accounts, each with its rate budget and its client of the payments service. */
-export interface RunningAccounts {
-  readonly byName: ReadonlyMap<string, Account>;
-  /** Names of the accounts whose credentials the service refuses. */
-  readonly refused: ReadonlySet<string>;
-}
-
-export function runAccounts(options: AccountsOptions): RunningAccounts {
+/**
+ * The merchant accounts, each with its rate budget and its client of the payments service.
+ * `refused`: the names of those whose credentials the service refuses.
+ */
+export function runAccounts(options: AccountsOptions) {
   const { accounts, stores, causes, activities, tracing, timeoutMs, payoutEnds, budget } = options;
   const refused = new Set<string>();
   const report: Report = (...observed) => {

@@ -1,4 +1,3 @@
-import type { Server } from "node:http";
 import type { Logger } from "pino";
 import { type ConsoleOptions, createConsole } from "../admin/create-console.ts";
 import { createDeadLetters } from "../admin/dead-letters.ts";
@@ -40,18 +39,13 @@ export interface AdminListenerOptions
     | undefined;
 }
 
-/** The operators' listener: health, metrics, dead letters and the console. */
-export interface AdminListener {
-  readonly server: Server;
-  /** Stops the console's sampling of the rate budgets. */
-  close(): void;
-}
+export type AdminListener = ReturnType<typeof createAdminListener>;
 
-export function createAdminListener(
-  config: Config,
-  log: Logger,
-  options: AdminListenerOptions,
-): AdminListener {
+/**
+ * The operators' listener: health, metrics, dead letters and the console. `close` stops the
+ * console's sampling of the rate budgets.
+ */
+export function createAdminListener(config: Config, log: Logger, options: AdminListenerOptions) {
   const { accounts, activities, core, intake, stores, tlsFiles, sandbox } = options;
   const { metrics, report } = options.telemetry;
   const { notReady, log: eventLog, publicUrl } = options;
@@ -125,5 +119,5 @@ export function createAdminListener(
     },
   });
   guardRequests(server, createHostGuard(config, config.adminAddress));
-  return { server, close: () => operatorConsole.close() };
+  return { server, close: operatorConsole.close };
 }

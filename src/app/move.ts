@@ -22,19 +22,6 @@ export interface MoveOptions {
   readonly retentionMs: number;
 }
 
-/** What was moved. */
-export interface Moved {
-  readonly accounts: readonly {
-    readonly name: string;
-    readonly events: number;
-    readonly letters: number;
-  }[];
-  readonly calls: number;
-  readonly keys: number;
-  /** What Redis may lose with its present settings; undefined when no risk is known. */
-  readonly warning: string | undefined;
-}
-
 /** Redis did not take the state over, or not all of it; the directory is unchanged. */
 export class MoveRefused extends Error {
   override readonly name = "MoveRefused";
@@ -51,9 +38,10 @@ export class MoveRefused extends Error {
  * Moves the state of a directory to Redis: events under the cursors that clients hold, dead
  * letters, open calls, Idempotency-Keys. No gateway may use the directory meanwhile. Nothing in it
  * is deleted, but it is marked as moved, so that no gateway continues in it beside those on Redis.
+ * @returns what was moved, and as `warning` what Redis may lose with its present settings
  * @throws StoreRefused, MoveRefused
  */
-export async function moveToRedis(options: MoveOptions): Promise<Moved> {
+export async function moveToRedis(options: MoveOptions) {
   const { database, close } = openDirectory(options.directory);
   try {
     return await onRedis(options.redis, (client) => move(database, client, options));
@@ -66,7 +54,7 @@ async function move(
   database: DatabaseSync,
   client: RedisClient,
   { redis: { prefix }, retentionMs }: MoveOptions,
-): Promise<Moved> {
+) {
   const nowMs = Date.now();
   const accounts = storedAccounts(database);
   for (const { name } of accounts) {
@@ -75,20 +63,20 @@ async function move(
       `Redis has events of the account ${name} under the prefix ${prefix} already: use another REDIS_PREFIX, or an empty Redis`,
     );
   }
-  const moved: Moved["accounts"][number][] = [];
-  let calls = 0;
-  let idempotencyKeys = 0;
+  const moved = [];
   for (const account of accounts) {
     const keys = accountKeys(prefix, account.name);
     const found = await importAccount(account, { client, keys, retentionMs, nowMs });
-    const { events, letters, keyUses, openCalls } = found;
-    moved.push({ name: account.name, events, letters });
-    calls += openCalls;
-    idempotencyKeys += keyUses;
+    moved.push({ name: account.name, ...found });
   }
   const warning = await describeDurability(client).catch(() => undefined);
   addNote(database, "moved");
-  return { accounts: moved, calls, keys: idempotencyKeys, warning };
+  return {
+    accounts: moved,
+    calls: moved.reduce((sum, { openCalls }) => sum + openCalls, 0),
+    keys: moved.reduce((sum, { keyUses }) => sum + keyUses, 0),
+    warning,
+  };
 }
 
 async function onRedis<T>(

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { ofAccount } from "../errors.ts";
 import { CallsWithFallback } from "../ledger/fallback.ts";
 import { createMemoryLedger } from "../ledger/memory.ts";
 import { createSqliteLedger } from "../ledger/sqlite.ts";
@@ -24,7 +25,8 @@ export async function openStores(
   const { redis, dataDirectory } = config;
   if (redis) {
     const { redisStores } = await import("./redis-stores.ts");
-    const ledgerOf = { ...ledgerOptions(config), keyringOf: keyringIn(keyrings) };
+    const keyringOf = (account: string) => ofAccount(keyrings, account);
+    const ledgerOf = { ...ledgerOptions(config), keyringOf };
     return redisStores(config, redis, ledgerOf, report, log);
   }
   if (dataDirectory === undefined) return memoryStores(config, report, log, now);
@@ -70,7 +72,7 @@ async function sqliteStores(
   const ledger = createSqliteLedger({
     ...ledgerOptions(config),
     thread,
-    keyringOf: keyringIn(keyrings),
+    keyringOf: (account) => ofAccount(keyrings, account),
     report,
   });
   await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
@@ -93,14 +95,6 @@ async function sqliteStores(
       await ledger.close();
       await thread.close();
     },
-  };
-}
-
-function keyringIn(keyrings: ReadonlyMap<string, Keyring>) {
-  return (account: string): Keyring => {
-    const keyring = keyrings.get(account);
-    if (!keyring) throw new Error(`no such merchant account: ${account}`);
-    return keyring;
   };
 }
 

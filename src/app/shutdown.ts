@@ -30,15 +30,8 @@ export interface ShutdownOptions {
   readonly emulator: { close(): Promise<void> } | undefined;
 }
 
-export interface Shutdown {
-  /** Whether the shutdown has begun: readiness reports it, so that traffic goes elsewhere. */
-  readonly announced: boolean;
-  /** See `Gateway.stop`. */
-  stop(): Promise<void>;
-}
-
 /** Ends a gateway: announce, drain, cut what is left, close the stores, flush the telemetry. */
-export function createShutdown(options: ShutdownOptions): Shutdown {
+export function createShutdown(options: ShutdownOptions) {
   const { times, publicServer, graphql, rpc, admin, core, stores, tracing } = options;
   let announced = false;
 
@@ -88,10 +81,12 @@ export function createShutdown(options: ShutdownOptions): Shutdown {
   }
 
   return {
-    get announced() {
+    /** Whether the shutdown has begun: readiness reports it, so that traffic goes elsewhere. */
+    get announced(): boolean {
       return announced;
     },
-    async stop() {
+    /** See `Gateway.stop`. */
+    async stop(): Promise<void> {
       const { timeoutMs, delayMs } = times;
       const stoppedAt = performance.now();
       const timeUp = new Promise((resolve) => setTimeout(resolve, timeoutMs * 0.9).unref());

@@ -1,3 +1,4 @@
+import { ofAccount } from "../errors.ts";
 import { Drain } from "../live/drain.ts";
 import { noReport } from "../report.ts";
 import { noTracing } from "../telemetry/tracing/tracing.ts";
@@ -30,11 +31,7 @@ export function createCore(options: CoreOptions): RunningCore {
   const moneyCalls = createMoneyCalls({
     ...options.timeouts,
     intents,
-    keyringOf(account) {
-      const keyring = keyrings.get(account);
-      if (!keyring) throw new Error(`no such merchant account: ${account}`);
-      return keyring;
-    },
+    keyringOf: (account) => ofAccount(keyrings, account),
     async end(account, intent, ending, entry) {
       const { appended, error } = await intents.end(account, intent, ending, entry);
       const about = { account, externalId: intent.externalId };
@@ -50,11 +47,7 @@ export function createCore(options: CoreOptions): RunningCore {
     waits,
     waitLimits: createStreamLimits(maxWaitsPerCaller),
     drain,
-    account(name) {
-      const account = options.accounts.get(name);
-      if (!account) throw new Error(`no such merchant account: ${name}`);
-      return account;
-    },
+    account: (name) => ofAccount(options.accounts, name),
   };
   const cases = {
     ...paymentCases(context),
