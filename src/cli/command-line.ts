@@ -24,7 +24,7 @@ function helpAsOption(args: readonly string[]): string[] {
   const [first, name, ...rest] = args;
   if (first !== "help") return [...args];
   if (name === undefined) return ["--help"];
-  return commands.some((command) => command.name === name) ? [name, ...rest, "--help"] : [name];
+  return Object.hasOwn(commands, name) ? [name, ...rest, "--help"] : [name];
 }
 
 /** Prints the error once and returns the exit code. */

@@ -11,100 +11,70 @@ export function createProgram(env: NodeJS.ProcessEnv): Command {
     .helpCommand(false)
     .exitOverride()
     .addHelpText("after", help);
-  for (const { name, summary } of commands) {
+  for (const [name, { summary }] of Object.entries(commands)) {
     program.command(name).summary(summary).showHelpAfterError(`see: payments-gateway help ${name}`);
   }
   program.showHelpAfterError("see: payments-gateway help");
   return program.hook("preSubcommand", async (_, command) => {
-    const { configure } = await commands.find(({ name }) => name === command.name())!.load();
+    const { configure } = await commands[command.name()]!.load();
     configure(command, env);
   });
 }
 
 /** A command. Its code is loaded only when used, so `--help` and short commands start fast. */
 interface Listed {
-  readonly name: string;
   readonly summary: string;
   load(): Promise<{ configure(command: Command, env: NodeJS.ProcessEnv): void }>;
 }
 
-export const commands: readonly Listed[] = [
-  {
-    name: "serve",
-    summary: "run the gateway",
-    load: () => import("./serve.ts"),
-  },
-  {
-    name: "sandbox",
+/** The commands by their names. */
+export const commands: Readonly<Record<string, Listed>> = {
+  serve: { summary: "run the gateway", load: () => import("./serve.ts") },
+  sandbox: {
     summary: "run the emulator of the payments service alone",
     load: () => import("./sandbox.ts"),
   },
-  {
-    name: "check",
+  check: {
     summary: "check the configuration and what it names: upstream, Redis, TLS, keys",
     load: () => import("./check.ts"),
   },
-  {
-    name: "listen",
+  listen: {
     summary: "show events as they come, and pass callbacks on to a local service",
     load: () => import("@payments-gateway/devtools/listen"),
   },
-  {
-    name: "trigger",
+  trigger: {
     summary: "make an event, by the sandbox or by a signed callback",
     load: () => import("@payments-gateway/devtools/trigger"),
   },
-  {
-    name: "sign",
+  sign: {
     summary: "sign a callback's body",
     load: () => import("@payments-gateway/devtools/sign"),
   },
-  {
-    name: "verify",
+  verify: {
     summary: "tell whether a callback's signature is right",
     load: () => import("@payments-gateway/devtools/verify"),
   },
-  {
-    name: "keys",
-    summary: "make API keys and their hashes",
-    load: () => import("./keys.ts"),
-  },
-  {
-    name: "token",
+  keys: { summary: "make API keys and their hashes", load: () => import("./keys.ts") },
+  token: {
     summary: "make a token to watch one payment or payout",
     load: () => import("./token.ts"),
   },
-  {
-    name: "payments",
-    summary: "list payments by their state",
-    load: () => import("./payments.ts"),
-  },
-  {
-    name: "payouts",
-    summary: "list payouts by their state",
-    load: () => import("./payments.ts"),
-  },
-  {
-    name: "story",
+  payments: { summary: "list payments by their state", load: () => import("./payments.ts") },
+  payouts: { summary: "list payouts by their state", load: () => import("./payments.ts") },
+  story: {
     summary: "tell what happened to one payment or payout",
     load: () => import("./story.ts"),
   },
-  {
-    name: "dead-letters",
+  "dead-letters": {
     summary: "list, show, replay and discard callbacks that were not understood",
     load: () => import("./dead-letters.ts"),
   },
-  {
-    name: "backup",
+  backup: {
     summary: "copy the state in DATA_DIR into one file, while the gateway runs",
     load: () => import("./backup.ts"),
   },
-  {
-    name: "migrate",
-    summary: "move the state in DATA_DIR to Redis",
-    load: () => import("./migrate.ts"),
-  },
-];
+  migrate: { summary: "move the state in DATA_DIR to Redis", load: () => import("./migrate.ts") },
+};
 
 const help = `
 Each command's options and examples: payments-gateway help <command>

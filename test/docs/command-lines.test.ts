@@ -65,7 +65,7 @@ describe("the commands that pages and help show", () => {
   it("are accepted by the command line, the scripts and the shell, each with its options", async () => {
     const lines = await shownCommandLines();
     assert.ok(lines.length > 80, `${lines.length} lines`);
-    for (const { name } of commands) {
+    for (const name of Object.keys(commands)) {
       assert.ok(
         lines.some(({ where }) => where === `help ${name}`),
         `help ${name} has examples`,

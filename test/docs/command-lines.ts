@@ -51,7 +51,7 @@ export async function shownCommandLines(): Promise<CommandLine[]> {
       if (isCommand.test(line)) found.push({ where: page, line, named: true });
     });
   }
-  for (const { name } of commands) {
+  for (const name of Object.keys(commands)) {
     for (const line of await exampleLinesOf(name)) found.push({ where: `help ${name}`, line });
   }
   return found;

@@ -46,7 +46,9 @@ describe("the pages", () => {
     for (const page of ["README.md", "docs/cli.md"]) {
       const text = await readFile(join(root, page), "utf8");
       const rows = text.split("\n").filter((line) => line.startsWith("|"));
-      const missing = commands.filter(({ name }) => !rows.some((row) => row.includes(`\`${name}`)));
+      const missing = Object.keys(commands).filter(
+        (name) => !rows.some((row) => row.includes(`\`${name}`)),
+      );
       assert.deepEqual(missing, [], page);
     }
   });
