@@ -1,33 +1,7 @@
-import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
-import { type Operation, OperationSchema } from "../gen/payments/v1/operation_pb.ts";
-import { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
-import { type Payment, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
-import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
-import type { Payout } from "../gen/payments/v1/payout_pb.ts";
-import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
-import {
-  type DeactivateSubscriptionRequest,
-  DeactivateSubscriptionResponseSchema,
-  SubscriptionService,
-  type UpdateSubscriptionRequest,
-  UpdateSubscriptionResponseSchema,
-} from "../gen/payments/v1/subscription_service_pb.ts";
-import {
-  DeletedWalletItemSchema,
-  type WalletItem,
-  WalletItemSchema,
-} from "../gen/payments/v1/wallet_pb.ts";
-import {
-  type FindWalletItemsRequest,
-  type GetConfirmationStatusRequest,
-  WalletService,
-} from "../gen/payments/v1/wallet_service_pb.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
-import { unrecognizedIn } from "../model/unrecognized.ts";
-import { decodePayout } from "../wire/payout.ts";
-import { type DecodeOptions, decode, decodeList, isBlank } from "../wire/wire.ts";
+import { calls } from "./calls.ts";
 import { type ClientOptions, createClient } from "./client.ts";
-import { type RestCall, restCall } from "./rest-call.ts";
+import type { RestCall } from "./rest-call.ts";
 import type { SendOptions, Upstream } from "./upstream.ts";
 
 export interface UpstreamOptions extends ClientOptions {
@@ -36,151 +10,16 @@ export interface UpstreamOptions extends ClientOptions {
 }
 
 /** Creates the client of the payments service for one account. It does not close the bucket. */
-export function createUpstream(options: UpstreamOptions): Upstream {
+export function createUpstream({ payoutEnds, ...options }: UpstreamOptions): Upstream {
   const client = createClient(options);
-  const sent =
-    <Request, Result>(callOf: CallOf<Request, Result>) =>
-    async (request: Request, sending: SendOptions): Promise<Result> => {
-      const call = callOf(request, options.payoutEnds);
+  const sends = Object.entries(calls).map(([name, callOf]) => {
+    async function send(request: never, sending: SendOptions): Promise<unknown> {
+      const call = callOf(request, payoutEnds) as RestCall<unknown>;
       return call.endpoint.method === "GET"
         ? client.read(call, sending)
         : client.send(call, sending);
-    };
-  return {
-    createPayment: sent(calls.createPayment),
-    createRecurrentPayment: sent(calls.createRecurrentPayment),
-    confirmPayment: sent(calls.confirmPayment),
-    resendCallback: sent(calls.resendCallback),
-    requestPayout: sent(calls.requestPayout),
-    getPayout: sent(calls.getPayout),
-    findWalletItems: sent(calls.findWalletItems),
-    getConfirmationStatus: sent(calls.getConfirmationStatus),
-    deleteWalletItem: sent(calls.deleteWalletItem),
-    updateSubscription: sent(calls.updateSubscription),
-    deactivateSubscription: sent(calls.deactivateSubscription),
-    getOperation: sent(calls.getOperation),
-    close: client.close,
-  };
+    }
+    return [name, send];
+  });
+  return { ...Object.fromEntries(sends), close: client.close };
 }
-
-type CallOf<Request, Result> = (request: Request, payoutEnds?: PayoutEnds) => RestCall<Result>;
-
-const reader =
-  <Desc extends DescMessage>(schema: Desc) =>
-  (text: string, options: DecodeOptions): MessageShape<Desc> =>
-    decode(schema, text, options);
-
-const namedIn = ({ externalId }: Payment | Payout | Operation) => externalId;
-
-/** The answer must be about this external_id. */
-const about = (externalId: string) => ({ externalId, namedIn });
-
-const readPayment = reader(PaymentSchema);
-
-const isPayment = (result: Payment) =>
-  result.details !== undefined &&
-  (result.details.status !== PaymentStatus.UNSPECIFIED ||
-    unrecognizedIn(result, "details.status") !== undefined);
-
-const isPayout = ({ transactionId, status }: Payout) =>
-  transactionId !== undefined && status !== undefined;
-
-/** A call that moves money for a payment. */
-function payment({ externalId }: { readonly externalId: string }) {
-  return { hasBody: true, about: about(externalId), read: readPayment, isResult: isPayment };
-}
-
-const payoutReader = (payoutEnds?: PayoutEnds) => (text: string, options: DecodeOptions) =>
-  decodePayout(text, options, payoutEnds);
-
-/** Both look-ups in a wallet name the customer and one of the customer's items. */
-const walletItem = (request: FindWalletItemsRequest | GetConfirmationStatusRequest) => ({
-  customer: request.customer,
-  query: { external_id: request.customer?.externalId, option_id: request.optionId },
-});
-
-/**
- * A change of a subscription. The answer is a message for people; an empty body means success
- * without a message.
- */
-function subscription<Desc extends DescMessage>(
-  { subscriptionId, customer }: UpdateSubscriptionRequest | DeactivateSubscriptionRequest,
-  schema: Desc,
-) {
-  return {
-    customer,
-    parameters: { subscription_id: subscriptionId },
-    query: { external_id: customer?.externalId },
-    read: (text: string, options: DecodeOptions): MessageShape<Desc> =>
-      text === "" ? create(schema) : decode(schema, text, options),
-    successCodes,
-  };
-}
-
-/** Codes of the spec that confirm what was asked for: with a 2xx status they mean success. */
-const successCodes: ReadonlySet<string> = new Set([
-  "subscription_successful",
-  "unsubscribed_successfully",
-]);
-
-const payments = PaymentService.method;
-const payouts = PayoutService.method;
-const wallet = WalletService.method;
-const subscriptions = SubscriptionService.method;
-
-/** The calls of the spec's Endpoints part. */
-const calls = {
-  createPayment: restCall(payments.createPayment, payment),
-  createRecurrentPayment: restCall(payments.createRecurrentPayment, payment),
-  confirmPayment: restCall(payments.confirmPayment, payment),
-  // The spec does not show the shape of the answer: any 2xx means success, whatever its body.
-  resendCallback: restCall(payments.resendCallback, () => ({ hasBody: true, read: () => {} })),
-
-  requestPayout: restCall(payouts.requestPayout, ({ order }, payoutEnds?: PayoutEnds) => ({
-    hasBody: true,
-    about: about(order?.externalId ?? ""),
-    read: payoutReader(payoutEnds),
-    isResult: isPayout,
-  })),
-  getPayout: restCall(payouts.getPayout, ({ externalId }, payoutEnds?: PayoutEnds) => ({
-    query: { external_id: externalId },
-    about: about(externalId),
-    read: payoutReader(payoutEnds),
-  })),
-
-  findWalletItems: restCall(wallet.findWalletItems, (request) => ({
-    ...walletItem(request),
-    // The spec shows one item as the answer; an empty object means no items.
-    read: (text: string, options: DecodeOptions) =>
-      /^\s*\{\s*\}\s*$/.test(text) ? [] : decodeList(WalletItemSchema, text, options),
-  })),
-  getConfirmationStatus: restCall(wallet.getConfirmationStatus, (request) => ({
-    ...walletItem(request),
-    read(text: string, options: DecodeOptions): WalletItem | undefined {
-      const item = decode(WalletItemSchema, text, options);
-      if (!isBlank(WalletItemSchema, { ...item })) return item;
-      options.onFault?.({ path: "(body)", kind: "unknown_shape" });
-      return undefined;
-    },
-  })),
-  deleteWalletItem: restCall(wallet.deleteWalletItem, ({ customer }) => ({
-    hasBody: true,
-    customer,
-    query: { external_id: customer?.externalId },
-    read: reader(DeletedWalletItemSchema),
-  })),
-
-  updateSubscription: restCall(subscriptions.updateSubscription, (request) => ({
-    ...subscription(request, UpdateSubscriptionResponseSchema),
-    hasBody: true,
-  })),
-  deactivateSubscription: restCall(subscriptions.deactivateSubscription, (request) =>
-    subscription(request, DeactivateSubscriptionResponseSchema),
-  ),
-
-  getOperation: restCall(OperationService.method.getOperation, (request) => ({
-    query: { external_id: request.externalId, operation_id: request.operationId },
-    about: about(request.externalId),
-    read: reader(OperationSchema),
-  })),
-};

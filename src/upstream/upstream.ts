@@ -1,31 +1,6 @@
-import type { Operation } from "../gen/payments/v1/operation_pb.ts";
-import type { GetOperationRequest } from "../gen/payments/v1/operation_service_pb.ts";
-import type { Payment } from "../gen/payments/v1/payment_pb.ts";
-import type {
-  ConfirmPaymentRequest,
-  CreatePaymentRequest,
-  CreateRecurrentPaymentRequest,
-  ResendCallbackRequest,
-} from "../gen/payments/v1/payment_service_pb.ts";
-import type { Payout } from "../gen/payments/v1/payout_pb.ts";
-import type {
-  GetPayoutRequest,
-  RequestPayoutRequest,
-} from "../gen/payments/v1/payout_service_pb.ts";
-import type {
-  DeactivateSubscriptionRequest,
-  DeactivateSubscriptionResponse,
-  UpdateSubscriptionRequest,
-  UpdateSubscriptionResponse,
-} from "../gen/payments/v1/subscription_service_pb.ts";
-import type { DeletedWalletItem, WalletItem } from "../gen/payments/v1/wallet_pb.ts";
-import type {
-  DeleteWalletItemRequest,
-  FindWalletItemsRequest,
-  GetConfirmationStatusRequest,
-} from "../gen/payments/v1/wallet_service_pb.ts";
 import type { TurnTaker } from "../ratelimit/bucket.ts";
 import type { Secret } from "../secrets/secret.ts";
+import type { calls } from "./calls.ts";
 
 /** One merchant's account at the payments service. */
 export interface MerchantAccount {
@@ -58,7 +33,7 @@ export interface SendOptions {
 }
 
 /**
- * The payments service for one merchant account: a method per REST call. Requests must have passed
+ * The payments service for one merchant account: a method per REST call, see `calls.ts`. Requests must have passed
  * validation. Each request takes a token of the account's rate budget first. Reads that the
  * service fails to answer (`failed` in `verdict.ts`) are sent again, at most twice; every other
  * call is sent at most once.
@@ -68,21 +43,12 @@ export interface SendOptions {
  * call; UNKNOWN with `outcomeUnknown` for a call that moves money and was sent, but got no answer
  * that was understood.
  */
-export interface Upstream {
-  createPayment: Send<CreatePaymentRequest, Payment>;
-  createRecurrentPayment: Send<CreateRecurrentPaymentRequest, Payment>;
-  confirmPayment: Send<ConfirmPaymentRequest, Payment>;
-  resendCallback: Send<ResendCallbackRequest, void>;
-  requestPayout: Send<RequestPayoutRequest, Payout>;
-  getPayout: Send<GetPayoutRequest, Payout>;
-  findWalletItems: Send<FindWalletItemsRequest, WalletItem[]>;
-  getConfirmationStatus: Send<GetConfirmationStatusRequest, WalletItem | undefined>;
-  deleteWalletItem: Send<DeleteWalletItemRequest, DeletedWalletItem>;
-  updateSubscription: Send<UpdateSubscriptionRequest, UpdateSubscriptionResponse>;
-  deactivateSubscription: Send<DeactivateSubscriptionRequest, DeactivateSubscriptionResponse>;
-  getOperation: Send<GetOperationRequest, Operation>;
+export type Upstream = {
+  readonly [Name in keyof typeof calls]: (
+    request: Parameters<(typeof calls)[Name]>[0],
+    options: SendOptions,
+  ) => Promise<ReturnType<ReturnType<(typeof calls)[Name]>["read"]>>;
+} & {
   /** Refuses new calls, waits for those in flight, and closes all connections. */
   close(): Promise<void>;
-}
-
-type Send<Request, Result> = (request: Request, options: SendOptions) => Promise<Result>;
+};
