@@ -5,11 +5,6 @@ import type {
   History,
   KnownList,
   PaymentAction,
-  SandboxCallback,
-  SandboxCallbackResult,
-  SandboxOrder,
-  SandboxResult,
-  Scenarios,
   Session,
   Start,
   Status,
@@ -17,8 +12,9 @@ import type {
 import type { DeadLetterDetails, DeadLetterPage } from "./dead-letter.ts";
 import type { AdminAnswer } from "./dead-letter-routes.ts";
 import type { KnownListQuery } from "./known-list.ts";
-import { accountOf, type Operator, Refused } from "./operator.ts";
+import { accountOf, type Operator, Refused, read } from "./operator.ts";
 import type { PaymentActions } from "./payment-actions.ts";
+import type { SandboxActions } from "./sandbox-actions.ts";
 
 /** What the console shows, by account; see `console-api.ts`. */
 export interface ConsoleData extends PaymentActions {
@@ -34,16 +30,6 @@ export interface ConsoleData extends PaymentActions {
   deadLetter(account: string, id: string): Promise<Omit<DeadLetterDetails, "body"> | undefined>;
   /** Only in sandbox mode. */
   readonly sandboxActions?: SandboxActions;
-}
-
-/** What an operator can trigger in sandbox mode. */
-export interface SandboxActions {
-  /** The one account that the emulator has. */
-  readonly account: string;
-  readonly scenarios: Scenarios;
-  pay(order: SandboxOrder): Promise<SandboxResult>;
-  payOut(order: SandboxOrder): Promise<SandboxResult>;
-  callback(order: SandboxCallback): Promise<SandboxCallbackResult>;
 }
 
 export interface ApiRequest {
@@ -158,13 +144,6 @@ const order = z.strictObject({
   by: z.enum(["card", "amount"]),
 });
 const sandboxCallback = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
-
-function read<T>(schema: z.ZodType<T>, body: unknown): T {
-  const result = schema.safeParse(body);
-  if (result.success) return result.data;
-  const [issue] = result.error.issues;
-  throw new Refused(400, `${issue?.path.join(".") || "body"}: ${issue?.message ?? "is wrong"}`);
-}
 
 function found(body: unknown): AdminAnswer {
   return { status: 200, body };

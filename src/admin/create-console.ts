@@ -1,15 +1,12 @@
 import { hostname } from "node:os";
 import type { Core } from "../core/core.ts";
 import { ofAccount } from "../errors.ts";
-import type { GraphqlServer } from "../graphql/server.ts";
 import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { type KindName, kinds } from "../model/kinds.ts";
-import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Activities } from "./activity.ts";
-import type { SandboxActions } from "./api.ts";
 import type {
   BudgetStatus,
   Calls,
@@ -21,10 +18,9 @@ import type {
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPath } from "./docs.ts";
 import { historyOf } from "./history.ts";
-import type { OperatorIdentity } from "./identify-operator.ts";
 import { knownListOf } from "./known-list.ts";
-import { loadPage } from "./page.ts";
 import { createPaymentActions } from "./payment-actions.ts";
+import type { SandboxActions } from "./sandbox-actions.ts";
 import type { Console } from "./server.ts";
 
 export interface ConsoleOptions {
@@ -33,11 +29,8 @@ export interface ConsoleOptions {
   readonly log: EventLog;
   readonly intents: IntentStore;
   readonly deadLetters: DeadLetters;
-  readonly operators: OperatorIdentity;
   /** Whether operators need credentials. */
   readonly authenticated: boolean;
-  /** Its callers are identified by `operators`. */
-  readonly graphql: GraphqlServer["handle"];
   readonly notReady: () => readonly string[];
   /** RATE_LIMIT_RESERVE. */
   readonly reserve: number;
@@ -48,15 +41,14 @@ export interface ConsoleOptions {
   readonly links: () => Session["links"];
   /** Set in sandbox mode. */
   readonly sandboxActions?: SandboxActions;
-  readonly onFailure: (error: unknown) => void;
 }
 
 /** Number of events that a newly opened page shows. */
 const eventsAtFirst = 200;
 
 /** The data and actions of the operator's page. `close` stops sampling the rate budgets. */
-export function createConsole(options: ConsoleOptions): Console & { close(): void } {
-  const { accounts, activities, log, intents, operators, graphql, sandboxActions } = options;
+export function createConsole(options: ConsoleOptions): Pick<Console, "data"> & { close(): void } {
+  const { accounts, activities, log, intents, sandboxActions } = options;
   const { authenticated, reconciler, deadLetters, core, report } = options;
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs: startedAtMs() };
   const watched = new Map<string, number>();
@@ -85,11 +77,6 @@ export function createConsole(options: ConsoleOptions): Console & { close(): voi
     kinds[intent.kind].name === kind && intent.externalId === externalId;
 
   return {
-    page: loadPage(),
-    isCrossOrigin: (request) => isCrossOrigin(originHeadersOf(request.headers), []),
-    operatorOf: operators.operatorOf,
-    graphql,
-    onFailure: options.onFailure,
     close: () => clearInterval(sampling),
     data: {
       session: (operator) => ({

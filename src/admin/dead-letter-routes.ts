@@ -1,7 +1,7 @@
 import * as z from "zod";
 import type { DeadLetters } from "./dead-letters.ts";
 import { requireJson } from "./json-body.ts";
-import { type Operator, Refused } from "./operator.ts";
+import { type Operator, read } from "./operator.ts";
 
 /** A response. A string body is sent unchanged, any other body as JSON. */
 export interface AdminAnswer {
@@ -60,12 +60,7 @@ async function answerList(
   { accounts }: Operator,
   query: URLSearchParams,
 ): Promise<AdminAnswer> {
-  const asked = listQuery.safeParse(Object.fromEntries(query));
-  if (!asked.success) {
-    const [issue] = asked.error.issues;
-    throw new Refused(400, `${issue?.path.join(".") || "the query"}: ${issue?.message}`);
-  }
-  const { account, ...listed } = asked.data;
+  const { account, ...listed } = read(listQuery, Object.fromEntries(query), "the query");
   // An account that the operator may not see is listed as one without letters.
   const seen = accounts.filter((name) => account === undefined || name === account);
   return { status: 200, body: await letters.list({ ...listed, accounts: seen }) };
@@ -89,4 +84,4 @@ function notAllowed(allow: string): AdminAnswer {
   return { status: 405, body: { error: "method not allowed" }, allow };
 }
 
-const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };
+export const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };

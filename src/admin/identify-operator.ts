@@ -12,18 +12,8 @@ const readScopes: ReadonlySet<Scope> = new Set<Scope>([
   "operations:read",
 ]);
 
-export interface OperatorIdentity {
-  /** @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED without the scope `admin` */
-  operatorOf(request: IncomingMessage): Promise<Operator>;
-  /** The same for GraphQL: an operator as a caller who may only read. */
-  readonly identify: Identify;
-}
-
 /** Operators are callers with the scope `admin`; with AUTH_MODE=none every caller is one. */
-export function createOperatorIdentity(
-  identify: Identify,
-  accounts: readonly string[],
-): OperatorIdentity {
+export function createOperatorIdentity(identify: Identify, accounts: readonly string[]) {
   async function adminOf(credentials: Credentials): Promise<Caller> {
     const caller = await identify(credentials);
     if (caller.scopes.has("admin") && caller.watch === undefined) return caller;
@@ -33,7 +23,8 @@ export function createOperatorIdentity(
   }
 
   return {
-    async operatorOf({ headers }) {
+    /** @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED without the scope `admin` */
+    async operatorOf({ headers }: IncomingMessage): Promise<Operator> {
       const seen: Caller[] = [];
       let refusal: unknown;
       const credentials = { header: (name: string) => headers[name]?.toString() };
@@ -49,7 +40,8 @@ export function createOperatorIdentity(
       if (!caller) throw refusal;
       return { name: caller.name, accounts: seen.map(({ account }) => account) };
     },
-    async identify({ header }) {
+    /** The same for GraphQL: an operator as a caller who may only read. */
+    async identify({ header }: Credentials): Promise<Caller> {
       const { customerToken: _, ...caller } = await adminOf({ header });
       return { ...caller, scopes: readScopes };
     },

@@ -1,15 +1,9 @@
 import { create, type DescEnum } from "@bufbuild/protobuf";
 import type { Core, Instant } from "../core/core.ts";
 import { PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
-import {
-  type GetPaymentResponse,
-  ListPaymentsRequestSchema,
-} from "../gen/payments/v1/payment_service_pb.ts";
+import { ListPaymentsRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutStateSchema } from "../gen/payments/v1/payout_pb.ts";
-import {
-  type GetPayoutResponse,
-  ListPayoutsRequestSchema,
-} from "../gen/payments/v1/payout_service_pb.ts";
+import { ListPayoutsRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { KindName } from "../model/kinds.ts";
 import type { KnownItem, KnownList } from "./console-api.ts";
 import { nameOf } from "./history.ts";
@@ -93,52 +87,44 @@ const lists: Readonly<Record<KindName, List>> = {
     states: PaymentStateSchema,
     async read(core, request, call) {
       const list = await core.paymentList(create(ListPaymentsRequestSchema, request), call);
-      return { items: list.edges.map(paymentItem), next: list.endCursor };
+      const items = list.edges.map((edge) => {
+        const { payment, operations } = edge.node;
+        const { amount, currency, paymentId } = payment?.details ?? {};
+        const ids = [paymentId, ...operations.map(({ paymentId }) => paymentId)];
+        return itemOf(edge, PaymentStateSchema, { ids, amount, currency });
+      });
+      return { items, next: list.endCursor };
     },
   },
   payout: {
     states: PayoutStateSchema,
     async read(core, request, call) {
       const list = await core.payoutList(create(ListPayoutsRequestSchema, request), call);
-      return { items: list.edges.map(payoutItem), next: list.endCursor };
+      const items = list.edges.map((edge) => {
+        const { originalAmount: amount, currency, transactionId } = edge.node.payout ?? {};
+        return itemOf(edge, PayoutStateSchema, { ids: [transactionId], amount, currency });
+      });
+      return { items, next: list.endCursor };
     },
   },
 };
 
-interface Edge<Node> {
-  readonly node: Node;
+interface Edge {
+  readonly node: { readonly state: number; readonly needsOperator: boolean };
   readonly externalId: string;
   readonly firstSeenAt: Instant;
 }
 
-function paymentItem({ node, ...edge }: Edge<GetPaymentResponse>): KnownItem {
-  const { amount, currency, paymentId } = node.payment?.details ?? {};
-  const ids = [paymentId, ...node.operations.map(({ paymentId }) => paymentId)];
-  return itemOf(edge, nameOf(PaymentStateSchema, node.state) ?? "", node.needsOperator, {
-    ...{ amount, currency, ids },
-  });
-}
-
-function payoutItem({ node, ...edge }: Edge<GetPayoutResponse>): KnownItem {
-  const { originalAmount: amount, currency, transactionId } = node.payout ?? {};
-  return itemOf(edge, nameOf(PayoutStateSchema, node.state) ?? "", node.needsOperator, {
-    ...{ amount, currency, ids: [transactionId] },
-  });
-}
-
 function itemOf(
-  { externalId, firstSeenAt }: Omit<Edge<unknown>, "node">,
-  state: string,
-  needsOperator: boolean,
-  told: {
-    readonly amount: string | undefined;
-    readonly currency: string | undefined;
+  { node: { state, needsOperator }, externalId, firstSeenAt }: Edge,
+  states: DescEnum,
+  told: Readonly<Record<"amount" | "currency", string | undefined>> & {
     readonly ids: readonly (string | undefined)[];
   },
 ): KnownItem {
   const { amount, currency, ids } = told;
   return {
-    ...{ externalId, state, needsOperator },
+    ...{ externalId, needsOperator, state: nameOf(states, state) ?? "" },
     firstSeenAtMs: msOf(firstSeenAt),
     subjectIds: [...new Set(ids.filter((id) => id !== undefined && id !== ""))] as string[],
     ...(amount && { amount }),

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type * as z from "zod";
 import type { Scope } from "../auth/caller.ts";
 import type { Call } from "../core/core.ts";
 
@@ -34,6 +35,14 @@ export function accountOf({ accounts }: Operator, asked: string | null): string 
   if (asked === null) throw new Refused(400, "say which account: ?account=");
   if (accounts.includes(asked)) return asked;
   throw new Refused(403, "the account is unknown or not yours", "MERCHANT_ACCOUNT_REFUSED");
+}
+
+/** What was sent, if it has this shape. @param what it is, for a message about all of it */
+export function read<T>(schema: z.ZodType<T>, sent: unknown, what = "body"): T {
+  const result = schema.safeParse(sent);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new Refused(400, `${issue?.path.join(".") || what}: ${issue?.message ?? "is wrong"}`);
 }
 
 const callTimeoutMs = 60_000;

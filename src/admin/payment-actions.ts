@@ -9,16 +9,7 @@ import type { Observations, Report } from "../report.ts";
 import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
 import { callAs, type Operator } from "./operator.ts";
 
-/** What an operator can ask the payments service about a payment or payout. No money moves. */
-export interface PaymentActions {
-  /**
-   * Looks an open call up at once instead of later; a payout without an open call is read from the
-   * service.
-   */
-  lookUp(operator: Operator, action: PaymentAction): Promise<PaymentActionResult>;
-  /** Asks the service to send the callback of a payment's latest operation again. */
-  resendCallback(operator: Operator, action: PaymentAction): Promise<PaymentActionResult>;
-}
+export type PaymentActions = ReturnType<typeof createPaymentActions>;
 
 export interface PaymentActionsOptions {
   readonly core: Pick<Core, "getPayout" | "resendCallback">;
@@ -30,7 +21,8 @@ export interface PaymentActionsOptions {
   readonly report: Report;
 }
 
-export function createPaymentActions(options: PaymentActionsOptions): PaymentActions {
+/** What an operator can ask the payments service about a payment or payout. No money moves. */
+export function createPaymentActions(options: PaymentActionsOptions) {
   const { core, intents, openCalls, reconciles, report } = options;
   const note = (
     { name: operator }: Operator,
@@ -41,7 +33,11 @@ export function createPaymentActions(options: PaymentActionsOptions): PaymentAct
       ...{ operator, action, account, kind, externalId: loggedId(externalId) },
     });
   return {
-    async lookUp(operator, action) {
+    /**
+     * Looks an open call up at once instead of later; a payout without an open call is read from
+     * the service.
+     */
+    async lookUp(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       note(operator, "look up", action);
       const open = await openCalls(action);
@@ -59,7 +55,8 @@ export function createPaymentActions(options: PaymentActionsOptions): PaymentAct
       return asked(() => core.getPayout(request, call));
     },
 
-    async resendCallback(operator, action) {
+    /** Asks the service to send the callback of a payment's latest operation again. */
+    async resendCallback(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       if (kind === "payout") {
         return { kind: "refused", message: "the service sends no callback of a payout again" };

@@ -8,8 +8,15 @@ import { CreatePaymentRequestSchema } from "../gen/payments/v1/payment_service_p
 import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { sign, signatureHeader } from "../wire/signature.ts";
-import type { SandboxActions } from "./api.ts";
-import type { SandboxCallback, SandboxOrder, SandboxResult, ScenarioInfo } from "./console-api.ts";
+import type {
+  SandboxCallback,
+  SandboxCallbackResult,
+  SandboxOrder,
+  SandboxResult,
+  ScenarioInfo,
+  Scenarios,
+} from "./console-api.ts";
+import { nameOf } from "./history.ts";
 import { callAs, Refused } from "./operator.ts";
 
 export interface SandboxActionsOptions {
@@ -29,41 +36,33 @@ export interface MagicValue {
   readonly cents?: string;
 }
 
-/** For sandbox mode: makes payments and payouts like a caller, sends callbacks like the service. */
-export function createSandboxActions({
-  core,
-  account,
-  magicValues,
-  publicUrl,
-}: SandboxActionsOptions): SandboxActions {
-  return {
-    account: account.name,
-    scenarios: { scenarios: magicValues.map(infoOf) },
+export type SandboxActions = ReturnType<typeof createSandboxActions>;
 
-    async pay(order) {
-      const request = create(
-        CreatePaymentRequestSchema,
-        paymentOf(order, cardOf(order, magicValues)),
-      );
+/** For sandbox mode: makes payments and payouts like a caller, sends callbacks like the service. */
+export function createSandboxActions(options: SandboxActionsOptions) {
+  const { core, account, magicValues, publicUrl } = options;
+  return {
+    /** The one account that the emulator has. */
+    account: account.name,
+    scenarios: { scenarios: magicValues.map(infoOf) } satisfies Scenarios,
+
+    async pay(order: SandboxOrder): Promise<SandboxResult> {
+      const card = cardOf(order, magicValues);
+      const request = create(CreatePaymentRequestSchema, paymentOf(order, card));
       return answerOf(async () => {
         const { payment } = await core.createPayment(request, callOf(account.name));
         const { details, action } = payment;
-        const { name } = PaymentStatusSchema.value[details?.status ?? 0] ?? {};
         return {
-          ...(name && {
-            status: name.slice(PaymentStatusSchema.sharedPrefix?.length).toLowerCase(),
-          }),
+          status: nameOf(PaymentStatusSchema, details?.status ?? 0) ?? "unspecified",
           ...(details?.statusCode && { statusCode: details.statusCode }),
           ...(action?.value && { actionUrl: action.value }),
         };
       });
     },
 
-    async payOut(order) {
-      const request = create(
-        RequestPayoutRequestSchema,
-        payoutOf(order, cardOf(order, magicValues)),
-      );
+    async payOut(order: SandboxOrder): Promise<SandboxResult> {
+      const card = cardOf(order, magicValues);
+      const request = create(RequestPayoutRequestSchema, payoutOf(order, card));
       return answerOf(async () => {
         const { payout } = await core.requestPayout(request, callOf(account.name));
         const { status, statusCode } = payout;
@@ -74,7 +73,7 @@ export function createSandboxActions({
       });
     },
 
-    async callback({ kind }) {
+    async callback({ kind }: SandboxCallback): Promise<SandboxCallbackResult> {
       const body = callbackBody(kind);
       const password = kind === "forged" ? randomUUID() : account.password;
       const { status } = await fetch(

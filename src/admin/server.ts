@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type ErrorCode, GatewayError } from "../errors.ts";
 import { createAdmission } from "../net/admission.ts";
+import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
@@ -8,7 +9,7 @@ import { type Body, Intake } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi, type ConsoleData } from "./api.ts";
-import { type AdminAnswer, answerDeadLetters } from "./dead-letter-routes.ts";
+import { type AdminAnswer, answerDeadLetters, notFound } from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPage } from "./docs.ts";
 import { readJson } from "./json-body.ts";
@@ -46,8 +47,6 @@ export interface Exposition {
 export interface Console {
   /** Undefined when the page was not built. */
   readonly page: Page | undefined;
-  /** Whether a page of another origin made a browser send this. */
-  isCrossOrigin(request: IncomingMessage): boolean;
   /** The operator who sent a request. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
   operatorOf(request: IncomingMessage): Promise<Operator>;
   readonly data: ConsoleData;
@@ -173,7 +172,7 @@ async function answerOperator(
   bodyOf: BodyOf,
   { pathname: path, searchParams: query }: URL,
 ): Promise<AdminAnswer | undefined> {
-  if (console.isCrossOrigin(request)) {
+  if (isCrossOrigin(originHeadersOf(request.headers), [])) {
     request.resume();
     throw new Refused(403, "pages of other origins may not call", "FOREIGN_ORIGIN");
   }
@@ -225,8 +224,6 @@ const statuses: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
 function methodOf({ method = "GET" }: IncomingMessage): string {
   return method === "HEAD" ? "GET" : method;
 }
-
-const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };
 
 const notBuilt =
   "The console's page was not built. Run `npm run build:console` in the gateway's directory, and " +

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import { type ConsoleOptions, createConsole } from "../admin/create-console.ts";
 import { createDeadLetters } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
+import { loadPage } from "../admin/page.ts";
 import { createSandboxActions, type SandboxActionsOptions } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
 import { identifyOperator } from "../auth/create-authentication.ts";
@@ -66,10 +67,9 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
     return built;
   };
   const operatorConsole = createConsole({
-    ...{ accounts, activities, log: eventLog, deadLetters, operators, notReady },
+    ...{ accounts, activities, log: eventLog, deadLetters, notReady },
     intents: stores.intents,
     authenticated: !isOpen,
-    graphql: (request, response) => graphql().handle(request, response),
     reserve: config.rateLimit.reserve,
     sourceOf: stores.budgetSourceOf,
     reconciler: {
@@ -86,7 +86,6 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
       };
     },
     ...(sandbox && { sandboxActions: createSandboxActions({ core, publicUrl, ...sandbox }) }),
-    onFailure: (error) => log.error({ err: error }, "admin request failed"),
   });
   const server = createAdminServer({
     exposition: (accept) => expositionOf(metrics.registry, accept),
@@ -95,7 +94,13 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
       const redis = stores.redisHealth?.();
       return redis && { redis };
     },
-    console: operatorConsole,
+    console: {
+      data: operatorConsole.data,
+      page: loadPage(),
+      operatorOf: operators.operatorOf,
+      graphql: (request, response) => graphql().handle(request, response),
+      onFailure: (error) => log.error({ err: error }, "admin request failed"),
+    },
     healthOnly: isOpen && !isLoopback(config.adminAddress.host),
     deadLetters,
     limits: {

@@ -29,7 +29,6 @@ async function serve(
     },
     console: {
       page: undefined,
-      isCrossOrigin: () => false,
       operatorOf: async () => ({ name: "anonymous", accounts: ["default"] }),
       data: undefined as never,
       graphql: () => {},
