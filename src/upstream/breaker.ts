@@ -1,18 +1,7 @@
 import { RollingCount } from "./rolling-count.ts";
 import type { Verdict } from "./verdict.ts";
 
-/**
- * Circuit breaker: keeps calls away from a service that fails. Closed, it lets all calls through
- * and counts failures; open, it refuses all; after a pause it is half open and lets one call
- * through as a probe. An answer to the probe closes the breaker, a failure opens it for a longer
- * pause.
- */
-export interface Breaker {
-  /** Milliseconds until a call may be let through; undefined when one may be now. */
-  refusal(): number | undefined;
-  /** Lets one call through, which must be sent now; undefined while `refusal` returns a pause. */
-  enter(): Pass | undefined;
-}
+export type Breaker = ReturnType<typeof createBreaker>;
 
 /**
  * The admission of a call. Each call must settle it once: an unsettled probe blocks all later
@@ -48,7 +37,13 @@ export interface BreakerOptions {
   readonly onState: (change: { state: BreakerState; pauseMs?: number }) => void;
 }
 
-export function createBreaker({ policy, now, random, onState }: BreakerOptions): Breaker {
+/**
+ * Circuit breaker: keeps calls away from a service that fails. Closed, it lets all calls through
+ * and counts failures; open, it refuses all; after a pause it is half open and lets one call
+ * through as a probe. An answer to the probe closes the breaker, a failure opens it for a longer
+ * pause.
+ */
+export function createBreaker({ policy, now, random, onState }: BreakerOptions) {
   let calls = new RollingCount(policy.windowMs);
   let failures = new RollingCount(policy.windowMs);
   let timeouts = 0;
@@ -114,6 +109,7 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions):
     return probe;
   }
 
+  /** Milliseconds until a call may be let through; undefined when one may be now. */
   function refusal(): number | undefined {
     if (state === "closed") return undefined;
     if (current) return policy.firstPauseMs; // The probe is in flight.
@@ -123,7 +119,8 @@ export function createBreaker({ policy, now, random, onState }: BreakerOptions):
 
   return {
     refusal,
-    enter() {
+    /** Lets one call through, which must be sent now; undefined while `refusal` returns a pause. */
+    enter(): Pass | undefined {
       if (state === "closed") return current;
       if (refusal() !== undefined) return undefined;
       current = createProbe();

@@ -1,5 +1,5 @@
 import type { Report } from "../report.ts";
-import { type BreakerPolicy, createBreaker, type Pass } from "./breaker.ts";
+import { type BreakerOptions, type BreakerPolicy, createBreaker, type Pass } from "./breaker.ts";
 import type { Verdict } from "./verdict.ts";
 
 /**
@@ -8,21 +8,17 @@ import type { Verdict } from "./verdict.ts";
  */
 export type Breakers = ReturnType<typeof createBreakers>;
 
-export interface BreakersOptions {
-  readonly policy?: Partial<BreakerPolicy> | undefined;
-  readonly now: () => number;
-  readonly random: () => number;
-  readonly account: string;
-  readonly report: Report;
-}
-
-export function createBreakers(options: BreakersOptions) {
-  const { policy, now, random, account, report } = options;
+export function createBreakers(
+  account: string,
+  report: Report,
+  options: Pick<BreakerOptions, "now" | "random"> & {
+    readonly policy: Partial<BreakerPolicy> | undefined;
+  },
+) {
   const breaker = (calls: keyof typeof policies) =>
     createBreaker({
-      policy: { ...policies[calls], ...policy },
-      now,
-      random,
+      ...options,
+      policy: { ...policies[calls], ...options.policy },
       onState: ({ state }) => report("breaker", { account, calls, state }),
     });
   return {

@@ -48,9 +48,8 @@ export function createClient(options: ClientOptions) {
   const { maxResponseBytes = intakeLimits.answerBytes, tracing = noTracing } = options;
   const { origin } = new URL(account.url);
   const { connections = createConnections({ origin, timeoutMs, tls: options.tls, now }) } = options;
-  const breakers = createBreakers({
-    ...{ policy: options.breaker, now, random, account: account.name, report },
-  });
+  const policy = options.breaker;
+  const breakers = createBreakers(account.name, report, { policy, now, random });
   const sending = { connections, breakers, report, tracing, maxResponseBytes };
   const attempts = createAttempts({ ...options, ...sending });
   const budget = createRetryBudget(now);

@@ -81,9 +81,9 @@ export function exchange(
   request: HttpRequest,
   options: ExchangeOptions,
 ): Promise<HttpResponse> {
-  return new Promise((resolve, reject) => {
-    new Exchange(options, resolve, reject).begin(dispatcher, request);
-  });
+  const exchange = new Exchange(options);
+  exchange.begin(dispatcher, request);
+  return exchange.answer;
 }
 
 /**
@@ -93,8 +93,8 @@ export function exchange(
  */
 class Exchange implements Dispatcher.DispatchHandler, Droppable {
   readonly #options: ExchangeOptions;
-  readonly #resolve: (answer: HttpResponse) => void;
-  readonly #reject: (failure: ExchangeFailure) => void;
+  readonly #ended = Promise.withResolvers<HttpResponse>();
+  readonly answer = this.#ended.promise;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   #head: HttpHead | undefined;
@@ -104,14 +104,8 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   #stopTimeout: (() => void) | undefined;
   #stopDeadline: (() => void) | undefined;
 
-  constructor(
-    options: ExchangeOptions,
-    resolve: (answer: HttpResponse) => void,
-    reject: (failure: ExchangeFailure) => void,
-  ) {
+  constructor(options: ExchangeOptions) {
     this.#options = options;
-    this.#resolve = resolve;
-    this.#reject = reject;
   }
 
   begin(dispatcher: Pick<Dispatcher, "dispatch">, request: HttpRequest): void {
@@ -164,9 +158,10 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
     if (this.#settled || !this.#head) return;
     this.#settle();
     const { status, headers } = this.#head;
-    const resolve = () => this.#resolve({ status, headers, text: utf8.decode(this.#body.take()) });
-    if (this.#body.size > largeBytes) largeInTurn(resolve);
-    else resolve();
+    const { resolve } = this.#ended;
+    const read = () => resolve({ status, headers, text: utf8.decode(this.#body.take()) });
+    if (this.#body.size > largeBytes) largeInTurn(read);
+    else read();
   }
 
   onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
@@ -189,7 +184,7 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
     this.#body.clear();
     const sent = this.#controller !== undefined;
     const failure = new ExchangeFailure(kind, sent, this.#head, cause);
-    this.#reject(failure);
+    this.#ended.reject(failure);
     if (kind !== "connection") this.#controller?.abort(failure);
   }
 
