@@ -36,7 +36,7 @@ function integer(text: string | undefined, min: number, max: number): number | u
 export function rateLimitHeaders(
   { limit, remaining, remainingForReads, resetSeconds }: RateLimitStatus,
   movesMoney: boolean,
-): Readonly<Record<RateLimitHeader, string>> {
+) {
   const left = movesMoney ? remaining : remainingForReads;
   return {
     "x-ratelimit-limit": String(limit),
@@ -47,12 +47,6 @@ export function rateLimitHeaders(
   };
 }
 
-export const rateLimitHeaderNames = [
-  "x-ratelimit-limit",
-  "x-ratelimit-remaining",
-  "x-ratelimit-reset",
-  "ratelimit-policy",
-  "ratelimit",
-] as const;
-
-type RateLimitHeader = (typeof rateLimitHeaderNames)[number];
+export const rateLimitHeaderNames: readonly string[] = Object.keys(
+  rateLimitHeaders({ limit: 0, remaining: 0, remainingForReads: 0, resetSeconds: 0 }, false),
+);

@@ -1,12 +1,14 @@
-import { capacityForReads, type Priority, type RateLimitStatus, shareOf } from "../bucket.ts";
+import {
+  capacityForReads,
+  type Priority,
+  type RateLimitStatus,
+  shareOf,
+  type TokenBucketOptions,
+} from "../bucket.ts";
 import type { RateLimitReading } from "../headers.ts";
 import { TakeLog } from "./take-log.ts";
 
-export interface BudgetOptions {
-  /** Requests a second until the first answer. */
-  readonly initialLimit: number;
-  /** Share of the capacity, 0 to 1, that is only for calls that move money. */
-  readonly reserve: number;
+export interface BudgetOptions extends Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
   /** Share of the upstream's limit that this budget may use. Default: 1, all of it. */
   readonly share?: number;
   /** Begin without tokens, as when others may just have spent them. Default: false. */

@@ -4,7 +4,7 @@ import type { AccountKeys } from "../../redis/keys.ts";
 import { isCluster } from "../../redis/link.ts";
 import { readyWithin } from "../../redis/ready.ts";
 import { loadScript } from "../../redis/script.ts";
-import type { Priority } from "../bucket.ts";
+import type { Priority, TokenBucketOptions } from "../bucket.ts";
 import type { Clock } from "../clock.ts";
 import type { RateLimitReading } from "../headers.ts";
 import { budgetRules } from "../local/budget.ts";
@@ -18,9 +18,9 @@ export interface SharedBudgetKey {
   readonly replicaId: string;
 }
 
-export interface SharedBudgetOptions extends SharedBudgetKey {
-  readonly initialLimit: number;
-  readonly reserve: number;
+export interface SharedBudgetOptions
+  extends SharedBudgetKey,
+    Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
   readonly clock: Clock;
   /** Called when the next request is due earlier than before. */
   readonly onDue: () => void;
