@@ -8,31 +8,7 @@ type Known<Label extends string> = Readonly<Record<Label, readonly string[]>>;
 /** Label values must be few, since a series stays. An absent one is "". */
 export type Labels<Label extends string> = { readonly [Name in Label]?: string | undefined };
 
-/**
- * The gateway's metrics beside prom-client's own of the process, which prints them all. Names are
- * given without their prefix, `payments_gateway_`.
- */
-export interface Metrics {
-  readonly registry: Registry;
-  /**
-   * The series of a metric whose first label has this value, the oldest first.
-   * @throws for a name that does not exist
-   */
-  series<Series>(name: string, first: string): readonly OneSeries<Series>[];
-  counter<Label extends string>(name: string, help: string, labels: Known<Label>): Numbers<Label>;
-  gauge<Label extends string>(name: string, help: string, labels: Known<Label>): Numbers<Label>;
-  /**
-   * @param buckets upper bounds in seconds, in ascending order
-   * @param isPrinted false: only `series` reads it
-   */
-  histogram<Label extends string>(
-    name: string,
-    help: string,
-    labels: Known<Label>,
-    buckets: readonly number[],
-    isPrinted?: boolean,
-  ): Histogram<Label>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** What the areas are given. */
 export interface TelemetryContext {
@@ -44,7 +20,11 @@ export interface TelemetryContext {
   readonly durations: RunningDurations | undefined;
 }
 
-export function createMetrics(): Metrics {
+/**
+ * The gateway's metrics beside prom-client's own of the process, which prints them all. Names are
+ * given without their prefix, `payments_gateway_`.
+ */
+export function createMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   // Gauges named like counters; the same numbers exist by type under names without `_total`.
@@ -65,15 +45,30 @@ export function createMetrics(): Metrics {
   }
   return {
     registry,
+    /**
+     * The series of a metric whose first label has this value, the oldest first.
+     * @throws for a name that does not exist
+     */
     series<Series>(name: string, first: string) {
       const metric = metrics.get(name);
       if (!metric) throw new Error(`no such metric: ${name}`);
       return (metric.all.get(first) ?? []) as readonly OneSeries<Series>[];
     },
-    counter: (name, help, labels) => add(name, new Numbers("counter", name, help, labels), labels),
-    gauge: (name, help, labels) => add(name, new Numbers("gauge", name, help, labels), labels),
-    histogram: (name, help, labels, buckets, isPrinted) =>
-      add(name, new Histogram(name, help, labels, buckets), labels, isPrinted),
+    counter: <Label extends string>(name: string, help: string, labels: Known<Label>) =>
+      add(name, new Numbers("counter", name, help, labels), labels),
+    gauge: <Label extends string>(name: string, help: string, labels: Known<Label>) =>
+      add(name, new Numbers("gauge", name, help, labels), labels),
+    /**
+     * @param buckets upper bounds in seconds, in ascending order
+     * @param isPrinted false: only `series` reads it
+     */
+    histogram: <Label extends string>(
+      name: string,
+      help: string,
+      labels: Known<Label>,
+      buckets: readonly number[],
+      isPrinted?: boolean,
+    ) => add(name, new Histogram(name, help, labels, buckets), labels, isPrinted),
   };
 }
 
