@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, scrypt } from "node:crypto";
 import { promisify } from "node:util";
-import { createSeal, type Seal } from "./seal.ts";
+import { createSeal } from "./seal.ts";
 import type { Secret } from "./secret.ts";
 
 /**
@@ -8,19 +8,7 @@ import type { Secret } from "./secret.ts";
  * password, which every replica has and the store does not. Each purpose has keys of its own: what
  * is sealed for one cannot be opened for another.
  */
-export interface Keyring {
-  /** Answers that are stored for calls with the same Idempotency-Key. */
-  readonly answers: Seal;
-  /** Secret fields of events. */
-  readonly events: Seal;
-  /** Bodies of callbacks that were not understood. */
-  readonly deadLetters: Seal;
-  /**
-   * Keyed hashes of a request, one per accepted password, the present one first: they show whether
-   * two requests differ, and nothing of their content.
-   */
-  fingerprints(request: Uint8Array): string[];
-}
+export type Keyring = Awaited<ReturnType<typeof deriveKeyring>>;
 
 /**
  * Derives the keys of one account. Slow by intent, to hinder guesses of the password: it runs once
@@ -28,10 +16,7 @@ export interface Keyring {
  *
  * @param passwords the present one first, then those that are still accepted
  */
-export async function deriveKeyring(
-  account: string,
-  passwords: readonly Secret[],
-): Promise<Keyring> {
+export async function deriveKeyring(account: string, passwords: readonly Secret[]) {
   const masters = await Promise.all(
     passwords.map((password) => derive(password.reveal(), `payments-gateway/${account}`, keyBytes)),
   );
@@ -39,10 +24,17 @@ export async function deriveKeyring(
     masters.map((master) => Buffer.from(hkdfSync("sha256", master, "", purpose, keyBytes)));
   const hashes = keysFor("fingerprint of a request");
   return {
+    /** For answers that are stored for calls with the same Idempotency-Key. */
     answers: createSeal(keysFor("stored answer")),
+    /** For secret fields of events. */
     events: createSeal(keysFor("event")),
+    /** For bodies of callbacks that were not understood. */
     deadLetters: createSeal(keysFor("dead letter")),
-    fingerprints: (request) =>
+    /**
+     * Keyed hashes of a request, one per accepted password, the present one first: they show
+     * whether two requests differ, and nothing of their content.
+     */
+    fingerprints: (request: Uint8Array): string[] =>
       hashes.map((key) => createHmac("sha256", key).update(request).digest("base64url")),
   };
 }
