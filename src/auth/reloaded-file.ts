@@ -1,13 +1,6 @@
 import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 
-/** A file that is read again whenever it changes. */
-export interface ReloadedFile<Content> {
-  /** The parsed content of the newest valid version of the file. */
-  readonly content: Content;
-  close(): void;
-}
-
 export interface ReloadOptions<Content> {
   readonly path: string;
   /** @throws Error for a text that is not understood; its message must be safe to log. */
@@ -32,7 +25,7 @@ export interface KeyFile extends Pick<ReloadOptions<never>, "path" | "onProblem"
  * orchestrators do.
  * @throws what reading or `parse` throws for the file's first version
  */
-export function reloadedFile<Content>(options: ReloadOptions<Content>): ReloadedFile<Content> {
+export function reloadedFile<Content>(options: ReloadOptions<Content>) {
   const { path, parse, onChange, onProblem, intervalMs = 1_000 } = options;
   let text = readFileSync(path, "utf8");
   let content = parse(text);
@@ -77,7 +70,8 @@ export function reloadedFile<Content>(options: ReloadOptions<Content>): Reloaded
   }, intervalMs).unref();
 
   return {
-    get content() {
+    /** The parsed content of the newest valid version of the file. */
+    get content(): Content {
       return content;
     },
     close: () => clearInterval(timer),
