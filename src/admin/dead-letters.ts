@@ -10,16 +10,7 @@ import { redact } from "../secrets/redact.ts";
 import type { StoredDeadLetter } from "../stores/dead-letter.ts";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
 
-/** What an operator can do about callbacks that were not understood. */
-export interface DeadLetters {
-  /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor of this order */
-  list(query: DeadLetterQuery): Promise<DeadLetterPage>;
-  find(account: string, id: string): Promise<DeadLetterDetails | undefined>;
-  /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
-  replay(account: string, id: string): Promise<Replayed>;
-  /** Deletes a letter for good. @returns whether it existed */
-  discard(account: string, id: string, operator: string): Promise<boolean>;
-}
+export type DeadLetters = ReturnType<typeof createDeadLetters>;
 
 /** Which letters are listed. */
 export interface DeadLetterQuery {
@@ -30,15 +21,17 @@ export interface DeadLetterQuery {
   readonly cursor?: string | undefined;
 }
 
-/** The dead letters of all accounts. */
+/** What an operator can do about callbacks that were not understood, of all accounts. */
 export function createDeadLetters(
   accounts: readonly string[],
   log: EventLog,
   report: Report,
   payoutEnds?: PayoutEnds,
-): DeadLetters {
+) {
   return {
-    async list({ accounts: asked, limit, order, cursor }) {
+    /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor of this order */
+    async list(query: DeadLetterQuery): Promise<DeadLetterPage> {
+      const { accounts: asked, limit, order, cursor } = query;
       const newestFirst = order === "newest";
       const places = placesOf(cursor, order);
       const lists = asked.map((account): List => {
@@ -68,14 +61,16 @@ export function createDeadLetters(
         ...(more && { next_cursor: writeCursor(places, order) }),
       };
     },
-    async find(account, id) {
+    async find(account: string, id: string): Promise<DeadLetterDetails | undefined> {
       const letter = await log.letters.deadLetter(account, id);
       return letter && { ...viewOf(account, letter), ...bodyOf(letter) };
     },
-    async replay(account, id) {
+    /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
+    async replay(account: string, id: string): Promise<Replayed> {
       return accounts.includes(account) ? replay(log, account, id, payoutEnds) : "not_found";
     },
-    async discard(account, id, operator) {
+    /** Deletes a letter for good. @returns whether it existed */
+    async discard(account: string, id: string, operator: string): Promise<boolean> {
       const letter = await log.letters.deadLetter(account, id);
       if (!letter || !(await log.letters.removeDeadLetter(account, id))) return false;
       report("letterDiscarded", { operator, letter: viewOf(account, letter) });
