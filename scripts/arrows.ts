@@ -77,6 +77,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     ...["graphql/schema/schema.ts", "graphql/schema/subgraph.ts"],
     ...["graphql/trusted-documents.ts", "ratelimit/queued-bucket.ts"],
     "devtools/",
+    "version.ts",
   ],
 };
 

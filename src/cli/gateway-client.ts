@@ -1,4 +1,4 @@
-import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";
 import { agentOf, credentialOf, type GatewayOptions } from "./gateway-options.ts";
@@ -6,15 +6,11 @@ import { systemCode, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
 import { printable } from "./terminal.ts";
 
-/** A connection to a running gateway. */
-export interface OpenGateway {
-  readonly transport: Transport;
-  /** Closes the connections, which would keep the process alive. */
-  close(): void;
-}
-
-/** The first call opens the connection. @throws CommandError for wrong options */
-export function openGateway(options: GatewayOptions, env: Environment): OpenGateway {
+/**
+ * A connection to a running gateway, which the first call opens.
+ * @throws CommandError for wrong options
+ */
+export function openGateway(options: GatewayOptions, env: Environment) {
   const credential = credentialOf(options, env);
   // TCP keep-alive detects a silently dead connection within seconds.
   const agent = agentOf(options.url, env, true);
@@ -31,6 +27,7 @@ export function openGateway(options: GatewayOptions, env: Environment): OpenGate
         },
       ],
     }),
+    /** Closes the connections, which would keep the process alive. */
     close: () => agent.destroy(),
   };
 }

@@ -1,12 +1,12 @@
-import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { version } from "../version.ts";
 
 /** The whole command line. Parsing throws CommanderError, and whatever the command throws. */
 export function createProgram(env: NodeJS.ProcessEnv): Command {
   const program = new Command("payments-gateway")
     .usage("<command> [options]")
     .description("Typed RPC, GraphQL and live updates in front of a payments REST service.")
-    .version(versionOf(), "--version", "print the version")
+    .version(version, "--version", "print the version")
     .helpOption("-h, --help", "show this")
     .helpCommand(false)
     .exitOverride()
@@ -88,8 +88,3 @@ Exit codes:
   130  interrupted
 
 Colours are for terminals alone; NO_COLOR and FORCE_COLOR are heeded.`;
-
-function versionOf(): string {
-  const file = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(file) as { version: string }).version;
-}

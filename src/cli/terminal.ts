@@ -37,13 +37,10 @@ export function printable(text: string): string {
 /** Control characters, and characters that change the text direction. */
 const unprintable = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/** Shows the progress of long work on standard error; does nothing if that is not a terminal. */
-export interface Progress {
-  step(): void;
-  end(): void;
-}
+export type Progress = ReturnType<typeof startProgress>;
 
-export function startProgress(what: string, total: number): Progress {
+/** Shows the progress of long work on standard error; does nothing if that is not a terminal. */
+export function startProgress(what: string, total: number) {
   const stream = process.stderr;
   if (!stream.isTTY) return { step() {}, end() {} };
   let done = 0;
