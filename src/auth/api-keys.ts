@@ -88,7 +88,8 @@ const entries = z.array(
   }),
 );
 
-type FileEntry = z.infer<typeof entries>[number];
+/** An entry of API_KEYS_FILE. */
+export type FileEntry = z.infer<typeof entries>[number];
 
 function entriesOf(text: string): FileEntry[] {
   let json: unknown;

@@ -12,16 +12,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { parseKeys } from "../auth/api-keys.ts";
+import { type FileEntry, parseKeys } from "../auth/api-keys.ts";
 import { CommandError, wrongUsage } from "./command-error.ts";
-
-/** An entry of API_KEYS_FILE. */
-export interface KeyEntry {
-  readonly name: string;
-  readonly sha256: string;
-  readonly scopes: readonly string[];
-  readonly merchants?: readonly string[];
-}
 
 /**
  * Adds an entry to a file of API keys, and creates the file (mode 0600) if it is missing. A reader
@@ -30,7 +22,7 @@ export interface KeyEntry {
  * The function is synchronous, so a signal handler runs before or after it.
  * @throws CommandError if it is not a file of keys, cannot be written, or already has that name
  */
-export function addToKeysFile(path: string, entry: KeyEntry): void {
+export function addToKeysFile(path: string, entry: FileEntry): void {
   const file = realPath(path);
   const next = `${file}.new`;
   const descriptor = openNext(next);

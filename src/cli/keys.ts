@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { type Command, Help } from "commander";
-import { parseKeys } from "../auth/api-keys.ts";
+import { type FileEntry, parseKeys } from "../auth/api-keys.ts";
 import { scopes as knownScopes } from "../auth/caller.ts";
 import { bytesOf } from "./body.ts";
 import { wrongUsage } from "./command-error.ts";
-import { addToKeysFile, type KeyEntry } from "./keys-file.ts";
+import { addToKeysFile } from "./keys-file.ts";
 import { note, paint, print, printJson } from "./terminal.ts";
 
 const newHelp = `
@@ -28,8 +28,8 @@ Example:
 
 interface NewOptions {
   readonly name: string;
-  readonly scopes: readonly string[];
-  readonly merchants?: readonly string[];
+  readonly scopes: string[];
+  readonly merchants?: string[];
   readonly file?: string;
   readonly json?: boolean;
 }
@@ -55,7 +55,7 @@ export function configure(command: Command): void {
 
 function newKey({ name, scopes, merchants, file, json }: NewOptions): void {
   const key = `pgw_${randomBytes(32).toString("base64url")}`;
-  const entry: KeyEntry = { name, sha256: hashOf(key), scopes, ...(merchants && { merchants }) };
+  const entry: FileEntry = { name, sha256: hashOf(key), scopes, ...(merchants && { merchants }) };
   try {
     parseKeys(JSON.stringify([entry]));
   } catch (error) {
@@ -67,7 +67,7 @@ function newKey({ name, scopes, merchants, file, json }: NewOptions): void {
   else printKey(key, entry, file);
 }
 
-function printKey(key: string, entry: KeyEntry, file: string | undefined): void {
+function printKey(key: string, entry: FileEntry, file: string | undefined): void {
   note(paint("bold", "The key, shown this once:", process.stderr));
   print(key);
   if (file === undefined) {

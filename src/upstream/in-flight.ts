@@ -2,13 +2,7 @@ import { UnderWayByName } from "../collections/under-way.ts";
 import { errorOfAbort, type GatewayError } from "../errors.ts";
 import { startTimer } from "../net/timer.ts";
 import { deadlinePassed } from "./outcome.ts";
-
-/** How long one caller waits for a shared call. */
-interface WaitBudget {
-  readonly signal: AbortSignal;
-  /** In milliseconds since the epoch. */
-  readonly deadlineMs?: number;
-}
+import type { SendOptions } from "./upstream.ts";
 
 /** How long at least one caller of a shared call waits. */
 export interface SharedWaitBudget {
@@ -35,7 +29,7 @@ export class InFlight {
    */
   share<Result>(
     key: string,
-    { signal, deadlineMs }: WaitBudget,
+    { signal, deadlineMs }: Pick<SendOptions, "signal" | "deadlineMs">,
     start: (shared: SharedWaitBudget) => Promise<Result>,
   ): Promise<Result> {
     if (signal.aborted) return Promise.reject(errorOfAbort(signal));

@@ -12,11 +12,15 @@ export interface OtlpSettings {
   readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string };
 }
 
-/** Which spans are sent and where, as the OTEL_* variables set it. */
-export interface TracingSettings {
+/** What traces and durations have in common. */
+interface SignalSettings {
   readonly exporters: readonly ("otlp" | "console")[];
   readonly otlp: OtlpSettings;
   readonly resource: Readonly<Record<string, string>>;
+}
+
+/** Which spans are sent and where, as the OTEL_* variables set it. */
+export interface TracingSettings extends SignalSettings {
   readonly sampler: {
     /** Whether the sampling decision of the caller's trace is followed, if there is one. */
     readonly parentBased: boolean;
@@ -35,10 +39,7 @@ export interface TracingSettings {
 }
 
 /** Where durations are sent, as the OTEL_* variables set it. */
-export interface DurationsSettings {
-  readonly exporters: readonly ("otlp" | "console")[];
-  readonly otlp: OtlpSettings;
-  readonly resource: Readonly<Record<string, string>>;
+export interface DurationsSettings extends SignalSettings {
   /** Whether an export covers everything since the start, or only since the last export. */
   readonly temporality: "cumulative" | "delta";
   /** Time from one export to the next. */
