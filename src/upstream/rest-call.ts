@@ -10,6 +10,7 @@ import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import { endpoint } from "../gen/payments/v1/options_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { encode } from "../wire/wire.ts";
 import type { Question } from "./parse-response.ts";
 
@@ -51,17 +52,32 @@ type Parts<Result> = Pick<RestCall<Result>, "customer" | keyof Answered<Result>>
  * It throws GatewayError INVALID_ARGUMENT for a request that cannot be sent.
  * @throws Error for a method without an endpoint
  */
-export function restCall<Input extends DescMessage, Result, More extends readonly unknown[]>(
+export function restCall<Input extends DescMessage, Result>(
   method: DescMethod & { readonly input: Input },
-  partsOf: (request: MessageShape<Input>, ...more: More) => Parts<Result>,
-): (request: MessageShape<Input>, ...more: More) => RestCall<Result> {
+  partsOf: (request: MessageShape<Input>, payoutEnds?: PayoutEnds) => Parts<Result>,
+): (request: MessageShape<Input>, payoutEnds?: PayoutEnds) => RestCall<Result> {
   const schema = method.input;
   const endpoint = endpointOf(method);
-  return (request, ...more) => {
-    const parts = partsOf(request, ...more);
-    const target = targetOf(endpoint.path, parts);
+  return (request, payoutEnds) => {
+    const parts = partsOf(request, payoutEnds);
+    let target = endpoint.path;
+    if (parts.parameters) target = withParameters(target, parts.parameters);
+    if (parts.query) target = withQuery(target, parts.query);
     const body = parts.hasBody ? bodyOf(schema, request) : undefined;
-    return { ...parts, endpoint, target, schema, request, body };
+    // Not a copy of the parts, which would take as long as all the rest.
+    const { read, isResult, successCodes, about, customer } = parts;
+    return {
+      endpoint,
+      target,
+      customer,
+      body,
+      schema,
+      request,
+      read,
+      isResult,
+      successCodes,
+      about,
+    };
   };
 }
 
@@ -72,14 +88,20 @@ function endpointOf(method: DescMethod): Endpoint {
   return { method: verb as Endpoint["method"], path, moneyKind: moneyKindOf(method) };
 }
 
-function targetOf(path: string, parts: Pick<Parts<unknown>, "parameters" | "query">): string {
+function withParameters(path: string, parameters: Readonly<Record<string, string>>): string {
   let target = path;
-  for (const [name, value] of Object.entries(parts.parameters ?? {})) {
+  for (const [name, value] of Object.entries(parameters)) {
     // A replacer function, since `$` has a special meaning in a replacement text.
     target = target.replace(`{${name}}`, () => escaped(name, value));
   }
+  return target;
+}
+
+function withQuery(path: string, query: NonNullable<Parts<unknown>["query"]>): string {
+  let target = path;
   let separator = "?";
-  for (const [name, value] of Object.entries(parts.query ?? {})) {
+  for (const name in query) {
+    const value = query[name];
     if (value === undefined) continue;
     target += `${separator}${name}=${escaped(name, value)}`;
     separator = "&";
