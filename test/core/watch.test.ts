@@ -4,52 +4,35 @@ import { getEventListeners } from "node:events";
 import { describe, it, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Call } from "../../src/core/core.ts";
-import { follow, watch } from "../../src/core/watch.ts";
+import { follow, stream, watch } from "../../src/core/watch.ts";
 import { GatewayError } from "../../src/errors.ts";
-import {
-  CallOutcome,
-  type Event,
-  EventKind,
-  EventSource,
-} from "../../src/gen/payments/v1/event_pb.ts";
-import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import { CallOutcome, type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
-import { paymentEntry } from "../../src/ledger/entry.ts";
 import type { IntentStore } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry, EventLog } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { Drain } from "../../src/live/drain.ts";
-import { decode } from "../../src/wire/wire.ts";
-import { stateOn, step } from "../ledger/entries.ts";
+import { cursors, payment, stateOn, step, steps, type Told, take } from "../ledger/entries.ts";
 import { overridden } from "../overridden.ts";
 
 const account = "default";
-const externalId = "order";
+const externalId = "order-1";
 const newLog = () => createMemoryLedger({ retentionMs: 60_000 });
 
-/** The entry of a callback; with `held`, that of an answer that says whether it is held. */
-function entry(
-  status: string,
-  paymentId = "p1",
-  operation = "payment",
-  { amount = "10.00", held }: { amount?: string; held?: boolean } = {},
-) {
-  const text = JSON.stringify({
-    external_id: externalId,
-    operation,
-    details: { payment_id: paymentId, status, amount, currency: "UAH" },
-  });
-  const made = paymentEntry(decode(PaymentSchema, text), {
-    ...(held === undefined
-      ? { source: EventSource.CALLBACK, raw: Buffer.from(text) }
-      : { source: EventSource.RESPONSE, held }),
-  });
-  assert.ok(made);
-  return made;
-}
+/** The entry of a callback, by default about the payment `p1`. */
+const entry = (status: string, told: Told = {}) => payment({ paymentId: "p1", status, ...told });
+const refund = (told: Told = {}) => entry("success", { operation: "refund", ...told });
+const hold = () => entry("success", { source: "response", held: true });
+const lost = (outcome: CallOutcome) =>
+  callOutcomeEntry({ id: "lost", kind: EventKind.PAYMENT, externalId }, outcome);
 
-const lostCall = { id: "lost", kind: EventKind.PAYMENT, externalId };
+/** @returns the cursors of the events */
+async function append(log: EventLog, ...entries: readonly Entry[]): Promise<string[]> {
+  const all: string[] = [];
+  for (const one of entries) all.push((await log.append(account, one)).event?.cursor ?? "");
+  return all;
+}
 
 /** Begins a call; `end` closes it as refused, without an event. */
 async function beginCall(intents: IntentStore) {
@@ -62,116 +45,62 @@ async function beginCall(intents: IntentStore) {
   return { end: () => intents.end(account, intent, { state: "closed", key: "free" }) };
 }
 
-function callOf(signal: AbortSignal, { expiresAtMs, resumed = false, push }: StartOptions): Call {
-  return {
-    ...{ resumed, push },
-    caller: {
-      name: "test",
-      account,
-      scopes: new Set(),
-      ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+/** A log that runs these while a watch reads the current state. */
+function whileReading(log: Ledger, before: () => unknown, after: () => unknown = () => {}): Ledger {
+  return overridden<Ledger>(log, {
+    async known(...args) {
+      await before();
+      const known = await log.known(...args);
+      await after();
+      return known;
     },
-    signal,
-    requestId: "r",
-  };
+  });
 }
 
-interface StartOptions extends Pick<Call, "push"> {
-  after?: string;
-  untilFinal?: boolean;
-  expiresAtMs?: number;
-  resumed?: boolean;
-  intents?: IntentStore;
+interface StartOptions extends Pick<Call, "push" | "resumed"> {
+  readonly after?: string;
+  readonly untilFinal?: boolean;
+  readonly caller?: Partial<Call["caller"]>;
+  readonly intents?: IntentStore;
+  /** The stream of all events instead of a watch. */
+  readonly all?: boolean;
 }
 
 function start(log: EventLog, options: StartOptions = {}) {
-  const { intents = log as Ledger } = options;
-  const leave = new AbortController();
+  const { intents = log as Ledger, after, untilFinal = false, caller, all, ...more } = options;
+  const leaving = new AbortController();
+  const opened = Promise.withResolvers<string | undefined>();
   const drain = new Drain();
-  const events = watch({ log, intents, call: callOf(leave.signal, options), drain }, () => ({
-    kind: EventKind.PAYMENT,
-    externalId,
-    after: options.after,
-    untilFinal: options.untilFinal ?? false,
-  }));
-  return { events: events[Symbol.asyncIterator](), leave, drain };
+  const call: Call = {
+    caller: { name: "test", account, scopes: new Set(), ...caller },
+    ...{ signal: leaving.signal, requestId: "r", onOpen: opened.resolve, ...more },
+  };
+  const of = { log, intents, call, drain };
+  const events = all
+    ? stream(of, () => ({ kinds: [], after }))
+    : watch(of, () => ({ kind: EventKind.PAYMENT, externalId, after, untilFinal }));
+  return {
+    events: events[Symbol.asyncIterator](),
+    /** Resolves with the cursor that `onOpen` reports. */
+    from: opened.promise,
+    leave: () => leaving.abort(new GatewayError("CANCELLED", "the caller went away")),
+    drain,
+  };
 }
 
-function statusOf(result: IteratorResult<{ resource: unknown }>): unknown {
-  if (result.done) return "end";
-  const { value } = result.value.resource as { value: { details?: { status: number } } };
-  return value.details?.status;
+/** The name of the next event; `end` if there is none. */
+async function next(events: AsyncIterator<Event>): Promise<string> {
+  const { done, value } = await events.next();
+  return done ? "end" : nameOf(value);
 }
-
-const pending = 2;
-const success = 3;
-
-test("an event that arrives while a watch starts is delivered even if no state is known yet", async () => {
-  const log = newLog();
-  const injecting: Ledger = overridden<Ledger>(log, {
-    async known(...args) {
-      await log.append(account, callOutcomeEntry(lostCall, CallOutcome.NOT_DONE));
-      const snapshot = await log.known(...args);
-      await log.append(account, entry("success"));
-      return snapshot;
-    },
-  });
-  const { events, leave } = start(injecting);
-  assert.equal((await events.next()).value.callOutcome, CallOutcome.NOT_DONE);
-  assert.equal(statusOf(await events.next()), success);
-  leave.abort();
-});
-
-test("an event between the snapshot and the live part is delivered exactly once", async () => {
-  for (const when of ["before", "after"] as const) {
-    const log = newLog();
-    await log.append(account, entry("pending"));
-    const injecting: Ledger = overridden<Ledger>(log, {
-      async known(...args) {
-        if (when === "before") await log.append(account, entry("success"));
-        const snapshot = await log.known(...args);
-        if (when === "after") await log.append(account, entry("success"));
-        return snapshot;
-      },
-    });
-    const { events, leave } = start(injecting);
-    const seen = [(await events.next()).value];
-    if (when === "after") seen.push((await events.next()).value);
-    await log.append(account, entry("success", "p1", "refund"));
-    seen.push((await events.next()).value);
-    const known = await log.history(account, EventKind.PAYMENT, externalId, 10);
-    const expected = when === "before" ? known.slice(1) : known;
-    assert.deepEqual(
-      seen.map(({ cursor }) => cursor),
-      expected.map(({ cursor }) => cursor),
-    );
-    assert.deepEqual(seen.map(step), expected.map(step));
-    leave.abort();
-    await assert.rejects(events.next(), { code: "CANCELLED" });
-  }
-});
-
-test("an event between an empty snapshot and the live part is delivered", async () => {
-  const log = newLog();
-  const injecting: Ledger = overridden<Ledger>(log, {
-    async known(...args) {
-      const snapshot = await log.known(...args);
-      await log.append(account, entry("pending"));
-      return snapshot;
-    },
-  });
-  const { events } = start(injecting);
-  assert.equal(statusOf(await events.next()), pending);
-  await events.return?.();
-});
 
 /** The names of a stream's events until it ends by itself; last `open` if none comes for 10 s. */
 async function told(events: AsyncIterator<Event>, all: string[] = []): Promise<string[]> {
   for (;;) {
-    const next = await Promise.race([events.next(), delay(10_000, undefined, { ref: false })]);
-    if (next === undefined) all.push("open");
-    if (next === undefined || next.done) return all;
-    all.push(nameOf(next.value));
+    const name = await Promise.race([next(events), delay(10_000, "open", { ref: false })]);
+    if (name === "end") return all;
+    all.push(name);
+    if (name === "open") return all;
   }
 }
 
@@ -179,6 +108,47 @@ function nameOf(event: Event): string {
   if (event.callOutcome === CallOutcome.UNSPECIFIED) return step(event);
   return `call:${Object.entries(CallOutcome).find(([, value]) => value === event.callOutcome)?.[0]}`;
 }
+
+test("an event that arrives while a watch starts is delivered even if no state is known yet", async () => {
+  const log = newLog();
+  const { events, leave } = start(
+    whileReading(
+      log,
+      () => append(log, lost(CallOutcome.NOT_DONE)),
+      () => append(log, entry("success")),
+    ),
+  );
+  assert.equal(await next(events), "call:NOT_DONE");
+  assert.equal(await next(events), "payment:success");
+  leave();
+});
+
+for (const when of ["before", "after"] as const) {
+  test(`an event ${when} the snapshot, in the live part too, is delivered exactly once`, async () => {
+    const log = newLog();
+    await append(log, entry("pending"));
+    const add = () => append(log, entry("success"));
+    const watched = when === "before" ? whileReading(log, add) : whileReading(log, () => {}, add);
+    const { events, leave } = start(watched);
+    const all = { [Symbol.asyncIterator]: () => events };
+    const seen = await take(all, when === "before" ? 1 : 2);
+    await append(log, refund());
+    seen.push(...(await take(all, 1)));
+    const known = await log.history(account, EventKind.PAYMENT, externalId, 10);
+    const expected = when === "before" ? known.slice(1) : known;
+    assert.deepEqual([cursors(seen), steps(seen)], [cursors(expected), steps(expected)]);
+    leave();
+    await assert.rejects(events.next(), { code: "CANCELLED" });
+  });
+}
+
+test("an event between an empty snapshot and the live part is delivered", async () => {
+  const log = newLog();
+  const add = () => append(log, entry("pending"));
+  const { events, leave } = start(whileReading(log, () => {}, add));
+  assert.equal(await next(events), "payment:pending");
+  leave();
+});
 
 test("a follower that looks again and again keeps nothing of its pauses", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -206,27 +176,27 @@ test("a follower that looks again and again keeps nothing of its pauses", async 
   assert.equal((await last).done, true);
 });
 
-describe("until_final", () => {
-  const lost = (outcome: CallOutcome) => callOutcomeEntry(lostCall, outcome);
-  const hold = () => entry("success", "p1", "payment", { held: true });
+/** Longer than a watch takes to see that a call is over. */
+const looksMs = 1_200;
 
+describe("until_final", { concurrency: true }, () => {
   /** Events that are stored in turn, and how many of them an open stream yields before it ends. */
   const live: readonly [why: string, entries: Entry[], toldCount: number][] = [
     ["the success of a payment", [entry("pending"), entry("success")], 2],
     ["a failure", [entry("failure")], 1],
-    ["a recurrent payment's end", [entry("success", "p1", "recurrent")], 1],
+    ["a recurrent payment's end", [entry("success", { operation: "recurrent" })], 1],
     ["a hold that was made", [hold()], 1],
     [
       "a confirmation's end, whatever came before",
-      [entry("pending"), entry("failure", "p1", "confirm")],
+      [entry("pending"), entry("failure", { operation: "confirm" })],
       2,
     ],
     [
       "what pays, not with a refund, a cancellation or a look-up",
       [
-        entry("success", "p1", "refund"),
-        entry("success", "p1", "cancel"),
-        entry("failure", "p1", "lookup"),
+        refund(),
+        entry("success", { operation: "cancel" }),
+        entry("failure", { operation: "lookup" }),
         entry("success"),
       ],
       4,
@@ -237,7 +207,7 @@ describe("until_final", () => {
       2,
     ],
     ["the word that nobody can tell", [lost(CallOutcome.NEEDS_OPERATOR)], 1],
-    ["the first end of several", [entry("failure"), entry("success", "p2")], 1],
+    ["the first end of several", [entry("failure"), entry("success", { paymentId: "p2" })], 1],
   ];
   for (const [why, entries, count] of live) {
     it(`ends with ${why}`, async () => {
@@ -245,110 +215,105 @@ describe("until_final", () => {
       const { events } = start(log, { untilFinal: true });
       const all = told(events);
       await delay(1);
-      for (const one of entries) await log.append(account, one);
+      await append(log, ...entries);
       assert.equal((await all).length, count);
     });
   }
 
   it("ends with the current state if that is final", async () => {
     const log = newLog();
-    await log.append(account, entry("failure"));
+    await append(log, entry("failure"));
     assert.deepEqual(await told(start(log, { untilFinal: true }).events), ["payment:failure"]);
   });
 
   /** A pending payment, and a call that began after it. */
-  async function withCall(): Promise<{
-    log: EventLog;
-    intents: IntentStore;
-    end: () => Promise<unknown>;
-  }> {
+  async function withCall() {
     const log = newLog();
-    const intents = log;
-    await log.append(account, entry("pending"));
+    await append(log, entry("pending"));
     // A payment that began before the call is no evidence for it.
     await delay(2);
-    return { log, intents, ...(await beginCall(intents)) };
+    return { log, ...(await beginCall(log)) };
   }
 
-  it("continues while a call is open, and ends when the call does, even without an event", async () => {
-    for (const known of ["before", "live"] as const) {
-      const { log, intents, end } = await withCall();
-      if (known === "before") await log.append(account, entry("failure"));
-      const { events } = start(log, { untilFinal: true, intents });
-      const before = await events.next();
-      assert.equal(nameOf(before.value), known === "live" ? "payment:pending" : "payment:failure");
+  for (const known of ["before", "live"] as const) {
+    it(`continues while a call is open, and ends with it, without an event (failure ${known})`, async () => {
+      const { log, end } = await withCall();
+      if (known === "before") await append(log, entry("failure"));
+      const { events } = start(log, { untilFinal: true });
       if (known === "live") {
-        await log.append(account, entry("failure"));
-        assert.equal(nameOf((await events.next()).value), "payment:failure");
+        assert.equal(await next(events), "payment:pending");
+        await append(log, entry("failure"));
       }
-      const next = events.next();
-      assert.equal(await Promise.race([next, delay(1_200, "open")]), "open");
+      assert.equal(await next(events), "payment:failure");
+      const ends = next(events);
+      assert.equal(await Promise.race([ends, delay(looksMs, "open")]), "open");
       await end();
-      assert.equal((await next).done, true);
-    }
-  });
+      assert.equal(await ends, "end");
+    });
+  }
 
   it("yields all events stored before the last call ended, however slowly it is read", async () => {
-    const { log, intents, end } = await withCall();
-    await log.append(account, entry("failure"));
-    const { events } = start(log, { untilFinal: true, intents });
-    assert.equal(nameOf((await events.next()).value), "payment:failure");
-    const second = events.next();
-    await log.append(account, entry("success", "p1", "refund"));
-    assert.equal(nameOf((await second).value), "refund:success");
-    await log.append(account, entry("success", "p2"));
+    const { log, end } = await withCall();
+    await append(log, entry("failure"));
+    const { events } = start(log, { untilFinal: true });
+    assert.equal(await next(events), "payment:failure");
+    const second = next(events);
+    await append(log, refund());
+    assert.equal(await second, "refund:success");
+    await append(log, entry("success", { paymentId: "p2" }));
     await end();
     // By then the stream has checked whether the call is over.
-    await delay(1_200);
+    await delay(looksMs);
     assert.deepEqual(await told(events), ["payment:success"]);
   });
 
   for (const way of ["read", "pushed"] as const) {
     it(`does not end before an attempt that began before the call ended, if events are ${way}`, async () => {
-      const { log, intents, end } = await withCall();
+      const { log, end } = await withCall();
       const seen: string[] = [];
       const push = (event: Event) => seen.push(nameOf(event)) > 0;
-      const pushing = way === "pushed" ? { push } : {};
-      const { events } = start(log, { untilFinal: true, intents, ...pushing });
-      assert.equal(nameOf((await events.next()).value), "payment:pending");
-      await log.append(account, entry("failure"));
-      assert.equal(nameOf((await events.next()).value), "payment:failure");
+      const { events } = start(log, { untilFinal: true, ...(way === "pushed" && { push }) });
+      assert.equal(await next(events), "payment:pending");
+      await append(log, entry("failure"));
+      assert.equal(await next(events), "payment:failure");
       const all = told(events, seen);
       await delay(1);
-      await log.append(account, entry("pending", "p2"));
+      await append(log, entry("pending", { paymentId: "p2" }));
       await end();
-      await delay(1_200);
-      await log.append(account, entry("success", "p2"));
+      await delay(looksMs);
+      await append(log, entry("success", { paymentId: "p2" }));
       assert.deepEqual(await all, ["payment:pending", "payment:success"]);
     });
   }
 
   it("does not end before an attempt that begins while it checks whether the call is over", async () => {
-    const { log, intents, end } = await withCall();
+    const { log, end } = await withCall();
     const [checking, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let isOver = false;
-    const known: IntentStore["known"] = async (...args) => {
-      const calls = await intents.known(...args);
-      if (!isOver) return calls;
-      checking.resolve();
-      await begun.promise;
-      return calls;
-    };
-    const { events } = start(log, { untilFinal: true, intents: { known } as IntentStore });
-    assert.equal(nameOf((await events.next()).value), "payment:pending");
-    await log.append(account, entry("failure"));
-    assert.equal(nameOf((await events.next()).value), "payment:failure");
-    const next = events.next();
+    const intents = whileReading(
+      log,
+      () => {},
+      async () => {
+        if (!isOver) return;
+        checking.resolve();
+        await begun.promise;
+      },
+    );
+    const { events } = start(log, { untilFinal: true, intents });
+    assert.equal(await next(events), "payment:pending");
+    await append(log, entry("failure"));
+    assert.equal(await next(events), "payment:failure");
+    const attempt = next(events);
     await delay(1);
     isOver = true;
     await end();
     await checking.promise;
-    await log.append(account, entry("pending", "p2"));
+    await append(log, entry("pending", { paymentId: "p2" }));
     begun.resolve();
-    assert.equal(nameOf((await next).value), "payment:pending");
+    assert.equal(await attempt, "payment:pending");
     const all = told(events);
-    await delay(1_200);
-    await log.append(account, entry("success", "p2"));
+    await delay(looksMs);
+    await append(log, entry("success", { paymentId: "p2" }));
     assert.deepEqual(await all, ["payment:success"]);
   });
 
@@ -359,24 +324,24 @@ describe("until_final", () => {
     ["a lost call that was not done", [entry("pending"), lost(CallOutcome.NOT_DONE)], 1, []],
     [
       "a hold, before its confirmation",
-      [hold(), entry("success", "p1", "confirm")],
+      [hold(), entry("success", { operation: "confirm" })],
       0,
       ["confirm:success"],
     ],
     ["a hold alone", [hold()], 0, []],
     [
       "a failure, before another attempt",
-      [entry("failure"), entry("success", "p2")],
+      [entry("failure"), entry("success", { paymentId: "p2" })],
       0,
       ["payment:success"],
     ],
     [
       "the end, with a refund behind it",
-      [entry("success"), entry("success", "p1", "refund"), entry("failure", "p1", "lookup")],
+      [entry("success"), refund(), entry("failure", { operation: "lookup" })],
       0,
       ["refund:success", "lookup:failure"],
     ],
-    ["a refund behind the end", [entry("success"), entry("success", "p1", "refund")], 1, []],
+    ["a refund behind the end", [entry("success"), refund()], 1, []],
     [
       "the end, with what became of the call behind it",
       [lost(CallOutcome.UNKNOWN), entry("success"), lost(CallOutcome.SETTLED)],
@@ -387,149 +352,158 @@ describe("until_final", () => {
   for (const [why, entries, at, expected] of resumed) {
     it(`from the cursor of ${why}, yields the later events and ends`, async () => {
       const log = newLog();
-      const cursors: string[] = [];
-      for (const one of entries) cursors.push((await log.append(account, one)).event?.cursor ?? "");
-      const after = cursors[at] ?? assert.fail();
+      const after = (await append(log, ...entries))[at] ?? assert.fail();
       assert.deepEqual(await told(start(log, { after, untilFinal: true }).events), expected);
       // The control: without `until_final` the stream does not end.
       const { events, leave } = start(log, { after });
       for (const _ of expected) await events.next();
-      const next = events.next();
-      assert.equal(await Promise.race([next, delay(20, "open")]), "open");
-      leave.abort();
-      await assert.rejects(next, { code: "CANCELLED" });
+      const ends = events.next();
+      assert.equal(await Promise.race([ends, delay(20, "open")]), "open");
+      leave();
+      await assert.rejects(ends, { code: "CANCELLED" });
     });
   }
 
   it("from the cursor of a final event, continues while a call is open", async () => {
-    const { log, intents, end } = await withCall();
-    const { event } = await log.append(account, entry("failure"));
-    const { events } = start(log, { after: event?.cursor ?? "", untilFinal: true, intents });
-    const next = events.next();
-    assert.equal(await Promise.race([next, delay(1_200, "open")]), "open");
+    const { log, end } = await withCall();
+    const [after = ""] = await append(log, entry("failure"));
+    const ends = next(start(log, { after, untilFinal: true }).events);
+    assert.equal(await Promise.race([ends, delay(looksMs, "open")]), "open");
     await end();
-    assert.equal((await next).done, true);
+    assert.equal(await ends, "end");
+  });
+
+  it("from the cursor of another payment's event, continues", async () => {
+    const log = newLog();
+    await append(log, entry("failure"));
+    const [after = ""] = await append(log, entry("failure", { externalId: "order-2" }));
+    await append(log, entry("pending", { paymentId: "p2" }));
+    const { events, leave } = start(log, { after, untilFinal: true, resumed: true });
+    assert.equal(await next(events), "payment:pending");
+    leave();
   });
 
   it("ends at once for a client that reconnects by itself after its final event", async () => {
     const log = newLog();
-    const { event } = await log.append(account, entry("failure"));
-    await log.append(account, entry("success", "p2"));
-    const options = { after: event?.cursor ?? "", untilFinal: true };
+    const [after = "", behind = ""] = await append(log, entry("success"), refund());
+    const options = { after, untilFinal: true };
     assert.deepEqual(await told(start(log, { ...options, resumed: true }).events), []);
-    assert.deepEqual(await told(start(log, options).events), ["payment:success"]);
+    assert.deepEqual(await told(start(log, options).events), ["refund:success"]);
+    // The current state was the first event of that client.
+    assert.deepEqual(
+      await told(start(log, { ...options, after: behind, resumed: true }).events),
+      [],
+    );
   });
 
   it("from the start, yields all events up to the first final one", async () => {
     const log = newLog();
-    for (const one of [entry("pending"), entry("success"), entry("success", "p1", "refund")]) {
-      await log.append(account, one);
-    }
+    await append(log, entry("pending"), entry("success"), refund());
     const { events } = start(log, { after: "earliest", untilFinal: true });
     assert.deepEqual(await told(events), ["payment:pending", "payment:success"]);
   });
 });
 
-describe("the first event of a watch", () => {
-  async function first(entries: readonly Entry[]) {
-    const log = newLog();
-    for (const one of entries) await log.append(account, one);
-    const { events } = start(log);
-    const { value } = await events.next();
-    await events.return?.();
-    return [nameOf(value), stateOn(value)];
-  }
-  const lost = callOutcomeEntry(lostCall, CallOutcome.UNKNOWN);
+/** The name of the first event of a watch, and the state on it. */
+async function first(log: EventLog) {
+  const { events, leave } = start(log);
+  const { value } = await events.next();
+  leave();
+  return [nameOf(value), stateOn(value)];
+}
 
-  it("carries the current state", async () => {
-    const paid = entry("success");
-    const back = entry("success", "p1", "refund", { amount: "4.00" });
-    assert.deepEqual(await first([paid]), ["payment:success", "PAID"]);
-    assert.deepEqual(await first([paid, back]), ["payment:success", "PARTIALLY_REFUNDED"]);
-    const cancelled = [paid, entry("success", "p1", "cancel")];
-    assert.deepEqual(await first(cancelled), ["payment:success", "CANCELLED"]);
-  });
+test("the first event of a watch carries the current state, and shows an open call", async () => {
+  const log = newLog();
+  await append(log, entry("failure"), lost(CallOutcome.UNKNOWN));
+  assert.deepEqual(await first(log), ["call:UNKNOWN", "UNKNOWN"]);
+  const paid = entry("success", { amount: "10.00" });
+  await append(log, paid, refund({ amount: "4.00" }));
+  assert.deepEqual(await first(log), ["payment:success", "PARTIALLY_REFUNDED"]);
+});
 
-  it("shows the open call rather than a failure while a call's outcome is unknown", async () => {
-    assert.deepEqual(await first([entry("failure")]), ["payment:failure", "FAILED"], "the control");
-    assert.deepEqual(await first([entry("failure"), lost]), ["call:UNKNOWN", "UNKNOWN"]);
-    assert.deepEqual(await first([lost, entry("failure")]), ["call:UNKNOWN", "UNKNOWN"]);
-    assert.deepEqual(await first([entry("success"), lost]), ["payment:success", "PAID"]);
-  });
-
-  it("carries the state UNKNOWN while a call is open that the log does not show", async () => {
-    const log = newLog();
-    await log.append(account, entry("failure"));
-    await delay(2);
-    const intents = log;
-    const { end } = await beginCall(intents);
-    const stateNow = async () => {
-      const { events } = start(log, { intents });
-      const { value } = await events.next();
-      await events.return?.();
-      return [nameOf(value), stateOn(value)];
-    };
-    assert.deepEqual(await stateNow(), ["payment:failure", "UNKNOWN"]);
-    await end();
-    assert.deepEqual(await stateNow(), ["payment:failure", "FAILED"]);
-  });
+test("the first event of a watch is UNKNOWN while a call is open that the log does not show", async () => {
+  const log = newLog();
+  await append(log, entry("failure"));
+  await delay(2);
+  const { end } = await beginCall(log);
+  assert.deepEqual(await first(log), ["payment:failure", "UNKNOWN"]);
+  await end();
+  assert.deepEqual(await first(log), ["payment:failure", "FAILED"]);
 });
 
 test("a watch that resumes from a snapshot's cursor yields only events after the snapshot", async () => {
   const log = newLog();
-  await log.append(account, entry("success"));
-  await log.append(account, entry("failure", "p0"));
-  const first = start(log);
-  const snapshot = await first.events.next();
-  assert.equal(statusOf(snapshot), success, "a late failure of another attempt hides no success");
-  await first.events.return?.();
+  await append(log, entry("success"), entry("failure", { paymentId: "p0" }));
+  const { events, leave } = start(log);
+  const { value } = await events.next();
+  assert.equal(
+    step(value),
+    "payment:success",
+    "a late failure of another attempt hides no success",
+  );
+  leave();
+  const resumed = start(log, { after: value.cursor });
+  await append(log, refund());
+  assert.equal(await next(resumed.events), "refund:success", "nothing again");
+  resumed.leave();
+});
 
-  const resumed = start(log, { after: snapshot.value?.cursor ?? "" });
-  await log.append(account, entry("success", "p1", "refund"));
-  const next = await resumed.events.next();
-  assert.equal(next.value?.resource.value.operation, 3, "the refund comes next, nothing again");
-  await resumed.events.return?.();
+for (const all of [false, true]) {
+  const what = all ? "a stream" : "a watch";
+  test(`${what} that starts without an event reports the cursor to resume from`, async () => {
+    const log = newLog();
+    const [other = ""] = await append(log, entry("success", { externalId: "order-2" }));
+    const { events, from, leave } = start(log, { all });
+    const first = events.next();
+    assert.equal(await from, other);
+    leave();
+    await assert.rejects(first, { code: "CANCELLED" });
+    const resumed = start(log, { after: other, all });
+    await append(log, entry("pending"));
+    assert.equal(await next(resumed.events), "payment:pending");
+    assert.equal(await resumed.from, undefined);
+    resumed.leave();
+  });
+}
+
+test("a watch that starts with the current state reports no cursor before that event", async () => {
+  const log = newLog();
+  await append(log, entry("pending"));
+  const { events, from, leave } = start(log);
+  const first = next(events);
+  assert.equal(await from, undefined);
+  assert.equal(await first, "payment:pending");
+  leave();
 });
 
 test("a shutdown ends a watch with the cursor to resume from", async () => {
   const log = newLog();
-  const injecting: Ledger = overridden<Ledger>(log, {
-    async known(...args) {
-      // The live part has this event too, but the shutdown comes before it is read from there.
-      await log.append(account, entry("pending"));
-      return log.known(...args);
-    },
-  });
-  const { events, drain } = start(injecting);
+  // The live part has this event too, but the shutdown comes before it is read from there.
+  const { events, drain } = start(whileReading(log, () => append(log, entry("pending"))));
   const { value } = await events.next();
   drain.end(new GatewayError("UNAVAILABLE", "shutting down"), 0);
   await delay(1);
-  await assert.rejects(events.next(), (error) => {
-    assert.ok(error instanceof GatewayError);
-    assert.equal(error.code, "UNAVAILABLE");
-    assert.equal(error.details.resumeCursor, value.cursor);
-    return true;
-  });
+  const ended = { code: "UNAVAILABLE", details: { resumeCursor: value.cursor } };
+  await assert.rejects(events.next(), ended);
 });
 
 test("the cursor to resume from is that of the last event, also if that was pushed", async () => {
   const log = newLog();
-  await log.append(account, entry("pending"));
+  await append(log, entry("pending"));
   const pushed: Event[] = [];
   const { events, drain } = start(log, { push: (event) => pushed.push(event) > 0 });
   const { value } = await events.next();
-  const next = events.next();
+  const ends = events.next();
   await delay(1);
-  await log.append(account, entry("success"));
+  await append(log, entry("success"));
   const [last] = pushed;
   assert.ok(last && last.cursor > value.cursor);
   drain.end(new GatewayError("UNAVAILABLE", "shutting down"), 0);
-  await assert.rejects(next, { details: { resumeCursor: last.cursor } });
+  await assert.rejects(ends, { details: { resumeCursor: last.cursor } });
 });
 
 test("a watch ends when its caller's token expires", async () => {
-  const log = newLog();
-  const { events } = start(log, { expiresAtMs: Date.now() + 50 });
+  const { events } = start(newLog(), { caller: { expiresAtMs: Date.now() + 50 } });
   // The expiry timer does not keep the process alive.
   const alive = setInterval(() => {}, 1_000);
   await assert.rejects(events.next(), { code: "UNAUTHENTICATED" });
@@ -540,41 +514,37 @@ test("all watches of a credential end when it is withdrawn, and share one listen
   const log = newLog();
   const withdrawn = new AbortController();
   const revoked = withdrawn.signal;
-  const reason = new GatewayError("UNAUTHENTICATED", "withdrawn", { reason: "KEY_REVOKED" });
   const begin = async () => {
-    const leave = new AbortController();
-    const opened = Promise.withResolvers<void>();
-    const call = callOf(leave.signal, {});
-    const events = watch(
-      {
-        ...{ log, intents: log, drain: new Drain() },
-        call: { ...call, caller: { ...call.caller, revoked }, onOpen: () => opened.resolve() },
-      },
-      () => ({ kind: EventKind.PAYMENT, externalId, after: undefined, untilFinal: false }),
-    )[Symbol.asyncIterator]();
-    const outcome = events.next().then(
+    const { events, from, leave } = start(log, { caller: { revoked } });
+    const ended = events.next().then(
       () => assert.fail("it had an event"),
       (error) => error,
     );
-    await Promise.race([opened.promise, outcome]);
-    return { leave, outcome };
+    await Promise.race([from, ended]);
+    return { leave, ended };
   };
-  const watches = [await begin(), await begin(), await begin()];
+  const [left, ...others] = [await begin(), await begin(), await begin()];
   assert.equal(getEventListeners(revoked, "abort").length, 1);
-  const [left, ...others] = watches;
-  const gone = new GatewayError("CANCELLED", "the caller went away");
-  left?.leave.abort(gone);
-  assert.match(String(await left?.outcome), /went away/);
-  withdrawn.abort(reason);
-  for (const { outcome } of others) assert.equal((await outcome).details.reason, "KEY_REVOKED");
-  const late = await begin().then(({ outcome }) => outcome);
-  assert.equal(late.details.reason, "KEY_REVOKED");
+  left?.leave();
+  assert.match(String(await left?.ended), /went away/);
+  const reason = { reason: "KEY_REVOKED" };
+  withdrawn.abort(new GatewayError("UNAUTHENTICATED", "withdrawn", reason));
+  const late = await begin();
+  for (const { ended } of [...others, late]) {
+    assert.equal((await ended).details.reason, "KEY_REVOKED");
+  }
 });
 
-test("text that is not a cursor is refused", async () => {
+test("text that is not a cursor is refused, and `earliest` to a client that reconnects by itself", async () => {
   const log = newLog();
   for (const after of ["latest", "x", "", "0"]) {
-    const { events } = start(log, { after });
-    await assert.rejects(events.next(), { code: "INVALID_ARGUMENT" }, after);
+    await assert.rejects(start(log, { after }).events.next(), { code: "INVALID_ARGUMENT" }, after);
   }
+  const { events } = start(log, { after: "earliest", resumed: true, all: true });
+  await assert.rejects(events.next(), { code: "INVALID_ARGUMENT" });
+  const { from, leave, ...control } = start(log, { after: "earliest", all: true });
+  const first = control.events.next();
+  assert.equal(await from, undefined);
+  leave();
+  await assert.rejects(first, { code: "CANCELLED" });
 });
