@@ -17,7 +17,7 @@ import type { Intent } from "../../src/ledger/intents.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { reportTo } from "../../src/report.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
-import { payoutRequest } from "../gateway/operations.ts";
+import { payoutRequest } from "../gateway/callers.ts";
 import { start } from "../rpc/start.ts";
 
 const account = "default";

@@ -20,16 +20,14 @@ import {
   signToken,
 } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
-import { timeoutMs } from "../until.ts";
 import { callRpc, type Outcome, type Shown } from "./access.ts";
+import { graphql, paymentInput, paymentRequest, payoutRequest } from "./callers.ts";
 import {
   foreign,
   graphqlOperations,
   type Objects,
   type Operation,
   own,
-  paymentRequest,
-  payoutRequest,
   rpcOperations,
 } from "./operations.ts";
 
@@ -192,23 +190,10 @@ test("control: without authentication the matrix finds every operation open", as
 
 test("a key that may only write sees its payment, and FORBIDDEN where it may not read", async () => {
   const key = keyEntries.find(({ name }) => name === "payments:write")?.key ?? "";
-  const input = `{amount: "10.10", currency: "UAH", mode: DIRECT, externalId: "write-only",
-    customer: {email: "customer@shop.example"}, paymentMethod: {method: {cc: {
-      number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2031}}}}`;
-  const response = await fetch(`${guarded.publicUrl}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...bearer(key) },
-    body: JSON.stringify({
-      query: `mutation { createPayment(input: ${input}) { ... on Payment {
-        externalId state operations { status } events { cursor } eventsConnection { edges { cursor } }
-      } } }`,
-    }),
-    signal: AbortSignal.timeout(timeoutMs),
-  });
-  const { data, errors } = (await response.json()) as {
-    data: unknown;
-    errors: { path: string[]; extensions: { code: string } }[];
-  };
+  const query = `mutation { createPayment(input: ${paymentInput("write-only")}) { ... on Payment {
+    externalId state operations { status } events { cursor } eventsConnection { edges { cursor } }
+  } } }`;
+  const { data, errors = [] } = await graphql(guarded, query, { headers: bearer(key) });
   const unread = { operations: null, events: null, eventsConnection: null };
   const seen = { externalId: "write-only", state: "PAID", ...unread };
   assert.deepEqual(data, { createPayment: seen });

@@ -1,8 +1,23 @@
+import assert from "node:assert/strict";
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient, type Transport } from "@connectrpc/connect";
+import {
+  compressionGzip,
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import { type ClientOptions, createClient as createSocketClient } from "graphql-ws";
+import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
+import { sign } from "../../src/wire/signature.ts";
 
-/** A CreatePayment request with a card. */
-export function paymentOf(externalId: string, number: string) {
+export type Urls = Pick<Gateway, "publicUrl" | "rpcUrl">;
+
+/** A CreatePayment request with a card, which the sandbox takes at once by default. */
+export function paymentRequest(externalId: string, number = "4111111111111111") {
   return {
     amount: "10.10",
     currency: "UAH",
@@ -10,22 +25,138 @@ export function paymentOf(externalId: string, number: string) {
     externalId,
     customer: { email: "customer@shop.example" },
     paymentMethod: {
-      method: { case: "cc" as const, value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
+      method: { case: "cc" as const, value: { number, cvv: "123", expMonth: 12, expYear: 2035 } },
     },
   };
 }
 
+/** A CreatePayment request whose card the customer gives to the service. */
+export function hostedPayment(externalId: string, amount = "10.10") {
+  return {
+    ...{ amount, currency: "UAH", mode: PaymentMode.HOSTED, externalId },
+    paymentMethod: { type: PaymentMethodType.CC_NUMBER },
+  };
+}
+
+export function payoutRequest(externalId: string) {
+  return {
+    order: { currency: "UAH", description: "Salary", externalId, originalAmount: "10.00" },
+    payer: { entityId: "entity" },
+    payoutType: "cash",
+    recipient: { cash: { firstName: "Ivan", lastName: "Franko" } },
+  };
+}
+
+/** The input of `createPayment` as it stands in a document, like `paymentRequest`. */
+export function paymentInput(externalId: string, number = "4111111111111111", more = ""): string {
+  return `{
+    amount: "10.10", currency: "UAH", mode: DIRECT, externalId: "${externalId}" ${more}
+    customer: { email: "customer@shop.example" }
+    paymentMethod: { method: { cc: {
+      number: "${number}", cvv: "123", expMonth: 12, expYear: 2035
+    } } }
+  }`;
+}
+
+/** Transports to the rpc listener. Connect's own path serves what the fast path leaves to it. */
+export const transports = {
+  gRPC: (baseUrl: string) => createGrpcTransport({ baseUrl }),
+  "gRPC by Connect's own path": (baseUrl: string) =>
+    createGrpcTransport({ baseUrl, sendCompression: compressionGzip, compressMinBytes: 0 }),
+  "gRPC-Web": (baseUrl: string) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" }),
+  Connect: (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "1.1" }),
+} satisfies Record<string, (baseUrl: string) => Transport>;
+
+/** A client of one service of a gateway. */
+export function clientOf<Service extends DescService>(
+  service: Service,
+  { rpcUrl }: Pick<Gateway, "rpcUrl">,
+  by: keyof typeof transports = "gRPC",
+): Client<Service> {
+  return createClient(service, transports[by](rpcUrl));
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a test reads what its query asks for
+type Answered = { data: any; errors?: any[]; extensions?: any };
+
 /** Sends a GraphQL operation by POST and resolves with the answer. */
 export async function graphql(
-  { publicUrl }: Gateway,
+  { publicUrl }: Pick<Gateway, "publicUrl">,
   query: string,
-  init: RequestInit = {},
-): Promise<{ data: Record<string, unknown>; errors?: unknown }> {
+  {
+    headers = {},
+    signal = null,
+    variables,
+  }: { headers?: Record<string, string>; signal?: AbortSignal | null; variables?: object } = {},
+): Promise<Answered & { response: Response }> {
   const response = await fetch(`${publicUrl}/graphql`, {
-    ...init,
     method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ query }),
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ query, variables }),
+    signal,
   });
-  return (await response.json()) as { data: Record<string, unknown>; errors?: unknown };
+  return { ...((await response.json()) as Answered), response };
+}
+
+/** The data of a GraphQL operation, which must have no errors. */
+export async function dataOf(...asked: Parameters<typeof graphql>): Promise<Answered["data"]> {
+  const { data, errors } = await graphql(...asked);
+  assert.equal(errors, undefined, JSON.stringify(errors));
+  return data;
+}
+
+/** A GraphQL client over WebSocket that does not reconnect. */
+export function socketClient(
+  { publicUrl }: Pick<Gateway, "publicUrl">,
+  options: Partial<ClientOptions> = {},
+) {
+  const url = `${publicUrl.replace("http", "ws")}/graphql`;
+  return createSocketClient({ url, webSocketImpl: WebSocket, retryAttempts: 0, ...options });
+}
+
+/** What the service tells of a payment in a callback. */
+export function paymentTold(externalId: string, status = "success", operation = "payment") {
+  const details = { payment_id: `p-${externalId}`, status, amount: "1.00", currency: "UAH" };
+  return { external_id: externalId, operation, details };
+}
+
+export interface SendOptions {
+  /** Account and kind. */
+  readonly path?: string;
+  readonly password?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** Sends a signed callback and resolves with the answer. */
+export async function postCallback(
+  { publicUrl }: Pick<Gateway, "publicUrl">,
+  told: object | string,
+  { path = "default/payments", password = "sandbox-password", signal }: SendOptions = {},
+): Promise<Response> {
+  const body = typeof told === "string" ? told : JSON.stringify(told);
+  const answer = await fetch(`${publicUrl}/callbacks/${path}`, {
+    method: "POST",
+    headers: { "x-service-signature": sign(Buffer.from(body), password) },
+    body,
+    ...(signal && { signal }),
+  });
+  await answer.arrayBuffer();
+  return answer;
+}
+
+/** Sends a signed callback, which the gateway must accept. */
+export async function sendCallback(...sent: Parameters<typeof postCallback>): Promise<void> {
+  assert.equal((await postCallback(...sent)).status, 200);
+}
+
+/** Number of requests for this external_id that the sandbox received. */
+export async function countSent(
+  { sandboxUrl }: Pick<Gateway, "sandboxUrl">,
+  externalId: string,
+): Promise<number> {
+  const query = new URLSearchParams({ type: "request", external_id: externalId });
+  const response = await fetch(`${sandboxUrl}/__sandbox/journal?${query}`, {
+    headers: { authorization: `Basic ${btoa("sandbox:sandbox-password")}` },
+  });
+  return ((await response.json()) as { entries: unknown[] }).entries.length;
 }

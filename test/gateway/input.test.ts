@@ -1,14 +1,16 @@
 import assert from "node:assert/strict";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
 import { after, before, beforeEach, test } from "node:test";
 import fc from "fast-check";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { startBefore } from "../start.ts";
+import { graphql } from "./callers.ts";
 
 /** Requests that reached the upstream, which answers a payment with the amount that it received. */
 const received: { url: string; body: string }[] = [];
 const upstream = createServer(async (request, response) => {
-  const body = await textOf(request);
+  const body = await text(request);
   received.push({ url: request.url ?? "", body });
   const amount = /"amount":(-?[0-9.]+)/.exec(body)?.[1] ?? "0";
   const externalId = /"external_id":"([^"]*)"/.exec(body)?.[1];
@@ -21,18 +23,10 @@ const upstream = createServer(async (request, response) => {
 
 let gateway: Gateway;
 before(async () => {
-  gateway = await startBefore(
-    upstream,
-    {
-      AUTH_MODE: "none",
-      RATE_LIMIT_INITIAL: "1000000",
-    },
-    "/base/",
-  );
+  const env = { AUTH_MODE: "none", RATE_LIMIT_INITIAL: "1000000" };
+  gateway = await startBefore(upstream, env, "/base/");
 });
-after(async () => {
-  await gateway.stop();
-});
+after(() => gateway.stop());
 beforeEach(() => {
   received.length = 0;
 });
@@ -46,8 +40,77 @@ const good = {
   customer: { email: "a@b.example" },
   payment_method: { cc: card },
 };
+const browser = {
+  browser_accept_header: "",
+  browser_color_depth: "24",
+  browser_ip_address: "127.0.0.1",
+  browser_java_enabled: "",
+  browser_language: "uk",
+  browser_screen_height: "900",
+  browser_screen_width: "1600",
+  browser_time_zone: "",
+  browser_time_zone_offset: "",
+  browser_user_agent: "",
+};
 const again = { recurrent_id: "r", external_id: "e", amount: "1" };
 const uuid = "7b0f0f5e-3a53-4d3e-8a6e-0d6b2f6b1a11";
+
+const ofCard = { payout_type: "card", payer: { entity_id: "1" } };
+const order = { currency: "UAH", description: "d", external_id: "e", original_amount: "1.0" };
+const person = { first_name: "A", last_name: "B" };
+
+/** What is wrong with a request for a payment, in which all else is good, and the fields told. */
+const payments: [change: object, fields: string[]][] = [
+  [{ amount: "1e3" }, ["amount"]],
+  [{ amount: "1".repeat(900_000) }, ["amount"]],
+  [{ customer: undefined }, ["customer"]],
+  [{ payment_method: { type: "PAYMENT_METHOD_TYPE_CARD" } }, ["payment_method.method"]],
+  [{ payment_method: {} }, ["payment_method.type", "payment_method.method"]],
+  [{ payment_method: { type: "PAYMENT_METHOD_TYPE_WALLET", cc: card } }, ["payment_method.type"]],
+  [{ payment_method: { cc: { ...card, exp_month: 13 } } }, ["payment_method.cc.exp_month"]],
+  [{ payment_method: { cc: { ...card, number: "4111-1111" } } }, ["payment_method.cc.number"]],
+  [{ payment_method: { wallet: { option_id: "1" } } }, ["payment_method.wallet.option_id"]],
+  [
+    { payment_method: { decrypted_google_pay: {} } },
+    ["pan", "exp_month", "exp_year", "cryptogram"].map(
+      (name) => `payment_method.decrypted_google_pay.${name}`,
+    ),
+  ],
+  [{ mode: "PAYMENT_MODE_EXPRESS_CHECKOUT" }, ["products"]],
+  [
+    { products: [{}, { quantity: "many", tax_group: 10 }] },
+    ["products[1].quantity", "products[1].tax_group"],
+  ],
+  [{ products: [{ net_amount: "" }] }, ["products[0].net_amount"]],
+  [{ products: [{}, { id: "x".repeat(256), net_amount: "no" }] }, ["products[1].id"]],
+  [
+    { customer: { address: "x".repeat(51), ip_address: "::1", email: "me", locale: "uk" } },
+    ["customer.locale", "customer.ip_address", "customer.address", "customer.email"],
+  ],
+  [{ callback_url: "ftp://a", result_url: "/done" }, ["callback_url", "result_url"]],
+  [{ callback_url: "", result_url: "" }, ["callback_url", "result_url"]],
+  [{ callback_url: "myshop://cb" }, ["callback_url"]],
+  [{ result_url: "javascript:alert(1)" }, ["result_url"]],
+  [{ result_url: "DATA:,x" }, ["result_url"]],
+  [{ result_url: "https:done" }, ["result_url"]],
+  [{ external_id: "x".repeat(256) }, ["external_id"]],
+  [{ description: "x".repeat(4097) }, ["description"]],
+  [
+    { fingerprint: { browser_language: "uk" } },
+    Object.keys(browser)
+      .filter((name) => name !== "browser_language")
+      .map((name) => `fingerprint.${name}`),
+  ],
+  [{ recipient: { address: "x".repeat(51) } }, ["recipient.address", "recipient.payment_method"]],
+  [
+    {
+      recipient: {
+        payment_method: { type: "RECIPIENT_PAYMENT_METHOD_TYPE_WALLET", iban: { iban: "UA1" } },
+      },
+    },
+    ["recipient.payment_method.type"],
+  ],
+];
 
 const refusals: [method: string, request: object, fields: string[]][] = [
   [
@@ -55,137 +118,22 @@ const refusals: [method: string, request: object, fields: string[]][] = [
     {},
     ["amount", "currency", "mode", "external_id", "payment_method"],
   ],
-  ["PaymentService/CreatePayment", { ...good, amount: "1e3" }, ["amount"]],
-  ["PaymentService/CreatePayment", { ...good, amount: ".5" }, ["amount"]],
-  ["PaymentService/CreatePayment", { ...good, amount: "1.1234567" }, ["amount"]],
-  ["PaymentService/CreatePayment", { ...good, amount: "12345678901234.56" }, ["amount"]],
-  ["PaymentService/CreatePayment", { ...good, customer: undefined }, ["customer"]],
-  [
+  ...payments.map(([change, fields]): (typeof refusals)[number] => [
     "PaymentService/CreatePayment",
-    { ...good, payment_method: { type: "PAYMENT_METHOD_TYPE_CARD" } },
-    ["payment_method.method"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, payment_method: {} },
-    ["payment_method.type", "payment_method.method"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, payment_method: { type: "PAYMENT_METHOD_TYPE_WALLET", cc: card } },
-    ["payment_method.type"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, payment_method: { cc: { ...card, exp_month: 13 } } },
-    ["payment_method.cc.exp_month"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, payment_method: { cc: { ...card, number: "4111-1111" } } },
-    ["payment_method.cc.number"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, payment_method: { wallet: { option_id: "1" } } },
-    ["payment_method.wallet.option_id"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, payment_method: { decrypted_google_pay: {} } },
-    [
-      "payment_method.decrypted_google_pay.pan",
-      "payment_method.decrypted_google_pay.exp_month",
-      "payment_method.decrypted_google_pay.exp_year",
-      "payment_method.decrypted_google_pay.cryptogram",
-    ],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, mode: "PAYMENT_MODE_EXPRESS_CHECKOUT" },
-    ["products"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, products: [{}, { quantity: "many", tax_group: 10 }] },
-    ["products[1].quantity", "products[1].tax_group"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    {
-      ...good,
-      customer: { address: "x".repeat(51), ip_address: "::1", email: "me", locale: "uk" },
-    },
-    ["customer.locale", "customer.ip_address", "customer.address", "customer.email"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, callback_url: "ftp://a", result_url: "/done" },
-    ["callback_url", "result_url"],
-  ],
-  ["PaymentService/CreatePayment", { ...good, result_url: "javascript:alert(1)" }, ["result_url"]],
-  ["PaymentService/CreatePayment", { ...good, result_url: "DATA:,x" }, ["result_url"]],
-  ["PaymentService/CreatePayment", { ...good, result_url: "https:done" }, ["result_url"]],
-  ["PaymentService/CreatePayment", { ...good, callback_url: "myshop://cb" }, ["callback_url"]],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, callback_url: "", result_url: "" },
-    ["callback_url", "result_url"],
-  ],
+    { ...good, ...change },
+    fields,
+  ]),
   ["PaymentService/CreateRecurrentPayment", { ...again, callback_url: "" }, ["callback_url"]],
-  ["PaymentService/ConfirmPayment", { external_id: "e", callback_url: "" }, ["callback_url"]],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, products: [{ net_amount: "" }] },
-    ["products[0].net_amount"],
-  ],
-  ["PaymentService/CreatePayment", { ...good, external_id: "x".repeat(256) }, ["external_id"]],
-  ["PaymentService/GetPayment", { external_id: "\u044f".repeat(128) }, ["external_id"]],
-  ["PaymentService/CreatePayment", { ...good, description: "x".repeat(4097) }, ["description"]],
-  ["PaymentService/CreatePayment", { ...good, amount: "1".repeat(900_000) }, ["amount"]],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, products: [{}, { id: "x".repeat(256), net_amount: "no" }] },
-    ["products[1].id"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, fingerprint: { browser_language: "uk" } },
-    [
-      "fingerprint.browser_accept_header",
-      "fingerprint.browser_color_depth",
-      "fingerprint.browser_ip_address",
-      "fingerprint.browser_java_enabled",
-      "fingerprint.browser_screen_height",
-      "fingerprint.browser_screen_width",
-      "fingerprint.browser_time_zone",
-      "fingerprint.browser_time_zone_offset",
-      "fingerprint.browser_user_agent",
-    ],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    { ...good, recipient: { address: "x".repeat(51) } },
-    ["recipient.address", "recipient.payment_method"],
-  ],
-  [
-    "PaymentService/CreatePayment",
-    {
-      ...good,
-      recipient: {
-        payment_method: { type: "RECIPIENT_PAYMENT_METHOD_TYPE_WALLET", iban: { iban: "UA1" } },
-      },
-    },
-    ["recipient.payment_method.type"],
-  ],
   [
     "PaymentService/CreateRecurrentPayment",
     { amount: "1", delegate_api_key: "k" },
     ["recurrent_id", "external_id", "delegate_api_key"],
   ],
+  ["PaymentService/ConfirmPayment", { external_id: "e", callback_url: "" }, ["callback_url"]],
   ["PaymentService/ConfirmPayment", { amount: "x" }, ["external_id", "amount"]],
   ["PaymentService/ResendCallback", {}, ["external_id"]],
   ["PaymentService/GetPayment", {}, ["external_id"]],
+  ["PaymentService/GetPayment", { external_id: "\u044f".repeat(128) }, ["external_id"]],
   [
     "PayoutService/RequestPayout",
     { payout_type: "card", recipient: {} },
@@ -194,33 +142,24 @@ const refusals: [method: string, request: object, fields: string[]][] = [
   [
     "PayoutService/RequestPayout",
     {
+      ...ofCard,
       payout_type: "cash",
-      recipient: { card: { first_name: "A", last_name: "B" } },
-      payer: { entity_id: "1" },
-      order: { currency: "UAH", description: "d", external_id: "e", original_amount: "1,0" },
+      recipient: { card: person },
+      order: { ...order, original_amount: "1,0" },
     },
     ["order.original_amount", "recipient.cash"],
   ],
   [
     "PayoutService/RequestPayout",
     {
-      payout_type: "card",
-      recipient: {
-        card: { first_name: "A", last_name: "B", card_data: { number: card.number, token: "t" } },
-      },
-      payer: { entity_id: "1" },
-      order: { currency: "UAH", description: "d", external_id: "e", original_amount: "1.0" },
+      ...{ ...ofCard, order },
+      recipient: { card: { ...person, card_data: { number: card.number, token: "t" } } },
     },
     ["recipient.card.card_data.token"],
   ],
   [
     "PayoutService/RequestPayout",
-    {
-      payout_type: "card",
-      recipient: { card: { first_name: "A", last_name: "B", rid: "r", card_data: {} } },
-      payer: { entity_id: "1" },
-      order: { currency: "UAH", description: "d", external_id: "e", original_amount: "1.0" },
-    },
+    { ...ofCard, order, recipient: { card: { ...person, rid: "r", card_data: {} } } },
     ["recipient.card.rid", "recipient.card.card_data.number"],
   ],
   ["PayoutService/GetPayout", {}, ["external_id"]],
@@ -287,18 +226,6 @@ test("a result_url may be a page or a link into an app", async () => {
 });
 
 test("values that the spec allows are sent: long ids, empty values, short card numbers", async () => {
-  const browser = {
-    browser_accept_header: "",
-    browser_color_depth: "24",
-    browser_ip_address: "127.0.0.1",
-    browser_java_enabled: "",
-    browser_language: "uk",
-    browser_screen_height: "900",
-    browser_screen_width: "1600",
-    browser_time_zone: "",
-    browser_time_zone_offset: "",
-    browser_user_agent: "",
-  };
   const request = {
     ...good,
     external_id: "x".repeat(255),
@@ -322,20 +249,11 @@ test("decimals reach the upstream and come back as the same text, by RPC and Gra
       external_id: `rpc-${n++}`,
     });
     assert.equal(byRpc.json.payment?.details?.amount, amount);
-    const { data } = await graphql(
-      `mutation ($input: CreatePaymentInput!) { createPayment(input: $input) {
-        ... on Payment { details { amount } } } }`,
-      {
-        input: {
-          amount,
-          currency: "UAH",
-          mode: "HOSTED",
-          externalId: `graphql-${n++}`,
-          paymentMethod: { type: "CARD" },
-        },
-      },
-    );
-    assert.deepEqual(data?.createPayment, { details: { amount } });
+    const query = `mutation { createPayment(input: { amount: "${amount}", currency: "UAH",
+      mode: HOSTED, externalId: "graphql-${n++}", paymentMethod: { type: CARD }
+    }) { ... on Payment { details { amount } } } }`;
+    const { data } = await graphql(gateway, query);
+    assert.deepEqual(data.createPayment, { details: { amount } });
   };
   for (const amount of ["10.10", "0.1", "99999999999.99", "0", "123456789012345", "0.000001"]) {
     await check(amount);
@@ -361,19 +279,4 @@ async function rpc(method: string, request: object): Promise<{ status: number; j
     body: JSON.stringify(request),
   });
   return { status: response.status, json: (await response.json()) as Json };
-}
-
-async function graphql(query: string, variables: object) {
-  const response = await fetch(`${gateway.publicUrl}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ query, variables }),
-  });
-  return (await response.json()) as { data?: Record<string, unknown> };
-}
-
-async function textOf(request: IncomingMessage): Promise<string> {
-  let text = "";
-  for await (const chunk of request) text += chunk;
-  return text;
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -11,28 +10,27 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
-import { paymentRequest } from "./operations.ts";
+import { clientOf, paymentRequest } from "./callers.ts";
 
 const files = scratch();
 const [shopKey, marketKey, bothKey] = [newKey(), newKey(), newKey()];
 const scopes = ["payments:read", "payments:write", "events:read", "watch:create"];
-const accounts = ["shop", "market"] as const;
 
 let gateway: Gateway;
-const emulators: Sandbox[] = [];
+let emulators: Sandbox[];
 before(async () => {
   const merchants: Record<string, object> = {};
-  for (const name of accounts) {
-    const emulator = await startSandbox({
-      host: "127.0.0.1",
-      port: 0,
-      login: name,
-      password: new Secret(`password-of-${name}`),
-      delays: { callbackMs: 0 },
-    });
-    emulators.push(emulator);
-    merchants[name] = { login: name, password: `password-of-${name}`, url: emulator.url };
-  }
+  emulators = await Promise.all(
+    ["shop", "market"].map(async (login) => {
+      const password = `password-of-${login}`;
+      const emulator = await startSandbox({
+        ...{ host: "127.0.0.1", port: 0, login, password: new Secret(password) },
+        delays: { callbackMs: 0 },
+      });
+      merchants[login] = { login, password, url: emulator.url };
+      return emulator;
+    }),
+  );
   gateway = await startTestGateway({
     MERCHANTS_FILE: files.write("merchants", JSON.stringify(merchants)),
     AUTH_MODE: "keys",
@@ -45,7 +43,6 @@ before(async () => {
       ]),
     ),
     WATCH_TOKEN_SECRET: "w".repeat(32),
-    GRAPHQL_SUBGRAPH: "true",
     RATE_LIMIT_INITIAL: "50",
   });
 });
@@ -54,89 +51,62 @@ after(async () => {
   await Promise.all(emulators.map((emulator) => emulator.close()));
 });
 
-const as = (key: string, more: Record<string, string> = {}) => ({
-  headers: { authorization: `Bearer ${key}`, ...more },
+const as = (key: string, account?: string) => ({
+  headers: { authorization: `Bearer ${key}`, ...(account && { "x-merchant-account": account }) },
   signal: AbortSignal.timeout(timeoutMs),
 });
-const transport = () => createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "2" });
-const payments = () => createClient(PaymentService, transport());
-const events = () => createClient(EventService, transport());
-const request = (externalId: string) => paymentRequest(externalId) as never;
-
-async function codeOf(call: Promise<unknown>): Promise<Code> {
-  try {
-    await call;
-  } catch (error) {
-    return ConnectError.from(error).code;
-  }
-  return assert.fail("the call succeeded");
-}
-
-async function first<T>(stream: AsyncIterable<T>): Promise<T | undefined> {
-  for await (const item of stream) return item;
-  return undefined;
-}
+const pay = (externalId: string, key: string) =>
+  clientOf(PaymentService, gateway).createPayment(paymentRequest(externalId), as(key));
+const look = (externalId: string, ...caller: Parameters<typeof as>) =>
+  clientOf(PaymentService, gateway).getPayment({ externalId }, as(...caller));
 
 test("a key limited to one account uses it by default and no other", async () => {
-  const { payment } = await payments().createPayment(request("limited"), as(shopKey));
-  assert.ok(payment);
-  assert.equal(emulators[0]?.ledger().payments.length, 1);
-  assert.equal(emulators[1]?.ledger().payments.length, 0);
-  const answers = await Promise.all(
+  await pay("limited", shopKey);
+  assert.deepEqual(
+    emulators.map((emulator) => emulator.ledger().payments.length),
+    [1, 0],
+  );
+  const refusals = await Promise.all(
     ["market", "nowhere", "default"].map((account) =>
-      payments()
-        .getPayment({ externalId: "limited" }, as(shopKey, { "x-merchant-account": account }))
-        .then(
-          () => assert.fail(account),
-          (error) => `${ConnectError.from(error).code} ${ConnectError.from(error).message}`,
-        ),
+      look("limited", shopKey, account).then(() => assert.fail(account), ConnectError.from),
     ),
   );
-  assert.equal(new Set(answers).size, 1);
-  assert.match(answers[0] ?? "", new RegExp(`^${Code.PermissionDenied} `));
-  const unsaid = payments().getPayment({ externalId: "limited" }, as(bothKey));
-  assert.equal(await codeOf(unsaid), Code.PermissionDenied);
-  await payments().getPayment(
-    { externalId: "limited" },
-    as(bothKey, { "x-merchant-account": "shop" }),
-  );
+  for (const { code } of refusals) assert.equal(code, Code.PermissionDenied);
+  assert.equal(new Set(refusals.map(({ message }) => message)).size, 1);
+  await assert.rejects(look("limited", bothKey), { code: Code.PermissionDenied });
+  await look("limited", bothKey, "shop");
 });
 
 test("the same external id is a different payment in another account", async () => {
-  await payments().createPayment(request("same"), as(shopKey));
-  assert.equal(
-    await codeOf(payments().getPayment({ externalId: "same" }, as(marketKey))),
-    Code.NotFound,
-  );
-  await payments().createPayment(request("same"), as(marketKey));
-  const [a, b] = await Promise.all(
-    [shopKey, marketKey].map((key) => payments().getPayment({ externalId: "same" }, as(key))),
-  );
-  assert.notEqual(a?.payment?.details?.paymentId, b?.payment?.details?.paymentId);
+  await pay("same", shopKey);
+  await assert.rejects(look("same", marketKey), { code: Code.NotFound });
+  await pay("same", marketKey);
+  const [a, b] = await Promise.all([look("same", shopKey), look("same", marketKey)]);
+  assert.notEqual(a.payment?.details?.paymentId, b.payment?.details?.paymentId);
 });
 
 test("a watch token is valid only for its account", async () => {
-  await payments().createPayment(request("watched"), as(shopKey));
-  const { token } = await events().createWatchToken(
-    { externalId: "watched", kind: EventKind.PAYMENT },
-    as(shopKey),
-  );
-  const watch = (more: Record<string, string>) =>
-    first(payments().watchPayment({ externalId: "watched" }, as(token, more)));
-  assert.equal((await watch({}))?.event?.externalId, "watched");
-  assert.equal(await codeOf(watch({ "x-merchant-account": "market" })), Code.PermissionDenied);
+  await pay("watched", shopKey);
+  const about = { externalId: "watched", kind: EventKind.PAYMENT };
+  const { token } = await clientOf(EventService, gateway).createWatchToken(about, as(shopKey));
+  const watch = async (account?: string) => {
+    const events = clientOf(PaymentService, gateway).watchPayment(about, as(token, account));
+    for await (const { event } of events) return event;
+    return undefined;
+  };
+  assert.equal((await watch())?.externalId, "watched");
+  await assert.rejects(watch("market"), { code: Code.PermissionDenied });
 });
 
 test("each account has a budget of its own", async () => {
   const remaining = async (key: string) => {
     let told = "";
-    await payments().getPayment(
-      { externalId: "same" },
-      { ...as(key), onHeader: (headers) => (told = headers.get("x-ratelimit-remaining") ?? "") },
-    );
+    const onHeader = (headers: Headers) => (told = headers.get("x-ratelimit-remaining") ?? "");
+    const { getPayment } = clientOf(PaymentService, gateway);
+    await getPayment({ externalId: "same" }, { ...as(key), onHeader });
     return Number(told);
   };
   const before = await remaining(marketKey);
-  for (let n = 0; n < 5; n++) await payments().createPayment(request(`spent-${n}`), as(shopKey));
+  for (let n = 0; n < 5; n++) await pay(`spent-${n}`, shopKey);
   assert.ok((await remaining(marketKey)) >= before);
 });

@@ -4,12 +4,12 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { OperationService } from "../../src/gen/payments/v1/operation_service_pb.ts";
-import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { callGraphql, callRpc, type Outcome, type Shown } from "./access.ts";
+import { paymentRequest, payoutRequest } from "./callers.ts";
 
 /** External ids of the objects that calls refer to. */
 export interface Objects {
@@ -48,33 +48,6 @@ const identity = ({ customer }: Objects) => ({
   customer: { externalId: customer },
 });
 const card = { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2035 };
-
-export function paymentRequest(externalId: string) {
-  return {
-    amount: "10.00",
-    currency: "UAH",
-    mode: PaymentMode.DIRECT,
-    externalId,
-    customer: { email: "customer@shop.example" },
-    paymentMethod: { method: { case: "cc", value: card } },
-  };
-}
-
-export function payoutRequest(externalId: string) {
-  return {
-    order: { currency: "UAH", description: "Salary", externalId, originalAmount: "10.00" },
-    payer: { entityId: "entity" },
-    recipient: {
-      card: {
-        firstName: "Ivan",
-        lastName: "Franko",
-        externalId: "recipient",
-        cardData: { number: card.number },
-      },
-    },
-    payoutType: "card",
-  };
-}
 
 export const rpcOperations: readonly Operation[] = [
   rpc(PaymentService.method.createPayment, "payments:write", () => paymentRequest(fresh())),

@@ -1,11 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import { ConnectError, createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import type grpc from "@grpc/grpc-js";
 import { createClient as createSseClient } from "graphql-sse";
-import { createClient as createWsClient } from "graphql-ws";
-import WebSocket from "ws";
 import {
   EventService,
   StreamEventsRequestSchema,
@@ -16,10 +12,17 @@ import {
   GetPaymentRequestSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { grpcJsClient } from "../rpc/start.ts";
+import {
+  clientOf,
+  graphql,
+  paymentInput,
+  paymentRequest,
+  paymentTold,
+  sendCallback,
+  socketClient,
+} from "./callers.ts";
 import type { Haproxy } from "./haproxy.ts";
-import { paymentRequest } from "./operations.ts";
 
 /** Calls that run continuously: how many of each kind were made, and which failed. */
 export interface Calls {
@@ -46,18 +49,10 @@ export function callOn(proxy: Haproxy, password: string): Calls {
     new Promise<void>((resolve, reject) => {
       viaGrpc[method](request, (error) => (error ? reject(error) : resolve()));
     });
-  const transport = createConnectTransport({ baseUrl: proxy.rpcUrl, httpVersion: "1.1" });
-  const connect = createClient(PaymentService, transport);
-  const post = async (path: string, body: string, headers: Record<string, string>) => {
-    const answer = await fetch(proxy.publicUrl + path, { method: "POST", headers, body });
-    const text = await answer.text();
-    if (answer.status !== 200) throw new Error(`${answer.status} ${text}`);
-    return text;
-  };
-  const graphql = async (query: string, variables: object) => {
-    const body = JSON.stringify({ query, variables });
-    const text = await post("/graphql", body, { "content-type": "application/json" });
-    if (/"errors"|Error"/.test(text)) throw new Error(text);
+  const connect = clientOf(PaymentService, proxy, "Connect");
+  const query = async (text: string) => {
+    const answer = JSON.stringify(await graphql(proxy, text));
+    if (/"errors"|Error"/.test(answer)) throw new Error(answer);
   };
   const fresh = () => `none-${n++}`;
 
@@ -65,16 +60,15 @@ export function callOn(proxy: Haproxy, password: string): Calls {
     "grpc-js read": () =>
       unary("getPayment", create(GetPaymentRequestSchema, { externalId: "none-first" })),
     "grpc-js payment": () =>
-      unary("createPayment", create(CreatePaymentRequestSchema, paymentRequest(fresh()) as never)),
+      unary("createPayment", create(CreatePaymentRequestSchema, paymentRequest(fresh()))),
     "Connect read": () => connect.getPayment({ externalId: "none-first" }),
-    "Connect payment": () => connect.createPayment(paymentRequest(fresh()) as never),
-    "GraphQL read": () => graphql(readQuery, { id: "none-first" }),
-    "GraphQL payment": () => graphql(payMutation, { id: fresh() }),
-    callback: () => {
-      const body = callbackBody(`callback-${n++}`);
-      const signature = sign(Buffer.from(body), password);
-      return post("/callbacks/default/payments", body, { "x-service-signature": signature });
-    },
+    "Connect payment": () => connect.createPayment(paymentRequest(fresh())),
+    "GraphQL read": () => query('{ payment(externalId: "none-first") { externalId } }'),
+    "GraphQL payment": () =>
+      query(`mutation { createPayment(input: ${paymentInput(fresh())}) {
+        __typename ... on Error { message }
+      } }`),
+    callback: () => sendCallback(proxy, paymentTold(`callback-${n++}`), { password }),
   };
 
   const worker = async (name: string, call: () => Promise<unknown>) => {
@@ -95,23 +89,6 @@ export function callOn(proxy: Haproxy, password: string): Calls {
       viaGrpc.close();
     },
   };
-}
-
-const readQuery = "query($id: ID!) { payment(externalId: $id) { externalId } }";
-const payMutation = `mutation($id: ID!) {
-  createPayment(input: {
-    externalId: $id, amount: "10.00", currency: "UAH", mode: DIRECT,
-    customer: { email: "customer@shop.example" },
-    paymentMethod: { method: { cc: { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2035 } } }
-  }) { __typename ... on Error { message } }
-}`;
-
-function callbackBody(externalId: string): string {
-  return JSON.stringify({
-    external_id: externalId,
-    operation: "payment",
-    details: { payment_id: `p-${externalId}`, status: "success" },
-  });
 }
 
 /** Reads all events, and resumes its stream whenever it ends. */
@@ -252,13 +229,9 @@ function readBySse({ publicUrl }: Haproxy): Read {
   };
 }
 
-function readByWebSocket({ publicUrl }: Haproxy): Read {
+function readByWebSocket(proxy: Haproxy): Read {
   return async (after, seen, leave) => {
-    const client = createWsClient({
-      url: `${publicUrl.replace("http", "ws")}/graphql`,
-      webSocketImpl: WebSocket,
-      retryAttempts: 0,
-    });
+    const client = socketClient(proxy);
     try {
       return await readResults(client.iterate(subscription(after)), seen, leave);
     } finally {
@@ -268,20 +241,9 @@ function readByWebSocket({ publicUrl }: Haproxy): Read {
 }
 
 /** The cursors of the first `upTo` events, read from one gateway. */
-export async function everyCursor(rpc: string, upTo: number): Promise<string[]> {
-  const transport = createConnectTransport({ baseUrl: rpc, httpVersion: "2" });
-  const leave = new AbortController();
+export async function everyCursor(rpcUrl: string, upTo: number): Promise<string[]> {
   const cursors: string[] = [];
-  const events = createClient(EventService, transport).streamEvents(
-    { afterCursor: "earliest" },
-    { signal: leave.signal },
-  );
-  try {
-    for await (const { event } of events) if (cursors.push(event?.cursor ?? "") === upTo) break;
-  } catch (error) {
-    throw ConnectError.from(error);
-  } finally {
-    leave.abort();
-  }
+  const events = clientOf(EventService, { rpcUrl }).streamEvents({ afterCursor: "earliest" });
+  for await (const { event } of events) if (cursors.push(event?.cursor ?? "") === upTo) break;
   return cursors;
 }

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { freePort, type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { until } from "../until.ts";
+import { clientOf, hostedPayment } from "./callers.ts";
 import { type Haproxy, startHaproxy, withoutHaproxy } from "./haproxy.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { callOn, everyCursor, followOn } from "./rolling-load.ts";
@@ -30,18 +32,7 @@ describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     replicas = await Promise.all([start(), start()]);
     proxy = await startHaproxy(replicas.map(({ ready }) => ready as never));
     const { rpc = "" } = replicas[0]?.ready ?? {};
-    const first = await fetch(`${rpc}/payments.v1.PaymentService/CreatePayment`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({
-        amount: "1.00",
-        currency: "UAH",
-        mode: "PAYMENT_MODE_HOSTED",
-        external_id: "none-first",
-        payment_method: { type: "PAYMENT_METHOD_TYPE_CARD" },
-      }),
-    });
-    assert.equal(first.status, 200, await first.text());
+    await clientOf(PaymentService, { rpcUrl: rpc }).createPayment(hostedPayment("none-first"));
   });
   after(async () => {
     killSpawned();

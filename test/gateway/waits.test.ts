@@ -1,14 +1,8 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it, test } from "node:test";
+import { after, before, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { type CallOptions, Code, ConnectError, createClient } from "@connectrpc/connect";
-import {
-  compressionGzip,
-  createConnectTransport,
-  createGrpcTransport,
-} from "@connectrpc/connect-node";
+import { type CallOptions, Code } from "@connectrpc/connect";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
@@ -18,8 +12,17 @@ import {
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { startTestGateway } from "../start.ts";
-import { inTime, timeoutMs, until } from "../until.ts";
-import { graphql, paymentOf } from "./callers.ts";
+import { inTime, until } from "../until.ts";
+import {
+  clientOf,
+  countSent,
+  dataOf,
+  graphql,
+  paymentInput,
+  paymentRequest,
+  payoutRequest,
+  type transports,
+} from "./callers.ts";
 
 let gateway: Gateway;
 before(async () => {
@@ -33,39 +36,52 @@ const cards = {
   declinedLater: "4000000000000663",
   challenge: "4000000000003014",
   answerLost: "4000000000000762",
-  htmlError: "4000000000000721",
-  silence: "4000000000000838",
 };
 
-for (const [name, transport] of Object.entries({
-  "the fast path": () => createGrpcTransport({ baseUrl: gateway.rpcUrl }),
-  "Connect's own path": () =>
-    createGrpcTransport({
-      baseUrl: gateway.rpcUrl,
-      sendCompression: compressionGzip,
-      compressMinBytes: 0,
-    }),
-})) {
-  test(`a wait until SETTLED answers a payment with PAID, by ${name}`, async () => {
-    const externalId = `settled ${name}`;
-    const payments = createClient(PaymentService, transport());
-    const answer = await payments.createPayment(
-      { ...paymentOf(externalId, cards.settlesLater), waitUntil: WaitUntil.SETTLED },
-      inTime(),
-    );
-    assert.equal(answer.state, PaymentState.PAID);
-    assert.equal(answer.payment?.details?.status, PaymentStatus.SUCCESS);
+interface CreateOptions extends CallOptions {
+  readonly of?: Gateway;
+  readonly by?: keyof typeof transports;
+  readonly waitUntil?: WaitUntil;
+  readonly confirm?: boolean;
+  readonly amount?: string;
+}
+
+/** Creates a payment and waits until it is settled, if nothing else is asked for. */
+function create(
+  externalId: string,
+  number: string,
+  {
+    of = gateway,
+    by,
+    waitUntil = WaitUntil.SETTLED,
+    confirm,
+    amount,
+    ...options
+  }: CreateOptions = {},
+): Promise<CreatePaymentResponse> {
+  const more = { ...(amount && { amount }), ...(confirm !== undefined && { confirm }) };
+  const request = { ...paymentRequest(externalId, number), ...more, waitUntil };
+  return clientOf(PaymentService, of, by).createPayment(request, { ...inTime(), ...options });
+}
+
+for (const [what, number, state, by] of [
+  ["its success", cards.settlesLater, PaymentState.PAID, "gRPC"],
+  ["its success", cards.settlesLater, PaymentState.PAID, "gRPC by Connect's own path"],
+  ["a later decline", cards.declinedLater, PaymentState.FAILED, "gRPC"],
+  ["the end of an unknown outcome", cards.answerLost, PaymentState.PAID, "gRPC"],
+] as const) {
+  test(`a wait until SETTLED answers a payment with ${what}, by ${by}`, async () => {
+    const externalId = `${what} ${by}`;
+    const answer = await create(externalId, number, { by });
+    assert.equal(answer.state, state);
+    const { status } = answer.payment?.details ?? {};
+    const isPaid = state === PaymentState.PAID;
+    assert.equal(status, isPaid ? PaymentStatus.SUCCESS : PaymentStatus.FAILURE);
     assert.notEqual(answer.cursor, "");
-    const known = await payments.getPayment({ externalId });
+    const known = await clientOf(PaymentService, gateway).getPayment({ externalId });
     assert.deepEqual([known.state, known.cursor], [answer.state, answer.cursor]);
   });
 }
-
-test("a wait until SETTLED ends with FAILED at a later decline", async () => {
-  const answer = await create("declined", cards.declinedLater);
-  assert.equal(answer.state, PaymentState.FAILED);
-  assert.equal(answer.payment?.details?.statusCode, "transaction_declined");
-});
 
 test("WAIT_UNTIL_ACTION answers with the page to send the customer to", async () => {
   const { ACTION } = WaitUntil;
@@ -77,135 +93,72 @@ test("WAIT_UNTIL_ACTION answers with the page to send the customer to", async ()
 });
 
 test("repeats with one key share the wait, send nothing, and get the current state", async () => {
-  const externalId = "shared";
   const headers = { "idempotency-key": "shared" };
-  const first = await create(externalId, cards.challenge, {
-    waitUntil: WaitUntil.ACTION,
-    options: { headers },
-  });
+  const pay = (options: CreateOptions = {}) =>
+    create("shared", cards.challenge, { headers, ...options });
+  const first = await pay({ waitUntil: WaitUntil.ACTION });
   const leaves = new AbortController();
-  const left = create(externalId, cards.challenge, {
-    options: { headers, signal: leaves.signal },
-  });
-  const repeats = [1, 2, 3].map(() =>
-    create(externalId, cards.challenge, { options: { headers } }),
-  );
+  const left = pay({ signal: leaves.signal });
+  const repeats = [pay(), pay(), pay()];
   await delay(50);
   leaves.abort();
   await assert.rejects(left, { code: Code.Canceled });
-  await approve(first.payment?.action?.value ?? "");
+  const body = new URLSearchParams({ decision: "approve" });
+  await fetch(first.payment?.action?.value ?? "", { method: "POST", body });
   for (const { state, payment } of await Promise.all(repeats)) {
-    assert.equal(state, PaymentState.PAID);
-    assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
+    assert.deepEqual([state, payment?.details?.status], [PaymentState.PAID, PaymentStatus.SUCCESS]);
   }
-  const without = await create(externalId, cards.challenge, {
-    waitUntil: WaitUntil.UNSPECIFIED,
-    options: { headers },
-  });
-  assert.equal(without.state, PaymentState.PAID, "a stored first answer does not freeze the state");
-  assert.equal(without.payment?.details?.status, PaymentStatus.PENDING, "the first answer");
-  assert.equal(await countSent(externalId), 1);
-});
-
-describe("a wait with a caller's deadline", { concurrency: true }, () => {
-  // The wait leaves a tenth of this time for the answer.
-  const timeoutMs = 12_000;
-
-  it("ends before the deadline with the current state", async () => {
-    const externalId = "deadline";
-    const { state, cursor, payment } = await create(externalId, cards.challenge, {
-      options: { timeoutMs },
-    });
-    assert.equal(state, PaymentState.PENDING);
-    assert.match(payment?.action?.value ?? "", /3ds/);
-    assert.notEqual(cursor, "");
-  });
-});
-
-test("an unknown outcome that is settled during the wait is answered like any other", async () => {
-  const { state, payment } = await create("lost answer", cards.answerLost);
-  assert.equal(state, PaymentState.PAID);
-  assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
-});
-
-test("a call that proves NOT_DONE ends the wait at once", async (t) => {
-  const own = await startTestGateway({ RECONCILE_AFTER: "200ms", UPSTREAM_TIMEOUT: "1s" });
-  t.after(() => own.stop());
-  const made = payments(own).createPayment(
-    { ...paymentOf("not done", cards.htmlError), waitUntil: WaitUntil.SETTLED },
-    { timeoutMs: 250_000 },
-  );
-  const abort = AbortSignal.timeout(timeoutMs);
-  const ended = Promise.race([
-    made,
-    new Promise((_, reject) => abort.addEventListener("abort", () => reject(new Error("late")))),
-  ]);
-  await assert.rejects(ended, isUnknown);
-  // The lock is released right after the event that ends the wait.
-  await until(async () => {
-    const known = payments(own).getPayment({ externalId: "not done" });
-    return (await known.catch(ConnectError.from)) instanceof ConnectError;
-  });
-  await assert.rejects(payments(own).getPayment({ externalId: "not done" }), {
-    code: Code.NotFound,
-  });
+  const { state, payment } = await pay({ waitUntil: WaitUntil.UNSPECIFIED });
+  assert.equal(state, PaymentState.PAID, "a stored first answer does not freeze the state");
+  assert.equal(payment?.details?.status, PaymentStatus.PENDING, "the first answer");
+  assert.equal(await countSent(gateway, "shared"), 1);
 });
 
 test("a wait for a confirmation does not end with the AUTHORIZED state of the hold", async () => {
-  const externalId = "hold";
-  await create(externalId, cards.good, { confirm: false, amount: "100.00" });
-  const answer = await payments().confirmPayment(
-    { externalId, amount: "99.65", waitUntil: WaitUntil.SETTLED },
+  await create("hold", cards.good, { confirm: false, amount: "100.00" });
+  const answer = await clientOf(PaymentService, gateway).confirmPayment(
+    { externalId: "hold", amount: "99.65", waitUntil: WaitUntil.SETTLED },
     inTime(),
   );
   assert.equal(answer.state, PaymentState.PAID);
 });
 
 test("a wait until SETTLED answers a payout with PAID", async () => {
-  const answer = await createClient(PayoutService, transport()).requestPayout(
-    {
-      order: {
-        currency: "UAH",
-        description: "salary",
-        externalId: "payout",
-        originalAmount: "10.00",
-      },
-      payer: { entityId: "e" },
-      payoutType: "cash",
-      recipient: { cash: { firstName: "Jo", lastName: "Doe" } },
-      waitUntil: WaitUntil.SETTLED,
-    },
-    inTime(),
-  );
+  const request = { ...payoutRequest("payout"), waitUntil: WaitUntil.SETTLED };
+  const answer = await clientOf(PayoutService, gateway).requestPayout(request, inTime());
   assert.equal(answer.state, PayoutState.PAID);
   assert.equal(answer.payout?.status?.toLowerCase(), "success");
 });
 
+function mutationOf(externalId: string, number: string): string {
+  const input = paymentInput(externalId, number, "waitUntil: SETTLED");
+  return `mutation { createPayment(input: ${input}) {
+    ... on Payment { state cursor details { status } }
+  } }`;
+}
+
 test("GraphQL waits with the input field waitUntil", async () => {
-  const made = await graphql(gateway, mutationOf("by graphql", cards.settlesLater));
-  assert.equal(made.errors, undefined);
-  const known = await graphql(gateway, `{ payment(externalId: "by graphql") { state cursor } }`);
-  const { details, ...told } = made.data.createPayment as Record<string, unknown>;
-  assert.deepEqual(details, { status: "SUCCESS" });
-  assert.deepEqual(told, known.data.payment);
-  assert.equal(told.state, "PAID");
+  const { createPayment } = await dataOf(gateway, mutationOf("graphql", cards.settlesLater));
+  const { payment } = await dataOf(gateway, '{ payment(externalId: "graphql") { state cursor } }');
+  assert.equal(payment.state, "PAID");
+  assert.deepEqual(createPayment, { ...payment, details: { status: "SUCCESS" } });
 });
+
+/** Polls until the payment is PENDING, which means that the service has answered its call. */
+const untilPending = (of: Gateway, externalId: string) =>
+  until(async () => {
+    const { state } = await clientOf(PaymentService, of).getPayment({ externalId });
+    return state === PaymentState.PENDING;
+  });
 
 /** Each starts a wait that only its caller ends. */
 const ways: Readonly<
   Record<string, (of: Gateway, externalId: string, signal: AbortSignal) => Promise<unknown>>
 > = {
   "the fast path of RPC": (of, externalId, signal) =>
-    payments(of).createPayment(waitingFor(externalId), { signal }),
+    create(externalId, cards.challenge, { of, signal }),
   "Connect's own path": (of, externalId, signal) =>
-    createClient(
-      PaymentService,
-      createGrpcTransport({
-        baseUrl: of.rpcUrl,
-        sendCompression: compressionGzip,
-        compressMinBytes: 0,
-      }),
-    ).createPayment(waitingFor(externalId), { signal }),
+    create(externalId, cards.challenge, { of, signal, by: "gRPC by Connect's own path" }),
   GraphQL: (of, externalId, signal) =>
     graphql(of, mutationOf(externalId, cards.challenge), { signal }),
 };
@@ -217,110 +170,24 @@ for (const [name, begin] of Object.entries(ways)) {
     const leave = new AbortController();
     const waits: Promise<unknown>[] = [];
     for (const externalId of ["wait 1", "wait 2", "wait 3", "wait 4"]) {
-      waits.push(
-        begin(own, externalId, leave.signal).then(
-          () => "answered",
-          () => "left",
-        ),
-      );
+      waits.push(begin(own, externalId, leave.signal).then(() => assert.fail(), String));
       await untilPending(own, externalId);
     }
-    const { state } = await payments(own).createPayment(paymentOf("beside", cards.good));
-    assert.equal(state, PaymentState.PAID);
+    const { payment } = await create("beside", cards.good, { of: own });
+    assert.equal(payment?.externalId, "beside");
     leave.abort();
-    assert.deepEqual(new Set(await Promise.all(waits)), new Set(["left"]));
+    await Promise.all(waits);
   });
 }
 
 test("at a shutdown a waiting call gets the current state and the cursor to resume from", async () => {
-  const own = await startTestGateway();
-  const clients = {
-    grpc: createGrpcTransport({ baseUrl: own.rpcUrl }),
-    connect: createConnectTransport({ baseUrl: own.rpcUrl, httpVersion: "1.1" }),
-  };
-  const waits = Object.entries(clients).map(([name, transport]) =>
-    createClient(PaymentService, transport).createPayment(
-      { ...paymentOf(`drained ${name}`, cards.challenge), waitUntil: WaitUntil.SETTLED },
-      inTime(),
-    ),
-  );
-  for (const name of Object.keys(clients)) await untilPending(own, `drained ${name}`);
-  await own.stop();
+  const of = await startTestGateway();
+  const waits = (["gRPC", "Connect"] as const).map((by) => create(by, cards.challenge, { of, by }));
+  await untilPending(of, "gRPC");
+  await untilPending(of, "Connect");
+  await of.stop();
   for (const { state, cursor } of await Promise.all(waits)) {
     assert.equal(state, PaymentState.PENDING);
     assert.notEqual(cursor, "");
   }
 });
-
-interface CreateOptions {
-  readonly waitUntil?: WaitUntil;
-  readonly confirm?: boolean;
-  readonly amount?: string;
-  readonly options?: CallOptions;
-}
-
-function create(
-  externalId: string,
-  number: string,
-  { waitUntil = WaitUntil.SETTLED, options, ...rest }: CreateOptions = {},
-): Promise<CreatePaymentResponse> {
-  const request = { ...paymentOf(externalId, number), ...rest, waitUntil };
-  return payments().createPayment(request, { ...inTime(), ...options });
-}
-
-function waitingFor(externalId: string) {
-  return { ...paymentOf(externalId, cards.challenge), waitUntil: WaitUntil.SETTLED };
-}
-
-function mutationOf(externalId: string, number: string): string {
-  return `mutation {
-    createPayment(input: {
-      amount: "10.10", currency: "UAH", mode: DIRECT, externalId: "${externalId}", waitUntil: SETTLED,
-      customer: { email: "customer@shop.example" }
-      paymentMethod: { method: { cc: {
-        number: "${number}", cvv: "123", expMonth: 12, expYear: 2031
-      } } }
-    }) { ... on Payment { state cursor details { status } } }
-  }`;
-}
-
-function isUnknown(error: unknown): boolean {
-  assert(error instanceof ConnectError, String(error));
-  assert.equal(error.code, Code.Unknown);
-  assert.equal(error.findDetails(OutcomeUnknownSchema).length, 1);
-  return true;
-}
-
-async function approve(page: string): Promise<void> {
-  await fetch(page, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
-}
-
-/** Polls until the payment is PENDING, which means that the service has answered its call. */
-async function untilPending(of: Gateway, externalId: string): Promise<void> {
-  const deadlineMs = Date.now() + timeoutMs;
-  for (;;) {
-    const known = await payments(of)
-      .getPayment({ externalId })
-      .catch(() => undefined);
-    if (known?.state === PaymentState.PENDING) return;
-    assert(Date.now() < deadlineMs, `${externalId} is made`);
-    await delay(10);
-  }
-}
-
-/** Number of requests for this external_id that the service received. */
-async function countSent(externalId: string): Promise<number> {
-  const query = `type=request&external_id=${externalId}`;
-  const response = await fetch(`${gateway.sandboxUrl}/__sandbox/journal?${query}`, {
-    headers: { authorization: `Basic ${btoa("sandbox:sandbox-password")}` },
-  });
-  return ((await response.json()) as { entries: unknown[] }).entries.length;
-}
-
-function payments(of = gateway) {
-  return createClient(PaymentService, transport(of));
-}
-
-function transport({ rpcUrl } = gateway) {
-  return createGrpcTransport({ baseUrl: rpcUrl });
-}

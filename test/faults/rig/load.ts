@@ -4,8 +4,8 @@ import { OutcomeUnknownSchema } from "../../../src/gen/payments/v1/error_pb.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { sign } from "../../../src/wire/signature.ts";
+import { paymentRequest } from "../../gateway/callers.ts";
 import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
-import { paymentRequest } from "../../gateway/operations.ts";
 import type { CallRecord, History, LoggedEvent, ResumeRecord } from "../../simulation/history.ts";
 import { eventOf, nameOf } from "../../simulation/words.ts";
 import { type Gateway, password } from "./gateways.ts";
@@ -223,7 +223,7 @@ async function answerOf(
   key: string | undefined,
 ): Promise<Pick<CallRecord, "outcome" | "paymentId" | "error">> {
   try {
-    const { payment } = await payments.createPayment(paymentRequest(externalId) as never, {
+    const { payment } = await payments.createPayment(paymentRequest(externalId), {
       headers: key === undefined ? {} : { "idempotency-key": key },
       timeoutMs: callTimeoutMs,
     });
