@@ -2,20 +2,19 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { pino } from "pino";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
+import { sendCallback } from "./callers.ts";
 
 const files = scratch();
 const [adminKey, shopKey] = [newKey(), newKey()];
-const accounts = ["shop", "market"] as const;
 const lines: string[] = [];
 
 let gateway: Gateway;
 before(async () => {
-  const merchants = accounts.map((name) => [
-    name,
-    { login: name, password: `password-of-${name}`, url: "http://127.0.0.1:9" },
+  const merchants = ["shop", "market"].map((login) => [
+    login,
+    { login, password: `password-of-${login}`, url: "http://127.0.0.1:9" },
   ]);
   gateway = await startTestGateway(
     {
@@ -35,14 +34,10 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-async function addDeadLetter(account: string, body: string, resource = "payments"): Promise<void> {
-  const { status } = await fetch(`${gateway.publicUrl}/callbacks/${account}/${resource}`, {
-    method: "POST",
-    headers: { "x-service-signature": sign(Buffer.from(body), `password-of-${account}`) },
-    body,
+const addDeadLetter = (account: string, body: string) =>
+  sendCallback(gateway, body, {
+    ...{ path: `${account}/payments`, password: `password-of-${account}` },
   });
-  assert.equal(status, 200);
-}
 
 interface Answer {
   readonly status: number;
