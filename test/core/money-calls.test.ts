@@ -201,11 +201,12 @@ test("without a key every call is sent", async () => {
 
 const reused = { code: "ALREADY_EXISTS", details: { reason: "IDEMPOTENCY_KEY_REUSED" } };
 
-test("a key used with another method is refused, also while that call is in flight", async () => {
+test("a key used with another method or request is refused, also while its call is in flight", async () => {
   const { run, sends } = moneyCalls();
   const runBy = (method: MoneyMethod) => run({ key: "key", method });
   const first = runBy("CreatePayment");
   await assert.rejects(runBy("ConfirmPayment"), reused);
+  await assert.rejects(run({ key: "key", method: "CreatePayment", amount: "2.00" }), reused);
   await first;
   for (const other of ["CreateRecurrentPayment", "ConfirmPayment", "RequestPayout"] as const) {
     await assert.rejects(runBy(other), reused);

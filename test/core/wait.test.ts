@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Call } from "../../src/core/core.ts";
-import { moneyAnswer } from "../../src/core/money-answer.ts";
-import type { Made } from "../../src/core/money-calls.ts";
 import { createStreamLimits } from "../../src/core/stream-limits.ts";
 import { wait } from "../../src/core/wait.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
+import { CallOutcome, EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
+import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { payment } from "../ledger/entries.ts";
@@ -162,32 +161,13 @@ test("a caller that goes away ends only its own wait", async (t) => {
   assert.equal((await staying.waiting)?.current?.event.final, true);
 });
 
-test("a deadline that passes during a wait does not deny a call that was sent", async (t) => {
-  const { context } = await rig(t);
-  const waitFor = (made: Promise<Made<object>>) => {
-    const passing = new AbortController();
-    const caller = { name: "test", account: about.account, scopes: new Set<never>() };
-    const call: Call = { caller, requestId: "r", signal: passing.signal };
-    const answer = moneyAnswer(context as never, call, about, WaitUntil.SETTLED, made);
-    answer.catch(() => {});
-    const passed = () => passing.abort(new DOMException("the deadline passed", "TimeoutError"));
-    return { answer, passed };
-  };
-  const given = { name: "the answer itself" };
-  const known = waitFor(Promise.resolve({ answer: given }));
-  const { externalId } = about;
-  const lost = waitFor(
-    Promise.reject(new GatewayError("UNKNOWN", "lost", { outcomeUnknown: { externalId } })),
-  );
+test("a wait ends when a call proves not to have been done", async (t) => {
+  const { begin, log } = await rig(t);
+  const { waiting, isOver } = begin();
   await turns();
-  known.passed();
-  lost.passed();
-  assert.equal((await known.answer).answer, given);
-  await assert.rejects(
-    lost.answer,
-    ({ code, details }: GatewayError) =>
-      code === "DEADLINE_EXCEEDED" && details.outcomeUnknown?.externalId === externalId,
-  );
+  assert.equal(isOver(), false, "the control");
+  await log.append(about.account, callOutcomeEntry({ id: "c", ...about }, CallOutcome.NOT_DONE));
+  assert.equal((await waiting)?.isGivenUp, true);
 });
 
 test("a wait ends in time while the log does not answer", async (t) => {
