@@ -122,19 +122,6 @@ test("a hold is AUTHORIZED until it is confirmed, also if its callback comes bef
   }
 });
 
-test("a hold whose answer was lost is UNKNOWN, and AUTHORIZED once its callback arrives", async () => {
-  const { pay, callback, state } = rig();
-  await assert.rejects(
-    pay(false, async () => {
-      throw outcomeUnknown(externalId);
-    }),
-    { code: "UNKNOWN" },
-  );
-  assert.equal(await state(), "UNKNOWN");
-  await callback({ status: "success" });
-  assert.equal(await state(), "AUTHORIZED");
-});
-
 test("a hold is UNKNOWN while its confirmation has no answer, and AUTHORIZED if it is refused", async () => {
   const { pay, confirm, state, callback } = rig();
   await pay(false, async () => succeeded("pay-1"));
