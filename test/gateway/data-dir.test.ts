@@ -3,17 +3,15 @@ import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Code, createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { Code } from "@connectrpc/connect";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { OperationService } from "../../src/gen/payments/v1/operation_service_pb.ts";
-import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
-import { PaymentMethodType, PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { freePort } from "../redis/server.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
+import { clientOf, hostedPayment, paymentRequest, paymentTold, postCallback } from "./callers.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 
@@ -52,12 +50,12 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     const { rpc = "", public: publicUrl = "", admin = "" } = await spawned.ready;
     // Each start has new ports: resent callbacks must go to the gateway that runs now.
     upstream.callbackTo = publicUrl;
-    const transport = createGrpcTransport({ baseUrl: rpc });
+    const at = { rpcUrl: rpc };
     return {
       ...spawned,
       ...{ publicUrl, admin },
-      payments: createClient(PaymentService, transport),
-      events: createClient(EventService, transport),
+      payments: clientOf(PaymentService, at),
+      events: clientOf(EventService, at),
       async kill() {
         spawned.child.kill("SIGKILL");
         await spawned.exit;
@@ -72,27 +70,12 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
 
   const pay = ({ payments }: Running, externalId: string, key?: string) =>
     payments.createPayment(
-      {
-        ...{ amount: "10.10", currency: "UAH", mode: PaymentMode.HOSTED, externalId },
-        paymentMethod: { type: PaymentMethodType.CC_NUMBER },
-      },
+      hostedPayment(externalId),
       key === undefined ? {} : { headers: { "idempotency-key": key } },
     );
 
-  async function callback({ publicUrl }: Running, externalId: string): Promise<number> {
-    const body = JSON.stringify({
-      external_id: externalId,
-      operation: "payment",
-      details: { payment_id: `p-${externalId}`, status: "success" },
-    });
-    const answer = await fetch(`${publicUrl}/callbacks/default/payments`, {
-      method: "POST",
-      headers: { "x-service-signature": sign(Buffer.from(body), password) },
-      body,
-    });
-    await answer.arrayBuffer();
-    return answer.status;
-  }
+  const callback = async (to: Running, externalId: string): Promise<number> =>
+    (await postCallback(to, paymentTold(externalId), { password })).status;
 
   /** Sends a callback for `mark` and reads the events behind the cursor up to that callback's. */
   async function eventsBehind(running: Running, cursor: string, mark: string) {
@@ -185,24 +168,16 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     };
     const startWithSandbox = async () => {
       const spawned = spawnCli(["serve"], env);
-      const transport = createGrpcTransport({ baseUrl: (await spawned.ready).rpc ?? "" });
+      const at = { rpcUrl: (await spawned.ready).rpc ?? "" };
       return {
         ...spawned,
-        payments: createClient(PaymentService, transport),
-        operations: createClient(OperationService, transport),
+        payments: clientOf(PaymentService, at),
+        operations: clientOf(OperationService, at),
       };
     };
     const first = await startWithSandbox();
-    const payWith = async (externalId: string, number: string) => {
-      const { payment } = await first.payments.createPayment({
-        ...{ amount: "10.10", currency: "UAH", mode: PaymentMode.DIRECT, externalId },
-        customer: { email: "jo@example.com" },
-        paymentMethod: {
-          method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2031 } },
-        },
-      });
-      return payment;
-    };
+    const payWith = async (externalId: string, number: string) =>
+      (await first.payments.createPayment(paymentRequest(externalId, number))).payment;
     const paid = await payWith("paid", "4242424242424242");
     const waiting = await payWith("waiting", "4000000000003014");
     const about = { externalId: "paid", operationId: paid?.details?.operationId ?? "" };

@@ -1,18 +1,13 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
-import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
-import {
-  PaymentMethodType,
-  PaymentState,
-  PaymentStatus,
-} from "../../src/gen/payments/v1/payment_pb.ts";
+import { PaymentState, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { until } from "../until.ts";
+import { clientOf, hostedPayment } from "./callers.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
@@ -56,20 +51,14 @@ describe("calls that move money, at three gateways on one Redis", {
       REDIS_URL: redis.url,
     });
     const { rpc = "", public: publicUrl = "" } = await ready;
-    const client = createClient(PaymentService, createGrpcTransport({ baseUrl: rpc }));
+    const client = clientOf(PaymentService, { rpcUrl: rpc });
     return { client, child, exit, publicUrl };
   }
   type Replica = Awaited<ReturnType<typeof start>>;
 
-  const pay = (replica: Replica, externalId: string, key?: string, amount = "10.10") =>
+  const pay = (replica: Replica, externalId: string, key?: string, amount?: string) =>
     replica.client.createPayment(
-      {
-        amount,
-        currency: "UAH",
-        mode: PaymentMode.HOSTED,
-        externalId,
-        paymentMethod: { type: PaymentMethodType.CC_NUMBER },
-      },
+      hostedPayment(externalId, amount),
       key === undefined ? {} : { headers: { "idempotency-key": key } },
     );
 

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
-import { createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createRedisLedger } from "../../src/ledger/redis.ts";
@@ -9,10 +7,11 @@ import { connectRedis } from "../../src/redis/connect.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
+import { scrapeOf } from "../telemetry/scrape.ts";
 import { until } from "../until.ts";
+import { clientOf, sendCallback } from "./callers.ts";
 
 const callback = (externalId: string) =>
   JSON.stringify({
@@ -64,10 +63,6 @@ describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout
       createLogger("error", { write: (line) => logged.push(line) }),
     );
     t.after(() => gateway.stop());
-    const payments = createClient(
-      PaymentService,
-      createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" }),
-    );
     const json = async (path: string, method = "GET") => {
       const headers = { "content-type": "application/json" };
       const response = await fetch(gateway.adminUrl + path, { method, headers });
@@ -76,35 +71,22 @@ describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout
     await until(async () => (await json("/dead-letters")).status === 200);
     return {
       logged,
-      async tell(externalId: string, signer: string) {
-        const body = callback(externalId);
-        const { status } = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-          method: "POST",
-          headers: { "x-service-signature": sign(Buffer.from(body), signer) },
-          body,
-        });
-        assert.equal(status, 200);
-      },
+      tell: (externalId: string) => sendCallback(gateway, callback(externalId), { password }),
       async tokenOf(externalId: string) {
-        const { payment } = await payments.getPayment({ externalId });
+        const { payment } = await clientOf(PaymentService, gateway).getPayment({ externalId });
         assert.equal(payment?.externalId, externalId);
         return payment.paymentMethod?.ccToken?.token;
       },
       look: (id: string) => json(`/dead-letters/default/letter-${id}`),
       replay: (id: string) => json(`/dead-letters/default/letter-${id}/replay`, "POST"),
-      async counted(what: string) {
-        const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
-        const value = new RegExp(
-          `sealed_locked_total\\{account="default",what="${what}"\\} (\\d+)`,
-        );
-        return Number(value.exec(metrics)?.[1] ?? 0);
-      },
+      counted: async (what: string) =>
+        (await scrapeOf(gateway)).sum("sealed_locked_total", { what }),
     };
   }
 
   it("reads and replays the dead letters that it stored", async (t) => {
     const { look, replay, tell, tokenOf } = await start(t, "old", "");
-    await tell("before", "old");
+    await tell("before");
     assert.equal((await look("same")).body.body, letter("same").body);
     assert.deepEqual(await replay("same"), { status: 200, body: { outcome: "stored" } });
     assert.equal(await tokenOf("same"), "card-token-same");

@@ -62,12 +62,19 @@ function rig(options: Partial<MemoryLedgerOptions> = {}) {
       await log.append(account, entry);
     },
     async dueNow() {
-      for (const intent of await openCalls(intents, account, PAYMENT, externalId)) {
+      for (const intent of await this.open()) {
         const { checks, notFound } = intent;
         await intents.looked(account, intent, { checks, notFound, inMs: 0 });
       }
     },
     snapshot: () => log.snapshot(account, PAYMENT, externalId),
+    /** The calls of a payment that are open. */
+    open: (of = externalId) => openCalls(intents, account, PAYMENT, of),
+    /** A call that the service has answered as pending. */
+    async pending() {
+      const ending = { state: "pending", subjectId: "p1", key: "keep" } as const;
+      await intents.end(account, await this.begin(), ending);
+    },
   };
 }
 
@@ -144,6 +151,10 @@ function told(code: string, paymentId?: string): GatewayError {
   return new GatewayError("NOT_FOUND", code, { upstream });
 }
 
+const notFound = async () => {
+  throw told("transaction_not_found");
+};
+
 for (const paymentId of ["p9", undefined]) {
   test(`an already-paid answer settles a lost call as paid (payment_id ${paymentId})`, async (t) => {
     const books = rig();
@@ -151,11 +162,7 @@ for (const paymentId of ["p9", undefined]) {
     const given = reconcile(t, books, async () => {
       throw told("transaction_already_paid", paymentId);
     });
-    await until(
-      () =>
-        given.settled.length > 0 ||
-        openCalls(books.intents, account, PAYMENT, externalId).then((open) => open.length === 0),
-    );
+    await until(() => given.settled.length > 0 || books.open().then((open) => open.length === 0));
     const snapshot = await books.snapshot();
     const event = snapshot && firstEvent(snapshot);
     assert.ok(event?.resource.case === "payment");
@@ -187,12 +194,12 @@ for (const times of [1, 2]) {
     let asked = 0;
     const given = reconcile(t, books, async () => {
       // By now a delayed request would long have arrived.
-      await new Promise((resolve) => setTimeout(resolve, 40));
+      await delay(40);
       if (++asked <= times) throw told("transaction_not_found");
       // From here on the service accepts the request, so there are no three NOT_FOUND in a row.
     });
     await until(() => given.probes >= times + 1);
-    const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
+    const [open] = await books.open();
     assert.equal(open?.id, lost.id);
     assert.deepEqual(given.settled, []);
   });
@@ -204,14 +211,14 @@ test("NOT_FOUND answers count only if they come in a row", async (t) => {
   let asked = 0;
   const given = reconcile(t, books, async () => {
     // By now a delayed request would long have arrived.
-    await new Promise((resolve) => setTimeout(resolve, 40));
+    await delay(40);
     if (++asked % 3 !== 0) throw told("transaction_not_found");
   });
   await until(async () => {
     await books.dueNow();
     return given.probes >= 6;
   });
-  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
+  const [open] = await books.open();
   assert.equal(open?.id, lost.id);
   assert.deepEqual(given.settled, []);
 });
@@ -220,14 +227,7 @@ test("three NOT_FOUND answers settle a lost call only five times RECONCILE_AFTER
   let nowMs = 1_000_000;
   const books = rig({ now: () => nowMs });
   const lost = await books.lose();
-  const given = reconcile(
-    t,
-    books,
-    async () => {
-      throw told("transaction_not_found");
-    },
-    { afterMs: 10_000, sleep: () => delay(1) },
-  );
+  const given = reconcile(t, books, notFound, { afterMs: 10_000, sleep: () => delay(1) });
   const looksUntil = (isDone: () => boolean) =>
     until(async () => {
       // Makes each look due at once.
@@ -236,7 +236,7 @@ test("three NOT_FOUND answers settle a lost call only five times RECONCILE_AFTER
     });
   nowMs += 49_999;
   await looksUntil(() => given.probes >= 4);
-  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
+  const [open] = await books.open();
   assert.deepEqual([open?.id, (open?.notFound ?? 0) >= 3], [lost.id, true]);
   assert.deepEqual(given.settled, []);
   nowMs += 1;
@@ -246,17 +246,16 @@ test("three NOT_FOUND answers settle a lost call only five times RECONCILE_AFTER
 
 test("a call that the service has answered never becomes NOT_DONE", async (t) => {
   const books = rig();
-  const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
-  await books.intents.end(account, await books.begin(), pending);
+  await books.pending();
   const given = reconcile(t, books, async () => {
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await delay(20);
     throw told("transaction_not_found");
   });
   await until(async () => {
     await books.dueNow();
     return given.probes >= 5;
   });
-  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
+  assert.equal((await books.open()).length, 1);
   assert.deepEqual(given.settled, []);
 });
 
@@ -320,8 +319,7 @@ test("a long pause does not delay giving a call up to an operator", async (t) =>
 
 test("if operation info is refused, the callback is requested", async (t) => {
   const books = rig();
-  const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
-  await books.intents.end(account, await books.begin(), pending);
+  await books.pending();
   await books.tell("p1", PaymentStatus.PENDING, externalId, "operation-1");
   const asked: string[] = [];
   reconcile(
@@ -355,7 +353,7 @@ for (const [what, code, upstream] of [
       throw new GatewayError(code, what, { upstream: create(UpstreamErrorSchema, upstream) });
     });
     await until(() => given.probes >= 4);
-    const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
+    const [open] = await books.open();
     assert.deepEqual([open?.id, open?.notFound, open?.checks], [lost.id, 0, 0]);
   });
 }
@@ -369,8 +367,8 @@ test("a payment for which the service fails does not hold up others", async (t) 
     await books.tell("p1", PaymentStatus.FAILURE);
   });
   await until(() => given.settled.length > 0);
-  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 0);
-  assert.equal((await openCalls(books.intents, account, PAYMENT, "poison")).length, 1);
+  assert.equal((await books.open()).length, 0);
+  assert.equal((await books.open("poison")).length, 1);
 });
 
 test("a recurrent payment that the service knows as another operation is not taken as not done", async (t) => {
@@ -382,7 +380,7 @@ test("a recurrent payment that the service knows as another operation is not tak
     asked++;
   });
   await until(() => asked >= 5);
-  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
+  assert.equal((await books.open()).length, 1);
 });
 
 test("a recurrent payment that the service knows is asked for under no other operation", async (t) => {
@@ -395,7 +393,7 @@ test("a recurrent payment that the service knows is asked for under no other ope
   });
   await until(() => given.probes >= 4);
   assert.deepEqual([...asked], [PaymentOperation.RECURRENT]);
-  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
+  assert.equal((await books.open()).length, 1);
 });
 
 test("an event that arrives before the third NOT_FOUND outweighs it", async (t) => {
@@ -405,7 +403,7 @@ test("an event that arrives before the third NOT_FOUND outweighs it", async (t) 
   reconcile(t, books, async () => {
     if (++asked === 3) {
       // Long enough for NOT_FOUND answers to count.
-      await new Promise((resolve) => setTimeout(resolve, 40));
+      await delay(40);
       await books.tell("p1", PaymentStatus.PENDING);
     }
     throw told("transaction_not_found");
@@ -415,7 +413,7 @@ test("an event that arrives before the third NOT_FOUND outweighs it", async (t) 
       .callOutcome;
   await until(async () => ((await outcome()) ?? CallOutcome.UNKNOWN) !== CallOutcome.UNKNOWN);
   assert.equal(await outcome(), CallOutcome.SETTLED);
-  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
+  const [open] = await books.open();
   assert.deepEqual([open?.state, open?.subjectId], ["pending", "p1"]);
 });
 
@@ -425,7 +423,7 @@ test("a call that another process has ended meanwhile is not published as NOT_DO
   let asked = 0;
   const given = reconcile(t, books, async () => {
     if (++asked === 3) {
-      await new Promise((resolve) => setTimeout(resolve, 40));
+      await delay(40);
       await books.intents.end(account, lost, { state: "closed", key: "keep" });
     }
     throw told("transaction_not_found");
@@ -450,18 +448,17 @@ test("a payment that stays pending is looked up even if no call of this gateway 
     if (++asked === 2) await books.tell("p1", PaymentStatus.SUCCESS);
   });
   await until(() => given.settled.length > 0);
-  assert.deepEqual(await openCalls(books.intents, account, PAYMENT, externalId), []);
+  assert.deepEqual(await books.open(), []);
   assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
 });
 
 test("a pending payment of an open call is looked up by that call alone", async (t) => {
   const books = rig();
-  const pending = { state: "pending", subjectId: "p1", key: "keep" } as const;
-  await books.intents.end(account, await books.begin(), pending);
+  await books.pending();
   await books.tell("p1", PaymentStatus.PENDING);
   const given = reconcile(t, books, async () => {});
   await until(() => given.probes >= 3);
-  assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
+  assert.equal((await books.open()).length, 1);
   assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
 });
 
@@ -487,7 +484,7 @@ for (const remaining of [5, 1, 0]) {
       await books.tell("elsewhere", PaymentStatus.PENDING, "another");
       return looks >= 3;
     });
-    assert.equal((await openCalls(books.intents, account, PAYMENT, externalId)).length, 1);
+    assert.equal((await books.open()).length, 1);
   });
 }
 
@@ -496,7 +493,7 @@ test("a call that is not settled in time goes to an operator and no longer block
   await books.lose();
   const given = reconcile(t, books, async () => {}, { giveUpMs: 30 });
   await until(() => given.givenUp > 0);
-  const [open] = await openCalls(books.intents, account, PAYMENT, externalId);
+  const [open] = await books.open();
   assert.equal(open?.needsOperator, true);
   const snapshot = await books.snapshot();
   assert.equal(snapshot && firstEvent(snapshot)?.callOutcome, CallOutcome.NEEDS_OPERATOR);
