@@ -1,18 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
-import { createClient as createSseClient } from "graphql-sse";
-import { createClient as createWsClient } from "graphql-ws";
-import WebSocket from "ws";
+import type { Client } from "@connectrpc/connect";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { timeoutMs, until } from "../until.ts";
+import { clientOf, hostedPayment, paymentTold, postCallback, type Urls } from "./callers.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 import { type StrictUpstream, startStrictUpstream } from "./strict-upstream.ts";
+import { edges, watch } from "./watches.ts";
 
 /**
  * Figures of a budget under load need an idle machine: the long form, `npm run faults`, checks what
@@ -56,12 +53,11 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
       LOG_LEVEL: "warn",
     });
     const { rpc = "", public: publicUrl = "" } = await spawned.ready;
-    const transport = createGrpcTransport({ baseUrl: rpc });
+    const at = { rpcUrl: rpc };
     return {
-      spawned,
-      publicUrl,
-      rpc: createClient(PaymentService, transport),
-      events: createClient(EventService, transport),
+      ...{ spawned, publicUrl, rpcUrl: rpc },
+      rpc: clientOf(PaymentService, at),
+      events: clientOf(EventService, at),
       read: async (externalId) => {
         const response = await fetch(`${rpc}/payments.v1.PayoutService/GetPayout`, {
           method: "POST",
@@ -78,23 +74,19 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     const [a, b, c] = replicas as [Replica, Replica, Replica];
     const externalId = "order-spread";
     assert.equal(await callback(a, externalId, "pending"), 200);
-    const watchers = [
-      watchByGrpc(b, externalId),
-      watchBySse(c, externalId),
-      watchByWs(b, externalId),
-    ];
-    for (const watcher of watchers) assert.equal(await watcher.next(), "pending");
+    const watchers = edges.map((edge, n) => watch(edge, n % 2 === 0 ? b : c, externalId));
+    for (const watcher of watchers) assert.equal((await watcher.next())?.status, "PENDING");
 
     const latencies: number[] = [];
     const next = watchers.map((watcher) => watcher.next());
     const sentAt = performance.now();
     assert.equal(await callback(a, externalId, "success"), 200);
-    for (const status of next) {
-      assert.equal(await status, "success");
+    for (const seen of next) {
+      assert.equal((await seen)?.status, "SUCCESS");
       latencies.push(Math.round(performance.now() - sentAt));
     }
     console.log(`callback at A to watchers at B and C: ${latencies.join(", ")} ms`);
-    await Promise.all(watchers.map((watcher) => watcher.close()));
+    await Promise.all(watchers.map((watcher) => watcher.leave()));
   });
 
   test("a watcher that resumes at another gateway gets each event once", async () => {
@@ -104,13 +96,9 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     const { cursor } = await b.rpc.getPayment({ externalId });
     await callback(b, externalId, "pending");
     await callback(c, externalId, "success");
-    const seen: string[] = [];
-    const rest = c.rpc.watchPayment(
-      { externalId, afterCursor: cursor, untilFinal: true },
-      { signal: AbortSignal.timeout(timeoutMs) },
-    );
-    for await (const { event } of rest) seen.push(statusOf(event));
-    assert.deepEqual(seen, ["pending", "success"]);
+    const rest = watch("gRPC", c, externalId, { after: cursor, untilFinal: true });
+    const seen = (await rest.until()).map(({ status }) => status);
+    assert.deepEqual(seen, ["PENDING", "SUCCESS"]);
   });
 
   test("with five times the load, the budget is used, not exceeded, and payments do not wait", async () => {
@@ -167,8 +155,8 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     const [a, b] = replicas as [Replica, Replica, Replica];
     const externalId = "order-outage";
     assert.equal(await callback(a, externalId, "init"), 200);
-    const watcher = watchByGrpc(b, externalId);
-    assert.equal(await watcher.next(), "init");
+    const watcher = watch("gRPC", b, externalId);
+    assert.equal((await watcher.next())?.status, "INIT");
     await redis.kill();
     const refused = await callbackAnswer(a, externalId, "pending");
     assert.equal(refused.status, 503);
@@ -176,9 +164,9 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
     await redis.start();
     await until(async () => (await callback(a, externalId, "pending")) === 200);
     assert.equal(await callback(a, externalId, "success"), 200);
-    assert.equal(await watcher.next(), "pending");
-    assert.equal(await watcher.next(), "success");
-    await watcher.close();
+    assert.equal((await watcher.next())?.status, "PENDING");
+    assert.equal((await watcher.next())?.status, "SUCCESS");
+    await watcher.leave();
   });
 
   interface Load {
@@ -212,7 +200,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
         const askedAt = performance.now();
         const call = money
           ? replica.rpc
-              .createPayment(paymentOf(`load-${startAt}-${n}`))
+              .createPayment(hostedPayment(`load-${startAt}-${n}`))
               .then(
                 () => payments++,
                 () => refusedPayments++,
@@ -251,103 +239,18 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
   }
 });
 
-interface Replica {
+interface Replica extends Urls {
   readonly spawned: Spawned;
-  readonly publicUrl: string;
-  readonly rpc: ReturnType<typeof createClient<typeof PaymentService>>;
-  readonly events: ReturnType<typeof createClient<typeof EventService>>;
+  readonly rpc: Client<typeof PaymentService>;
+  readonly events: Client<typeof EventService>;
   /** Makes a look-up that goes to the upstream, and resolves with its HTTP status. */
   read(externalId: string): Promise<number>;
 }
 
-interface Watcher {
-  /** Status of the next event. */
-  next(): Promise<string>;
-  close(): Promise<void>;
-}
-
-const names = ["", "init", "pending", "success", "failure"];
-
-function statusOf(
-  event: { resource: { case?: string | undefined; value?: unknown } } | undefined,
-): string {
-  const { value } = event?.resource ?? {};
-  return names[(value as { details?: { status?: number } })?.details?.status ?? 0] ?? "";
-}
-
-function paymentOf(externalId: string) {
-  return {
-    amount: "1.00",
-    currency: "UAH",
-    mode: 2,
-    externalId,
-    paymentMethod: { type: 6 },
-  } as const;
-}
-
-async function callback(to: Replica, externalId: string, status: string): Promise<number> {
-  return (await callbackAnswer(to, externalId, status)).status;
-}
-
-async function callbackAnswer(to: Replica, externalId: string, status: string): Promise<Response> {
-  const body = JSON.stringify({
-    external_id: externalId,
-    operation: "payment",
-    details: { payment_id: `p-${externalId}`, status },
+const callbackAnswer = (to: Replica, externalId: string, status: string) =>
+  postCallback(to, paymentTold(externalId, status), {
+    ...{ password, signal: AbortSignal.timeout(timeoutMs) },
   });
-  const response = await fetch(`${to.publicUrl}/callbacks/default/payments`, {
-    method: "POST",
-    headers: { "x-service-signature": sign(Buffer.from(body), password) },
-    body,
-    signal: AbortSignal.timeout(timeoutMs),
-  });
-  await response.arrayBuffer();
-  return response;
-}
 
-function watchByGrpc(at: Replica, externalId: string): Watcher {
-  const leave = new AbortController();
-  const stream = at.rpc
-    .watchPayment({ externalId }, { signal: leave.signal })
-    [Symbol.asyncIterator]();
-  return {
-    next: async () => statusOf((await stream.next()).value?.event),
-    close: async () => leave.abort(),
-  };
-}
-
-interface Updated {
-  paymentUpdated: { payment: { details: { status: string } } };
-}
-
-const query = (externalId: string) =>
-  `subscription { paymentUpdated(externalId: "${externalId}") { payment { details { status } } } }`;
-
-function watchBySse(at: Replica, externalId: string): Watcher {
-  const client = createSseClient({ url: `${at.publicUrl}/graphql`, retryAttempts: 0 });
-  return watcherOf(client.iterate<Updated>({ query: query(externalId) }), async () =>
-    client.dispose(),
-  );
-}
-
-function watchByWs(at: Replica, externalId: string): Watcher {
-  const client = createWsClient({
-    url: `${at.publicUrl.replace("http", "ws")}/graphql`,
-    webSocketImpl: WebSocket,
-    retryAttempts: 0,
-  });
-  return watcherOf(client.iterate<Updated>({ query: query(externalId) }), async () => {
-    await client.dispose();
-  });
-}
-
-function watcherOf(
-  results: AsyncIterator<{ data?: Updated | null | undefined }>,
-  close: () => Promise<void>,
-): Watcher {
-  return {
-    next: async () =>
-      (await results.next()).value?.data?.paymentUpdated.payment.details.status.toLowerCase(),
-    close,
-  };
-}
+const callback = async (...sent: Parameters<typeof callbackAnswer>): Promise<number> =>
+  (await callbackAnswer(...sent)).status;

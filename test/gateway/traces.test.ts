@@ -6,27 +6,30 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { Code } from "@connectrpc/connect";
 import grpc from "@grpc/grpc-js";
-import { createClient as createSseClient } from "graphql-sse";
-import { createClient as createWsClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
-import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   CreatePaymentRequestSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
 import { timeoutMs } from "../until.ts";
+import {
+  clientOf,
+  dataOf,
+  hostedPayment,
+  payoutRequest,
+  postCallback,
+  socketClient,
+} from "./callers.ts";
+import { watch } from "./watches.ts";
 
 const password = "password";
 
@@ -145,47 +148,34 @@ function newTrace() {
   return { traceId, spanId, headers: { traceparent: `00-${traceId}-${spanId}-01` } };
 }
 
-const order = (externalId: string) => ({
-  amount: "10.10",
-  currency: "UAH",
-  mode: PaymentMode.HOSTED,
-  externalId,
-  paymentMethod: { type: PaymentMethodType.CC_TOKEN },
-  customer: { email: "customer@shop.example" },
-});
-
-const mutation = `mutation Secret($input: CreatePaymentInput!) {
-  createPayment(input: $input) { __typename ... on Payment { id } }
+const mutationOf = (externalId: string) => `mutation Secret {
+  createPayment(input: {
+    amount: "10.10", currency: "UAH", mode: HOSTED, externalId: "${externalId}"
+    paymentMethod: { type: CC_TOKEN }
+  }) { __typename ... on Payment { id } }
 }`;
-const input = (externalId: string) => ({
-  input: {
-    amount: "10.10",
-    currency: "UAH",
-    mode: "HOSTED",
-    externalId,
-    paymentMethod: { type: "CC_TOKEN" },
-  },
-});
 
 type Caller = (externalId: string, headers: Record<string, string>) => Promise<unknown>;
 
+const pay = (
+  by: "Connect" | "gRPC",
+  externalId: string,
+  headers: Record<string, string>,
+  more: { amount?: string } = {},
+) =>
+  clientOf(PaymentService, gateways[0], by).createPayment(
+    { ...hostedPayment(externalId), ...more },
+    { headers },
+  );
+
 const callers: Record<string, Caller> = {
-  "Connect over HTTP/1.1": (externalId, headers) => {
-    const transport = createConnectTransport({ baseUrl: gateways[0].rpcUrl, httpVersion: "1.1" });
-    return createClient(PaymentService, transport).createPayment(order(externalId), { headers });
-  },
-  "gRPC over HTTP/2": (externalId, headers) => {
-    const transport = createGrpcTransport({
-      baseUrl: gateways[0].rpcUrl,
-      idleConnectionTimeoutMs: 50,
-    });
-    return createClient(PaymentService, transport).createPayment(order(externalId), { headers });
-  },
+  "Connect over HTTP/1.1": (externalId, headers) => pay("Connect", externalId, headers),
+  "gRPC over HTTP/2": (externalId, headers) => pay("gRPC", externalId, headers),
   "grpc-js metadata": async (externalId, headers) => {
     const client = grpcJsClient(PaymentService, Number(new URL(gateways[0].rpcUrl).port));
     const metadata = new grpc.Metadata();
     for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
-    const request = create(CreatePaymentRequestSchema, order(externalId));
+    const request = create(CreatePaymentRequestSchema, hostedPayment(externalId));
     await new Promise((resolve, reject) => {
       // biome-ignore lint/suspicious/noExplicitAny: grpc-js makes its methods at run time
       (client as any).createPayment(request, metadata, (error: unknown, answer: unknown) =>
@@ -195,12 +185,8 @@ const callers: Record<string, Caller> = {
     client.close();
   },
   "GraphQL by POST": async (externalId, headers) => {
-    const answer = await fetch(`${gateways[0].publicUrl}/graphql`, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify({ query: mutation, variables: input(externalId) }),
-    });
-    assert.match(await answer.text(), /"Payment"/);
+    const { createPayment } = await dataOf(gateways[0], mutationOf(externalId), { headers });
+    assert.equal(createPayment.__typename, "Payment");
   },
   "GraphQL by WebSocket": async (externalId, headers) => {
     class WithHeaders extends WebSocket {
@@ -208,12 +194,8 @@ const callers: Record<string, Caller> = {
         super(url, protocols, { headers });
       }
     }
-    const client = createWsClient({
-      url: `${gateways[0].publicUrl.replace("http", "ws")}/graphql`,
-      webSocketImpl: WithHeaders,
-      retryAttempts: 0,
-    });
-    const results = client.iterate({ query: mutation, variables: input(externalId) });
+    const client = socketClient(gateways[0], { webSocketImpl: WithHeaders });
+    const results = client.iterate({ query: mutationOf(externalId) });
     assert.match(JSON.stringify(await results.next()), /"Payment"/);
     await results.return?.();
     await client.dispose();
@@ -266,25 +248,16 @@ for (const [name, call] of Object.entries(callers)) {
 test("a callback links to its call, and deliveries link to the callback, across replicas", async () => {
   const externalId = "order-linked";
   const [a, b] = gateways;
-  const watching = watchPayment(b, externalId);
-  const grpcTransport = createGrpcTransport({ baseUrl: b.rpcUrl, idleConnectionTimeoutMs: 50 });
-  const gone = new AbortController();
-  const stream = createClient(PaymentService, grpcTransport)
-    .watchPayment({ externalId }, { signal: gone.signal })
-    [Symbol.asyncIterator]();
-  const first = stream.next();
-
+  const watches = [watch("SSE", b, externalId), watch("gRPC", b, externalId)];
+  const firsts = watches.map((watching) => watching.next());
   const { traceId, headers } = newTrace();
-  const transport = createConnectTransport({ baseUrl: a.rpcUrl, httpVersion: "1.1" });
-  await createClient(PaymentService, transport).createPayment(order(externalId), { headers });
-  await watching.next();
-  await first;
-  const second = stream.next();
-  assert.equal(await callback(b, externalId, "success"), 200);
-  await watching.next();
-  await second;
-  await watching.return?.(undefined);
-  gone.abort();
+  await clientOf(PaymentService, a).createPayment(hostedPayment(externalId), { headers });
+  await Promise.all(firsts);
+  assert.equal(await callback(b, externalId), 200);
+  for (const watching of watches) {
+    await watching.next();
+    await watching.leave();
+  }
 
   const received = await collector.span(
     ({ name, links }) =>
@@ -311,34 +284,17 @@ test("a callback links to its call, and deliveries link to the callback, across 
   }
 });
 
-function watchPayment(gateway: Gateway, externalId: string) {
-  const client = createSseClient({ url: `${gateway.publicUrl}/graphql`, retryAttempts: 0 });
-  return client.iterate({
-    query: "subscription ($id: ID!) { paymentUpdated(externalId: $id) { source } }",
-    variables: { id: externalId },
-  });
-}
-
-async function callback(gateway: Gateway, externalId: string, status: string): Promise<number> {
-  const body = JSON.stringify(payment(externalId, status));
-  const answer = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-    method: "POST",
-    headers: { "x-service-signature": sign(Buffer.from(body), password) },
-    body,
-  });
-  return answer.status;
-}
+const callback = async (to: Gateway, externalId: string): Promise<number> =>
+  (await postCallback(to, payment(externalId, "success"), { password })).status;
 
 test("a callback that arrives before its call's answer also links to the call", async () => {
   const externalId = "held-1";
   const [a] = gateways;
   const { traceId, headers } = newTrace();
-  const transport = createConnectTransport({ baseUrl: a.rpcUrl, httpVersion: "1.1" });
-  const calls = createClient(PaymentService, transport);
   const held = upstream.held();
-  const call = calls.createPayment(order(externalId), { headers });
+  const call = pay("Connect", externalId, headers);
   const release = await held;
-  assert.equal(await callback(a, externalId, "success"), 200);
+  assert.equal(await callback(a, externalId), 200);
   release();
   await call;
   await collector.span(
@@ -348,16 +304,9 @@ test("a callback that arrives before its call's answer also links to the call", 
 
 test("the look-up of an unknown outcome has its own trace, which links to the call", async () => {
   const { traceId, headers } = newTrace();
-  const transport = createConnectTransport({ baseUrl: gateways[0].rpcUrl, httpVersion: "1.1" });
-  const request = {
-    payoutType: "cash",
-    order: { currency: "UAH", description: "d", externalId: "lost-1", originalAmount: "1.00" },
-    payer: { entityId: "1" },
-    recipient: { cash: { firstName: "A", lastName: "B" } },
-  };
   await assert.rejects(
-    createClient(PayoutService, transport).requestPayout(request, { headers }),
-    (error) => ConnectError.from(error).code === Code.Unknown,
+    clientOf(PayoutService, gateways[0]).requestPayout(payoutRequest("lost-1"), { headers }),
+    { code: Code.Unknown },
   );
   const call = await collector.span((span) => span.traceId === traceId && span.kind === "server");
   assert.equal(call.attributes["error.type"], "UNKNOWN");
@@ -377,17 +326,9 @@ test("the look-up of an unknown outcome has its own trace, which links to the ca
 });
 
 test("failed spans have the error's code, and a caller's mistake does not fail its span", async () => {
-  const transport = createGrpcTransport({
-    baseUrl: gateways[0].rpcUrl,
-    idleConnectionTimeoutMs: 50,
-  });
-  const calls = createClient(PaymentService, transport);
-  const outage = newTrace();
-  await assert.rejects(calls.createPayment(order("outage-1"), { headers: outage.headers }));
-  const wrong = newTrace();
-  await assert.rejects(
-    calls.createPayment({ ...order("wrong"), amount: "1e3" }, { headers: wrong.headers }),
-  );
+  const [outage, wrong] = [newTrace(), newTrace()];
+  await assert.rejects(pay("gRPC", "outage-1", outage.headers));
+  await assert.rejects(pay("gRPC", "wrong", wrong.headers, { amount: "1e3" }));
 
   const client = await collector.span(
     (span) => span.traceId === outage.traceId && span.kind === "client",
@@ -434,7 +375,7 @@ test("log records have the ids of the trace and of the request", async () => {
     },
   );
   // After the call, no record has its trace id.
-  assert.equal(await callback(gateways[0], "order-of-nobody", "success"), 200);
+  assert.equal(await callback(gateways[0], "order-of-nobody"), 200);
   const other = logged.findLast(({ externalId }) => externalId === "order-of-nobody");
   assert.ok(other?.trace_id);
   assert.notEqual(other?.trace_id, traceId);
@@ -461,12 +402,7 @@ test("the log record of a watch whose client disconnected has the ids of its tra
 test("recorded spans are exported when the gateway stops", async () => {
   const late = await startCollector();
   const gateway = await start({ ...tracedBy(late), OTEL_BSP_SCHEDULE_DELAY: "600000" });
-  const answer = await fetch(`${gateway.publicUrl}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: '{"query":"{ rateLimit { limit } }"}',
-  });
-  assert.equal(answer.status, 200);
+  await dataOf(gateway, "{ rateLimit { limit } }");
   assert.deepEqual(late.spans, []);
   await gateway.stop();
   late.close();
@@ -485,10 +421,9 @@ test("a collector that never answers delays neither calls nor the shutdown", asy
     OTEL_EXPORTER_OTLP_TIMEOUT: "30000",
     SHUTDOWN_TIMEOUT: "1s",
   });
-  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
-  const calls = createClient(PaymentService, transport);
+  const calls = clientOf(PaymentService, gateway, "Connect");
   for (let nth = 0; nth < 50; nth++) {
-    const request = order(`order-silent-${nth}`);
+    const request = hostedPayment(`order-silent-${nth}`);
     const { payment: paid } = await calls.createPayment(request, { timeoutMs: timeoutMs });
     assert.equal(paid?.externalId, request.externalId);
   }
