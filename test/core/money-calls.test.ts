@@ -205,8 +205,10 @@ test("a key used with another method or request is refused, also while its call 
   const { run, sends } = moneyCalls();
   const runBy = (method: MoneyMethod) => run({ key: "key", method });
   const first = runBy("CreatePayment");
-  await assert.rejects(runBy("ConfirmPayment"), reused);
-  await assert.rejects(run({ key: "key", method: "CreatePayment", amount: "2.00" }), reused);
+  await Promise.all([
+    assert.rejects(runBy("ConfirmPayment"), reused),
+    assert.rejects(run({ key: "key", method: "CreatePayment", amount: "2.00" }), reused),
+  ]);
   await first;
   for (const other of ["CreateRecurrentPayment", "ConfirmPayment", "RequestPayout"] as const) {
     await assert.rejects(runBy(other), reused);
