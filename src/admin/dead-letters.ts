@@ -2,12 +2,12 @@ import { isUtf8 } from "node:buffer";
 import * as z from "zod";
 import { type Replayed, replay } from "../callbacks/replay.ts";
 import { GatewayError } from "../errors.ts";
+import type { StoredDeadLetter } from "../ledger/dead-letter.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { kinds } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { Report } from "../report.ts";
 import { redact } from "../secrets/redact.ts";
-import type { StoredDeadLetter } from "../stores/dead-letter.ts";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "./dead-letter.ts";
 
 export type DeadLetters = ReturnType<typeof createDeadLetters>;

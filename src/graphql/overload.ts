@@ -9,7 +9,6 @@ import type { Surroundings } from "./context.ts";
 import { problemOf, problemType, withoutHttp } from "./errors.ts";
 import { answerHeaders, exposeHeaders } from "./transport/headers.ts";
 import { eventStreamType } from "./transport/stream-format.ts";
-import { watchPath } from "./transport/watch.ts";
 
 export interface OverloadOptions {
   /** Origins whose pages may read a refusal. */
@@ -123,6 +122,9 @@ function isWatch({ method, url, headers }: IncomingMessage): boolean {
   const { accept = "" } = headers;
   return method === "GET" && (accept.includes(eventStreamType) || !!url?.startsWith(watchPath));
 }
+
+/** Prefix of the watches: `/watch/payments/{external_id}` and `/watch/payouts/{external_id}`. */
+const watchPath = "/watch/";
 
 /** The media type of GraphQL over HTTP whose status shows whether the operation was executed. */
 export const graphqlType = "application/graphql-response+json";

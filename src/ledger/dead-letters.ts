@@ -1,15 +1,14 @@
 import { GatewayError } from "../errors.ts";
 import type { Seal } from "../secrets/seal.ts";
+import type { StoredRecord } from "../stores/kernel.ts";
+import type { LedgerAccount } from "./account.ts";
+import type { Change, Draft } from "./change.ts";
 import type {
   DeadLetter,
   DeadLetters,
   DeadLettersOptions,
   StoredDeadLetter,
-} from "../stores/dead-letter.ts";
-import { numberOf } from "../stores/dead-letter.ts";
-import type { StoredRecord } from "../stores/kernel.ts";
-import type { LedgerAccount } from "./account.ts";
-import type { Change, Draft } from "./change.ts";
+} from "./dead-letter.ts";
 
 /** What one account may have. */
 export interface LettersBound {
@@ -151,6 +150,16 @@ function keepBoth({ drafts }: Change): void {
     draft.keepMs = foreverMs;
     draft.isPinned = true;
   }
+}
+
+/**
+ * Parses the place of a dead letter (`StoredDeadLetter.place`); undefined if there is none.
+ * @throws GatewayError INVALID_ARGUMENT for text that is not a place
+ */
+function numberOf(place: string | undefined): number | undefined {
+  if (place === undefined) return undefined;
+  if (/^\d{1,16}$/.test(place)) return Number(place);
+  throw new GatewayError("INVALID_ARGUMENT", "the cursor is not one of a list of dead letters");
 }
 
 function keyOf(id: string): string {

@@ -6,7 +6,6 @@ import { StoreUnavailable } from "../redis/ask.ts";
 import type { Report } from "../report.ts";
 import type { Seal } from "../secrets/seal.ts";
 import { type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
-import type { DeadLetters } from "../stores/dead-letter.ts";
 import type { Kernel, RangeOptions, StoredRecord } from "../stores/kernel.ts";
 import { LedgerAccount } from "./account.ts";
 import {
@@ -25,6 +24,7 @@ import {
   lookedAt,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
+import type { DeadLetters } from "./dead-letter.ts";
 import { type LettersBound, RecordedDeadLetters } from "./dead-letters.ts";
 import { factsOf, isForgotten, keptFor, memberOf, ofMember, unfinishedIndex } from "./entries.ts";
 import {

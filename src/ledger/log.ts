@@ -2,7 +2,7 @@ import type { Event, EventKind, EventSource } from "../gen/payments/v1/event_pb.
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
-import type { DeadLetters } from "../stores/dead-letter.ts";
+import type { DeadLetters } from "./dead-letter.ts";
 
 /** What to read: one payment or payout, or all events of an account of some kinds (empty: all). */
 export type Topic =

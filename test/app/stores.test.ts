@@ -9,6 +9,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { redisLayout } from "../../src/stores/redis/layout.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
@@ -154,6 +155,6 @@ test("a Redis prefix with state in another layout is refused, with what to do", 
   });
   const { stores } = await open(t, env);
   await until(async () => (await stores.eventLog.cursorBefore("default", 1)) !== "");
-  assert.equal(await server.command("HGET", "shop:{default}:log", "layout"), "3");
+  assert.equal(await server.command("HGET", "shop:{default}:log", "layout"), redisLayout);
   await open(t, env);
 });

@@ -622,7 +622,7 @@ test("no secret is stored in Redis, under any key", { skip: withoutRedis }, asyn
   assert.ok(redis);
   const places = await placesIn(redis);
   assert.ok(places.length > 100, `${places.length} keys`);
-  for (const kind of ["events", "record:payment:success", "dead-letters", "record:key:"]) {
+  for (const kind of ["events", "record:payment:success", "record:letter:", "record:key:"]) {
     assert.ok(
       places.some(({ where }) => where.includes(`:${kind}`)),
       kind,
@@ -657,7 +657,7 @@ test("control: with sealing off, the same search finds secrets in Redis", {
   for (const where of ["events", "record:payment:success-callback"]) {
     assert.match(found, new RegExp(`answeredToken: plain, unsealed:\\{default\\}:${where}`));
   }
-  assert.match(found, /pan: encoded, unsealed:\{default\}:dead-letters/);
+  assert.match(found, /pan: encoded, unsealed:\{default\}:record:letter:/);
 });
 
 async function placesIn({ port }: RedisServer): Promise<Place[]> {

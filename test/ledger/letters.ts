@@ -1,10 +1,10 @@
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import type { EventLog } from "../../src/ledger/log.ts";
 import type {
   DeadLetter,
   DeadLettersOptions,
   StoredDeadLetter,
-} from "../../src/stores/dead-letter.ts";
+} from "../../src/ledger/dead-letter.ts";
+import type { EventLog } from "../../src/ledger/log.ts";
 
 export function letter(id: string, body = Buffer.from(id).toString("base64")): DeadLetter {
   const reason = "the body is not JSON";

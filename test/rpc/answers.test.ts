@@ -40,8 +40,8 @@ test("grpc-message percent-encodes only the characters that gRPC requires", {
   timeout,
 }, async (t) => {
   const stream = callByGrpc(connect(t, await rig(t)));
-  const [trailers] = await once(stream, "trailers");
-  const raw = String(trailers["grpc-message"]);
+  const [headers] = await once(stream, "response");
+  const raw = String(headers["grpc-message"]);
   assert.equal(raw, "amount: 1,50 %E2%82%AC is no decimal (100%25 sure)");
   assert.equal(decodeURIComponent(raw), message);
 });

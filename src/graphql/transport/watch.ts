@@ -26,9 +26,6 @@ interface WatchEdge
   readonly heartbeats: Heartbeats;
 }
 
-/** Prefix of the watches: `/watch/payments/{external_id}` and `/watch/payouts/{external_id}`. */
-export const watchPath = "/watch/";
-
 /**
  * Serves the watch of one payment or payout as plain Server-Sent Events, for apps without GraphQL.
  * Its streams, and its statuses for an EventSource, are those of a subscription.

@@ -191,15 +191,15 @@ describe("memory log", () => {
     const { log } = fixture();
     const add = (id: string, mebi: number) =>
       log.letters.addDeadLetter("shop", letter(id, "x".repeat(mebi * 1024 * 1024)));
-    await add("large", 60);
-    await assert.rejects(add("too much", 5), isFull);
+    await add("large", 80);
+    await assert.rejects(add("too much", 6), isFull);
     await add("small", 0);
     assert.deepEqual(
       (await lettersOf(log, "shop")).map(({ id }) => id),
       ["large", "small"],
     );
     await log.letters.removeDeadLetter("shop", "large");
-    await add("fits now", 5);
+    await add("fits now", 6);
     assert.equal(await log.letters.countDeadLetters("shop"), 2);
   });
 });

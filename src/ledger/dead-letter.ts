@@ -1,4 +1,3 @@
-import { GatewayError } from "../errors.ts";
 import type { Kind } from "../model/kinds.ts";
 
 /** A callback with a valid signature whose body could not be turned into an event. */
@@ -44,14 +43,4 @@ export interface DeadLetters {
   countDeadLetters(account: string): Promise<number>;
   /** Removes a dead letter after it was replayed or discarded. Returns whether it existed. */
   removeDeadLetter(account: string, id: string): Promise<boolean>;
-}
-
-/**
- * Parses the place of a dead letter (`StoredDeadLetter.place`); undefined if there is none.
- * @throws GatewayError INVALID_ARGUMENT for text that is not a place
- */
-export function numberOf(place: string | undefined): number | undefined {
-  if (place === undefined) return undefined;
-  if (/^\d{1,16}$/.test(place)) return Number(place);
-  throw new GatewayError("INVALID_ARGUMENT", "the cursor is not one of a list of dead letters");
 }
