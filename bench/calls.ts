@@ -7,9 +7,10 @@
  * the first 20,000 calls. See bench/README.md.
  *
  *     node bench/calls.ts [--only=connect-json,graphql] [--rounds=3] [--seconds=3] [--warm=20]
- *                         [--in-flight=64]
+ *                         [--in-flight=64] [--against=../former]
  *
- * Rows on Redis need `redis-server` on the path; they are left out without it.
+ * Rows on Redis need `redis-server` on the path; they are left out without it. With `--against`, each
+ * row is measured with the gateway of another checkout, too, in the same rounds.
  *
  *     node bench/calls.ts --soak=<memory|redis|data-dir> [--minutes=30] [--rate=1500]
  *
@@ -19,7 +20,7 @@
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import http2 from "node:http2";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -43,6 +44,7 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "3" },
     warm: { type: "string", default: "20" },
     "in-flight": { type: "string", default: "64" },
+    against: { type: "string" },
     soak: { type: "string" },
     minutes: { type: "string", default: "30" },
     rate: { type: "string", default: "1500" },
@@ -164,13 +166,17 @@ const calls: Readonly<Record<string, Call>> = {
   "callback-dir": callback,
 };
 
-async function startGateway(upstream: string, store: NodeJS.ProcessEnv, nodeOptions = "") {
+async function startGateway(
+  upstream: string,
+  store: NodeJS.ProcessEnv,
+  { nodeOptions = "", checkout = ".." } = {},
+) {
   const free = "127.0.0.1:0";
   const keys = join(directory(), "api-keys.json");
   const scopes = ["payments:write", "payments:read", "payouts:write", "operations:read"];
   const sha256 = createHash("sha256").update(key).digest("hex");
   writeFileSync(keys, JSON.stringify([{ name: "bench", sha256, scopes }]));
-  return start("../src/cli.ts", ["serve"], {
+  return start(join(checkout, "src/cli.ts"), ["serve"], {
     ...{ PUBLIC_ADDR: free, RPC_ADDR: free, ADMIN_ADDR: free, PUBLIC_URL: "http://127.0.0.1:1" },
     ...{ UPSTREAM_URL: upstream, UPSTREAM_LOGIN: "merchant", UPSTREAM_PASSWORD: password },
     ...{ AUTH_MODE: "keys", API_KEYS_FILE: keys, WATCH_TOKEN_SECRET: "x".repeat(40) },
@@ -291,16 +297,24 @@ async function measure(): Promise<void> {
   const redisUrl = (await startRedis())?.url;
   const asked = new Set(options.only ? ["proxy", ...options.only.split(",")] : Object.keys(calls));
   const running = new Map<string, Running>();
-  for (const [name, call] of Object.entries(calls)) {
+  const former = options.against === undefined ? [] : [resolve(options.against)];
+  const rows = Object.entries(calls).flatMap(([name, call]) =>
+    ["..", ...(call.at === "proxy" ? [] : former)].map((checkout) => ({ name, call, checkout })),
+  );
+  for (const { name, call, checkout } of rows) {
+    const isFormer = checkout !== "..";
+    const row = isFormer ? `${name}, former` : name;
     const [onRedis, onDisk] = [name.includes("-redis"), name.endsWith("-dir")];
     if (!asked.has(name) || (onRedis && redisUrl === undefined)) continue;
     const store = onRedis
-      ? { REDIS_URL: redisUrl }
+      ? { REDIS_URL: redisUrl, REDIS_PREFIX: isFormer ? "former" : "bench" }
       : onDisk
-        ? { DATA_DIR: join(directory(), name) }
+        ? { DATA_DIR: join(directory(), row) }
         : { ALLOW_VOLATILE: "true", ...(name.endsWith("-traced") && traced(name, upstream)) };
     const begin = () =>
-      call.at === "proxy" ? start("calls/proxy.ts", [upstream]) : startGateway(upstream, store);
+      call.at === "proxy"
+        ? start("calls/proxy.ts", [upstream])
+        : startGateway(upstream, store, { checkout });
     const servers = [await begin(), ...(name.endsWith("-two") ? [await begin()] : [])];
     const url = (at: Call["at"]) => servers.map(({ urls }) => urls[at] ?? "");
     if (name.startsWith("state-")) {
@@ -311,7 +325,7 @@ async function measure(): Promise<void> {
     }
     const senders = url(call.at).map((one) => senderOf(call, one));
     let turn = 0;
-    running.set(name, {
+    running.set(row, {
       pids: servers.map(({ pid }) => pid),
       send: () => (senders[turn++ % senders.length] as (typeof senders)[0]).send(),
       close: () => senders.forEach(({ close }) => void close()),
@@ -356,7 +370,9 @@ async function soak(kind: string): Promise<void> {
   };
   const store = stores[kind];
   if (!store) throw new Error(`--soak is one of ${Object.keys(stores).join(", ")}`);
-  const { pid, urls } = await startGateway(upstream, store, "--max-old-space-size=200");
+  const { pid, urls } = await startGateway(upstream, store, {
+    nodeOptions: "--max-old-space-size=200",
+  });
   // A callback for every payment, and two reads.
   const mix = ["create-connect", "callback", "connect-json", "state-connect"] as const;
   const senders = mix.map((name) => {
