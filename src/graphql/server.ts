@@ -256,6 +256,8 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
       const { status } = answered;
       const stream = streams.get(lifetime);
+      // How the body is sent is Node's to say: Yoga calls a multipart result chunked, which has a length.
+      for (const name of ["connection", "transfer-encoding"]) answered.headers.delete(name);
       const added = Object.fromEntries(answered.headers);
       return { status, headers: added, body: stream ?? (await answered.text()) };
     };

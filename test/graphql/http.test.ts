@@ -387,6 +387,15 @@ test("a request error is answered 400 where application/graphql-response+json is
   }
 });
 
+test("a query of a client that accepts multipart alone has one length and is read whole", async (t) => {
+  const gateway = await serve(t);
+  // A client refuses an answer that has a length and is sent in chunks, too.
+  const answer = await gateway.post({ query: "{ __typename }" }, { accept: "multipart/mixed" });
+  assert.equal(answer.status, 200);
+  assert.equal(answer.headers.get("transfer-encoding"), null);
+  assert.match(await answer.text(), /\r\n\{"data":\{"__typename":"Query"\}/);
+});
+
 test("a client is served again after a body over 1 MiB, sent with its length or in chunks", async (t) => {
   const gateway = await serve(t);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
