@@ -72,8 +72,14 @@ function remoteBucket(bucket: TokenBucket): TokenBucket {
   return {
     take: (options) => {
       const process = currentProcess() as Process;
+      // The next caller's timer, which is set when one leaves, belongs to no process either.
+      const { signal } = options;
+      const leaving = new AbortController();
+      const leave = () => asNobody(() => leaving.abort(signal.reason));
+      if (signal.aborted) leave();
+      else signal.addEventListener("abort", leave, { once: true });
       return new Promise((resolve, reject) => {
-        asNobody(() => bucket.take(options)).then(
+        asNobody(() => bucket.take({ ...options, signal: leaving.signal })).then(
           (permit) => process.run(() => resolve(remotePermit(permit))),
           (error) => process.run(() => reject(error)),
         );
