@@ -81,9 +81,9 @@ export function exchange(
   request: HttpRequest,
   options: ExchangeOptions,
 ): Promise<HttpResponse> {
-  const exchange = new Exchange(options);
-  exchange.begin(dispatcher, request);
-  return exchange.answer;
+  return new Promise((resolve, reject) => {
+    new Exchange(options, resolve, reject).begin(dispatcher, request);
+  });
 }
 
 /**
@@ -93,8 +93,8 @@ export function exchange(
  */
 class Exchange implements Dispatcher.DispatchHandler, Droppable {
   readonly #options: ExchangeOptions;
-  readonly #ended = Promise.withResolvers<HttpResponse>();
-  readonly answer = this.#ended.promise;
+  readonly #resolve: (answer: HttpResponse) => void;
+  readonly #reject: (failure: ExchangeFailure) => void;
   #controller: Dispatcher.DispatchController | undefined;
   #settled = false;
   #head: HttpHead | undefined;
@@ -104,8 +104,14 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
   #stopTimeout: (() => void) | undefined;
   #stopDeadline: (() => void) | undefined;
 
-  constructor(options: ExchangeOptions) {
+  constructor(
+    options: ExchangeOptions,
+    resolve: (answer: HttpResponse) => void,
+    reject: (failure: ExchangeFailure) => void,
+  ) {
     this.#options = options;
+    this.#resolve = resolve;
+    this.#reject = reject;
   }
 
   begin(dispatcher: Pick<Dispatcher, "dispatch">, request: HttpRequest): void {
@@ -158,10 +164,9 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
     if (this.#settled || !this.#head) return;
     this.#settle();
     const { status, headers } = this.#head;
-    const { resolve } = this.#ended;
-    const read = () => resolve({ status, headers, text: utf8.decode(this.#body.take()) });
-    if (this.#body.size > largeBytes) largeInTurn(read);
-    else read();
+    const resolve = () => this.#resolve({ status, headers, text: utf8.decode(this.#body.take()) });
+    if (this.#body.size > largeBytes) largeInTurn(resolve);
+    else resolve();
   }
 
   onResponseError(_: Dispatcher.DispatchController | null, error: Error): void {
@@ -184,7 +189,7 @@ class Exchange implements Dispatcher.DispatchHandler, Droppable {
     this.#body.clear();
     const sent = this.#controller !== undefined;
     const failure = new ExchangeFailure(kind, sent, this.#head, cause);
-    this.#ended.reject(failure);
+    this.#reject(failure);
     if (kind !== "connection") this.#controller?.abort(failure);
   }
 
