@@ -576,6 +576,25 @@ export const kept = {
       look(12_838, "order-0"),
     ],
   ),
+  "a caller leaves the line at the budget, and then the power goes": plan(
+    { seed: 1_145_687, perSecond: 5 },
+    [
+      pay(1_134, "out-2.1", {
+        turns: ["payThenHtml"],
+        deadlineMs: 12_000,
+        retries: 1,
+        waits: "ACTION",
+      }),
+      { do: "rush", atMs: 1_483, replica: 0, calls: 13 },
+      pay(1_697, "order-1.2h", { turns: ["decline"], callbacks: "never", held: true }),
+      pay(1_908, "order-1.3", {
+        turns: ["paySlowly"],
+        callbacks: "reversed",
+        leavesAfterMs: 30,
+      }),
+      { do: "powerOff", atMs: 1_964, forMs: 14_000, replica: 0 },
+    ],
+  ),
   "a call is looked up, and the store takes no writes for long": plan(
     { seed: 91_116_359, perSecond: 5 },
     [
