@@ -137,7 +137,6 @@ function removeLetter(change: Change): boolean {
   }
   const { letters, bytes } = (sum.value as LettersBound | undefined) ?? none;
   draft.value = undefined;
-  draft.attachments.set("body", undefined);
   change.indexes.push({ index, member: draft.key, score: undefined });
   const left = { letters: letters - 1, bytes: bytes - letter.bytes } satisfies LettersBound;
   sum.value = left.letters > 0 ? left : undefined;
