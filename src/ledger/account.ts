@@ -79,6 +79,8 @@ export class LedgerAccount implements StoredLog {
   async #transact<T>(keys: readonly string[], decide: (change: Change) => T): Promise<Done<T>> {
     // By a machine's clock that is wrong, the event would be dated wrongly, and the call looked up late.
     if (!this.kernel.hasClock) await this.kernel.read([]);
+    /** The store's clock when it answered how the records are. */
+    let foundMs: number | undefined;
     for (let tries = 0; tries < maxTries; tries++) {
       const drafts = keys.map((key) => {
         const { text, flags } = this.#cache.get(key);
@@ -86,10 +88,13 @@ export class LedgerAccount implements StoredLog {
       });
       const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts, this.#ages);
       const result = decide(change);
+      // The store has just said what this rests on, at one instant, and there is nothing to store.
+      if (change.isRead && foundMs !== undefined) return { result, events: [], nowMs: foundMs };
       const commit = this.#commitOf(change);
       const committed = await this.#commit(change, commit, keys);
       if (committed.kind === "conflict") {
         for (const found of committed.records) this.#cache.found(found);
+        foundMs = committed.nowMs;
       } else {
         return { result, ...this.#done(change, commit, committed) };
       }

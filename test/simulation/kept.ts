@@ -606,4 +606,16 @@ export const kept = {
       store(8_773, 14_000, "cuts"),
     ],
   ),
+  "a key is sent again to another gateway, and replicas lag": plan(
+    {
+      ...{ seed: 72_000_698, perSecond: 10, replicas: 2, aheadMs: [-438, 60, 101] },
+      replication: { lagMs: 600, waits: true, replicas: 2 },
+    },
+    [
+      pay(2_513, "order-0.1", {
+        ...{ replica: 1, key: "key-order-0.1", callbacks: "never" },
+        echoes: [{ afterMs: 2, replica: 1 }],
+      }),
+    ],
+  ),
 } satisfies Readonly<Record<string, Plan>>;
