@@ -208,8 +208,8 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
     if (call.state === "running" && !running && !isOver) continue;
     const open = record.calls.map((one) => intentOfCall(draft.key, one, record.marks));
     const intent = open[at] as Intent;
-    const evidence = evidenceOf(intent, open, knownStatesOf(record));
     const isRunning = call.state === "running" && !isOver;
+    const evidence = evidenceOf(intent, open, knownStatesOf(record), isRunning);
     if (!evidence || (isRunning && evidence.kind !== "settled")) continue;
     if (call.state !== "pending") publish(change, draft, call.id, CallOutcome.SETTLED, true);
     const { kind, ...rest } = evidence;

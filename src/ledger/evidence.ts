@@ -32,18 +32,20 @@ export type Evidence =
  *
  * A success of a payment settles every CreatePayment, whichever call made it: at most one payment
  * per external_id succeeds (spec, Payments). This ends once the payment is cancelled or refunded
- * whole: the spec does not say whether the service then takes another payment.
+ * whole: the spec does not say whether the service then takes another payment. So it does not settle a
+ * call that may be sent yet: by then the payment may have been taken back.
  * @param open all open calls for the external_id, this one too
+ * @param mayBeSentYet the call is within its lease
  */
 export function evidenceOf(
   intent: Intent,
   open: readonly Intent[],
   known: KnownStates,
+  mayBeSentYet = false,
 ): Evidence | undefined {
   const states = known.states.filter((state) => isOperationOf(intent.method, state));
-  if (intent.method === "CreatePayment" && states.some(succeeded) && isKept(known)) {
-    return { kind: "settled" };
-  }
+  const isPaid = intent.method === "CreatePayment" && states.some(succeeded) && isKept(known);
+  if (isPaid && !mayBeSentYet) return { kind: "settled" };
   if (isNamed(intent)) {
     const own = states.find(({ subjectId }) => subjectId === intent.subjectId);
     return own?.rank === 2 ? { kind: "settled" } : undefined;

@@ -138,6 +138,15 @@ test("a payment that began after the call is evidence for it", async () => {
   assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p1" });
 });
 
+test("a call within its lease, which may be sent yet, is settled by what it made alone", () => {
+  const b = books();
+  b.tell("p1", SUCCESS);
+  b.begin();
+  assert.equal(b.settle().length, 1, "p1 may be taken back before it is sent");
+  b.tell("p2", SUCCESS);
+  assert.deepEqual(b.settle(), []);
+});
+
 test("a success settles all calls; if it is taken back whole, calls that began after it are open", async () => {
   for (const [takenBack, amount, isStanding] of [
     [CANCEL, undefined, false],

@@ -277,8 +277,8 @@ export const defects: readonly Defect[] = [
   {
     name: "what was taken back is evidence for another payment",
     file: "ledger/evidence.ts",
-    line: "states.some(succeeded) && isKept(known)) {",
-    instead: "states.some(succeeded) && isKept.name) {",
+    line: "states.some(succeeded) && isKept(known);",
+    instead: "states.some(succeeded);",
     brokenChecks: [
       "sent while another is open",
       "published as unknown, and nothing since",

@@ -618,4 +618,27 @@ export const kept = {
       }),
     ],
   ),
+  "a payment is taken back while another call for it waits at the budget": plan(
+    { seed: 71_028_796, perSecond: 10, answersTwice: true },
+    [
+      pay(654, "order-0.1", {
+        ...{ key: "key-order-0.1", held: true, deadlineMs: 50, retries: 1 },
+        turns: ["payThenOwnError", "resetBefore"],
+        echoes: [
+          { afterMs: 3_684, replica: 0 },
+          { afterMs: 183, replica: 0 },
+        ],
+      }),
+      pay(792, "order-0.2", { held: true, turns: ["tooMany"], callbacks: "reversed", retries: 1 }),
+      pay(836, "order-0.3", {
+        ...{ held: true, callbacks: "late", retries: 2 },
+        turns: ["payThenReset", "paySlowly"],
+      }),
+      pay(1_305, "order-0.c1", {
+        turns: ["payOnceDenied", "pendingThenFail"],
+        ...{ callbacks: "late", retries: 1 },
+      }),
+      { do: "elsewhere", atMs: 1_532, externalId: "order-0", what: "cancel" },
+    ],
+  ),
 } satisfies Readonly<Record<string, Plan>>;

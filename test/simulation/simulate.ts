@@ -525,7 +525,11 @@ class World {
     for (let quiet = 0; quiet < 2 && scheduler.nowMs < latestMs; await scheduler.wait(1_000)) {
       quiet = (await isQuiet()) ? quiet + 1 : 0;
     }
-    await scheduler.wait(1_500);
+    // Who waited for a store in trouble is answered, or hears after 5 s that it is silent.
+    const troubleEndsMs = this.#recorder.troubles.map(({ toMs }) => toMs).filter(Number.isFinite);
+    await scheduler.wait(
+      Math.max(1_500, ...troubleEndsMs.map((ms) => ms + 6_000 - scheduler.nowMs)),
+    );
     const { steps } = this.#plan;
     for (const step of steps) {
       if (step.do !== "pay" || !this.#isAnswerKept(step)) continue;
