@@ -6,6 +6,7 @@ import {
   assertOf,
   type Bounds,
   beginning,
+  decodeCursor,
   encodeCursor,
   newEpoch,
   nextPosition,
@@ -69,22 +70,30 @@ export function createMemoryKernel(options: MemoryKernelOptions): Kernel {
   };
 }
 
-/** A record in the fewest objects: most of the memory is its text and bytes. */
+/**
+ * A record in the fewest objects: most of the memory is its text and bytes. Bytes are kept as texts of
+ * as many characters (latin1): a buffer of its own takes more beside an event's bytes than they are.
+ */
 interface Kept {
   version: string;
   text: string;
   /** Names and bytes in turn. */
-  attachments: readonly (string | Uint8Array)[];
-  flags: Map<string, string> | undefined;
+  attachments: readonly string[];
+  /** Names and values in turn. */
+  flags: readonly string[];
   untilMs: number;
   isPinned: boolean;
   /** About how many bytes it takes. */
   bytes: number;
 }
 
-interface KeptEvent extends Row {
+interface KeptEvent {
+  readonly cursor: Cursor;
+  /** Its bytes. */
+  readonly text: string;
   readonly topic: string;
-  readonly atMs: number;
+  /** The next one of its topic; after the newest comes the oldest. */
+  next: KeptEvent;
 }
 
 class MemoryAccount implements AccountKernel {
@@ -93,7 +102,8 @@ class MemoryAccount implements AccountKernel {
   /** By when they were last changed. */
   readonly #records = new ByAge<Kept>();
   readonly #events = new Deque<KeptEvent>();
-  readonly #topics = new Map<string, Deque<Row>>();
+  /** The newest event of each topic. */
+  readonly #topics = new Map<string, KeptEvent>();
   readonly #indexes = new Map<string, Map<string, number>>();
   readonly #leases = new Map<string, { holder: string; untilMs: number }>();
   readonly #listeners = new Set<Listener>();
@@ -127,29 +137,32 @@ class MemoryAccount implements AccountKernel {
     if (!commit.records.every((change) => this.#isAsSupposed(change, nowMs))) {
       const records = commit.records.map(({ key, expected }) => {
         const kept = this.#kept(key, nowMs);
-        const flags = new Map(
-          [...expected.keys()].map((name) => [name, kept?.flags?.get(name) ?? ""]),
-        );
+        const flags = new Map([...expected.keys()].map((name) => [name, flagOf(kept, name)]));
         return { key, version: kept?.version ?? "", text: kept?.text ?? "", flags };
       });
       return { kind: "conflict", nowMs, records };
     }
-    const rows = commit.events.map(({ topic, bytes }) => this.#store(topic, bytes, nowMs));
-    const cursors = rows.map(({ cursor }) => cursor);
+    const bytesAsText = new Map(commit.events.map(({ bytes }) => [bytes, textOf(bytes)]));
+    const cursors = commit.events.map(({ topic, bytes }) =>
+      this.#store(topic, bytesAsText.get(bytes) ?? "", nowMs),
+    );
     const places = cursors.map(placeIn);
     const instant = instantOf(commit, nowMs, this.#instant);
     this.#instant = instant ?? this.#instant;
     const texts = commit.records.map((change) => {
       const { text } = change;
       const filled = text && filledIn(text, commit.token, places, nowMs, instant);
-      if (filled !== undefined) this.#change(change, commit.token, filled, nowMs);
+      if (filled !== undefined) this.#change(change, commit.token, filled, nowMs, bytesAsText);
       return filled;
     });
     for (const change of commit.indexes) {
       this.#index(change, change.score === "instant" ? this.#instant : change.score);
     }
     this.#trim(nowMs);
-    for (const row of rows) for (const listener of this.#listeners) listener.row(row);
+    for (const [n, { bytes }] of commit.events.entries()) {
+      const row = { cursor: cursors[n] ?? "", bytes };
+      for (const listener of this.#listeners) listener.row(row);
+    }
     return { kind: "committed", nowMs, cursors, instant, texts };
   }
 
@@ -169,23 +182,24 @@ class MemoryAccount implements AccountKernel {
     limit: number,
   ): Promise<RowPage> {
     this.#sweep(this.nowMs());
-    const all: Deque<Row> | undefined =
-      topic === undefined ? this.#events : this.#topics.get(topic);
-    if (!all) return { rows: [], upTo: this.#tail, bounds: this.#bounds() };
-    const from = all.findFirst(({ cursor }) => after === undefined || cursor > after);
-    const rows = all.slice(from, Math.min(from + limit, all.length));
-    const isCut = from + limit < all.length;
-    const upTo = (isCut && rows.at(-1)?.cursor) || this.#tail;
+    const isLater = ({ cursor }: KeptEvent) => after === undefined || cursor > after;
+    const from = topic === undefined ? this.#events.findFirst(isLater) : 0;
+    const found =
+      topic === undefined
+        ? this.#events.slice(from, Math.min(from + limit + 1, this.#events.length))
+        : this.#ofTopic(topic).filter(isLater);
+    const rows = found.slice(0, limit).map(rowOf);
+    const upTo = (found.length > limit && rows.at(-1)?.cursor) || this.#tail;
     return { rows, upTo, bounds: this.#bounds() };
   }
 
   async newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]> {
     this.#sweep(this.nowMs());
     if (before !== undefined) assertOf(before, this.#epoch);
-    const all = this.#topics.get(topic);
-    if (!all) return [];
-    const end = before === undefined ? all.length : all.findFirst(({ cursor }) => cursor >= before);
-    return all.slice(end - Math.max(limit, 0), end);
+    const all = this.#ofTopic(topic).filter(
+      ({ cursor }) => before === undefined || cursor < before,
+    );
+    return all.slice(Math.max(all.length - Math.max(limit, 0), 0)).map(rowOf);
   }
 
   async cursorBefore(count: number): Promise<Cursor> {
@@ -243,7 +257,7 @@ class MemoryAccount implements AccountKernel {
     const attachments = new Map<string, Uint8Array>();
     const list = kept?.attachments ?? [];
     for (let at = 0; at < list.length; at += 2) {
-      attachments.set(list[at] as string, list[at + 1] as Uint8Array);
+      attachments.set(list[at] ?? "", bytesOf(list[at + 1] ?? ""));
     }
     return { key, version: kept?.version ?? "", text: kept?.text ?? "", attachments };
   }
@@ -251,21 +265,28 @@ class MemoryAccount implements AccountKernel {
   #isAsSupposed({ key, was, expected }: RecordChange, nowMs: number): boolean {
     const kept = this.#kept(key, nowMs);
     if ((kept?.version ?? "") !== was) return false;
-    for (const [name, value] of expected)
-      if ((kept?.flags?.get(name) ?? "") !== value) return false;
+    for (const [name, value] of expected) if (flagOf(kept, name) !== value) return false;
     return true;
   }
 
-  #change(change: RecordChange, token: string, text: string, nowMs: number): void {
+  #change(
+    change: RecordChange,
+    token: string,
+    text: string,
+    nowMs: number,
+    bytesAsText: ReadonlyMap<Uint8Array, string>,
+  ): void {
     const { key, keepMs, isPinned = false } = change;
     const before = this.#kept(key, nowMs);
     if (!before || text === "") this.#forget(key);
     if (text === "") return;
     let attachments = before?.attachments ?? none;
-    for (const [name, bytes] of change.attachments)
-      attachments = withPart(attachments, name, bytes);
-    const flags = before?.flags ?? (change.flags.size > 0 ? new Map<string, string>() : undefined);
-    for (const [name, value] of change.flags) flags?.set(name, value);
+    for (const [name, bytes] of change.attachments) {
+      const part = bytes && (bytesAsText.get(bytes) ?? textOf(bytes));
+      attachments = withPart(attachments, name, part);
+    }
+    let flags = before?.flags ?? none;
+    for (const [name, value] of change.flags) flags = withPart(flags, name, value);
     // One that is never dropped takes no room from the others.
     const bytes = isPinned ? 0 : recordBytes(key, text, attachments, flags);
     this.#recordBytes += bytes - (before?.bytes ?? 0);
@@ -296,17 +317,28 @@ class MemoryAccount implements AccountKernel {
     if (lowest) members.delete(lowest[0]);
   }
 
-  #store(topic: string, bytes: Uint8Array, nowMs: number): Row {
+  #store(topic: string, text: string, nowMs: number): Cursor {
     this.#position = nextPosition(this.#position, nowMs);
     const cursor = encodeCursor(this.#position, this.#epoch);
     this.#tail = cursor;
-    const event: KeptEvent = { cursor, bytes, topic, atMs: nowMs };
+    const event = { cursor, text, topic } as KeptEvent;
+    const before = this.#topics.get(topic);
+    event.next = before?.next ?? event;
+    if (before) before.next = event;
+    this.#topics.set(topic, event);
     this.#events.push(event);
     this.#eventBytes += eventBytes(event);
-    const ofTopic = this.#topics.get(topic) ?? new Deque<Row>();
-    ofTopic.push(event);
-    this.#topics.set(topic, ofTopic);
-    return event;
+    return cursor;
+  }
+
+  /** The events of a topic, the oldest first. */
+  #ofTopic(topic: string): KeptEvent[] {
+    const newest = this.#topics.get(topic);
+    const all: KeptEvent[] = [];
+    for (let event = newest?.next; event; event = event === newest ? undefined : event.next) {
+      all.push(event);
+    }
+    return all;
   }
 
   #bounds(): Bounds {
@@ -335,13 +367,13 @@ class MemoryAccount implements AccountKernel {
       const oldest = this.#events.at(0);
       if (!oldest) return;
       const tooMany = this.#events.length > maxEvents || this.#eventBytes > maxBytes;
-      if (oldest.atMs >= nowMs - retentionMs && !tooMany) return;
+      if (decodeCursor(oldest.cursor).ms >= nowMs - retentionMs && !tooMany) return;
       this.#events.shift();
       this.#eventBytes -= eventBytes(oldest);
       this.#floor = oldest.cursor;
-      const ofTopic = this.#topics.get(oldest.topic);
-      ofTopic?.shift();
-      if (ofTopic?.length === 0) this.#topics.delete(oldest.topic);
+      const newest = this.#topics.get(oldest.topic);
+      if (newest === oldest) this.#topics.delete(oldest.topic);
+      else if (newest) newest.next = oldest.next;
     }
   }
 }
@@ -352,30 +384,56 @@ const defaultMaxBytes = 256 * 1024 * 1024;
 const sweepAhead = 8;
 const none: readonly never[] = [];
 
-/** What a record takes beside its texts and bytes, and an event: as measured, in bytes. */
-const bytesOfRecord = 500;
-const bytesOfEvent = 500;
+/** What a record takes beside its texts, one of its flags, and an event: as measured, in bytes. */
+const bytesOfRecord = 450;
+const bytesOfFlag = 16;
+const bytesOfEvent = 230;
 
 function recordBytes(
   key: string,
   text: string,
-  attachments: Kept["attachments"],
-  flags: Kept["flags"],
+  attachments: readonly string[],
+  flags: readonly string[],
 ): number {
-  const parts = attachments.reduce((sum, part) => sum + part.length, 0);
-  return bytesOfRecord + key.length + text.length + parts + (flags?.size ?? 0) * 64;
+  let bytes = bytesOfRecord + key.length + text.length;
+  for (const part of attachments) bytes += part.length;
+  for (const flag of flags) bytes += bytesOfFlag + flag.length;
+  return bytes;
 }
 
-function eventBytes({ bytes }: KeptEvent): number {
-  return bytesOfEvent + bytes.length;
+function eventBytes({ text }: KeptEvent): number {
+  return bytesOfEvent + text.length;
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+}
+
+function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text, "latin1");
+}
+
+function rowOf({ cursor, text }: KeptEvent): Row {
+  return { cursor, bytes: bytesOf(text) };
+}
+
+function flagOf(kept: Kept | undefined, name: string): string {
+  return kept ? (kept.flags[placeOfPart(kept.flags, name) + 1] ?? "") : "";
+}
+
+/** Where a name is among names and values in turn; with none of that name, behind the last one. */
+function placeOfPart(parts: readonly string[], name: string): number {
+  let at = 0;
+  while (at < parts.length && parts[at] !== name) at += 2;
+  return at;
 }
 
 function withPart(
-  parts: readonly (string | Uint8Array)[],
+  parts: readonly string[],
   name: string,
-  bytes: Uint8Array | undefined,
-): readonly (string | Uint8Array)[] {
-  const at = parts.findIndex((part, index) => index % 2 === 0 && part === name);
-  const others = at < 0 ? parts : [...parts.slice(0, at), ...parts.slice(at + 2)];
-  return bytes ? others.concat([name, bytes]) : others;
+  value: string | undefined,
+): readonly string[] {
+  const at = placeOfPart(parts, name);
+  const others = at < parts.length ? parts.toSpliced(at, 2) : parts;
+  return value === undefined ? others : others.concat([name, value]);
 }
