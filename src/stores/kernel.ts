@@ -129,7 +129,7 @@ export interface IndexChange {
   readonly score: number | "instant" | undefined;
   /** Leaves a member that is there already as it is. */
   readonly onlyNew?: boolean;
-  /** Most members: beyond that those with the lowest score are dropped. */
+  /** Most members, or a hundredth more: beyond that those with the lowest score are dropped. */
   readonly max?: number;
 }
 

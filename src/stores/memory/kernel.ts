@@ -311,10 +311,13 @@ class MemoryAccount implements AccountKernel {
     this.#indexes.set(index, members);
     if (score === undefined) members.delete(member);
     else if (!onlyNew || !members.has(member)) members.set(member, score);
-    if (members.size <= max) return;
-    let lowest: readonly [member: string, score: number] | undefined;
-    for (const one of members) if (!lowest || one[1] < lowest[1]) lowest = one;
-    if (lowest) members.delete(lowest[0]);
+    // With many members some more are kept, since to find the lowest is to look at all of them.
+    if (members.size <= max + Math.floor(max / 100)) return;
+    const surplus = members.size - max;
+    const lowest = Float64Array.from(members.values()).sort()[surplus - 1] ?? 0;
+    for (const [member, score] of members) {
+      if (score <= lowest && members.size > max) members.delete(member);
+    }
   }
 
   #store(topic: string, text: string, nowMs: number): Cursor {
