@@ -320,16 +320,16 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       );
     });
 
-    it("keeps the highest scores of a large index that is full, and few more", async () => {
+    it("keeps the highest scores of a large index that is full", async () => {
       const { one } = fresh();
+      // A store that keeps a hundredth more drops two at a time: so the last one drops two.
       const scores = Array.from({ length: 120 }, (_, n) => (n * 7) % 120);
       for (const score of scores) await done(one.commit(add(`m${score}`, score, { max: 100 })));
       const found = await one.range(["i"], { limit: 200, newestFirst: true });
       assert.deepEqual(
-        found.slice(0, 99).map(({ score }) => score),
-        Array.from({ length: 99 }, (_, n) => 119 - n),
+        found.map(({ score }) => score),
+        Array.from({ length: 100 }, (_, n) => 119 - n),
       );
-      assert.ok(found.length >= 100 && found.length <= 101, `${found.length} members`);
     });
 
     it("merges indexes as they are at one instant", async () => {
