@@ -9,7 +9,7 @@ import type { PaymentRecord } from "./record.ts";
 
 /** What the event log says about a call that has no understood answer, or a pending one. */
 export type Evidence =
-  /** The call is over, or can move no money any more. `mark` is that of what it made, if known. */
+  /** The call is over, or can move no money any more. `mark` is absent if it is stored already. */
   | { readonly kind: "settled"; readonly mark?: string }
   /** The service has the call, which continues as this payment or payout. */
   | { readonly kind: "arrived"; readonly subjectId: string; readonly mark: string };
@@ -26,14 +26,15 @@ export type Evidence =
  *   still move money;
  * - a failure is not if another open call may have made it and is left with none: that call's own
  *   answer may come, while this one may still charge;
- * - a failure is not if it may be that of an attempt that was refused without naming its payment, nor
- *   for a running call: it may be that of a call which the store does not know yet, while this one
- *   may still charge.
+ * - a failure is not if it may be that of a call which ended without naming its payment
+ *   (`namelessMark`), nor for a running call: it may be that of a call which the store does not know
+ *   yet, while this one may still charge.
  *
  * A success of a payment settles every CreatePayment, whichever call made it: at most one payment
- * per external_id succeeds (spec, Payments). This ends once the payment is cancelled or refunded
- * whole: the spec does not say whether the service then takes another payment. So it does not settle a
- * call that may be sent yet: by then the payment may have been taken back.
+ * per external_id succeeds (spec, Payments). A call that is settled so may fail late, after the
+ * payment was taken back: it leaves a mark. The success counts no more once the payment is cancelled
+ * or refunded whole: the spec does not say whether the service then takes another payment. So it does
+ * not settle a call that may be sent yet: by then the payment may have been taken back.
  * @param open all open calls for the external_id, this one too
  * @param mayBeSentYet the call is within its lease
  */
@@ -43,19 +44,22 @@ export function evidenceOf(
   known: KnownStates,
   mayBeSentYet = false,
 ): Evidence | undefined {
-  const states = known.states.filter((state) => isOperationOf(intent.method, state));
-  const isPaid = intent.method === "CreatePayment" && states.some(succeeded) && isKept(known);
-  if (isPaid && !mayBeSentYet) return { kind: "settled" };
+  const { method } = intent;
+  const states = known.states.filter((state) => isOperationOf(method, state));
+  const isPaid =
+    !mayBeSentYet && method === "CreatePayment" && states.some(succeeded) && isKept(known);
   if (isNamed(intent)) {
-    const own = states.find(({ subjectId }) => subjectId === intent.subjectId);
-    return own?.rank === 2 ? { kind: "settled" } : undefined;
+    const named = states.find(({ subjectId }) => subjectId === intent.subjectId);
+    return isPaid || named?.rank === 2 ? { kind: "settled" } : undefined;
   }
-  const own = claimed(intent, open, known);
-  if (!own) return undefined;
-  if (intent.state === "running" && failed(own)) return undefined;
+  const found = claimed(intent, open, known);
+  const own = found && intent.state === "running" && failed(found) ? undefined : found;
+  if (!own) return isPaid ? { kind: "settled", mark: namelessMark(method) } : undefined;
   const { subjectId } = own;
-  const mark = markOf(intent.method, own);
-  return own.rank === 2 ? { kind: "settled", mark } : { kind: "arrived", subjectId, mark };
+  const mark = markOf(method, own);
+  return isPaid || own.rank === 2
+    ? { kind: "settled", mark }
+    : { kind: "arrived", subjectId, mark };
 }
 
 /** What is known of an external_id: a snapshot, or what a record has of one. */
@@ -93,15 +97,25 @@ export function markOf(
   return method === "ConfirmPayment" ? `confirm ${operationId || subjectId}` : subjectId;
 }
 
-/**
- * The mark of a call that was refused. The service may still report its failure; if the refusal
- * names no payment (or only the one that was to be confirmed), it is unknown which failure that is.
- */
+/** The mark of a call that was refused. The service may still report its failure. */
 export function markOfRefusal(method: MoneyMethod, paymentId: string | undefined): string {
-  return method === "ConfirmPayment" ? nameless : boundedId(paymentId ?? nameless);
+  // A confirmation's payment_id is that of the payment that was to be confirmed.
+  return method === "ConfirmPayment" || !paymentId ? namelessMark(method) : boundedId(paymentId);
 }
 
-const nameless = "";
+/**
+ * The mark of a call that is over and did not name its payment: one failure of the external_id may be
+ * its own, and it is unknown which.
+ */
+function namelessMark(method: MoneyMethod): string {
+  return `? ${method}`;
+}
+
+/** Whether a call of the method may have made what one with this mark did. */
+function isNameless(mark: string, method: MoneyMethod): boolean {
+  const methods = Object.keys(moneyMethods) as MoneyMethod[];
+  return methods.some((one) => mark === namelessMark(one) && haveCommonOperation(one, method));
+}
 
 /** Whether it is known which payment or payout the call made. */
 export function isNamed({ state, subjectId }: Intent): boolean {
@@ -110,6 +124,10 @@ export function isNamed({ state, subjectId }: Intent): boolean {
 
 function operationsOf(method: MoneyMethod): readonly string[] {
   return moneyMethods[method].operations;
+}
+
+function haveCommonOperation(one: MoneyMethod, other: MoneyMethod): boolean {
+  return operationsOf(one).some((operation) => operationsOf(other).includes(operation));
 }
 
 export function isOperationOf(
@@ -155,7 +173,7 @@ function claimed(
       // Failures last: to take one for a call's end while another attempt goes on could get the
       // call made a second time.
       .sort((a, b) => failed(a) - failed(b) || byPlace(beganAt(method, a), beganAt(method, b)));
-    let namelessLeft = answered.filter((mark) => mark === nameless).length;
+    let namelessLeft = answered.filter((mark) => isNameless(mark, method)).length;
     const found = all.find((state) => {
       if (failed(state) && namelessLeft-- > 0) return false;
       return !taken.has(state) && msOf(beganAt(method, state)) >= startedAtMs;
@@ -184,7 +202,7 @@ function isRival(other: Intent, intent: Intent): boolean {
     other.id !== intent.id &&
     (!isNamed(other) || (intent.state === "running" && other.method === "ConfirmPayment")) &&
     (intent.state === "running" || (!other.needsOperator && byClaim(other, intent) < 0)) &&
-    operationsOf(other.method).some((one) => operationsOf(intent.method).includes(one))
+    haveCommonOperation(other.method, intent.method)
   );
 }
 

@@ -20,7 +20,7 @@ import {
 import { Change, Draft } from "../../src/ledger/change.ts";
 import { addEntry, factsOf } from "../../src/ledger/entries.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
-import { knownStatesOf } from "../../src/ledger/evidence.ts";
+import { knownStatesOf, markOfRefusal } from "../../src/ledger/evidence.ts";
 import type { AlreadyPaid, Ending, Intent } from "../../src/ledger/intents.ts";
 import type { Snapshot } from "../../src/ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../../src/ledger/open-calls.ts";
@@ -126,7 +126,12 @@ function books() {
   };
 }
 
-const refused = (mark: string): Ending => ({ state: "closed", mark, key: "keep" });
+/** The service refused the call, and named its payment or not. */
+const refused = (paymentId?: string, method: MoneyMethod = "CreatePayment"): Ending => ({
+  state: "closed",
+  mark: markOfRefusal(method, paymentId),
+  key: "keep",
+});
 
 test("a payment that began after the call is evidence for it", async () => {
   const b = books();
@@ -165,12 +170,11 @@ test("a success settles all calls; if it is taken back whole, calls that began a
     });
     assert.deepEqual(await b.evidenceOf(first), {
       kind: "settled",
-      ...(!isStanding && { mark: "p1" }),
+      mark: "p1",
     });
-    const left = isStanding ? { kind: "settled" } : undefined;
-    assert.deepEqual(
-      await b.evidenceOf(second),
-      left,
+    assert.equal(
+      (await b.evidenceOf(second))?.kind,
+      isStanding ? "settled" : undefined,
       "the service may have taken another payment",
     );
     assert.deepEqual(b.settle(), isStanding ? [] : [`${second.id} unknown`]);
@@ -209,7 +213,7 @@ test("a late failure of an earlier, answered attempt is no evidence for this cal
 
 test("a failure is no evidence if it may be that of a refusal without a payment_id", async () => {
   const b = books();
-  b.end(b.begin(), refused(""));
+  b.end(b.begin(), refused());
   const lost = b.lose();
   b.tell("p1", FAILURE);
   assert.equal(await b.evidenceOf(lost), undefined, "it may be the refused one's");
@@ -219,7 +223,7 @@ test("a failure is no evidence if it may be that of a refusal without a payment_
 
 test("after a refusal without a payment_id, a pending payment is evidence for the open call", async () => {
   const b = books();
-  b.end(b.begin(), refused(""));
+  b.end(b.begin(), refused());
   const lost = b.lose();
   b.tell("p1", FAILURE);
   b.tell("p2", PENDING);
@@ -228,7 +232,7 @@ test("after a refusal without a payment_id, a pending payment is evidence for th
 
 test("a refusal without a payment_id accounts for one failure, also if that came before the call", async () => {
   const b = books();
-  b.end(b.begin(), refused(""));
+  b.end(b.begin(), refused());
   b.tell("p1", FAILURE);
   const lost = b.lose();
   b.tell("p2", FAILURE);
@@ -248,7 +252,38 @@ test("the success of a payment settles every CreatePayment, whichever call made 
   b.tell("p0", PENDING);
   const lost = b.lose();
   b.tell("p0", SUCCESS);
-  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled" });
+  assert.equal((await b.evidenceOf(lost))?.kind, "settled");
+});
+
+test("a call that another one's success settled may fail late, which is no evidence for the next call", async () => {
+  const b = books();
+  const first = b.lose();
+  b.tell("p1", SUCCESS);
+  assert.deepEqual(b.settle(), []);
+  const second = b.lose();
+  assert.deepEqual(b.settle(), [], "p1 stands, and is the first one's");
+  b.tell("p1", SUCCESS, { operation: CANCEL });
+  const third = b.lose();
+  b.tell("p2", FAILURE);
+  assert.deepEqual(b.settle(), [`${third.id} unknown`], `${second.id} may have made it`);
+  b.tell("p3", SUCCESS);
+  assert.deepEqual(b.settle(), [], first.id);
+});
+
+test("a payment that a call without a known payment may have made is told apart by its operation", async () => {
+  for (const [ended, lostMethod, operation, settles] of [
+    ["ConfirmPayment", "CreatePayment", PaymentOperation.PAYMENT, true],
+    ["CreatePayment", "ConfirmPayment", CONFIRM, true],
+    ["CreatePayment", "CreateRecurrentPayment", PaymentOperation.PAYMENT, false],
+    ["CreateRecurrentPayment", "CreatePayment", PaymentOperation.PAYMENT, false],
+    ["ConfirmPayment", "ConfirmPayment", CONFIRM, false],
+  ] as const) {
+    const b = books();
+    b.end(b.begin(ended), refused(undefined, ended));
+    const lost = b.lose(lostMethod);
+    b.tell("p1", FAILURE, { operation, operationId: "o1" });
+    assert.deepEqual(b.settle(), settles ? [] : [`${lost.id} unknown`], `${ended}, ${lostMethod}`);
+  }
 });
 
 for (const order of ["earlier", "later"] as const) {

@@ -179,8 +179,9 @@ export const defects: readonly Defect[] = [
       "charged, shown as failed",
       "sent while another is open",
       "not what the ledger says",
+      "published as unknown, and nothing since",
     ],
-    shownBy: 76,
+    shownBy: 3_015,
   },
   {
     name: "the refill is doubled",

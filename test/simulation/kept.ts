@@ -641,4 +641,20 @@ export const kept = {
       { do: "elsewhere", atMs: 1_532, externalId: "order-0", what: "cancel" },
     ],
   ),
+  "a call that a standing payment settled fails after that one was cancelled": plan(
+    { seed: 73_142_713, replicas: 2 },
+    [
+      pay(6_834, "order-0.1", {
+        ...{ replica: 1, held: true, callbacks: "twice" },
+        turns: ["payThenOwnError", "payThenHtml"],
+      }),
+      watch(6_848, "order-0-w2", { replica: 1 }),
+      pay(7_030, "order-0.3", { held: true, turns: ["payLate"], callbacks: "late", retries: 1 }),
+      pay(9_292, "order-0.c1", { replica: 1, turns: ["resetBefore", "resetBefore"] }),
+      { do: "elsewhere", atMs: 9_745, externalId: "order-0", what: "cancel" },
+      pay(9_961, "order-0.2", {
+        ...{ replica: 1, held: true, turns: ["payLate"], callbacks: "late", retries: 2 },
+      }),
+    ],
+  ),
 } satisfies Readonly<Record<string, Plan>>;
