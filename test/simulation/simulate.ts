@@ -360,9 +360,9 @@ class World {
   /** Watches with what is no cursor of this account. */
   async #misread(replica: Replica): Promise<void> {
     const [account, other] = accounts;
-    const events = await this.stores.log(account);
-    const cursor = events.at(-1)?.cursor;
-    if (cursor === undefined) return;
+    const shown = this.#recorder.shown.findLast((event) => event.account === account);
+    if (!shown) return;
+    const { cursor } = shown;
     const ways = [
       { cursor: cursor.slice(1), of: account, expected: "INVALID_ARGUMENT" },
       { cursor: `0${cursor}`, of: account, expected: "INVALID_ARGUMENT" },
