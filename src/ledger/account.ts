@@ -24,6 +24,7 @@ import { isBlank, recordKey } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
 import { type EventCodec, rememberTrace } from "./stored-event.ts";
 import type { Page, StoredLog } from "./tail.ts";
+import type { Turns } from "./turns.ts";
 
 /** A committed step. */
 export interface Done<T> {
@@ -37,6 +38,7 @@ export interface Done<T> {
 /** One account's ledger in this process: decides steps on its records, and reads its log. */
 export class LedgerAccount implements StoredLog {
   readonly kernel: AccountKernel;
+  readonly turns: Turns;
   readonly #codec: EventCodec;
   readonly #tokens: () => string;
   readonly #ages: Ages;
@@ -49,8 +51,13 @@ export class LedgerAccount implements StoredLog {
   readonly #hub = new Hub();
   #watching: Promise<() => void> | undefined;
 
-  constructor(kernel: AccountKernel, codec: EventCodec, tokens: () => string, ages: Ages) {
+  constructor(
+    kernel: AccountKernel,
+    codec: EventCodec,
+    { tokens, turns, ages }: { tokens: () => string; turns: Turns; ages: Ages },
+  ) {
     this.kernel = kernel;
+    this.turns = turns;
     this.#codec = codec;
     this.#tokens = tokens;
     this.#ages = ages;

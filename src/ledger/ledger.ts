@@ -65,6 +65,7 @@ import { maxInspected, unsettledOf } from "./open-calls.ts";
 import { keyRecordKey, ofRecordKey, type PaymentRecord, recordKey } from "./record.ts";
 import type { EventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
+import { createTurns } from "./turns.ts";
 
 export interface LedgerOptions extends Ages {
   readonly kernel: Kernel;
@@ -87,6 +88,7 @@ export class Ledger implements EventLog, IntentStore {
   readonly #options: LedgerOptions;
   readonly #accounts = new Map<string, LedgerAccount>();
   readonly #tokens: () => string;
+  readonly #turns = createTurns();
   readonly #listeners: ((account: string, settled: Intent) => void)[] = [];
 
   constructor(options: LedgerOptions) {
@@ -450,7 +452,9 @@ export class Ledger implements EventLog, IntentStore {
     const kernel = this.#options.kernel.account(name);
     let account = this.#accounts.get(name);
     if (!account) {
-      account = new LedgerAccount(kernel, this.#options.codecOf(name), this.#tokens, this.#options);
+      account = new LedgerAccount(kernel, this.#options.codecOf(name), {
+        ...{ tokens: this.#tokens, turns: this.#turns, ages: this.#options },
+      });
       this.#accounts.set(name, account);
     }
     return account;

@@ -5,7 +5,7 @@ import type { Cursor } from "../stores/cursor.ts";
 import { assertReadable, type Bounds, decodeCursor } from "../stores/cursor.ts";
 import type { Follower } from "./hub.ts";
 import type { ReadOptions, Topic } from "./log.ts";
-import { createTurns } from "./turns.ts";
+import type { Turns } from "./turns.ts";
 
 /** Some stored events of a topic, in order. */
 export interface Page {
@@ -20,6 +20,8 @@ export interface Page {
 
 /** What a reader needs of one account's log; each implementation of the log provides it. */
 export interface StoredLog {
+  /** Those of the process: all its readers share its event loop. */
+  readonly turns: Turns;
   /**
    * Attaches a follower. Once the promise resolves, it receives every newly stored event; it may
    * also receive earlier ones. Returns a function that detaches it.
@@ -33,8 +35,6 @@ export interface StoredLog {
 /** Most events that may wait for one live reader. */
 export const liveBuffer = 1_000;
 const pageSize = 256;
-/** One for all readers of this process, which share its event loop. */
-const turns = createTurns({ eventsPerTurn: 32, pagesAtOnce: 4 });
 
 /**
  * Reads a topic of one account's log: stored events, then live ones, without a gap or a repeat
@@ -195,7 +195,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
       const page = this.#page;
       this.#page = undefined;
       for (const event of page?.events ?? []) {
-        await turns.take();
+        await this.#log.turns.take();
         if (!this.#goesOn()) return;
         this.#position = event.cursor;
         yield event;
@@ -211,7 +211,7 @@ class Tail implements AsyncIterableIterator<Event>, Follower {
   }
 
   async #nextPage(after: Cursor | undefined): Promise<Page> {
-    const page = await turns.page(() => this.#log.page(this.#topic, after, pageSize));
+    const page = await this.#log.turns.page(() => this.#log.page(this.#topic, after, pageSize));
     if (after !== undefined) assertReadable(after, page.bounds);
     return page;
   }

@@ -18,7 +18,9 @@ export interface TurnsOptions {
   readonly pagesAtOnce: number;
 }
 
-export function createTurns({ eventsPerTurn, pagesAtOnce }: TurnsOptions): Turns {
+const defaults: TurnsOptions = { eventsPerTurn: 32, pagesAtOnce: 4 };
+
+export function createTurns({ eventsPerTurn, pagesAtOnce } = defaults): Turns {
   const readers = new Deque<() => void>();
   const pages = new Deque<() => void>();
   let left = eventsPerTurn;

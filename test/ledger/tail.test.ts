@@ -7,6 +7,7 @@ import { type Event, EventKind, EventSchema } from "../../src/gen/payments/v1/ev
 import { type Follower, Hub } from "../../src/ledger/hub.ts";
 import type { Topic } from "../../src/ledger/log.ts";
 import { liveBuffer, type Page, readOn, type StoredLog } from "../../src/ledger/tail.ts";
+import { createTurns } from "../../src/ledger/turns.ts";
 import { type Bounds, encodeCursor } from "../../src/stores/cursor.ts";
 import { cursors, take } from "./entries.ts";
 import { hasCode } from "./refusals.ts";
@@ -17,6 +18,7 @@ const at = (ms: number) => encodeCursor({ ms, seq: 0 }, epoch);
 
 /** A log with a hook at every step of a read; its live part may lag behind or repeat events. */
 class ScriptedLog implements StoredLog {
+  readonly turns = createTurns();
   readonly hub = new Hub();
   readonly events: Event[] = [];
   floor = at(0);

@@ -65,6 +65,7 @@ test("readers of stored events yield to the event loop after some events", async
   const tail = stored.at(-1)?.cursor ?? "";
   const bounds = { epoch, floor: encodeCursor({ ms: 0, seq: 0 }, epoch), tail };
   const log: StoredLog = {
+    turns: createTurns(),
     follow: async () => () => {},
     bounds: async () => bounds,
     async page(_, after = "", limit) {
