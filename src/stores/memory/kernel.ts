@@ -214,12 +214,19 @@ class MemoryAccount implements AccountKernel {
   }
 
   async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
-    const { min = -Infinity, max = Infinity } = options;
+    let { min = -Infinity, max = Infinity } = options;
     this.#sweep(this.nowMs());
-    const found: Scored[] = [];
+    let found: Scored[] = [];
     for (const index of indexes) {
       for (const [member, score] of this.#indexes.get(index) ?? []) {
-        if (score >= min && score <= max) found.push({ member, score });
+        if (score < min || score > max) continue;
+        // To sort all members of a long index would keep other work waiting: few at a time, and what
+        // comes behind the last of them is passed over.
+        if (found.push({ member, score }) <= 2 * options.limit) continue;
+        found = merged(found, options);
+        const last = found.at(-1)?.score ?? score;
+        if (options.newestFirst) min = last;
+        else max = last;
       }
     }
     return merged(found, options);
