@@ -82,7 +82,7 @@ export function createClient(options: ClientOptions) {
         method: call.endpoint.method,
         verdict: attempted.verdict,
         retries,
-        leftMs: Math.min(endsAt - performance.now(), shared.deadlineMs() - Date.now()),
+        leftMs: Math.min(endsAt - performance.now(), shared.deadlineMs - Date.now()),
         breakerOpen: breakers.other.refusal() !== undefined,
         withinBudget: budget.allows(),
         jitter: random(),
