@@ -1,7 +1,7 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { buildConnector } from "undici";
 import type { GatewayError } from "../errors.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import { startTimer } from "../net/timer.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -91,7 +91,8 @@ export function createClient(options: ClientOptions) {
       report("readFailed", { account: account.name, endpoint, next });
       if (!decision.retry) throw attempted.error;
       budget.onRetry();
-      await pause(decision.pauseMs, signal, closing.signal);
+      const ended = AbortSignal.any([signal, closing.signal]);
+      await delay(decision.pauseMs, undefined, { signal: ended }).catch(() => {});
       if (closing.signal.aborted) throw attempted.error;
       const left = { signal, timeoutMs: endsAt - performance.now(), ...(caller && { caller }) };
       const again = await attempts.make(call, left);
@@ -129,18 +130,4 @@ export function createClient(options: ClientOptions) {
 
 function closedError(): GatewayError {
   return unavailable("the gateway is shutting down", undefined);
-}
-
-/** Resolves after `ms`, or when one of the signals aborts. */
-function pause(ms: number, ...signals: AbortSignal[]): Promise<void> {
-  if (signals.some((signal) => signal.aborted)) return Promise.resolve();
-  return new Promise((resolve) => {
-    const end = () => {
-      stop();
-      for (const signal of signals) signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const stop = startTimer(ms, end);
-    for (const signal of signals) signal.addEventListener("abort", end);
-  });
 }
