@@ -23,7 +23,7 @@ export interface Call {
   /** Aborts when the caller goes away or its deadline passes (reason: a TimeoutError). */
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
-  readonly deadlineMs?: number;
+  readonly deadlineMs?: number | undefined;
   /** The edge set the deadline; the caller gave none. */
   readonly deadlineIsOurs?: boolean;
   /** The `Idempotency-Key` header as received. */

@@ -295,7 +295,7 @@ function startStopwatch(): Stopwatch {
 export function sendOptions(call: Call): SendOptions {
   if (call.signal.aborted) throw errorOfAbort(call.signal);
   const { signal, deadlineMs, caller } = call;
-  return deadlineMs === undefined ? { signal, caller } : { signal, deadlineMs, caller };
+  return { signal, deadlineMs, caller };
 }
 
 /** How a call failed. */
