@@ -86,28 +86,27 @@ export interface HistoryOf extends HistoryPage {
   readonly externalId: string;
 }
 
-/** One page of the events of a payment or payout, from the same list as `listEvents`. */
-export interface History {
-  /** Each event with its page token, as in `listEvents`. */
-  readonly edges: readonly { readonly cursor: string; readonly node: Event }[];
+/** One page of a list. Each `cursor` is a page token, as in the method that lists the same. */
+interface Page<Edge> {
+  readonly edges: readonly Edge[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
 }
 
+/** One page of the events of a payment or payout, from the same list as `listEvents`. */
+export type History = Page<{ readonly cursor: string; readonly node: Event }>;
+
 export type Instant = Pick<Timestamp, "seconds" | "nanos">;
 
 /** One page of the list of payments or payouts. */
-export interface Listing<Of> {
-  /** Each with its page token, as in `listPayments`. */
-  readonly edges: readonly {
+export interface Listing<Of>
+  extends Page<{
     readonly cursor: string;
     readonly node: Of;
     readonly externalId: string;
     readonly firstSeenAt: Instant;
     readonly updatedAt: Instant;
-  }[];
-  readonly hasNextPage: boolean;
-  readonly hasPreviousPage: boolean;
+  }> {
   /** The token of the next page, if there is one: `edges` may lack the last one of the page. */
   readonly endCursor: string | undefined;
 }
