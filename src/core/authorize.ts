@@ -1,5 +1,6 @@
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import type { Caller } from "../auth/caller.ts";
+import { oncePer } from "../collections/once-per.ts";
 import { GatewayError } from "../errors.ts";
 import { EventKind } from "../gen/payments/v1/event_pb.ts";
 import { scope as scopeOption } from "../gen/payments/v1/options_pb.ts";
@@ -49,25 +50,15 @@ function scopeMissing(needed: string): GatewayError {
   });
 }
 
-interface Declared {
-  readonly text: string;
-  /** The scopes of which one is needed: one, or one for each kind. */
-  readonly scopes: readonly string[];
-}
-
-const declaredScopes = new Map<DescMethod, Declared>();
-
-/** Cached by method, since reading an option parses it. */
-function declaredBy(method: DescMethod): Declared {
-  let declared = declaredScopes.get(method);
-  if (declared === undefined) {
-    const text = getOption(method, scopeOption);
-    const all = Object.values(kinds).map(({ resource }) => text.replace("{kind}", resource));
-    declared = { text, scopes: text === "" ? [] : [...new Set(all)] };
-    declaredScopes.set(method, declared);
-  }
-  return declared;
-}
+/**
+ * What a method declares, and the scopes of which one is needed: one, or one for each kind. Reading
+ * an option parses it.
+ */
+const declaredBy = oncePer((method: DescMethod) => {
+  const text = getOption(method, scopeOption);
+  const all = Object.values(kinds).map(({ resource }) => text.replace("{kind}", resource));
+  return { text, scopes: text === "" ? [] : [...new Set(all)] };
+});
 
 /** The scope that a request needs. An unknown kind is refused later, when it is validated. */
 function scopeOf(method: DescMethod, request: unknown): string {

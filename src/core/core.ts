@@ -1,48 +1,17 @@
+import type { MessageShape } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Caller } from "../auth/caller.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import type {
-  CreateWatchTokenRequest,
-  CreateWatchTokenResponse,
-  ListEventsRequest,
-  ListEventsResponse,
-  StreamEventsRequest,
-} from "../gen/payments/v1/event_service_pb.ts";
+import type { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import type { Operation } from "../gen/payments/v1/operation_pb.ts";
-import type { GetOperationRequest } from "../gen/payments/v1/operation_service_pb.ts";
+import type { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
 import type { Payment, PaymentState } from "../gen/payments/v1/payment_pb.ts";
-import type {
-  ConfirmPaymentRequest,
-  CreatePaymentRequest,
-  CreateRecurrentPaymentRequest,
-  GetPaymentRequest,
-  GetPaymentResponse,
-  ListPaymentsRequest,
-  ListPaymentsResponse,
-  ResendCallbackRequest,
-  WatchPaymentRequest,
-} from "../gen/payments/v1/payment_service_pb.ts";
+import type { GetPaymentResponse, PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import type { Payout, PayoutState } from "../gen/payments/v1/payout_pb.ts";
-import type {
-  GetPayoutRequest,
-  GetPayoutResponse,
-  ListPayoutsRequest,
-  ListPayoutsResponse,
-  RequestPayoutRequest,
-  WatchPayoutRequest,
-} from "../gen/payments/v1/payout_service_pb.ts";
-import type {
-  DeactivateSubscriptionRequest,
-  DeactivateSubscriptionResponse,
-  UpdateSubscriptionRequest,
-  UpdateSubscriptionResponse,
-} from "../gen/payments/v1/subscription_service_pb.ts";
+import type { GetPayoutResponse, PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
+import type { SubscriptionService } from "../gen/payments/v1/subscription_service_pb.ts";
 import type { DeletedWalletItem, WalletItem } from "../gen/payments/v1/wallet_pb.ts";
-import type {
-  DeleteWalletItemRequest,
-  FindWalletItemsRequest,
-  GetConfirmationStatusRequest,
-} from "../gen/payments/v1/wallet_service_pb.ts";
+import type { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
 import type { Push } from "../ledger/log.ts";
 import type { RateLimitStatus } from "../ratelimit/bucket.ts";
 
@@ -54,7 +23,7 @@ export interface Call {
   /** Aborts when the caller goes away or its deadline passes (reason: a TimeoutError). */
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
-  readonly deadlineMs?: number;
+  readonly deadlineMs?: number | undefined;
   /** The edge set the deadline; the caller gave none. */
   readonly deadlineIsOurs?: boolean;
   /** The `Idempotency-Key` header as received. */
@@ -117,31 +86,49 @@ export interface HistoryOf extends HistoryPage {
   readonly externalId: string;
 }
 
-/** One page of the events of a payment or payout, from the same list as `listEvents`. */
-export interface History {
-  /** Each event with its page token, as in `listEvents`. */
-  readonly edges: readonly { readonly cursor: string; readonly node: Event }[];
+/** One page of a list. Each `cursor` is a page token, as in the method that lists the same. */
+interface Page<Edge> {
+  readonly edges: readonly Edge[];
   readonly hasNextPage: boolean;
   readonly hasPreviousPage: boolean;
 }
 
+/** One page of the events of a payment or payout, from the same list as `listEvents`. */
+export type History = Page<{ readonly cursor: string; readonly node: Event }>;
+
 export type Instant = Pick<Timestamp, "seconds" | "nanos">;
 
 /** One page of the list of payments or payouts. */
-export interface Listing<Of> {
-  /** Each with its page token, as in `listPayments`. */
-  readonly edges: readonly {
+export interface Listing<Of>
+  extends Page<{
     readonly cursor: string;
     readonly node: Of;
     readonly externalId: string;
     readonly firstSeenAt: Instant;
     readonly updatedAt: Instant;
-  }[];
-  readonly hasNextPage: boolean;
-  readonly hasPreviousPage: boolean;
+  }> {
   /** The token of the next page, if there is one: `edges` may lack the last one of the page. */
   readonly endCursor: string | undefined;
 }
+
+/** The methods of the contract. */
+type Methods = typeof PaymentService.method &
+  typeof PayoutService.method &
+  typeof WalletService.method &
+  typeof SubscriptionService.method &
+  typeof OperationService.method &
+  typeof EventService.method;
+
+/** A use case that takes the request of a method, and returns its response unless told otherwise. */
+type Case<Name extends keyof Methods, Answer = MessageShape<Methods[Name]["output"]>> = (
+  request: MessageShape<Methods[Name]["input"]>,
+  call: Call,
+) => Promise<Answer>;
+
+type Watch<Name extends keyof Methods> = (
+  request: MessageShape<Methods[Name]["input"]>,
+  call: Call,
+) => AsyncIterable<Event>;
 
 /**
  * The use cases, which both edges call. Each takes the request of the RPC contract, checks it
@@ -149,53 +136,41 @@ export interface Listing<Of> {
  * only GatewayError. A watch is one async iterable, which ends when `call.signal` aborts.
  */
 export interface Core {
-  createPayment(request: CreatePaymentRequest, call: Call): Promise<PaymentAnswer>;
-  createRecurrentPayment(
-    request: CreateRecurrentPaymentRequest,
-    call: Call,
-  ): Promise<PaymentAnswer>;
-  confirmPayment(request: ConfirmPaymentRequest, call: Call): Promise<PaymentAnswer>;
-  resendCallback(request: ResendCallbackRequest, call: Call): Promise<void>;
-  getPayment(request: GetPaymentRequest, call: Call): Promise<GetPaymentResponse>;
-  listPayments(request: ListPaymentsRequest, call: Call): Promise<ListPaymentsResponse>;
+  createPayment: Case<"createPayment", PaymentAnswer>;
+  createRecurrentPayment: Case<"createRecurrentPayment", PaymentAnswer>;
+  confirmPayment: Case<"confirmPayment", PaymentAnswer>;
+  resendCallback: Case<"resendCallback", void>;
+  getPayment: Case<"getPayment">;
+  listPayments: Case<"listPayments">;
   /** The list of `listPayments`, with all that `getPayment` tells of each. */
-  paymentList(request: ListPaymentsRequest, call: Call): Promise<Listing<GetPaymentResponse>>;
-  watchPayment(request: WatchPaymentRequest, call: Call): AsyncIterable<Event>;
+  paymentList: Case<"listPayments", Listing<GetPaymentResponse>>;
+  watchPayment: Watch<"watchPayment">;
   /** The newest `limit` kept events of a payment, oldest first. */
   paymentEvents(externalId: string, limit: number, call: Call): Promise<Event[]>;
   paymentHistory(of: HistoryOf, call: Call): Promise<History>;
 
-  requestPayout(request: RequestPayoutRequest, call: Call): Promise<PayoutAnswer>;
+  requestPayout: Case<"requestPayout", PayoutAnswer>;
   payoutHistory(of: HistoryOf, call: Call): Promise<History>;
-  getPayout(request: GetPayoutRequest, call: Call): Promise<GetPayoutResponse>;
-  listPayouts(request: ListPayoutsRequest, call: Call): Promise<ListPayoutsResponse>;
+  getPayout: Case<"getPayout">;
+  listPayouts: Case<"listPayouts">;
   /** The list of `listPayouts`: as the gateway knows each, without asking the service. */
-  payoutList(request: ListPayoutsRequest, call: Call): Promise<Listing<GetPayoutResponse>>;
-  watchPayout(request: WatchPayoutRequest, call: Call): AsyncIterable<Event>;
+  payoutList: Case<"listPayouts", Listing<GetPayoutResponse>>;
+  watchPayout: Watch<"watchPayout">;
 
   /** `full_number` is set only for callers with `wallet:pan`. */
-  findWalletItems(request: FindWalletItemsRequest, call: Call): Promise<WalletItem[]>;
+  findWalletItems: Case<"findWalletItems", WalletItem[]>;
   /** Undefined when the service's answer contains no field of an item. */
-  getConfirmationStatus(
-    request: GetConfirmationStatusRequest,
-    call: Call,
-  ): Promise<WalletItem | undefined>;
-  deleteWalletItem(request: DeleteWalletItemRequest, call: Call): Promise<DeletedWalletItem>;
+  getConfirmationStatus: Case<"getConfirmationStatus", WalletItem | undefined>;
+  deleteWalletItem: Case<"deleteWalletItem", DeletedWalletItem>;
 
-  updateSubscription(
-    request: UpdateSubscriptionRequest,
-    call: Call,
-  ): Promise<UpdateSubscriptionResponse>;
-  deactivateSubscription(
-    request: DeactivateSubscriptionRequest,
-    call: Call,
-  ): Promise<DeactivateSubscriptionResponse>;
+  updateSubscription: Case<"updateSubscription">;
+  deactivateSubscription: Case<"deactivateSubscription">;
 
-  getOperation(request: GetOperationRequest, call: Call): Promise<Operation>;
+  getOperation: Case<"getOperation", Operation>;
 
-  listEvents(request: ListEventsRequest, call: Call): Promise<ListEventsResponse>;
-  streamEvents(request: StreamEventsRequest, call: Call): AsyncIterable<Event>;
-  createWatchToken(request: CreateWatchTokenRequest, call: Call): Promise<CreateWatchTokenResponse>;
+  listEvents: Case<"listEvents">;
+  streamEvents: Watch<"streamEvents">;
+  createWatchToken: Case<"createWatchToken">;
 
   /** The rate budget of the caller's account, as last known, without waiting. */
   rateLimit(call: Call): RateLimitStatus;

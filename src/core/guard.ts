@@ -44,27 +44,28 @@ export function guarded(
   const all = Object.entries(methodOf) as [GuardedCase, DescMethod][];
   const guards = all.map(([name, method]) => {
     const run = cases[name] as (...args: unknown[]) => unknown;
-    const guard = streams.has(name)
-      ? async function* (request: unknown, call: Call) {
-          note(request, call);
-          authorize(call, method, request);
-          const release = limits.take(call.caller);
-          try {
-            yield* run(request, call) as AsyncIterable<Event>;
-          } finally {
-            release();
+    const guard =
+      method.methodKind === "server_streaming"
+        ? async function* (request: unknown, call: Call) {
+            note(request, call);
+            authorize(call, method, request);
+            const release = limits.take(call.caller);
+            try {
+              yield* run(request, call) as AsyncIterable<Event>;
+            } finally {
+              release();
+            }
           }
-        }
-      : (...args: unknown[]) => {
-          try {
-            const call = args.at(-1) as Call;
-            note(args[0], call);
-            authorize(call, method, args[0]);
-            return Promise.resolve(run(...args));
-          } catch (error) {
-            return Promise.reject(error);
-          }
-        };
+        : (...args: unknown[]) => {
+            try {
+              const call = args.at(-1) as Call;
+              note(args[0], call);
+              authorize(call, method, args[0]);
+              return Promise.resolve(run(...args));
+            } catch (error) {
+              return Promise.reject(error);
+            }
+          };
     return [name, guard];
   });
   return Object.fromEntries(guards);
@@ -91,5 +92,3 @@ const maxLogged = 128;
 
 /** Order numbers made of a time in milliseconds have 13 digits, most cards 16. */
 const cardDigits = 15;
-
-const streams: ReadonlySet<GuardedCase> = new Set(["watchPayment", "watchPayout", "streamEvents"]);

@@ -1,4 +1,4 @@
-import { GatewayError } from "../errors.ts";
+import { GatewayError, unlessAborted } from "../errors.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
@@ -8,7 +8,6 @@ import { stateAfter, statesAfter } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { type Made, notKnownYet } from "./money-calls.ts";
-import { unlessAborted } from "./unless-aborted.ts";
 import { type Awaited, timeLeftMs, type Waited, wait } from "./wait.ts";
 
 /** The answer of a call that moves money, with the state of its external_id in both forms. */

@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
+import { SharedCalls } from "../collections/shared-calls.ts";
 import { UnderWay } from "../collections/under-way.ts";
-import { errorOfAbort, GatewayError } from "../errors.ts";
+import { errorOfAbort, GatewayError, unlessAborted } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { markOf, markOfRefusal } from "../ledger/evidence.ts";
 import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../ledger/intents.ts";
@@ -13,9 +14,8 @@ import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
-import { createSharedRuns, keyOf, keyReused, type Run } from "./idempotency.ts";
+import { keyOf, keyReused } from "./idempotency.ts";
 import { openOutcome, sealOutcome } from "./stored-answer.ts";
-import { unlessAborted } from "./unless-aborted.ts";
 
 /** One call that moves money. */
 export interface MoneyCall<Request extends DescMessage, Result extends DescMessage> {
@@ -76,7 +76,11 @@ export function createMoneyCalls(options: MoneyCallsOptions) {
   const sendWithinMs = options.maxWaitMs + graceMs;
   const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
   const underWay = new UnderWay<Promise<unknown>>();
-  const shared = createSharedRuns();
+  /**
+   * By `Idempotency-Key`. Between replicas, and after the first call, the intent store answers
+   * repeats.
+   */
+  const shared = new SharedCalls<KeyedRun>();
 
   function start<Request extends DescMessage, Result extends DescMessage>(
     moneyCall: MoneyCall<Request, Result>,
@@ -88,13 +92,7 @@ export function createMoneyCalls(options: MoneyCallsOptions) {
     const member = underWay.add(answer);
     const forget = () => member.leave();
     answer.then(forget, forget);
-    return {
-      answer,
-      sent: () => run.sent,
-      perhapsSent: () => run.sent || run.elsewhere,
-      stored: () => run.stored,
-      replayed: () => run.replayed,
-    };
+    return { answer, progress: run };
   }
 
   async function attempt<Request extends DescMessage, Result extends DescMessage>(
@@ -224,17 +222,21 @@ export function createMoneyCalls(options: MoneyCallsOptions) {
       const digest = digestOf(JSON.stringify([account, key]));
       const request = toBinary(moneyCall.schema, moneyCall.request);
       const fingerprints = keyringOf(account).fingerprints(request);
-      const run = shared.join({ id, fingerprint: fingerprints[0] ?? "" }, call.signal, (signal) =>
-        start(
-          moneyCall,
-          { signal, caller: call.caller },
-          { ...intent, key: { digest, fingerprints } },
-        ),
-      );
+      const [fingerprint = ""] = fingerprints;
+      const joined = shared.get(id);
+      if (joined && joined.fingerprint !== fingerprint) throw keyReused();
+      const begin = (signal: AbortSignal): KeyedRun => {
+        const keyed = { ...intent, key: { digest, fingerprints } };
+        return { ...start(moneyCall, { signal, caller: call.caller }, keyed), fingerprint };
+      };
+      // A later caller starts a new call when all have left, but joins one that was sent.
+      const run = shared.join(id, call.signal, begin, ({ progress }) => progress.sent);
       try {
-        return await unlessAbandoned(run, call.signal, externalId);
+        const own = run as Run<Made<MessageShape<Result>>>;
+        return await unlessAbandoned(own, call.signal, externalId);
       } finally {
-        if (run.replayed()) call.onReplayed?.();
+        const { stored, replayed } = run.progress;
+        if (joined ? stored : replayed) call.onReplayed?.();
       }
     },
 
@@ -245,12 +247,25 @@ export function createMoneyCalls(options: MoneyCallsOptions) {
   };
 }
 
-/** What is known of a call under way; see `Run`. */
+/** A call under way. */
+interface Run<Result> {
+  readonly answer: Promise<Result>;
+  readonly progress: Readonly<Progress>;
+}
+
+interface KeyedRun extends Run<Made<unknown>> {
+  readonly fingerprint: string;
+}
+
+/** What is known of a call under way. */
 interface Progress {
+  /** This process has sent the request. */
   sent: boolean;
   /** The first call of the key is under way at another replica, which may have sent it. */
   elsewhere: boolean;
+  /** Later calls with the key get the outcome too. */
   stored: boolean;
+  /** The outcome is that of an earlier call with the key. */
   replayed: boolean;
 }
 
@@ -280,7 +295,7 @@ function startStopwatch(): Stopwatch {
 export function sendOptions(call: Call): SendOptions {
   if (call.signal.aborted) throw errorOfAbort(call.signal);
   const { signal, deadlineMs, caller } = call;
-  return deadlineMs === undefined ? { signal, caller } : { signal, deadlineMs, caller };
+  return { signal, deadlineMs, caller };
 }
 
 /** How a call failed. */
@@ -307,13 +322,14 @@ const endingOf: Readonly<Record<Exclude<Failure["kind"], "refused">, Ending>> = 
 };
 
 function unlessAbandoned<Result>(
-  { answer, perhapsSent }: Run<Result>,
+  { answer, progress }: Run<Result>,
   signal: AbortSignal,
   externalId: string,
 ): Promise<Result> {
   const errorOf = () => {
     const error = errorOfAbort(signal);
-    return perhapsSent() ? notKnownYet(externalId, error) : error;
+    const perhapsSent = progress.sent || progress.elsewhere;
+    return perhapsSent ? notKnownYet(externalId, error) : error;
   };
   return unlessAborted(answer, signal, errorOf);
 }

@@ -17,7 +17,7 @@ import { currentEvent } from "../ledger/current.ts";
 import { payoutEntry } from "../ledger/entry.ts";
 import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
 import type { Known } from "../ledger/intents.ts";
-import type { Appended, Entry, Snapshot } from "../ledger/log.ts";
+import type { Entry, Snapshot } from "../ledger/log.ts";
 import { explained, openCallsOf, outcomeFlags, standingOf } from "../ledger/open-calls.ts";
 import { payoutState, stateOfPayout } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
@@ -173,20 +173,17 @@ function isError(error: unknown, code: ErrorCode): boolean {
 /**
  * Appends an answer of the service to the event log. It never throws: the caller gets its answer
  * even when the log cannot be written, since the money has moved.
- * @returns the result of the append; undefined when the log could not be written
  */
 async function recordResponse(
   { log, report }: Pick<Context, "log" | "report">,
   account: string,
   externalId: string,
   entry: Entry,
-): Promise<Appended | undefined> {
+): Promise<void> {
   try {
-    const appended = await log.append(account, entry);
-    if (appended.conflict) report("conflict", { account, externalId });
-    return appended;
+    const { conflict } = await log.append(account, entry);
+    if (conflict) report("conflict", { account, externalId });
   } catch (error) {
     report("unrecorded", { account, externalId, error });
-    return undefined;
   }
 }

@@ -9,6 +9,7 @@ import {
 import { pathToString, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Validator, type Violation } from "@bufbuild/protovalidate";
 import { field as fieldRules } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { oncePer } from "../collections/once-per.ts";
 import { type FieldViolation, GatewayError, textOfFields } from "../errors.ts";
 import { file_payments_v1_rules } from "../gen/payments/v1/rules_pb.ts";
 import { isSurelyValid } from "./rules/surely-valid.ts";
@@ -69,27 +70,14 @@ function tooLarge(message: ReflectMessage, path = ""): FieldViolation[] {
   });
 }
 
-interface Size {
-  readonly maxBytes: number;
-  readonly maxItems: number;
-}
-
-const sizes = new WeakMap<DescField, Size>();
-
 /** The size limits in the field's rules; infinite where there is none. */
-function sizeOf(field: DescField): Size {
-  let size = sizes.get(field);
-  if (!size) {
-    const { type } = getOption(field, fieldRules);
-    size = {
-      maxBytes: (type.case === "string" && Number(type.value.maxBytes)) || Number.POSITIVE_INFINITY,
-      maxItems:
-        (type.case === "repeated" && Number(type.value.maxItems)) || Number.POSITIVE_INFINITY,
-    };
-    sizes.set(field, size);
-  }
-  return size;
-}
+const sizeOf = oncePer((field: DescField) => {
+  const { type } = getOption(field, fieldRules);
+  return {
+    maxBytes: (type.case === "string" && Number(type.value.maxBytes)) || Number.POSITIVE_INFINITY,
+    maxItems: (type.case === "repeated" && Number(type.value.maxItems)) || Number.POSITIVE_INFINITY,
+  };
+});
 
 /** An INVALID_ARGUMENT that names the given fields. */
 export function invalidFields(fields: readonly FieldViolation[]): GatewayError {

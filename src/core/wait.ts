@@ -1,4 +1,4 @@
-import { errorOfAbort } from "../errors.ts";
+import { errorOfAbort, unlessAborted } from "../errors.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { currentState } from "../ledger/current.ts";
@@ -10,7 +10,6 @@ import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
 import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
-import { unlessAborted } from "./unless-aborted.ts";
 import { endingOutcomes, follow } from "./watch.ts";
 
 /** The external_id that a call waits for. */

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { oncePer } from "../collections/once-per.ts";
 import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import {
@@ -343,8 +344,14 @@ function endWith(signal: AbortSignal | undefined, end: AbortController): () => v
   return () => signal.removeEventListener("abort", onAbort);
 }
 
-/** By shared signal: the streams that end when it aborts. */
-const sharing = new WeakMap<AbortSignal, UnderWay<AbortController>>();
+/** The streams that end when a shared signal aborts. */
+const sharing = oncePer((signal: AbortSignal) => {
+  const streams = new UnderWay<AbortController>();
+  signal.addEventListener("abort", () => {
+    for (const each of streams) each.abort(signal.reason);
+  });
+  return streams;
+});
 
 /**
  * Like `endWith`, for a signal that thousands of streams share: it gets one listener. Removing a
@@ -354,16 +361,7 @@ const sharing = new WeakMap<AbortSignal, UnderWay<AbortController>>();
  */
 function endWithAll(signal: AbortSignal | undefined, end: AbortController): () => void {
   if (!signal || signal.aborted) return endWith(signal, end);
-  let streams = sharing.get(signal);
-  if (!streams) {
-    const all = new UnderWay<AbortController>();
-    signal.addEventListener("abort", () => {
-      for (const each of all) each.abort(signal.reason);
-    });
-    sharing.set(signal, all);
-    streams = all;
-  }
-  const member = streams.add(end);
+  const member = sharing(signal).add(end);
   return () => member.leave();
 }
 

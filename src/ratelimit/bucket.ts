@@ -18,7 +18,7 @@ export interface TakeOptions {
   /** Aborting it removes the call from the queue and spends no token. */
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
-  readonly deadlineMs?: number;
+  readonly deadlineMs?: number | undefined;
 }
 
 /** One call's permission to be sent. Call one of its methods, once, when the call has ended. */

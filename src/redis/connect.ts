@@ -53,13 +53,12 @@ export function connectRedis(
   { report = noReport, tls = {} }: RedisConnectOptions = {},
 ): RedisConnector {
   const clients = new Set<RedisClient>();
-  const set = sentinelSet(url.reveal());
-  const { tls: ownTls } = tlsOf(url.reveal(), tls);
+  const { set, nodes, server } = readUrl(url.reveal(), tls);
   const sentinels =
     set &&
     new Sentinels({
       ...set,
-      tls: ownTls,
+      tls: server.tls,
       onPrimary() {
         report("redisFailover", {});
         for (const each of clients) {
@@ -68,7 +67,7 @@ export function connectRedis(
       },
     });
   const open = (): RedisClient => {
-    const client = clientOf(url.reveal(), sentinels, tls);
+    const client = clientOf(nodes, server, sentinels);
     client.on("error", onError);
     linkOf(client);
     joinWrites(client);
@@ -82,15 +81,15 @@ export function connectRedis(
     client,
     dedicated: open,
     server(address) {
-      const server = new Redis({
-        ...serverOptions(url.reveal(), tls),
+      const one = new Redis({
+        ...server,
         ...hostAndPort(address),
         lazyConnect: true,
         enableReadyCheck: false,
         retryStrategy: () => null,
       });
-      server.on("error", onError);
-      return server;
+      one.on("error", onError);
+      return one;
     },
     sentinels,
     async close() {
@@ -155,42 +154,27 @@ const common = {
   reconnectOnError: (error: Error) => error.message.includes("READONLY"),
 } satisfies RedisOptions;
 
-function clientOf(url: string, sentinels: Sentinels | undefined, tls: ClientTlsFiles): RedisClient {
+function clientOf(
+  nodes: readonly string[],
+  server: ServerOptions,
+  sentinels: Sentinels | undefined,
+): RedisClient {
   if (sentinels) {
-    return new Redis({
-      ...serverOptions(url, tls),
-      Connector: connectorTo(sentinels, tlsOf(url, tls).tls),
-      retryStrategy: reconnectMs,
-    });
+    const Connector = connectorTo(sentinels, server.tls);
+    return new Redis({ ...server, Connector, retryStrategy: reconnectMs });
   }
-  const nodes = url.split(",").map((node) => node.trim());
-  if (nodes.length === 1) {
-    const one = nodes[0] ?? "";
-    return new Redis(one, { ...common, ...tlsOf(one, tls), retryStrategy: reconnectMs });
-  }
-  const cluster = new Cluster(nodes, {
+  const [one = "", ...others] = nodes;
+  if (others.length === 0) return new Redis(one, { ...server, retryStrategy: reconnectMs });
+  const cluster = new Cluster([one, ...others], {
     enableOfflineQueue: false,
     clusterRetryStrategy: reconnectMs,
     retryDelayOnFailover: 50,
     retryDelayOnClusterDown: 50,
     slotsRefreshTimeout: 1_000,
-    redisOptions: serverOptions(url, tls),
+    redisOptions: server,
   });
   refreshSlots(cluster);
   return cluster;
-}
-
-/** Connection options for any server of the set. */
-function serverOptions(url: string, tls: ClientTlsFiles) {
-  if (sentinelUrl.test(url)) {
-    return { ...common, ...credentials(userOf(url)), ...tlsOf(url, tls) };
-  }
-  const { username, password, href } = new URL(url.split(",")[0]?.trim() ?? "");
-  return { ...common, ...credentials({ username, password }), ...tlsOf(href, tls) };
-}
-
-function tlsOf(url: string, files: ClientTlsFiles): { readonly tls?: ClientTlsOptions } {
-  return /^rediss[:+]/.test(url) ? { tls: tlsOptions(files) } : {};
 }
 
 /**
@@ -208,30 +192,35 @@ function refreshSlots(cluster: Cluster): void {
   });
 }
 
-/** `redis+sentinel://user:password@host:port,host:port/master-name` */
-const sentinelUrl = /^rediss?\+sentinel:\/\/(?:([^/]*)@)?([^/@]+)\/(.+)$/;
+/** Connection options for any server that `REDIS_URL` leads to. */
+type ServerOptions = typeof common & {
+  readonly username?: string;
+  readonly password?: string;
+  readonly tls?: ClientTlsOptions;
+};
 
-function sentinelSet(url: string) {
-  const [, , hosts = "", name = ""] = sentinelUrl.exec(url) ?? [];
-  if (name === "") return undefined;
+/** Reads `REDIS_URL`: the servers, or the Sentinels that know them, and how to connect to a server. */
+function readUrl(url: string, files: ClientTlsFiles) {
+  const [, user = "", hosts = "", name] = sentinelUrl.exec(url) ?? [];
+  const nodes = url.split(",").map((node) => node.trim());
+  const [sentinelUser = "", sentinelPassword = ""] = user.split(":");
+  const { username, password } =
+    name === undefined
+      ? new URL(nodes[0] ?? "")
+      : { username: sentinelUser, password: sentinelPassword };
+  const server: ServerOptions = {
+    ...common,
+    ...(username && { username: decodeURIComponent(username) }),
+    ...(password && { password: decodeURIComponent(password) }),
+    ...(/^rediss[:+]/.test(nodes[0] ?? "") && { tls: tlsOptions(files) }),
+  };
+  if (name === undefined) return { nodes, server };
   const addresses = hosts.split(",").map((host) => {
     const { hostname, port } = new URL(`redis://${host}`);
     return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 26_379) };
   });
-  return { addresses, name };
+  return { nodes, server, set: { addresses, name } };
 }
 
-function userOf(url: string): { username: string; password: string } {
-  const [username = "", password = ""] = (sentinelUrl.exec(url)?.[1] ?? "").split(":");
-  return { username, password };
-}
-
-function credentials({ username, password }: { username: string; password: string }): {
-  username?: string;
-  password?: string;
-} {
-  return {
-    ...(username ? { username: decodeURIComponent(username) } : {}),
-    ...(password ? { password: decodeURIComponent(password) } : {}),
-  };
-}
+/** `redis+sentinel://user:password@host:port,host:port/master-name` */
+const sentinelUrl = /^rediss?\+sentinel:\/\/(?:([^/]*)@)?([^/@]+)\/(.+)$/;

@@ -1,4 +1,5 @@
 import type { Cluster, Redis } from "ioredis";
+import { oncePer } from "../collections/once-per.ts";
 
 /** What a client's connections have shown about the store so far. */
 export interface Link {
@@ -15,8 +16,6 @@ export interface Link {
   onClusterDown?(): void;
 }
 
-const links = new WeakMap<Redis | Cluster, Link>();
-
 /** Without loading the driver, which only a gateway with Redis needs. */
 export function isCluster(client: Redis | Cluster): client is Cluster {
   return client.isCluster;
@@ -26,13 +25,10 @@ export function isCluster(client: Redis | Cluster): client is Cluster {
  * Returns the link of a client. It follows the client's connections from the first call on: best
  * called right after the client was made.
  */
-export function linkOf(client: Redis | Cluster): Link {
-  const known = links.get(client);
-  if (known) return known;
-  const link = isCluster(client) ? clusterLink(client) : connectionLink(client);
-  links.set(client, link);
-  return link;
-}
+export const linkOf = oncePer(
+  (client: Redis | Cluster): Link =>
+    isCluster(client) ? clusterLink(client) : connectionLink(client),
+);
 
 /** A server that takes longer to close an accepted connection counts as silent, not as away. */
 const silentMs = 500;

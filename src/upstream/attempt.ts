@@ -76,7 +76,6 @@ export function createAttempts(options: AttemptOptions) {
     const { moneyKind: kind } = call.endpoint;
     const money = kind && { kind, externalId: call.about?.externalId ?? "" };
     const breaker = money ? breakers.money : breakers.other;
-    const waitBudget = deadlineMs === undefined ? { signal } : { signal, deadlineMs };
     const customer = customerHeaders(call.customer);
     const headers = call.body === undefined ? bodiless : withBody;
 
@@ -86,7 +85,8 @@ export function createAttempts(options: AttemptOptions) {
     const askedAt = performance.now();
     let permit: Permit;
     try {
-      permit = await bucket.take({ priority: money ? "money" : "read", caller, ...waitBudget });
+      const priority = money ? "money" : "read";
+      permit = await bucket.take({ priority, caller, signal, deadlineMs });
     } catch (error) {
       if (error instanceof GatewayError) return ended(error);
       throw error;
@@ -137,8 +137,7 @@ export function createAttempts(options: AttemptOptions) {
         body: call.body ?? null,
       };
       const limits = {
-        ...waitBudget,
-        timeoutMs,
+        ...{ signal, deadlineMs, timeoutMs },
         maxResponseBytes,
         // Without its answer, the outcome of a call that moves money would be unknown: it is kept.
         count: money ? undefined : count,

@@ -1,25 +1,141 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { buildConnector } from "undici";
+import type { GatewayError } from "../errors.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
+import { intakeLimits } from "../net/intake-limits.ts";
+import type { TokenBucket } from "../ratelimit/bucket.ts";
+import { noReport, type Report } from "../report.ts";
+import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
+import { type Attempted, type AttemptOptions, createAttempts } from "./attempt.ts";
+import type { BreakerPolicy } from "./breaker.ts";
+import { createBreakers } from "./breakers.ts";
 import { calls } from "./calls.ts";
-import { type ClientOptions, createClient } from "./client.ts";
+import { type Connections, createConnections } from "./connections.ts";
+import { customerHeaders } from "./headers.ts";
+import { InFlight, type SharedWaitBudget } from "./in-flight.ts";
+import { unavailable } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
-import type { SendOptions, Upstream } from "./upstream.ts";
+import { createRetryBudget, decideRetry } from "./retry.ts";
+import type { MerchantAccount, SendOptions, Upstream } from "./upstream.ts";
 
-export interface UpstreamOptions extends ClientOptions {
+export interface UpstreamOptions extends Pick<AttemptOptions, "onMoneyCall" | "budget"> {
+  readonly account: MerchantAccount;
+  readonly bucket: TokenBucket;
+  /** UPSTREAM_TIMEOUT: the most that one call may take once it has its token. */
+  readonly timeoutMs: number;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
+  /** Default: no call is traced, and no trace context is sent. */
+  readonly tracing?: Tracing;
+  /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
+  readonly tls?: Partial<buildConnector.BuildOptions>;
+  /** The connections to the service. Default: HTTP/1.1, up to 256 as needed. */
+  readonly connections?: Connections;
+  /** A call with a longer answer body fails. Default: 1 MiB. */
+  readonly maxResponseBytes?: number;
+  /** Overrides of the breakers' default policies. */
+  readonly breaker?: Partial<BreakerPolicy>;
+  /** Milliseconds on a clock that never goes back, for breakers and retries. Default: Node's. */
+  readonly now?: () => number;
+  /** 0 to 1, for the jitter of pauses. Default: Math.random. */
+  readonly random?: () => number;
   /** The service's final payout statuses. Default: success and failure. */
   readonly payoutEnds?: PayoutEnds;
 }
 
 /** Creates the client of the payments service for one account. It does not close the bucket. */
-export function createUpstream({ payoutEnds, ...options }: UpstreamOptions): Upstream {
-  const client = createClient(options);
-  const sends = Object.entries(calls).map(([name, callOf]) => {
-    async function send(request: never, sending: SendOptions): Promise<unknown> {
-      const call = callOf(request, payoutEnds) as RestCall<unknown>;
-      return call.endpoint.method === "GET"
-        ? client.read(call, sending)
-        : client.send(call, sending);
+export function createUpstream(options: UpstreamOptions): Upstream {
+  const { account, timeoutMs, report = noReport } = options;
+  const { now = () => performance.now(), random = Math.random } = options;
+  const { maxResponseBytes = intakeLimits.answerBytes, tracing = noTracing } = options;
+  const { origin } = new URL(account.url);
+  const { connections = createConnections({ origin, timeoutMs, tls: options.tls, now }) } = options;
+  const policy = options.breaker;
+  const breakers = createBreakers(account.name, report, { policy, now, random });
+  const sending = { connections, breakers, report, tracing, maxResponseBytes };
+  const attempts = createAttempts({ ...options, ...sending });
+  const budget = createRetryBudget(now);
+  const inFlight = new InFlight();
+  const closing = new AbortController();
+  let closed: Promise<void> | undefined;
+
+  /** Sends a call that changes something: it is written to a socket at most once. */
+  async function send<Result>(call: RestCall<Result>, sending: SendOptions): Promise<Result> {
+    if (closing.signal.aborted) throw closedError();
+    const attempted = await attempts.make(call, { ...sending, timeoutMs });
+    if (attempted.kind === "result") return attempted.result;
+    throw attempted.error;
+  }
+
+  async function read<Result>(
+    call: RestCall<Result>,
+    caller: SendOptions["caller"],
+    shared: SharedWaitBudget,
+  ): Promise<Result> {
+    if (closing.signal.aborted) throw closedError();
+    const { signal } = shared;
+    const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
+    budget.onRead();
+    let failed: Extract<Attempted<Result>, { kind: "failure" }> | undefined;
+    let endsAt: number | undefined;
+    let leftMs = timeoutMs;
+    for (let retries = 0; ; retries++) {
+      const attempted = await attempts.make(call, { signal, timeoutMs: leftMs, caller });
+      if (attempted.kind === "result") return attempted.result;
+      // The gateway or the caller stopped this retry: the earlier failure says more.
+      if (failed && attempted.verdict === "nothing") throw failed.error;
+      failed = attempted;
+      endsAt ??= performance.now() + timeoutMs - attempted.lastedMs;
+      const decision = decideRetry({
+        method: call.endpoint.method,
+        verdict: attempted.verdict,
+        retries,
+        leftMs: Math.min(endsAt - performance.now(), shared.deadlineMs - Date.now()),
+        breakerOpen: breakers.other.refusal() !== undefined,
+        withinBudget: budget.allows(),
+        jitter: random(),
+      });
+      const next = decision.retry ? "retry" : decision.why;
+      report("readFailed", { account: account.name, endpoint, next });
+      if (!decision.retry) throw attempted.error;
+      budget.onRetry();
+      const ended = AbortSignal.any([signal, closing.signal]);
+      await delay(decision.pauseMs, undefined, { signal: ended }).catch(() => {});
+      if (closing.signal.aborted) throw attempted.error;
+      leftMs = endsAt - performance.now();
     }
-    return [name, send];
+  }
+
+  /**
+   * Sends a call that changes nothing; it may be sent again when it fails. Identical reads of one
+   * caller in flight share their requests and one result, which callers must not change. `onSent` is
+   * not called.
+   */
+  function share<Result>(call: RestCall<Result>, sending: SendOptions): Promise<Result> {
+    const { caller } = sending;
+    // The key names the caller, so that no caller waits for another caller's turn.
+    const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];
+    return inFlight.share(JSON.stringify(parts), sending, (shared) => read(call, caller, shared));
+  }
+
+  /** undici's `close` alone would also wait for connections that no request needs any more. */
+  async function close(): Promise<void> {
+    closing.abort();
+    connections.close();
+    await attempts.ended();
+    await connections.destroy();
+  }
+
+  const sends = Object.entries(calls).map(([name, callOf]) => {
+    async function sendCall(request: never, sending: SendOptions): Promise<unknown> {
+      const call = callOf(request, options.payoutEnds) as RestCall<unknown>;
+      return call.endpoint.method === "GET" ? share(call, sending) : send(call, sending);
+    }
+    return [name, sendCall];
   });
-  return { ...Object.fromEntries(sends), close: client.close };
+  return { ...Object.fromEntries(sends), close: () => (closed ??= close()) };
+}
+
+function closedError(): GatewayError {
+  return unavailable("the gateway is shutting down", undefined);
 }

@@ -1,5 +1,5 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
-import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { splitSecrets } from "../secrets/secret-fields.ts";
 
 /**
  * Returns a function that redacts the values of the request's `debug_redact` fields in a text from
@@ -8,30 +8,25 @@ import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
  */
 export function hideSecretsOf(schema: DescMessage, request: Message): (text: string) => string {
   const secrets = new Set<string>();
-  collect(reflect(schema, request), secrets);
+  collect(splitSecrets(schema, request).secrets, secrets);
   // The longest first: one secret may be a part of another.
   const byLength = [...secrets].sort((a, b) => b.length - a.length);
   return (text) => byLength.reduce(hide, text);
 }
 
-function collect(message: ReflectMessage, secrets: Set<string>): void {
-  for (const field of message.fields) {
-    if (!message.isSet(field)) continue;
-    const secret = field.proto.options?.debugRedact === true;
-    if (field.fieldKind === "message") {
-      collect(message.get(field), secrets);
-    } else if (field.fieldKind === "list" && field.listKind === "message") {
-      for (const item of message.get(field)) collect(item as ReflectMessage, secrets);
-    } else if (field.fieldKind === "scalar" && secret) {
-      const value: unknown = message.get(field);
-      if (typeof value === "string" && value.length >= minLength) {
-        secrets.add(value);
-        // A quoted request body contains the JSON-escaped value: an Apple Pay token is JSON itself.
-        secrets.add(JSON.stringify(value).slice(1, -1));
-      }
-    }
+/** Collects all texts in a message that holds only secrets. */
+function collect(value: unknown, secrets: Set<string>, name?: string): void {
+  if (typeof value === "object" && value !== null) {
+    for (const [name, below] of Object.entries(value)) collect(below, secrets, name);
+  } else if (typeof value === "string" && value.length >= minLength && !ofShape.has(name)) {
+    secrets.add(value);
+    // A quoted request body contains the JSON-escaped value: an Apple Pay token is JSON itself.
+    secrets.add(JSON.stringify(value).slice(1, -1));
   }
 }
+
+/** What protobuf-es adds to a message's own values. */
+const ofShape: ReadonlySet<string | undefined> = new Set(["$typeName", "case"]);
 
 /** Shorter values would redact half of any text, and reveal nothing by themselves. */
 const minLength = 3;

@@ -35,7 +35,7 @@ const largeBytes = 16 * 1024;
 export interface ExchangeOptions {
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
-  readonly deadlineMs?: number;
+  readonly deadlineMs?: number | undefined;
   /** Longest the whole exchange may take, the answer's last byte included. */
   readonly timeoutMs: number;
   /** Largest body of an answer; a piece counts as at least `intakeLimits.smallBytes`. */

@@ -1,5 +1,5 @@
-import { UnderWayByName } from "../collections/under-way.ts";
-import { errorOfAbort, type GatewayError } from "../errors.ts";
+import { SharedCalls } from "../collections/shared-calls.ts";
+import { errorOfAbort, unlessAborted } from "../errors.ts";
 import { startTimer } from "../net/timer.ts";
 import { deadlinePassed } from "./outcome.ts";
 import type { SendOptions } from "./upstream.ts";
@@ -9,86 +9,43 @@ export interface SharedWaitBudget {
   /** Aborts when no caller waits any more. */
   readonly signal: AbortSignal;
   /** The latest deadline of all callers so far, in milliseconds since the epoch, or Infinity. */
-  readonly deadlineMs: () => number;
+  deadlineMs: number;
 }
 
 interface SharedCall {
   readonly answer: Promise<unknown>;
-  readonly abort: AbortController;
-  readonly waitBudget: { deadlineMs: number };
-  waiting: number;
+  readonly waitBudget: SharedWaitBudget;
 }
 
 /** Makes identical calls only once while they are in flight at the same time. */
 export class InFlight {
-  readonly #calls = new UnderWayByName<SharedCall>();
+  readonly #calls = new SharedCalls<SharedCall>();
 
   /**
    * Joins the call of this key that is in flight, or starts one. Each caller stops waiting by its
    * own signal and deadline. All callers get the same object and must not change it.
    */
-  share<Result>(
+  async share<Result>(
     key: string,
-    { signal, deadlineMs }: Pick<SendOptions, "signal" | "deadlineMs">,
+    { signal, deadlineMs = Infinity }: Pick<SendOptions, "signal" | "deadlineMs">,
     start: (shared: SharedWaitBudget) => Promise<Result>,
   ): Promise<Result> {
-    if (signal.aborted) return Promise.reject(errorOfAbort(signal));
-    if (deadlineMs !== undefined && deadlineMs <= Date.now()) {
-      return Promise.reject(deadlinePassed());
+    if (signal.aborted) throw errorOfAbort(signal);
+    if (deadlineMs <= Date.now()) throw deadlinePassed();
+    const gone = new AbortController();
+    const onAbort = () => gone.abort(errorOfAbort(signal));
+    signal.addEventListener("abort", onAbort);
+    const stopTimer = startTimer(deadlineMs - Date.now(), () => gone.abort(deadlinePassed()));
+    try {
+      const { answer, waitBudget } = this.#calls.join(key, gone.signal, (shared) => {
+        const waitBudget = { signal: shared, deadlineMs };
+        return { answer: start(waitBudget), waitBudget };
+      });
+      waitBudget.deadlineMs = Math.max(waitBudget.deadlineMs, deadlineMs);
+      return (await unlessAborted(answer, gone.signal)) as Result;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      stopTimer();
     }
-    const deadline = deadlineMs ?? Infinity;
-    const call = this.#calls.get(key) ?? this.#begin(key, start, deadline);
-    call.waiting++;
-    call.waitBudget.deadlineMs = Math.max(call.waitBudget.deadlineMs, deadline);
-    return new Promise<Result>((resolve, reject) => {
-      const leave = (error: GatewayError) => {
-        done();
-        reject(error);
-        if (--call.waiting > 0) return;
-        this.#forget(key, call);
-        call.abort.abort(error);
-      };
-      const onAbort = () => leave(errorOfAbort(signal));
-      const stopTimer =
-        deadlineMs === undefined
-          ? undefined
-          : startTimer(deadlineMs - Date.now(), () => leave(deadlinePassed()));
-      const done = () => {
-        signal.removeEventListener("abort", onAbort);
-        stopTimer?.();
-      };
-      signal.addEventListener("abort", onAbort);
-      call.answer.then(
-        (answer) => {
-          done();
-          resolve(answer as Result);
-        },
-        (error: unknown) => {
-          done();
-          reject(error);
-        },
-      );
-    });
-  }
-
-  #begin(
-    key: string,
-    start: (shared: SharedWaitBudget) => Promise<unknown>,
-    deadlineMs: number,
-  ): SharedCall {
-    const abort = new AbortController();
-    const waitBudget = { deadlineMs };
-    const answer = start({ signal: abort.signal, deadlineMs: () => waitBudget.deadlineMs });
-    const call = { answer, abort, waiting: 0, waitBudget };
-    this.#calls.set(key, call);
-    // Registered before the callers' handlers, so that a caller that reacts to the answer does not
-    // join a call that has ended.
-    const over = () => this.#forget(key, call);
-    call.answer.then(over, over);
-    return call;
-  }
-
-  #forget(key: string, call: SharedCall): void {
-    if (this.#calls.get(key) === call) this.#calls.delete(key);
   }
 }

@@ -21,9 +21,9 @@ export interface SendOptions {
    */
   readonly signal: AbortSignal;
   /** The caller's deadline, in milliseconds since the epoch. */
-  readonly deadlineMs?: number;
+  readonly deadlineMs?: number | undefined;
   /** Whose turn at the account's budget the call takes. Calls without a caller share turns. */
-  readonly caller?: TurnTaker;
+  readonly caller?: TurnTaker | undefined;
   /**
    * Called once, right before the request is written: from then on a failure without an understood
    * answer leaves the outcome unknown. If it throws, nothing is sent, and the call throws the same

@@ -1,4 +1,5 @@
 import { create, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
+import { oncePer } from "../collections/once-per.ts";
 import { unrecognizedText } from "../model/unrecognized.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { plainDecimal, quoteNumbers, soleNumber } from "./number.ts";
@@ -149,22 +150,15 @@ interface PlannedField {
   readonly read: Read;
 }
 
-const plans = new WeakMap<DescMessage, Plan>();
-
-function planOf(desc: DescMessage): Plan {
-  let plan = plans.get(desc);
-  if (plan === undefined) {
-    const blank = Object.entries(create(desc));
-    plan = {
-      zeros: blank.filter(([, zero]) => typeof zero !== "object"),
-      lists: blank.filter(([, zero]) => Array.isArray(zero)).map(([property]) => property),
-      oneofs: blank.filter(([, zero]) => isJsonObject(zero)).map(([property]) => property),
-      fields: wireFields(desc).map(plannedField),
-    };
-    plans.set(desc, plan);
-  }
-  return plan;
-}
+const planOf = oncePer((desc: DescMessage): Plan => {
+  const blank = Object.entries(create(desc));
+  return {
+    zeros: blank.filter(([, zero]) => typeof zero !== "object"),
+    lists: blank.filter(([, zero]) => Array.isArray(zero)).map(([property]) => property),
+    oneofs: blank.filter(([, zero]) => isJsonObject(zero)).map(([property]) => property),
+    fields: wireFields(desc).map(plannedField),
+  };
+});
 
 function plannedField(field: WireField): PlannedField {
   const { maskFromDigits: digits = Number.POSITIVE_INFINITY } = field;

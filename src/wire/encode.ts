@@ -1,5 +1,6 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { oncePer } from "../collections/once-per.ts";
 import type { Properties } from "./decode.ts";
 import { jsonNumber } from "./number.ts";
 import { type WireField, type WireType, wireFields, wireTexts } from "./plan.ts";
@@ -35,16 +36,9 @@ interface PlannedField {
   readonly write: Write;
 }
 
-const plans = new WeakMap<DescMessage, readonly PlannedField[]>();
-
-function planOf(desc: DescMessage): readonly PlannedField[] {
-  let plan = plans.get(desc);
-  if (plan === undefined) {
-    plan = wireFields(desc).map((field) => plannedField(desc, field));
-    plans.set(desc, plan);
-  }
-  return plan;
-}
+const planOf = oncePer((desc: DescMessage): readonly PlannedField[] =>
+  wireFields(desc).map((field) => plannedField(desc, field)),
+);
 
 function plannedField(desc: DescMessage, field: WireField): PlannedField {
   const name = JSON.stringify(field.member);

@@ -17,14 +17,16 @@ export function readInstant(text: string): Timestamp | undefined {
   const second = Number(parts[6] ?? 0);
   const offsetHour = Number(parts[9] ?? 0);
   const offsetMinute = Number(parts[10] ?? 0);
-  if (month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return undefined;
+  const midnight = midnightMs(year, month, day);
+  if (month < 1 || month > 12 || day < 1) return undefined;
+  if (midnight >= midnightMs(year, month + 1, 1)) return undefined;
   // A leap second (:60) becomes the first second of the next minute: Timestamp has none.
   if (hour > 23 || minute > 59 || second > 60) return undefined;
   if (offsetHour > 23 || offsetMinute > 59) return undefined;
 
   const offset = (offsetHour * 60 + offsetMinute) * (parts[8] === "-" ? -60 : 60);
   const time = hour * 3600 + minute * 60 + second;
-  const seconds = daysSinceEpoch(year, month, day) * 86_400 + time - offset;
+  const seconds = midnight / 1_000 + time - offset;
   if (seconds < firstSecond || seconds > lastSecond) return undefined;
   const nanos = parts[7] === undefined ? 0 : Number(parts[7].padEnd(9, "0"));
   return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos };
@@ -52,16 +54,10 @@ export function writeInstant({ seconds, nanos }: Timestamp): string | undefined 
   return `${text.slice(0, 20)}${fraction}Z`;
 }
 
-function daysInMonth(year: number, month: number): number {
-  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
-  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+/** Milliseconds since the epoch. Counted 400 years later: `Date.UTC` reads the year 99 as 1999. */
+function midnightMs(year: number, month: number, day: number): number {
+  return Date.UTC(year + 400, month - 1, day) - daysIn400Years * 86_400_000;
 }
 
-/** Days from 1970-01-01, Gregorian calendar. Years start in March, so that leap days come last. */
-function daysSinceEpoch(year: number, month: number, day: number): number {
-  const y = month > 2 ? year : year - 1;
-  const dayOfYear = Math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1;
-  return (
-    365 * y + Math.floor(y / 4) - Math.floor(y / 100) + Math.floor(y / 400) + dayOfYear - 719_468
-  );
-}
+/** The same for any 400 years of the Gregorian calendar. */
+const daysIn400Years = 146_097;

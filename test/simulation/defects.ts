@@ -35,8 +35,8 @@ export const defects: readonly Defect[] = [
   {
     name: "a call that was sent is told as cancelled when its caller's deadline passes",
     file: "core/money-calls.ts",
-    line: "return perhapsSent() ? notKnownYet(externalId, error) : error;",
-    instead: "return perhapsSent.length > 0 ? notKnownYet(externalId, error) : error;",
+    line: "return perhapsSent ? notKnownYet(externalId, error) : error;",
+    instead: "return perhapsSent && !progress ? notKnownYet(externalId, error) : error;",
     brokenChecks: ["charged, told as failed"],
     shownBy: 1,
   },
@@ -353,7 +353,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "a key in use is bound to no request",
-    file: "core/idempotency.ts",
+    file: "core/money-calls.ts",
     line: "if (joined && joined.fingerprint !== fingerprint) throw keyReused();",
     instead: "",
     brokenChecks: ["told of another payment", "one key, two requests"],
@@ -442,9 +442,9 @@ export const defects: readonly Defect[] = [
   },
   {
     name: "who leaves cuts those who share its call",
-    file: "core/idempotency.ts",
-    line: "if (--of.callers > 0) return;",
-    instead: "of.callers--;",
+    file: "collections/shared-calls.ts",
+    line: "if (--shared.callers > 0) return;",
+    instead: "shared.callers--;",
     brokenChecks: ["refused without a cause"],
     shownBy: 19,
   },

@@ -98,27 +98,20 @@ export function compileExpression(
   }
 
   function compared(read: (message: Fields) => unknown): Holds {
-    if (take("==")) {
-      const other = literal();
-      return (value) => read(value as Fields) === other;
-    }
-    if (take("!=")) {
-      const other = literal();
-      return (value) => read(value as Fields) !== other;
-    }
     if (take(">")) {
       const other = literal() as number;
       return (value) => (read(value as Fields) as number) > other;
     }
-    if (take("in")) {
-      const items = new Set<unknown>();
+    const isEqual = !take("!=");
+    const among = new Set<unknown>();
+    if (!isEqual || take("==")) among.add(literal());
+    else if (take("in")) {
       expect("[");
-      do items.add(literal());
+      do among.add(literal());
       while (take(","));
       expect("]");
-      return (value) => items.has(read(value as Fields));
-    }
-    return (value) => read(value as Fields) === true;
+    } else among.add(true);
+    return (value) => among.has(read(value as Fields)) === isEqual;
   }
 
   /** `this.a.b`; a field of a message that is not set is not set either. */
