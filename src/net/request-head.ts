@@ -44,8 +44,8 @@ export interface RequestHead {
    */
   receive(limits: BodyLimits, done: (body: Received) => void): void;
   /**
-   * Answers a request whose body was received or is not needed. Only HTTP/2 sends trailers. Has no
-   * effect if the client has left.
+   * Answers a request whose body was received or is not needed. Has no effect if the client has
+   * left.
    */
   send(answer: HttpResponse): void;
   /**
@@ -104,9 +104,10 @@ export function headOfHttp1(
     body,
     // Node's server enforces the time-out.
     receive: ({ maxBytes }, done) => body.receive({ maxBytes }, done),
-    send({ status, headers, body: content }) {
+    send({ status, headers, body: content, trailers }) {
       if (!request.readableEnded) body.discard();
       response.writeHead(status, headers);
+      if (trailers) response.addTrailers(trailers);
       // Node writes a string together with the headers. As latin1, an ASCII text needs no encoding.
       if (typeof content !== "string") response.end(content);
       else {
@@ -155,6 +156,7 @@ export function headOfHttp2(
     },
     body,
     receive(limits, done) {
+      if (headers.expect === "100-continue") stream.additionalHeaders({ ":status": 100 });
       body.receive(limits, (received) => {
         if (received === "slow") stream.close(constants.NGHTTP2_CANCEL);
         done(received === "slow" ? "gone" : received);

@@ -8,38 +8,21 @@ import { intakeLimits } from "../net/intake-limits.ts";
 const compressByBrotli = promisify(brotliCompress);
 
 /**
- * The compressions that callers may use for requests and accept for responses. Brotli's best
- * quality, which is the default, takes a hundred times as long as the one here for a tenth fewer
- * bytes.
+ * Brotli's best quality, which is the default, takes a hundred times as long as the one here for a
+ * tenth fewer bytes.
  */
-export const compressions: Compression[] = [
-  bounded(compressionGzip),
-  bounded({
-    ...compressionBrotli,
-    compress: (bytes) => compressByBrotli(bytes, { params: quick }) as Promise<Buffer<ArrayBuffer>>,
-  }),
-];
-
-const quick = {
-  [constants.BROTLI_PARAM_QUALITY]: 4,
-  [constants.BROTLI_PARAM_LGWIN]: 18,
+export const quickBrotli = {
+  params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_LGWIN]: 18 },
 };
 
-/** Connect itself decompresses only messages in addresses: bodies are decompressed by `decompressed`. */
-function bounded(compression: Compression): Compression {
-  return {
-    ...compression,
-    decompress: (bytes, readMaxBytes) =>
-      compression.decompress(bytes, Math.min(readMaxBytes, intakeLimits.addressMessageBytes)),
-  };
-}
-
-const byName = new Map([compressionGzip, compressionBrotli].map((each) => [each.name, each]));
-
-/** The compression of a name; undefined for one that the gateway does not know. */
-export function compressionNamed(name: string | null): Compression | undefined {
-  return byName.get(name ?? "");
-}
+/** The compressions that callers may use for requests and accept for responses. */
+export const compressions: Compression[] = [
+  compressionGzip,
+  {
+    ...compressionBrotli,
+    compress: (bytes) => compressByBrotli(bytes, quickBrotli) as Promise<Buffer<ArrayBuffer>>,
+  },
+];
 
 /** Most bytes that a compressed message of this length may grow to. */
 export function maxDecompressedBytes(length: number, readMaxBytes: number): number {

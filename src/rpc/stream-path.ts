@@ -1,39 +1,43 @@
-import type { ServerHttp2Stream } from "node:http2";
-import type { ConnectError, HandlerContext } from "@connectrpc/connect";
+import { ServerResponse } from "node:http";
+import type { ConnectError } from "@connectrpc/connect";
+import type { Compression } from "@connectrpc/connect/protocol";
 import { requireScope } from "../core/authorize.ts";
-import type { Call } from "../core/core.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { drained } from "../live/reader.ts";
+import { isUtf8Address } from "../net/address-text.ts";
 import type { Outlet, RequestHead } from "../net/request-head.ts";
 import { cutIfUnread, isOver } from "./answer.ts";
-import { setStart } from "./gated-call.ts";
 import {
   type Asked,
   envelope,
-  envelopeBytes,
   envelopeHeaders,
-  messageOfEnvelope,
+  plainMessage,
   type StreamProtocol,
 } from "./protocols.ts";
 import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
-import { receiveBody } from "./request-body.ts";
-import { ServedCall, type ServedMethod, type ServingOptions } from "./served-call.ts";
+import { decodeUnusual, notUtf8, receiveBody } from "./request-body.ts";
+import {
+  ServedCall,
+  type ServedMethod,
+  type ServiceCall,
+  type ServingOptions,
+} from "./served-call.ts";
 
 /**
- * The fast path of a watch: a POST of one plain message, answered by a stream of events. The
- * steps are the same as Connect's: identify, receive, decode, open, write events, record, write the
- * end. An idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` sends the same
- * requests both ways and checks that the answers are equal.
+ * Serves a watch: a POST of one message, answered by a stream of events. The steps are those of
+ * Connect's own handlers: identify, receive, decode, open, write events, record, write the end. An
+ * idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` compares the answers
+ * with theirs.
  */
 export async function serveStream(
   method: ServedMethod,
   head: RequestHead,
   asked: Asked<StreamProtocol>,
   options: ServingOptions,
-): Promise<Uint8Array | undefined> {
+): Promise<void> {
   const { protocol, compression } = asked;
-  const encoder = encoderOf(method.method.output, protocol.isJson, compression !== null);
+  const encoder = encoderOf(method.method.output, protocol.isJson, compression);
   const answer = new StreamAnswer(head, asked, encoder);
   const served = new ServedCall(head, method, asked, answer, options);
 
@@ -42,37 +46,36 @@ export async function serveStream(
     const call = served.identified(caller, callOn(answer));
     setRateLimit(answer, options.core, call, method.method);
     requireScope(caller, method.method);
-    const maxBytes = options.readMaxBytes + envelopeBytes;
+    if (head.url !== method.requestPath && !isUtf8Address(head.url)) throw notUtf8();
+    if (asked.error) throw asked.error;
+    const maxBytes = options.readMaxBytes + protocol.extraBytes;
     const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
-    const input = messageOfEnvelope(body);
-    if (input === undefined) {
-      served.leave();
-      return body;
-    }
-    const context = { values: served.begin(call, () => answer.beat()) };
-    const request = method.decode(input, !protocol.isJson);
-    // The services' handlers read nothing else of their context.
-    const messages = method.run(request, context as HandlerContext) as Messages;
+    const plain = plainMessage(body, asked);
+    const request = plain
+      ? method.decode(plain, !protocol.isJson)
+      : await decodeUnusual(body, asked, { head, method }, options);
+    const messages = method.run(request, call) as Messages;
     served.releaseRequest();
     // Not awaited: a stream lasts long, and must not retain this function's request.
     void deliver(messages, answer, served);
   } catch (error) {
     settle(error, answer, served);
   }
-  return undefined;
 }
 
 type Messages = AsyncIterable<{ readonly event?: Event }>;
 
-/** The callbacks by which the core acts on a call's answer. */
-function callOn(answer: StreamAnswer): Pick<Call, "onOpen" | "onFail" | "push"> {
+/** The callbacks by which the core and the service act on a call's answer. */
+function callOn(answer: StreamAnswer): Partial<ServiceCall> {
   return {
     onOpen(from) {
-      setStart(answer, from);
+      // A client that is cut off before the first event resumes there.
+      if (from !== undefined) answer.set("x-start-cursor", from);
       answer.open();
     },
     onFail: (error) => answer.cutIfUnread(error),
     push: (event) => answer.push(event),
+    beat: () => answer.beat(),
   };
 }
 
@@ -103,7 +106,7 @@ function settle(error: unknown, answer: StreamAnswer, served: ServedCall): void 
 /** The answer of one stream: headers, messages, end. */
 class StreamAnswer {
   readonly #protocol: StreamProtocol;
-  readonly #isGzip: boolean;
+  readonly #compression: Compression | null;
   readonly #encoder: EventEncoder;
   /** Set until the answer begins. */
   #head: RequestHead | undefined;
@@ -117,7 +120,7 @@ class StreamAnswer {
   ) {
     this.#head = head;
     this.#protocol = protocol;
-    this.#isGzip = compression !== null;
+    this.#compression = compression;
     this.#encoder = encoder;
     this.#headers = { ...envelopeHeaders(protocol, compression) };
   }
@@ -154,12 +157,12 @@ class StreamAnswer {
     if (!outlet || isOver(outlet)) return;
     const end = this.#protocol.end(error);
     if ("data" in end) {
-      outlet.end(envelope(end, this.#isGzip));
+      outlet.end(envelope(end, this.#compression));
       return;
     }
-    const stream = outlet as ServerHttp2Stream;
-    stream.once("wantTrailers", () => stream.sendTrailers({ ...end.trailers }));
-    stream.end();
+    if (outlet instanceof ServerResponse) outlet.addTrailers(end.trailers);
+    else outlet.once("wantTrailers", () => outlet.sendTrailers({ ...end.trailers }));
+    outlet.end();
   }
 
   cutIfUnread(error: Error): void {
