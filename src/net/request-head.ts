@@ -133,7 +133,7 @@ export function headOfHttp2(
 ): RequestHead {
   const session = stream.session as ServerHttp2Session;
   const body = intake.body(stream, session, cut);
-  return {
+  const head: RequestHead = {
     method: headers[":method"]?.toString() ?? "",
     httpVersion: "2",
     url: headers[":path"]?.toString() ?? "",
@@ -145,14 +145,7 @@ export function headOfHttp2(
     answer(status, answerHeaders, content) {
       body.discard();
       // Not at once: the parser reads on in this turn, and would let in a stream for each answer.
-      setImmediate(() => {
-        if (stream.closed || stream.destroyed) return;
-        const isEmpty = content === undefined || content.length === 0;
-        // gRPC clients read headers as trailers only if these headers end the stream.
-        stream.respond({ ":status": status, ...answerHeaders }, { endStream: isEmpty });
-        if (!isEmpty) stream.end(content);
-        stream.once("finish", () => endRequest(stream));
-      });
+      setImmediate(() => head.send({ status, headers: answerHeaders, body: content ?? "" }));
     },
     body,
     receive(limits, done) {
@@ -169,6 +162,7 @@ export function headOfHttp2(
       if (trailers !== undefined) {
         stream.once("wantTrailers", () => stream.sendTrailers({ ...trailers }));
       }
+      // gRPC clients read headers as trailers only if these headers end the stream.
       const endStream = content.length === 0 && trailers === undefined;
       stream.respond({ ":status": status, ...answerHeaders }, { ...options, endStream });
       if (!endStream) stream.end(content);
@@ -191,6 +185,7 @@ export function headOfHttp2(
       return { request, response };
     },
   };
+  return head;
 }
 
 /** How long a client has to end its request itself after the response was sent. */
