@@ -1,9 +1,7 @@
 import { promisify } from "node:util";
 import { brotliCompress, constants } from "node:zlib";
-import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
-import { intakeLimits } from "../net/intake-limits.ts";
 
 const compressByBrotli = promisify(brotliCompress);
 
@@ -23,25 +21,3 @@ export const compressions: Compression[] = [
     compress: (bytes) => compressByBrotli(bytes, quickBrotli) as Promise<Buffer<ArrayBuffer>>,
   },
 ];
-
-/** Most bytes that a compressed message of this length may grow to. */
-export function maxDecompressedBytes(length: number, readMaxBytes: number): number {
-  return Math.min(readMaxBytes, intakeLimits.freeBytes + intakeLimits.ratio * length);
-}
-
-/** Decompresses a message. @throws ConnectError RESOURCE_EXHAUSTED if it grows beyond the limits */
-export async function decompressed(
-  compression: Compression,
-  bytes: Uint8Array<ArrayBuffer>,
-  readMaxBytes: number,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const maxBytes = maxDecompressedBytes(bytes.length, readMaxBytes);
-  try {
-    return await compression.decompress(bytes, maxBytes);
-  } catch (error) {
-    const isTooLarge = error instanceof ConnectError && error.code === Code.ResourceExhausted;
-    if (!isTooLarge || maxBytes === readMaxBytes) throw error;
-    const message = `message grows more than ${intakeLimits.ratio} times as large by decompression`;
-    throw new ConnectError(message, Code.ResourceExhausted);
-  }
-}

@@ -2,18 +2,8 @@ import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import type { Outlet } from "../net/request-head.ts";
-import { isOver } from "./answer.ts";
 import { jsonWriterOf } from "./json-writer.ts";
 import { envelope } from "./protocols.ts";
-
-/** Writes a message. Returns false if the response has not begun, is over or has a full buffer. */
-export function pushTo(outlet: Outlet | undefined, message: () => Uint8Array): boolean {
-  if (!outlet || isOver(outlet) || !outlet.headersSent) return false;
-  if (outlet.writableNeedDrain || outlet.writableEnded) return false;
-  outlet.write(message());
-  return true;
-}
 
 /**
  * Encodes the messages of a stream: all protocols put the same envelope around them, so each event

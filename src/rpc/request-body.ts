@@ -18,7 +18,6 @@ import { intakeLimits } from "../net/intake-limits.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { excessOfBinary } from "./bounded-binary.ts";
-import { decompressed, maxDecompressedBytes } from "./compressions.ts";
 import { outward } from "./errors.ts";
 import type { Asked, Protocol } from "./protocols.ts";
 
@@ -117,7 +116,10 @@ interface Decompressing extends Pick<ReceiveOptions, "intake"> {
   readonly maxBytes: number;
 }
 
-/** A message, decompressed within the limits of memory, and in a turn of its own. */
+/**
+ * A message, decompressed within the limits of memory, and in a turn of its own.
+ * @throws ConnectError RESOURCE_EXHAUSTED if it grows beyond the limits
+ */
 async function decompressedInTurn(
   compression: Compression,
   given: Uint8Array,
@@ -125,21 +127,31 @@ async function decompressedInTurn(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = given as Uint8Array<ArrayBuffer>;
   if (bytes.length === 0) return bytes;
+  const { freeBytes, ratio } = intakeLimits;
+  const maxGrown = Math.min(maxBytes, freeBytes + ratio * bytes.length);
   let isDropped = false;
   const drop = () => {
     isDropped = true;
   };
   const buffered = intake.budget.open(head.connection, { drop });
   try {
-    buffered.grow(maxDecompressedBytes(bytes.length, maxBytes));
+    buffered.grow(maxGrown);
     if (isDropped) throw overloaded();
-    const message = await decompressed(compression, bytes, maxBytes);
+    const message = await compression.decompress(bytes, maxGrown).catch((error: unknown) => {
+      const isTooLarge = error instanceof ConnectError && error.code === Code.ResourceExhausted;
+      throw isTooLarge && maxGrown < maxBytes ? growsTooMuch() : error;
+    });
     await intake.turn(head.connection);
     if (isDropped) throw overloaded();
     return message;
   } finally {
     buffered.close();
   }
+}
+
+function growsTooMuch(): ConnectError {
+  const message = `message grows more than ${intakeLimits.ratio} times as large by decompression`;
+  return new ConnectError(message, Code.ResourceExhausted);
 }
 
 /** The error for an address with other bytes than percent-encoded UTF-8. */

@@ -1,12 +1,13 @@
 import { ServerResponse } from "node:http";
+import { constants } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { requireScope } from "../core/authorize.ts";
+import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { drained } from "../live/reader.ts";
+import { cutUnlessRead, drained } from "../live/reader.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import type { Outlet, RequestHead } from "../net/request-head.ts";
-import { cutIfUnread, isOver } from "./answer.ts";
 import {
   type Asked,
   envelope,
@@ -14,7 +15,7 @@ import {
   plainMessage,
   type StreamProtocol,
 } from "./protocols.ts";
-import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
+import { type EventEncoder, encoderOf } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { decodeUnusual, notUtf8, receiveBody } from "./request-body.ts";
 import {
@@ -178,4 +179,37 @@ class StreamAnswer {
     this.#headers = undefined;
     return this.#outlet;
   }
+}
+
+/** Writes a message. Returns false if the response has not begun, is over or has a full buffer. */
+function pushTo(outlet: Outlet | undefined, message: () => Uint8Array): boolean {
+  if (!outlet || isOver(outlet) || !outlet.headersSent) return false;
+  if (outlet.writableNeedDrain || outlet.writableEnded) return false;
+  outlet.write(message());
+  return true;
+}
+
+/**
+ * Cuts a failed stream if its client does not read on; one that does receives the error in the
+ * regular way. Over HTTP/2 the reset gives the reason: gRPC clients
+ * read ENHANCE_YOUR_CALM as RESOURCE_EXHAUSTED.
+ */
+function cutIfUnread(outlet: Outlet | undefined, error: Error): void {
+  if (!outlet || isOver(outlet)) return;
+  const isUnread = () => !isOver(outlet) && outlet.writableLength > 0;
+  const stop = cutUnlessRead(isUnread, () => {
+    if (outlet instanceof ServerResponse) outlet.destroy();
+    else outlet.close(resetCode(error));
+  });
+  outlet.once("close", stop);
+}
+
+function isOver(outlet: Outlet): boolean {
+  const isWritten = outlet instanceof ServerResponse && outlet.writableFinished;
+  return isWritten || outlet.destroyed;
+}
+
+function resetCode(error: Error): number {
+  const tooSlow = error instanceof GatewayError && error.code === "RESOURCE_EXHAUSTED";
+  return tooSlow ? constants.NGHTTP2_ENHANCE_YOUR_CALM : constants.NGHTTP2_CANCEL;
 }
