@@ -114,6 +114,17 @@ test("a compressed message in an address grows to 16 KiB at most", { timeout }, 
   }
 });
 
+test("a message that grows too many times as large is refused in these words", {
+  timeout,
+}, async (t) => {
+  const { url } = await rig(t);
+  const bytes = gzipSync(JSON.stringify({ externalId: "x".repeat(900_000) }));
+  const headers = { "content-type": "application/json", "content-encoding": "gzip" };
+  const answer = await fetch(url + path, { method: "POST", headers, body: bytes });
+  assert.equal(answer.status, 429);
+  assert.match(await answer.text(), /message grows more than 100 times as large/);
+});
+
 test("a request with expect: 100-continue is answered 100 before its body", {
   timeout,
 }, async (t) => {
