@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { type DocumentNode, type GraphQLError, Kind, Source, type SourceLocation } from "graphql";
+import { type DocumentNode, type GraphQLError, Kind } from "graphql";
 import { RequestError } from "./request-error.ts";
 
 /** What is known about a document's text: the valid document, or how it was refused. */
@@ -119,27 +119,11 @@ function digestOf(text: string): string {
 
 /** An error as it was answered before, without the document that it was found in. */
 function rememberedError({ message, extensions, locations }: KeptError): RequestError {
-  const error = new RequestError(message, "", locations && placed(locations));
-  return Object.assign(error, { extensions: { ...extensions } });
+  const error = new RequestError(message, "");
+  return Object.assign(error, { extensions: { ...extensions }, locations });
 }
 
 type KeptError = Pick<GraphQLError, "message" | "extensions" | "locations">;
-
-/** Positions in a text of spaces, where they have the same lines and columns. */
-function placed(locations: readonly SourceLocation[]): { source: Source; positions: number[] } {
-  const widths = new Array<number>(Math.max(1, ...locations.map(({ line }) => line))).fill(0);
-  for (const { line, column } of locations) {
-    widths[line - 1] = Math.max(widths[line - 1] ?? 0, column);
-  }
-  const starts: number[] = [];
-  let body = "";
-  for (const width of widths) {
-    starts.push(body.length);
-    body += `${" ".repeat(width)}\n`;
-  }
-  const positions = locations.map(({ line, column }) => (starts[line - 1] ?? 0) + column - 1);
-  return { source: new Source(body), positions };
-}
 
 /** Entries up to a number of bytes; those that were used the longest ago go first. */
 class BoundedMap<Value> {

@@ -15,26 +15,32 @@ import type { DocumentParams } from "./trusted-documents.ts";
 /** What the parts of this edge share. */
 export interface Edge {
   readonly core: Core;
+  /** Default: the schema with which callers get secret fields too. */
   readonly schema: GraphQLSchema;
   readonly operations: Operations;
   readonly identify: Identify;
   readonly log: Logger;
+  /** Default: nothing is reported. */
   readonly report: Report;
+  /** Default: nothing is traced. */
   readonly tracing: Tracing;
   readonly formatError: FormatError;
   /** The text of the document that a request names. */
   readonly documentOf: (params: DocumentParams) => string | undefined;
-  /** Origins besides our own whose pages may call. */
+  /** Origins besides our own whose pages may call from a browser. Default: none. */
   readonly corsOrigins: readonly string[];
   readonly overload: Overload;
-  /** Takes in bodies, gives large messages their turns, and bounds what clients make us hold. */
+  /**
+   * Takes in bodies, gives large messages their turns, and bounds what clients make us hold.
+   * Default: one that shares its memory with no other listener.
+   */
   readonly intake: Intake;
   readonly onCut: OnCut;
-  /** The longest that a query or a mutation may take, in milliseconds. */
+  /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
   readonly timeoutMs: number;
   /**
    * Longest silence on an event stream, interval of pings on a WebSocket, and how long its client
-   * may take to answer one, in milliseconds.
+   * may take to answer one, in milliseconds. Default: 15,000.
    */
   readonly heartbeatMs: number;
   /** Queries and mutations without a response yet. */

@@ -1,11 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeaders, Server, ServerResponse } from "node:http";
-import type { GraphQLSchema } from "graphql";
 import { type CORSOptions, createYoga, type GraphiQLOptions } from "graphql-yoga";
-import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
-import { type Identify, inAccount } from "../auth/identify.ts";
+import { inAccount } from "../auth/identify.ts";
 import { UnderWay } from "../collections/under-way.ts";
-import type { Core } from "../core/core.ts";
 import type { GatewayError } from "../errors.ts";
 import { Heartbeats } from "../live/heartbeats.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
@@ -17,8 +14,8 @@ import { replayedHeader } from "../net/replayed-header.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
-import { noReport, type Report } from "../report.ts";
-import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
+import { noReport } from "../report.ts";
+import { noTracing, type Span } from "../telemetry/tracing/tracing.ts";
 import {
   type Context,
   callOf,
@@ -55,41 +52,28 @@ import { createWatchEndpoint } from "./transport/watch.ts";
 import { type Misdirection, serveWebSockets } from "./transport/websocket.ts";
 import { createDocumentOf, type TrustedDocumentsOptions } from "./trusted-documents.ts";
 
-export interface GraphqlServerOptions {
-  readonly core: Core;
-  readonly identify: Identify;
-  readonly log: Logger;
-  /** Default: nothing is reported. */
-  readonly report?: Report;
-  /** Default: nothing is traced. */
-  readonly tracing?: Tracing;
-  /** Default: the schema with which callers get secret fields too. */
-  readonly schema?: GraphQLSchema;
+export interface GraphqlServerOptions extends Pick<Edge, Given>, Partial<Pick<Edge, Defaulted>> {
   /** Turns GraphiQL off. */
   readonly production: boolean;
   /** Whether introspection works and errors suggest schema names. Default: not in production. */
   readonly introspection?: boolean;
   /** Documents that requests may name by their ids. Default: none. */
   readonly trustedDocuments?: TrustedDocumentsOptions;
-  /** Origins whose pages may call from a browser, besides our own. Default: none. */
-  readonly corsOrigins?: readonly string[];
-  /** The longest that a query or a mutation may take, in milliseconds. Default: 60,000. */
-  readonly timeoutMs?: number;
   /** Decides which operations start. Default: all do. */
   readonly admission?: Admission;
-  /**
-   * Takes in the bodies of requests and bounds unread answers. Default: one that shares its memory
-   * with no other listener.
-   */
-  readonly intake?: Intake;
   /** Whether ordinary operations take the fast path. Default: yes. */
   readonly fast?: boolean;
-  /**
-   * Longest silence on an event stream and ping interval of a WebSocket, in milliseconds. Default:
-   * 15,000.
-   */
-  readonly heartbeatMs?: number;
 }
+
+type Given = "core" | "identify" | "log";
+type Defaulted =
+  | "schema"
+  | "report"
+  | "tracing"
+  | "corsOrigins"
+  | "intake"
+  | "timeoutMs"
+  | "heartbeatMs";
 
 export interface GraphqlServer {
   /** Answers a request for `/graphql`. */

@@ -44,8 +44,8 @@ export interface RequestHead {
    */
   receive(limits: BodyLimits, done: (body: Received) => void): void;
   /**
-   * Answers a request whose body was received or is not needed. Only HTTP/2 sends trailers. Has no
-   * effect if the client has left.
+   * Answers a request whose body was received or is not needed. Has no effect if the client has
+   * left.
    */
   send(answer: HttpResponse): void;
   /**
@@ -104,9 +104,10 @@ export function headOfHttp1(
     body,
     // Node's server enforces the time-out.
     receive: ({ maxBytes }, done) => body.receive({ maxBytes }, done),
-    send({ status, headers, body: content }) {
+    send({ status, headers, body: content, trailers }) {
       if (!request.readableEnded) body.discard();
       response.writeHead(status, headers);
+      if (trailers) response.addTrailers(trailers);
       // Node writes a string together with the headers. As latin1, an ASCII text needs no encoding.
       if (typeof content !== "string") response.end(content);
       else {
@@ -132,7 +133,7 @@ export function headOfHttp2(
 ): RequestHead {
   const session = stream.session as ServerHttp2Session;
   const body = intake.body(stream, session, cut);
-  return {
+  const head: RequestHead = {
     method: headers[":method"]?.toString() ?? "",
     httpVersion: "2",
     url: headers[":path"]?.toString() ?? "",
@@ -144,17 +145,11 @@ export function headOfHttp2(
     answer(status, answerHeaders, content) {
       body.discard();
       // Not at once: the parser reads on in this turn, and would let in a stream for each answer.
-      setImmediate(() => {
-        if (stream.closed || stream.destroyed) return;
-        const isEmpty = content === undefined || content.length === 0;
-        // gRPC clients read headers as trailers only if these headers end the stream.
-        stream.respond({ ":status": status, ...answerHeaders }, { endStream: isEmpty });
-        if (!isEmpty) stream.end(content);
-        stream.once("finish", () => endRequest(stream));
-      });
+      setImmediate(() => head.send({ status, headers: answerHeaders, body: content ?? "" }));
     },
     body,
     receive(limits, done) {
+      if (headers.expect === "100-continue") stream.additionalHeaders({ ":status": 100 });
       body.receive(limits, (received) => {
         if (received === "slow") stream.close(constants.NGHTTP2_CANCEL);
         done(received === "slow" ? "gone" : received);
@@ -167,6 +162,7 @@ export function headOfHttp2(
       if (trailers !== undefined) {
         stream.once("wantTrailers", () => stream.sendTrailers({ ...trailers }));
       }
+      // gRPC clients read headers as trailers only if these headers end the stream.
       const endStream = content.length === 0 && trailers === undefined;
       stream.respond({ ":status": status, ...answerHeaders }, { ...options, endStream });
       if (!endStream) stream.end(content);
@@ -189,6 +185,7 @@ export function headOfHttp2(
       return { request, response };
     },
   };
+  return head;
 }
 
 /** How long a client has to end its request itself after the response was sent. */

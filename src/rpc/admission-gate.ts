@@ -16,8 +16,11 @@ export interface AdmissionGate {
   enter(call: AdmissionRequest): void;
 }
 
+/** What the gate reads of a method. */
+type Entered = Pick<UniversalHandler, "service" | "method">;
+
 export interface AdmissionRequest {
-  readonly handler: UniversalHandler;
+  readonly handler: Entered;
   readonly head: RequestHead;
   readonly start: (slot: Slot) => void;
 }
@@ -34,7 +37,7 @@ export function createAdmissionGate(
 ): AdmissionGate {
   const refuse = createRefusal(outward(overloaded()));
   // Cached, since reading a method's option costs as much as a refusal.
-  const kinds = new Map<UniversalHandler, CallKind>();
+  const kinds = new Map<Entered, CallKind>();
   const openStreams = new WeakMap<object, number>();
   const maxOpenStreams = openStreamsOf(maxConnections);
   let allOpenStreams = 0;
@@ -96,11 +99,11 @@ function openStreamsOf(maxConnections: number = 10_000): number {
 const openServices = new Set([Health, ...reflectionServices].map(({ typeName }) => typeName));
 
 /** Whether a method needs no credentials. */
-export function isOpenService({ service }: Pick<UniversalHandler, "service">): boolean {
+function isOpenService({ service }: Entered): boolean {
   return openServices.has(service.typeName);
 }
 
-function kindOf({ service, method }: UniversalHandler): CallKind {
+function kindOf({ service, method }: Entered): CallKind {
   if (service.typeName === Health.typeName) return "exempt";
   if (method.methodKind !== "unary") return "watch";
   return moneyKindOf(method) ? "money" : "other";

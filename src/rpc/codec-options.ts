@@ -22,7 +22,7 @@ const strictUtf8 = {
   },
 };
 
-/** How Connect and the fast paths read messages alike. */
+/** How messages are read, by Connect too. */
 export const codecOptions = {
   // Strictly: to ignore a misspelt `confirm` would move money.
   jsonOptions: { ignoreUnknownFields: false, textDecoder: strictUtf8 },

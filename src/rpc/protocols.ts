@@ -1,5 +1,4 @@
-import type { IncomingHttpHeaders } from "node:http";
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import type { ConnectError } from "@connectrpc/connect";
 import {
   type Compression,
@@ -8,6 +7,7 @@ import {
   type EnvelopedMessage,
   encodeEnvelopes,
   envelopeCompress,
+  mergeNonProtocolHeaders,
 } from "@connectrpc/connect/protocol";
 import {
   codeToHttpStatus,
@@ -21,8 +21,8 @@ import {
   setTrailerStatus,
 } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
-import type { HttpResponse } from "../net/request-head.ts";
-import { compressions } from "./compressions.ts";
+import type { HttpResponse, RequestHead } from "../net/request-head.ts";
+import { compressions, quickBrotli } from "./compressions.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
 
 type Headers = Readonly<Record<string, string>>;
@@ -32,20 +32,17 @@ export interface Protocol {
   readonly name: "connect" | "grpc" | "grpc-web";
   readonly isJson: boolean;
   readonly contentType: string;
-  /** Whether HTTP/2 trailers end a response. */
+  /** Whether HTTP trailers end a response. */
   readonly hasTrailers: boolean;
+  /** Bytes of a body besides those of its message: of the envelope, if messages have one. */
+  readonly extraBytes: number;
+  /** The flag of an envelope that ends a body. */
+  readonly endFlag?: number;
   readonly asking: AskingHeaders;
 }
 
 /** How unary calls of one content type are read and answered. */
 export interface UnaryProtocol extends Protocol {
-  /**
-   * The message in a body; undefined for a body that is not one plain message, which Connect
-   * refuses.
-   */
-  readonly messageIn: (body: Buffer) => Uint8Array | undefined;
-  /** Bytes of a body besides those of its message. */
-  readonly extraBytes: number;
   /** @param message proto JSON as text, or binary as bytes */
   readonly succeed: (
     message: Uint8Array | string,
@@ -66,51 +63,75 @@ export interface StreamProtocol extends Protocol {
 
 export type StreamEnd = { readonly trailers: Headers } | EnvelopedMessage;
 
-/** What the headers of a request ask for. */
+/** What the headers of a request ask for; of a read by GET also its URL. */
 export interface Asked<Of extends Protocol> {
   readonly protocol: Of;
   /** How long its caller waits, in milliseconds, if the request says so. */
   readonly timeoutMs: number | undefined;
+  /** How its message is compressed. */
+  readonly encoding: Compression | null;
   /** How its answer is to be compressed. */
   readonly compression: Compression | null;
+  /** A time-out or a compression that cannot be understood. */
+  readonly error: ConnectError | undefined;
+  /** Of a GET, whose message is in its URL. */
+  readonly query?: URLSearchParams;
 }
 
-/**
- * Reads the headers of an ordinary unary request. Undefined for any other, which Connect answers: a
- * compressed request, an unusual content type, an invalid time-out.
- */
-export function unaryRequestOf(
-  headers: IncomingHttpHeaders,
-  httpVersion: "1.1" | "2",
-): Asked<UnaryProtocol> | undefined {
-  return requestOf(unaryProtocols, headers, httpVersion);
+/** Reads the headers of a unary request; undefined if no protocol has its content type. */
+export function unaryRequestOf(head: AskingHead): Asked<UnaryProtocol> | undefined {
+  if (head.method !== "GET") return requestOf(unaryProtocols, head);
+  const type = head.headers["content-type"];
+  if (type && protocolOf(unaryProtocols, type)?.name !== "connect") return undefined;
+  const query = new URL(head.url, "http://localhost").searchParams;
+  const protocol = unaryProtocols.get(`application/${query.get("encoding")}`);
+  if (protocol?.name !== "connect") return undefined;
+  return { ...asked(protocol, head, query.get("compression")), query };
 }
 
-/** The same for a stream. An answer that is compressed by brotli is left to Connect too. */
-export function streamRequestOf(
-  headers: IncomingHttpHeaders,
-  httpVersion: "1.1" | "2",
-): Asked<StreamProtocol> | undefined {
-  const request = requestOf(streamProtocols, headers, httpVersion);
-  return (request?.compression?.name ?? "gzip") === "gzip" ? request : undefined;
+/** The same for a stream. */
+export function streamRequestOf(head: AskingHead): Asked<StreamProtocol> | undefined {
+  return head.method === "POST" ? requestOf(streamProtocols, head) : undefined;
 }
+
+type AskingHead = Pick<RequestHead, "method" | "url" | "headers">;
 
 function requestOf<Of extends Protocol>(
   protocols: ReadonlyMap<string, Of>,
-  headers: IncomingHttpHeaders,
-  httpVersion: "1.1" | "2",
+  head: AskingHead,
 ): Asked<Of> | undefined {
-  const protocol = protocols.get(headers["content-type"] ?? "");
-  if (protocol === undefined || (protocol.hasTrailers && httpVersion !== "2")) return undefined;
-  const names = protocol.asking;
-  const encoding = headers[names.encoding];
-  if (encoding !== undefined && encoding !== "identity") return undefined;
-  const given = headers[names.timeout]?.toString() ?? null;
-  const { timeoutMs, error } = names.parseTimeout(given, Number.POSITIVE_INFINITY);
-  if (error) return undefined;
-  const accepted = headers[names.accept]?.toString() ?? null;
-  const { response } = compressionNegotiate(compressions, null, accepted, names.accept);
-  return { protocol, timeoutMs, compression: response };
+  const protocol = protocolOf(protocols, head.headers["content-type"]);
+  return protocol && asked(protocol, head, head.headers[protocol.asking.encoding]);
+}
+
+function protocolOf<Of extends Protocol>(
+  protocols: ReadonlyMap<string, Of>,
+  type = "",
+): Of | undefined {
+  return protocols.get(type) ?? protocols.get(type.toLowerCase().replace(charset, ""));
+}
+
+const charset = /(?<=json); ?charset=utf-?8$/;
+
+function asked<Of extends Protocol>(
+  protocol: Of,
+  { headers }: AskingHead,
+  encoding: string | string[] | null = null,
+): Asked<Of> {
+  const { timeout, accept, parseTimeout } = protocol.asking;
+  const given = headers[timeout]?.toString() ?? null;
+  const { timeoutMs, error } = parseTimeout(given, Number.POSITIVE_INFINITY);
+  const accepted = headers[accept]?.toString() ?? null;
+  const negotiated = compressionNegotiate(
+    compressions,
+    encoding?.toString() ?? null,
+    accepted,
+    accept,
+  );
+  return {
+    ...{ protocol, timeoutMs, error: negotiated.error ?? error },
+    ...{ encoding: negotiated.request, compression: negotiated.response },
+  };
 }
 
 /** The headers by which a protocol describes a message, and says how long its caller waits. */
@@ -144,20 +165,28 @@ const grpcHeaders: AskingHeaders = {
 /** Smaller messages are sent uncompressed, as by Connect. */
 const compressMinBytes = 1024;
 
-export const envelopeBytes = 5;
+const envelopeBytes = 5;
 
-/** The message of a body that is one plain envelope; undefined for any other body. */
-export function messageOfEnvelope(body: Buffer): Uint8Array | undefined {
+/** The message in a body; undefined for a body that is not one plain message. */
+export function plainMessage(
+  body: Buffer,
+  { protocol, encoding }: Pick<Asked<Protocol>, "protocol" | "encoding">,
+): Uint8Array | undefined {
+  if (protocol.extraBytes === 0) return encoding ? undefined : bytesOf(body, 0);
   if (body.length < envelopeBytes || body[0] !== 0) return undefined;
   const isWhole = body.readUInt32BE(1) === body.length - envelopeBytes;
   return isWhole ? bytesOf(body, envelopeBytes) : undefined;
 }
 
 /** The envelope of a message or of a stream's end, compressed if requested and large enough. */
-export function envelope({ flags, data }: EnvelopedMessage, isGzip: boolean): Uint8Array {
-  return isGzip && data.byteLength >= compressMinBytes
-    ? encodeEnvelopes({ flags: flags | compressedFlag, data: gzipSync(data) })
-    : encodeEnvelopes({ flags, data });
+export function envelope(
+  { flags, data }: EnvelopedMessage,
+  compression: Compression | null,
+): Uint8Array {
+  if (!compression || data.byteLength < compressMinBytes) return encodeEnvelopes({ flags, data });
+  const compressed =
+    compression.name === "gzip" ? gzipSync(data) : brotliCompressSync(data, quickBrotli);
+  return encodeEnvelopes({ flags: flags | compressedFlag, data: compressed });
 }
 
 /** The headers of every response in envelopes, also of one that ends with an error. */
@@ -194,12 +223,16 @@ function connectUnary(codec: "json" | "proto"): UnaryProtocol {
   return {
     ...{ name: "connect", isJson: codec === "json", contentType },
     ...{ hasTrailers: false, asking: connectHeaders, extraBytes: 0 },
-    messageIn: (body) => bytesOf(body, 0),
     succeed: (message, headers, compression) =>
       answer(200, message, { "content-type": contentType, ...headers }, compression),
     fail(error, headers, compression) {
-      const metadata = Object.fromEntries(error.metadata);
-      const all = { ...headers, ...metadata, "content-type": "application/json" };
+      const metadata = new globalThis.Headers();
+      mergeNonProtocolHeaders(metadata, error.metadata);
+      const all = {
+        ...headers,
+        ...Object.fromEntries(metadata),
+        "content-type": "application/json",
+      };
       return answer(codeToHttpStatus(error.code), errorToJsonBytes(error, {}), all, compression);
     },
   };
@@ -210,6 +243,7 @@ function connectStream(codec: "json" | "proto"): StreamProtocol {
   return {
     ...{ name: "connect", isJson: codec === "json", contentType: `application/connect+${codec}` },
     ...{ hasTrailers: false, asking: connectStreamHeaders },
+    ...{ extraBytes: envelopeBytes, endFlag: endStreamFlag },
     end(error) {
       const data = serialization.serialize({
         metadata: new globalThis.Headers(),
@@ -224,7 +258,8 @@ function grpcStream(name: "grpc" | "grpc-web", codec: "json" | "proto"): StreamP
   const hasTrailers = name === "grpc";
   return {
     ...{ name, isJson: codec === "json", contentType: `application/${name}+${codec}` },
-    ...{ hasTrailers, asking: grpcHeaders },
+    ...{ hasTrailers, asking: grpcHeaders, extraBytes: envelopeBytes },
+    ...(!hasTrailers && { endFlag: trailerFlag }),
     end(error) {
       const trailers = error ? trailersOf(error) : succeeded;
       return hasTrailers ? { trailers } : { flags: trailerFlag, data: trailerLines(trailers) };
@@ -257,8 +292,6 @@ function grpcUnary(stream: StreamProtocol): UnaryProtocol {
 
   return {
     ...stream,
-    messageIn: messageOfEnvelope,
-    extraBytes: envelopeBytes,
     succeed: (message, headers, compression) => answer(message, undefined, headers, compression),
     fail(error, headers, compression) {
       if (!stream.hasTrailers) return answer(undefined, error, headers, compression);

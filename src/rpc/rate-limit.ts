@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Call, Core } from "../core/core.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
-import type { AnswerHeader } from "./gated-call.ts";
+import type { AnswerHeader } from "./served-call.ts";
 
 /**
  * Sets headers with the current rate budget of the caller's account. Sets none if the budget cannot

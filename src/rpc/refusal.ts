@@ -4,7 +4,7 @@ import type { HttpResponse, RequestHead } from "../net/request-head.ts";
 import { envelope, envelopeHeaders, streamProtocols, unaryProtocols } from "./protocols.ts";
 
 /** Answers a call with the error, without reading its body. */
-export type Refuse = (handler: UniversalHandler, head: RequestHead) => void;
+export type Refuse = (handler: Pick<UniversalHandler, "method">, head: RequestHead) => void;
 
 /**
  * Encodes one error in advance for every protocol: a gateway that has more calls than it can serve
@@ -20,7 +20,7 @@ export function createRefusal(error: ConnectError): Refuse {
     [...streamProtocols].map(([type, protocol]) => {
       const end = protocol.end(error);
       const headers = envelopeHeaders(protocol, null);
-      if ("data" in end) return [type, { status: 200, headers, body: envelope(end, false) }];
+      if ("data" in end) return [type, { status: 200, headers, body: envelope(end, null) }];
       // Without a body, gRPC's trailers go as headers ("Trailers-Only").
       return [type, { status: 200, headers: { ...headers, ...end.trailers }, body: "" }];
     }),

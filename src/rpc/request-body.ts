@@ -1,10 +1,16 @@
-import type { DescMessage } from "@bufbuild/protobuf";
+import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
+import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type Compression,
-  compressedFlag,
-  type UniversalHandler,
+  createAsyncIterable,
+  pipe,
+  type Serialization,
+  transformDecompressEnvelope,
+  transformParseEnvelope,
+  transformSplitEnvelope,
 } from "@connectrpc/connect/protocol";
+import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
 import { type Intake, receiveWhole, unreadError } from "../net/intake.ts";
@@ -12,8 +18,8 @@ import { intakeLimits } from "../net/intake-limits.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { excessOfBinary } from "./bounded-binary.ts";
-import { compressionNamed, decompressed, maxDecompressedBytes } from "./compressions.ts";
 import { outward } from "./errors.ts";
+import type { Asked, Protocol } from "./protocols.ts";
 
 export interface ReceiveOptions {
   readonly intake: Intake;
@@ -56,148 +62,138 @@ export function checkBinary(type: DescMessage, bytes: Uint8Array): void {
   if (excess) throw new ConnectError(`the request ${excess}`, Code.InvalidArgument);
 }
 
-/** The request as Connect reads it. */
-interface ReadRequest {
-  readonly handler: UniversalHandler;
+/**
+ * Decodes a body that is not one plain message: one that is compressed, or that Connect's own
+ * functions have to refuse in their words.
+ * @throws GatewayError RESOURCE_EXHAUSTED if it was dropped to free memory
+ * @throws ConnectError for a body that is malformed or beyond the limits
+ */
+export async function decodeUnusual(
+  body: Buffer,
+  { protocol, encoding, query }: Asked<Protocol>,
+  { head, method: { method, decode: decodeOne } }: Decoding,
+  { intake, readMaxBytes }: Pick<ReceiveOptions, "intake" | "readMaxBytes">,
+): Promise<Message> {
+  const maxBytes = query ? Math.min(readMaxBytes, intakeLimits.addressMessageBytes) : readMaxBytes;
+  const decompress = (bytes: Uint8Array) =>
+    decompressedInTurn(encoding as Compression, bytes, { head, intake, maxBytes });
+  const compression = encoding && { ...encoding, decompress };
+  const decode = (message: Uint8Array) => decodeOne(message, !protocol.isJson);
+  if (protocol.extraBytes === 0) {
+    return decode(encoding ? await decompress(body) : body);
+  }
+  // Connect would look at the next envelope before it decodes the first one.
+  const firstEnd = body.length < 5 ? body.length : 5 + body.readUInt32BE(1);
+  const kind = method.methodKind === "unary" ? "unary" : "server-streaming";
+  const messages = pipe(
+    createAsyncIterable([body.subarray(0, firstEnd), body.subarray(firstEnd)]),
+    transformSplitEnvelope(readMaxBytes),
+    transformDecompressEnvelope(compression, readMaxBytes),
+    transformParseEnvelope({ parse: decode } as Serialization<Message>, protocol.endFlag as number),
+  )[Symbol.asyncIterator]();
+  const { done, value } = await messages.next();
+  if (done) throw wrongNumber(`missing input message for ${kind} method`);
+  if (!(await messages.next()).done) {
+    throw wrongNumber(`received extra input message for ${kind} method`);
+  }
+  return value;
+}
+
+interface Decoding {
   readonly head: RequestHead;
-  /** The headers that Connect sees: those that describe the body's compression change. */
-  readonly header: Headers;
-  readonly slot: Slot;
-  /** The body, if it was received already. */
-  readonly received: Uint8Array | undefined;
-  /** Whether the service needs no credentials. */
-  readonly isOpen: boolean;
+  readonly method: {
+    readonly method: DescMethod;
+    readonly decode: (message: Uint8Array, isBinary: boolean) => Message;
+  };
+}
+
+function wrongNumber(what: string): ConnectError {
+  return new ConnectError(`protocol error: ${what}`, Code.Unimplemented);
+}
+
+interface Decompressing extends Pick<ReceiveOptions, "intake"> {
+  readonly head: RequestHead;
+  readonly maxBytes: number;
 }
 
 /**
- * The body for Connect. It is read only once Connect asks for it, after the gate, and it is handed
- * over decompressed, and only if it is within the limits.
+ * A message, decompressed within the limits of memory, and in a turn of its own.
+ * @throws ConnectError RESOURCE_EXHAUSTED if it grows beyond the limits
  */
-export function bodyForConnect(
-  request: ReadRequest,
-  options: ReceiveOptions,
-): AsyncIterable<Uint8Array> {
-  const { handler, header } = request;
-  const { methodKind } = handler.method;
-  if (methodKind !== "unary" && methodKind !== "server_streaming")
-    return piecesOf(request, options);
-  const isEnvelope = methodKind !== "unary" || !isConnectUnary(header.get("content-type") ?? "");
-  const encoding = header.get("content-encoding");
-  const compression = isEnvelope || request.isOpen ? undefined : compressionNamed(encoding);
-  if (compression) {
-    // The body is decompressed here; the answer may be compressed in the same way.
-    header.delete("content-encoding");
-    header.delete("content-length");
-    if (!header.has("accept-encoding")) header.set("accept-encoding", compression.name);
+async function decompressedInTurn(
+  compression: Compression,
+  given: Uint8Array,
+  { head, intake, maxBytes }: Decompressing,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = given as Uint8Array<ArrayBuffer>;
+  if (bytes.length === 0) return bytes;
+  const { freeBytes, ratio } = intakeLimits;
+  const maxGrown = Math.min(maxBytes, freeBytes + ratio * bytes.length);
+  let isDropped = false;
+  const drop = () => {
+    isDropped = true;
+  };
+  const buffered = intake.budget.open(head.connection, { drop });
+  try {
+    buffered.grow(maxGrown);
+    if (isDropped) throw overloaded();
+    const message = await compression.decompress(bytes, maxGrown).catch((error: unknown) => {
+      const isTooLarge = error instanceof ConnectError && error.code === Code.ResourceExhausted;
+      throw isTooLarge && maxGrown < maxBytes ? growsTooMuch() : error;
+    });
+    await intake.turn(head.connection);
+    if (isDropped) throw overloaded();
+    return message;
+  } finally {
+    buffered.close();
   }
-  return outwardErrors(() => wholeBody(request, options, isEnvelope, compression));
 }
 
-async function* outwardErrors(
-  read: () => AsyncIterable<Uint8Array>,
+function growsTooMuch(): ConnectError {
+  const message = `message grows more than ${intakeLimits.ratio} times as large by decompression`;
+  return new ConnectError(message, Code.ResourceExhausted);
+}
+
+/** The error for an address with other bytes than percent-encoded UTF-8. */
+export function notUtf8(): GatewayError {
+  return new GatewayError("INVALID_ARGUMENT", "the address must be percent-encoded UTF-8");
+}
+
+/** The message in the URL of a read by GET. */
+export function messageOfQuery(query: URLSearchParams): Buffer {
+  const message = query.get("message") ?? "";
+  return Buffer.from(query.get("base64") === "1" ? base64Decode(message) : message);
+}
+
+/**
+ * The body of a call to a service that needs no credentials, for Connect, which asks for it after
+ * the gate.
+ */
+export async function* bodyOfOpenCall(
+  head: RequestHead,
+  { methodKind }: DescMethod,
+  options: ReceiveOptions,
 ): AsyncGenerator<Uint8Array, void> {
+  const limits = { ...options, readMaxBytes: intakeLimits.openMessageBytes };
   try {
-    yield* read();
+    if (methodKind === "bidi_streaming") return yield* piecesOf(head, limits);
+    // Connect words the refusal of a body with more than one message.
+    const maxBytes = 2 * limits.readMaxBytes;
+    yield head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, limits));
   } catch (error) {
     throw outward(error);
   }
 }
 
-async function* wholeBody(
-  request: ReadRequest,
-  options: ReceiveOptions,
-  isEnvelope: boolean,
-  compression: Compression | undefined,
-): AsyncGenerator<Uint8Array, void> {
-  const { handler, head, header, slot, received, isOpen } = request;
-  const ofMessage = isOpen ? intakeLimits.openMessageBytes : options.readMaxBytes;
-  const limits = { ...options, readMaxBytes: ofMessage };
-  // Connect words the refusal of a body with more than one message.
-  const maxBytes = isEnvelope ? Math.min(2 * ofMessage, intakeLimits.bodyBytes) : ofMessage;
-  // A stream gives its slot back when it begins.
-  const ofSlot = handler.method.methodKind === "unary" ? slot : undefined;
-  const body =
-    received ?? head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, limits, ofSlot));
-  const isJson = /json/.test(header.get("content-type") ?? "");
-  const of: Decoding = { ...request, ...options, isJson };
-  if (!isEnvelope) {
-    yield await messageOf(body as Uint8Array<ArrayBuffer>, compression, of);
-    return;
-  }
-  const name = header.get("grpc-encoding") ?? header.get("connect-content-encoding");
-  for (let at = 0; at < body.length; ) {
-    const flags = body[at] ?? 0;
-    const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
-    const length = at + 5 <= body.length ? view.getUint32(at + 1) : body.length;
-    const end = at + 5 + length;
-    if (end > body.length || length > ofMessage) {
-      // Connect words the refusal.
-      yield body.subarray(at);
-      return;
-    }
-    const isCompressed = (flags & compressedFlag) !== 0;
-    const by = isCompressed && !isOpen ? compressionNamed(name) : undefined;
-    const data = body.subarray(at + 5, end) as Uint8Array<ArrayBuffer>;
-    if (isCompressed && !by) yield body.subarray(at, end);
-    else yield* envelopeOf(by ? flags ^ compressedFlag : flags, await messageOf(data, by, of));
-    at = end;
-  }
-}
-
-interface Decoding extends Pick<ReadRequest, "handler" | "head">, ReceiveOptions {
-  readonly isJson: boolean;
-}
-
-/** One message, decompressed and checked: that of JSON is checked with its text. */
-async function messageOf(
-  bytes: Uint8Array<ArrayBuffer>,
-  compression: Compression | undefined,
-  { handler, head, intake, readMaxBytes, isJson }: Decoding,
-): Promise<Uint8Array> {
-  let message = bytes;
-  if (compression && bytes.length > 0) {
-    let isDropped = false;
-    const drop = () => {
-      isDropped = true;
-    };
-    const buffered = intake.budget.open(head.connection, { drop });
-    try {
-      buffered.grow(maxDecompressedBytes(bytes.length, readMaxBytes));
-      if (isDropped) throw overloaded();
-      message = await decompressed(compression, bytes, readMaxBytes);
-      await intake.turn(head.connection);
-      if (isDropped) throw overloaded();
-    } finally {
-      buffered.close();
-    }
-  }
-  if (!isJson) checkBinary(handler.method.input, message);
-  return message;
-}
-
-function* envelopeOf(flags: number, message: Uint8Array): Generator<Uint8Array, void> {
-  const head = Buffer.alloc(5);
-  head[0] = flags;
-  head.writeUInt32BE(message.length, 1);
-  yield head;
-  yield message;
-}
-
 /** The pieces of a body of many messages, all together within a limit. */
 async function* piecesOf(
-  { head }: ReadRequest,
+  head: RequestHead,
   { readMaxBytes }: ReceiveOptions,
 ): AsyncGenerator<Uint8Array, void> {
   for (;;) {
     const piece = await head.body.next(intakeLimits.openBodyBytes);
     if (piece === undefined) return;
-    if (typeof piece === "string") {
-      throw outward(unreadError(piece, () => tooLarge(readMaxBytes)));
-    }
+    if (typeof piece === "string") throw unreadError(piece, () => tooLarge(readMaxBytes));
     yield piece;
   }
-}
-
-function isConnectUnary(contentType: string): boolean {
-  return /^application\/(?:json|proto)/.test(contentType);
 }

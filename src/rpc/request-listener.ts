@@ -1,5 +1,5 @@
 import { type OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { constants, type Http2ServerResponse } from "node:http2";
+import { constants } from "node:http2";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
@@ -10,14 +10,14 @@ import type { Slot } from "../net/admission.ts";
 import type { RequestHead, Response } from "../net/request-head.ts";
 import { capTimeout } from "../net/timeout-header.ts";
 import { maxTimerMs } from "../net/timer.ts";
-import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
-import { type AdmissionGate, isOpenService } from "./admission-gate.ts";
-import { valuesOf } from "./answer.ts";
+import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
+import type { AdmissionGate } from "./admission-gate.ts";
 import type { Log } from "./call-record.ts";
-import type { FastPath } from "./fast-path.ts";
 import { withReadableMessage } from "./grpc-message.ts";
+import type { Methods } from "./methods.ts";
 import { openapiPath, serveOpenapi } from "./openapi.ts";
-import { bodyForConnect, type ReceiveOptions } from "./request-body.ts";
+import { bodyOfOpenCall, type ReceiveOptions } from "./request-body.ts";
+import type { ServedMethod } from "./served-call.ts";
 
 export interface RequestLimits {
   /** Longest a unary call may take, whatever its caller asks for, in milliseconds. */
@@ -29,7 +29,8 @@ export interface RequestLimits {
 }
 
 /**
- * Passes requests of Node's servers to the methods of a router. No request can make it throw: an
+ * Passes requests of Node's servers to the methods of the contract, and to those that a router
+ * serves by Connect's own handlers: they need no credentials. No request can make it throw: an
  * invalid URL gets 400, an unknown path 404.
  */
 export function createRequestListener(
@@ -38,75 +39,58 @@ export function createRequestListener(
   log: Log,
   tracing: Tracing,
   gate: AdmissionGate,
-  fastPath: FastPath | undefined,
+  methods: Methods,
 ): (head: RequestHead) => void {
-  const methods = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  const served = new Map(methods.all.map((method) => [method.requestPath, method]));
+  const open = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return (head) => {
     const path = head.url.split("?", 1)[0] ?? "";
-    const handler = methods.get(path);
+    const method = served.get(path);
+    if (method) {
+      return gate.enter({ handler: method, head, start: (slot) => serve(method, head, slot) });
+    }
+    const handler = open.get(path);
     if (!handler) return path === openapiPath ? void serveOpenapi(head) : head.answer(404, {});
-    gate.enter({ handler, head, start: (slot) => serve(handler, head, slot) });
+    gate.enter({ handler, head, start: (slot) => serveByConnect(handler, head, slot) });
   };
 
-  function serve(handler: UniversalHandler, head: RequestHead, slot: Slot): void {
-    const unary = handler.method.methodKind === "unary";
-    capTimeout(head.headers, unary ? limits.maxUnaryTimeoutMs : maxTimerMs);
-    // Health checks and reflection are not traced: they would be most of all traces.
-    const standard = handler.requestPath.startsWith("/grpc.");
-    const span = startSpan(standard ? noTracing : tracing, handler, head);
+  function serve(method: ServedMethod, head: RequestHead, slot: Slot): void {
+    const isUnary = method.method.methodKind === "unary";
+    capTimeout(head.headers, isUnary ? limits.maxUnaryTimeoutMs : maxTimerMs);
+    const span = startSpan(tracing, method, head);
     endWith(head, span);
-    const fast = fastPath?.callOf(handler, head);
-    span.run(() => {
-      if (!fast) return serveByConnect(handler, head, slot);
-      fast(slot).then(
-        (body) => body && serveByConnect(handler, head, slot, body),
-        (error: unknown) => {
-          slot.leave();
-          head.answer(500, {});
-          log.error(
-            { path: handler.requestPath, err: error },
-            "unexpected error: call not answered",
-          );
-        },
-      );
-    });
+    span.run(() =>
+      methods.serve(method, head, slot).catch((error: unknown) => {
+        slot.leave();
+        head.answer(500, {});
+        log.error({ path: method.requestPath, err: error }, "unexpected error: call not answered");
+      }),
+    );
   }
 
-  function serveByConnect(
-    handler: UniversalHandler,
-    head: RequestHead,
-    slot: Slot,
-    body?: Uint8Array,
-  ): void {
-    const { ending } = head;
+  /** Health checks and reflection are not traced: they would be most of all traces. */
+  function serveByConnect(handler: UniversalHandler, head: RequestHead, slot: Slot): void {
+    const { methodKind } = handler.method;
+    capTimeout(head.headers, methodKind === "unary" ? limits.maxUnaryTimeoutMs : maxTimerMs);
     const { request, response } = head.open();
     const addTrailers = response.addTrailers.bind(response);
     response.addTrailers = (trailers: OutgoingHttpHeaders) =>
       addTrailers(withReadableMessage(trailers));
     // A stream gives its slot back when it begins.
-    if (handler.method.methodKind !== "unary") slot.leave();
-    // Browsers and proxies may cache reads by GET, but their responses change and are confidential.
+    if (methodKind !== "unary") slot.leave();
+    // Proxies may cache responses, but those here change.
     response.setHeader("cache-control", "no-store");
     let call: ReturnType<typeof universalRequestFromNodeRequest>;
     try {
-      const incoming = {
-        url: head.url,
-        ending,
-        leave: slot.leave,
-        response,
-        sendHeaders: (header: Headers) => sendHeaders(response, header),
-      };
-      const values = valuesOf(incoming);
-      call = universalRequestFromNodeRequest(request, response, undefined, values);
-      const isOpen = isOpenService(handler);
-      const reading = { handler, head, header: call.header, slot, received: body, isOpen };
-      call = { ...call, body: bodyForConnect(reading, limits) };
+      call = universalRequestFromNodeRequest(request, response, undefined, undefined);
+      call = { ...call, body: bodyOfOpenCall(head, handler.method, limits) };
       // What was not read is discarded: the next request on the connection waits behind it.
       response.once("finish", () => head.body.discard());
     } catch {
       slot.leave();
-      refuse(response, 400);
+      response.statusCode = 400;
+      response.end();
       return;
     }
     handler(call)
@@ -133,7 +117,7 @@ function endWith(head: RequestHead, span: Span): void {
 /** Starts the call's span; the call record adds the outcome. */
 function startSpan(
   tracing: Tracing,
-  { requestPath }: UniversalHandler,
+  { requestPath }: ServedMethod,
   { headers, httpVersion }: RequestHead,
 ): Span {
   const [, service = "", method = ""] = requestPath.split("/");
@@ -152,31 +136,7 @@ function startSpan(
   });
 }
 
-function refuse(response: Response, status: number): void {
-  response.statusCode = status;
-  response.end();
-}
-
 function cut(response: Response): void {
   if (response instanceof ServerResponse) response.destroy();
   else response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-}
-
-/**
- * Sends the headers of a stream's response before its first message. Connect waits for that
- * message, so that handlers can still add headers. A watch adds none, and its caller needs the
- * headers to see that the watch has begun. The status of a stream is 200 in every protocol, however
- * the stream ends.
- */
-function sendHeaders(response: ServerResponse | Http2ServerResponse, header: Headers): void {
-  if (response.headersSent || response.writableEnded) return;
-  for (const [name, value] of header) response.setHeader(name, value);
-  // Connect would write the same headers again with the first message: make that a no-op.
-  if (response instanceof ServerResponse) {
-    response.flushHeaders();
-    response.writeHead = () => response;
-  } else {
-    response.writeHead(200);
-    response.writeHead = () => response;
-  }
 }

@@ -12,15 +12,14 @@ import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
 import type { Log } from "./call-record.ts";
 import { codecOptions } from "./codec-options.ts";
-import { compressions } from "./compressions.ts";
-import { createFastPath } from "./fast-path.ts";
-import { createGate, type Identify } from "./gate.ts";
-import { createInterceptor } from "./interceptor.ts";
+import { createMethods } from "./methods.ts";
 import { type Misdirection, refusesMisdirected } from "./misdirected.ts";
+import { recordsOpenCalls } from "./open-calls.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
+import type { Identify } from "./served-call.ts";
 import { createHealth } from "./services/health.ts";
 import { addReflection, reflectionServices } from "./services/reflection.ts";
-import { implementations, services } from "./services/routes.ts";
+import { services } from "./services/routes.ts";
 
 export interface RpcServerOptions {
   readonly core: Core;
@@ -40,8 +39,6 @@ export interface RpcServerOptions {
   readonly admission?: Admission;
   /** Takes in the bodies of calls. Default: one that shares its memory with no other listener. */
   readonly intake?: Intake;
-  /** Whether ordinary calls take the fast paths, instead of Connect's own. Default: true. */
-  readonly fast?: boolean;
 }
 
 export interface RpcLimits extends ConnectionLimits, RequestLimits {
@@ -104,30 +101,22 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const openServices = [Health, ...reflectionServices];
   const health = createHealth([...services, ...openServices], limits.healthWatchMs);
 
+  // What is open to all decompresses nothing, and compresses nothing.
   const router = createConnectRouter({
-    acceptCompression: compressions,
-    readMaxBytes: limits.readMaxBytes,
+    acceptCompression: [],
+    readMaxBytes: intakeLimits.openMessageBytes,
     ...codecOptions,
     shutdownSignal: shutdown.signal,
-    requestGate: createGate({ core, identify, log, report, openServices }),
-    interceptors: [createInterceptor(core)],
+    ...recordsOpenCalls({ log, report }),
   });
-  for (const [service, implementation] of implementations(core)) {
-    router.service(service, implementation);
-  }
-  // What is open to all decompresses nothing, and compresses nothing.
-  const ofOpen = { acceptCompression: [], readMaxBytes: intakeLimits.openMessageBytes };
-  router.service(Health, health.service, ofOpen);
+  router.service(Health, health.service);
   addReflection(router, [...services, ...openServices], {
-    ...{ admission, report, handlerOptions: ofOpen },
-    streamMs: limits.reflectionMs,
+    ...{ admission, report, streamMs: limits.reflectionMs },
   });
-
-  const ofPath = { core, identify, log, report, ...limits };
-  const fastPath = options.fast === false ? undefined : createFastPath(ofPath);
+  const methods = createMethods({ core, identify, log, report, ...limits });
 
   const gate = createAdmissionGate(admission, report, limits.maxConnections);
-  const listener = createRequestListener(router, limits, log, tracing, gate, fastPath);
+  const listener = createRequestListener(router, limits, log, tracing, gate, methods);
   const port = createOnePort({
     listener: refusesMisdirected(options.misdirection, listener),
     limits,
@@ -139,7 +128,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
 
   const cutCalls = () => {
     shutdown.abort(new ConnectError("the gateway is shutting down", Code.Unavailable));
-    fastPath?.cut();
+    methods.cut();
   };
 
   return {

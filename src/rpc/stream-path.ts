@@ -1,39 +1,44 @@
-import type { ServerHttp2Stream } from "node:http2";
-import type { ConnectError, HandlerContext } from "@connectrpc/connect";
+import { ServerResponse } from "node:http";
+import { constants } from "node:http2";
+import type { ConnectError } from "@connectrpc/connect";
+import type { Compression } from "@connectrpc/connect/protocol";
 import { requireScope } from "../core/authorize.ts";
-import type { Call } from "../core/core.ts";
+import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { drained } from "../live/reader.ts";
+import { cutUnlessRead, drained } from "../live/reader.ts";
+import { isUtf8Address } from "../net/address-text.ts";
 import type { Outlet, RequestHead } from "../net/request-head.ts";
-import { cutIfUnread, isOver } from "./answer.ts";
-import { setStart } from "./gated-call.ts";
 import {
   type Asked,
   envelope,
-  envelopeBytes,
   envelopeHeaders,
-  messageOfEnvelope,
+  plainMessage,
   type StreamProtocol,
 } from "./protocols.ts";
-import { type EventEncoder, encoderOf, pushTo } from "./pushed-events.ts";
+import { type EventEncoder, encoderOf } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
-import { receiveBody } from "./request-body.ts";
-import { ServedCall, type ServedMethod, type ServingOptions } from "./served-call.ts";
+import { decodeUnusual, notUtf8, receiveBody } from "./request-body.ts";
+import {
+  ServedCall,
+  type ServedMethod,
+  type ServiceCall,
+  type ServingOptions,
+} from "./served-call.ts";
 
 /**
- * The fast path of a watch: a POST of one plain message, answered by a stream of events. The
- * steps are the same as Connect's: identify, receive, decode, open, write events, record, write the
- * end. An idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` sends the same
- * requests both ways and checks that the answers are equal.
+ * Serves a watch: a POST of one message, answered by a stream of events. The steps are those of
+ * Connect's own handlers: identify, receive, decode, open, write events, record, write the end. An
+ * idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` compares the answers
+ * with theirs.
  */
 export async function serveStream(
   method: ServedMethod,
   head: RequestHead,
   asked: Asked<StreamProtocol>,
   options: ServingOptions,
-): Promise<Uint8Array | undefined> {
+): Promise<void> {
   const { protocol, compression } = asked;
-  const encoder = encoderOf(method.method.output, protocol.isJson, compression !== null);
+  const encoder = encoderOf(method.method.output, protocol.isJson, compression);
   const answer = new StreamAnswer(head, asked, encoder);
   const served = new ServedCall(head, method, asked, answer, options);
 
@@ -42,37 +47,36 @@ export async function serveStream(
     const call = served.identified(caller, callOn(answer));
     setRateLimit(answer, options.core, call, method.method);
     requireScope(caller, method.method);
-    const maxBytes = options.readMaxBytes + envelopeBytes;
+    if (head.url !== method.requestPath && !isUtf8Address(head.url)) throw notUtf8();
+    if (asked.error) throw asked.error;
+    const maxBytes = options.readMaxBytes + protocol.extraBytes;
     const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
-    const input = messageOfEnvelope(body);
-    if (input === undefined) {
-      served.leave();
-      return body;
-    }
-    const context = { values: served.begin(call, () => answer.beat()) };
-    const request = method.decode(input, !protocol.isJson);
-    // The services' handlers read nothing else of their context.
-    const messages = method.run(request, context as HandlerContext) as Messages;
+    const plain = plainMessage(body, asked);
+    const request = plain
+      ? method.decode(plain, !protocol.isJson)
+      : await decodeUnusual(body, asked, { head, method }, options);
+    const messages = method.run(request, call) as Messages;
     served.releaseRequest();
     // Not awaited: a stream lasts long, and must not retain this function's request.
     void deliver(messages, answer, served);
   } catch (error) {
     settle(error, answer, served);
   }
-  return undefined;
 }
 
 type Messages = AsyncIterable<{ readonly event?: Event }>;
 
-/** The callbacks by which the core acts on a call's answer. */
-function callOn(answer: StreamAnswer): Pick<Call, "onOpen" | "onFail" | "push"> {
+/** The callbacks by which the core and the service act on a call's answer. */
+function callOn(answer: StreamAnswer): Partial<ServiceCall> {
   return {
     onOpen(from) {
-      setStart(answer, from);
+      // A client that is cut off before the first event resumes there.
+      if (from !== undefined) answer.set("x-start-cursor", from);
       answer.open();
     },
     onFail: (error) => answer.cutIfUnread(error),
     push: (event) => answer.push(event),
+    beat: () => answer.beat(),
   };
 }
 
@@ -103,7 +107,7 @@ function settle(error: unknown, answer: StreamAnswer, served: ServedCall): void 
 /** The answer of one stream: headers, messages, end. */
 class StreamAnswer {
   readonly #protocol: StreamProtocol;
-  readonly #isGzip: boolean;
+  readonly #compression: Compression | null;
   readonly #encoder: EventEncoder;
   /** Set until the answer begins. */
   #head: RequestHead | undefined;
@@ -117,7 +121,7 @@ class StreamAnswer {
   ) {
     this.#head = head;
     this.#protocol = protocol;
-    this.#isGzip = compression !== null;
+    this.#compression = compression;
     this.#encoder = encoder;
     this.#headers = { ...envelopeHeaders(protocol, compression) };
   }
@@ -154,12 +158,12 @@ class StreamAnswer {
     if (!outlet || isOver(outlet)) return;
     const end = this.#protocol.end(error);
     if ("data" in end) {
-      outlet.end(envelope(end, this.#isGzip));
+      outlet.end(envelope(end, this.#compression));
       return;
     }
-    const stream = outlet as ServerHttp2Stream;
-    stream.once("wantTrailers", () => stream.sendTrailers({ ...end.trailers }));
-    stream.end();
+    if (outlet instanceof ServerResponse) outlet.addTrailers(end.trailers);
+    else outlet.once("wantTrailers", () => outlet.sendTrailers({ ...end.trailers }));
+    outlet.end();
   }
 
   cutIfUnread(error: Error): void {
@@ -175,4 +179,37 @@ class StreamAnswer {
     this.#headers = undefined;
     return this.#outlet;
   }
+}
+
+/** Writes a message. Returns false if the response has not begun, is over or has a full buffer. */
+function pushTo(outlet: Outlet | undefined, message: () => Uint8Array): boolean {
+  if (!outlet || isOver(outlet) || !outlet.headersSent) return false;
+  if (outlet.writableNeedDrain || outlet.writableEnded) return false;
+  outlet.write(message());
+  return true;
+}
+
+/**
+ * Cuts a failed stream if its client does not read on; one that does receives the error in the
+ * regular way. Over HTTP/2 the reset gives the reason: gRPC clients
+ * read ENHANCE_YOUR_CALM as RESOURCE_EXHAUSTED.
+ */
+function cutIfUnread(outlet: Outlet | undefined, error: Error): void {
+  if (!outlet || isOver(outlet)) return;
+  const isUnread = () => !isOver(outlet) && outlet.writableLength > 0;
+  const stop = cutUnlessRead(isUnread, () => {
+    if (outlet instanceof ServerResponse) outlet.destroy();
+    else outlet.close(resetCode(error));
+  });
+  outlet.once("close", stop);
+}
+
+function isOver(outlet: Outlet): boolean {
+  const isWritten = outlet instanceof ServerResponse && outlet.writableFinished;
+  return isWritten || outlet.destroyed;
+}
+
+function resetCode(error: Error): number {
+  const tooSlow = error instanceof GatewayError && error.code === "RESOURCE_EXHAUSTED";
+  return tooSlow ? constants.NGHTTP2_ENHANCE_YOUR_CALM : constants.NGHTTP2_CANCEL;
 }

@@ -1,22 +1,21 @@
 import { create, type DescMethodUnary, toBinary } from "@bufbuild/protobuf";
-import { Code, ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { requireScope } from "../core/authorize.ts";
+import { isUtf8Address } from "../net/address-text.ts";
 import type { Slot } from "../net/admission.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { turnEnd } from "../net/turn-end.ts";
 import { addUserMessage } from "./errors.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import type { Asked, UnaryProtocol } from "./protocols.ts";
+import { type Asked, plainMessage, type UnaryProtocol } from "./protocols.ts";
 import { setRateLimit } from "./rate-limit.ts";
-import { receiveBody } from "./request-body.ts";
+import { decodeUnusual, messageOfQuery, notUtf8, receiveBody } from "./request-body.ts";
 import { ServedCall, type ServedMethod, type ServingOptions } from "./served-call.ts";
 
 /**
- * The fast path of nearly every call: a unary POST of Connect, gRPC or gRPC-Web whose message
- * is not compressed. It takes the same steps as Connect's own path, without its pipelines of
- * iterators and web streams: identify, receive, decode, run the use case, encode, record, answer.
- * `test/rpc/unary-path.test.ts` sends the same requests both ways and checks that the answers are
- * equal.
+ * Serves a unary call of Connect, gRPC or gRPC-Web: identify, receive, decode, run the use case,
+ * encode, record, answer. Connect's own handlers take the same steps by pipelines of iterators and
+ * web streams; `test/rpc/unary-path.test.ts` compares the answers with theirs.
  */
 export async function serveUnary(
   method: ServedMethod,
@@ -24,10 +23,10 @@ export async function serveUnary(
   asked: Asked<UnaryProtocol>,
   slot: Slot,
   options: ServingOptions,
-): Promise<Uint8Array | undefined> {
+): Promise<void> {
   const answerHeader = new AnswerHeaders();
   const served = new ServedCall(head, method, asked, answerHeader, options);
-  const { protocol, compression } = asked;
+  const { protocol, compression, query } = asked;
   const isBinary = !protocol.isJson;
   let output: Uint8Array | string | undefined;
   let failure: ConnectError | undefined;
@@ -36,17 +35,17 @@ export async function serveUnary(
     const caller = await options.identify(served);
     const call = served.identified(caller, { onWait: slot.leave });
     requireScope(caller, method.method);
+    if (query && !isUtf8Address(head.url)) throw notUtf8();
+    if (asked.error) throw asked.error;
     const maxBytes = options.readMaxBytes + protocol.extraBytes;
-    const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options, slot));
-    const input = protocol.messageIn(body);
-    if (input === undefined) {
-      served.leave();
-      return body;
-    }
-    const context = { values: served.begin(call), signal: served.signal };
-    const request = method.decode(input, isBinary);
-    // The services' handlers read nothing else of their context.
-    const result = await method.run(request, context as HandlerContext);
+    const body = query
+      ? messageOfQuery(query)
+      : (head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options, slot)));
+    const plain = plainMessage(body, asked);
+    const request = plain
+      ? method.decode(plain, isBinary)
+      : await decodeUnusual(body, asked, { head, method }, options);
+    const result = await method.run(request, call);
     output = encoded(method, result as Result, isBinary);
   } catch (error) {
     failure = served.failed(error);
@@ -68,7 +67,6 @@ export async function serveUnary(
   const ready = answer instanceof Promise ? await answer : answer;
   await turnEnd();
   head.send(ready);
-  return undefined;
 }
 
 class AnswerHeaders {

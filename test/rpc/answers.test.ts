@@ -2,11 +2,14 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http2 from "node:http2";
 import { type TestContext, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { GatewayError } from "../../src/errors.ts";
+import { createAdmission } from "../../src/net/admission.ts";
 import { type Started, start } from "./start.ts";
 
 const timeout = 20_000;
 const path = "/payments.v1.PaymentService/GetPayment";
+const watchPath = "/payments.v1.PaymentService/WatchPayment";
 const message = "amount: 1,50 € is no decimal (100% sure)";
 
 async function rig(t: TestContext, options: Parameters<typeof start>[1] = {}): Promise<Started> {
@@ -72,6 +75,54 @@ test("a request with a wrong HTTP method is answered 405 with the allowed ones",
   assert.equal(read.headers.get("allow"), "POST, GET");
   const write = await fetch(`${url}/payments.v1.PaymentService/CreatePayment`);
   assert.equal(write.headers.get("allow"), "POST");
+});
+
+test("a request that is no call is refused by its status, and gives its slot back", {
+  timeout,
+}, async (t) => {
+  const admission = createAdmission({ maxCalls: 10 });
+  const rpc = await rig(t, { admission });
+  const session = connect(t, rpc);
+  const ofOther = { "content-type": "text/plain" };
+  for (const [status, headers] of [
+    [415, ofOther],
+    [415, { ":path": watchPath, ...ofOther }],
+    [405, { ":method": "PUT" }],
+    [400, { ":authority": "host:port", "content-type": "application/json" }],
+  ] as const) {
+    const stream = session.request({ ":method": "POST", ":path": path, ...headers });
+    stream.resume().end();
+    const [answer] = await once(stream, "response");
+    assert.equal(answer[":status"], status);
+    assert.equal(admission.inFlight, 0);
+  }
+  assert.equal(rpc.records.length, 0);
+  assert.equal(rpc.calls.length, 0);
+});
+
+test("a compressed message in an address grows to 16 KiB at most", { timeout }, async (t) => {
+  const { url } = await rig(t);
+  for (const [bytes, status] of [
+    [16_000, 400],
+    [17_000, 429],
+  ] as const) {
+    const message = gzipSync(JSON.stringify({ externalId: "x".repeat(bytes) }));
+    const query = new URLSearchParams({ encoding: "json", compression: "gzip", base64: "1" });
+    query.set("message", message.toString("base64url"));
+    const read = await fetch(`${url}${path}?${query}`);
+    assert.equal(read.status, status, await read.text());
+  }
+});
+
+test("a message that grows too many times as large is refused in these words", {
+  timeout,
+}, async (t) => {
+  const { url } = await rig(t);
+  const bytes = gzipSync(JSON.stringify({ externalId: "x".repeat(900_000) }));
+  const headers = { "content-type": "application/json", "content-encoding": "gzip" };
+  const answer = await fetch(url + path, { method: "POST", headers, body: bytes });
+  assert.equal(answer.status, 429);
+  assert.match(await answer.text(), /message grows more than 100 times as large/);
 });
 
 test("a request with expect: 100-continue is answered 100 before its body", {

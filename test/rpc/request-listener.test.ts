@@ -10,6 +10,7 @@ import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { headOfHttp1, headOfHttp2 } from "../../src/net/request-head.ts";
 import type { AdmissionGate } from "../../src/rpc/admission-gate.ts";
+import type { Methods } from "../../src/rpc/methods.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 
@@ -32,9 +33,10 @@ function broken() {
   } as unknown as ConnectRouter;
   const log = { debug() {}, info() {}, warn: (record: object) => warned.push(record), error() {} };
   const limits = { maxUnaryTimeoutMs: 1000, requestTimeoutMs: 1000, readMaxBytes: 1000, intake };
+  const methods: Methods = { all: [], async serve() {}, cut() {} };
   const gate: AdmissionGate = { enter: ({ start }) => start(freeSlot) };
   return {
-    listener: createRequestListener(router, limits, log, noTracing, gate, undefined),
+    listener: createRequestListener(router, limits, log, noTracing, gate, methods),
     warned,
   };
 }

@@ -1,10 +1,9 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext } from "@connectrpc/connect";
 import type { Call } from "../../core/core.ts";
 import { errorOfAbort } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import { ownHeartbeat } from "../../live/heartbeats.ts";
-import { callOf, gatedCallOf } from "../gated-call.ts";
+import type { ServiceCall } from "../served-call.ts";
 
 /**
  * Turns a watch into the messages of a streaming method. It throws after the call's signal has
@@ -17,15 +16,13 @@ import { callOf, gatedCallOf } from "../gated-call.ts";
  */
 export async function* eventStream(
   open: (call: Call) => AsyncIterable<Event>,
-  context: Pick<HandlerContext, "values">,
+  call: ServiceCall,
   asked: Heartbeat,
 ): AsyncGenerator<{ event: Event }, void> {
-  const call = callOf(context);
-  const { beat } = gatedCallOf(context.values);
+  const { beat, push } = call;
   const intervalMs = heartbeatMsOf(asked);
   // The core refuses any other interval.
   const beats = beat && intervalMs > 0 ? ownHeartbeat(intervalMs, beat) : undefined;
-  const { push } = call;
   const pushed = (event: Event) => {
     const isTaken = push?.(event) ?? false;
     if (isTaken) beats?.spoke();

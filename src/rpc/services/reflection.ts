@@ -8,7 +8,6 @@ import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import {
   Code,
   type ConnectRouter,
-  type ConnectRouterOptions,
   type HandlerContext,
   type ServiceImpl,
 } from "@connectrpc/connect";
@@ -35,8 +34,6 @@ const maxQuestions = 500;
 export interface ReflectionOptions {
   /** Each question waits for its turn among the calls. */
   readonly admission: Admission;
-  /** How both services are served. */
-  readonly handlerOptions: Partial<ConnectRouterOptions>;
   /** Longest that a stream lasts, in milliseconds: nobody needs credentials for it. */
   readonly streamMs: number;
   /** Receives each question as if it were a call. */
@@ -50,7 +47,7 @@ export interface ReflectionOptions {
 export function addReflection(
   router: ConnectRouter,
   services: readonly DescService[],
-  { admission, handlerOptions, report, streamMs }: ReflectionOptions,
+  { admission, report, streamMs }: ReflectionOptions,
 ): void {
   const answerOf = createAnswers(services);
   const service: ServiceImpl<typeof ServerReflection> = {
@@ -79,12 +76,11 @@ export function addReflection(
       }
     },
   };
-  router.service(ServerReflection, service, handlerOptions);
+  router.service(ServerReflection, service);
   // The two versions differ only in the name of their package.
   router.service(
     ServerReflectionV1Alpha,
     service as unknown as ServiceImpl<typeof ServerReflectionV1Alpha>,
-    handlerOptions,
   );
 }
 

@@ -1,13 +1,13 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Call, Core } from "../../core/core.ts";
+import type { Core } from "../../core/core.ts";
 import { EventService } from "../../gen/payments/v1/event_service_pb.ts";
 import { OperationService } from "../../gen/payments/v1/operation_service_pb.ts";
 import { PaymentService } from "../../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
-import { callOf } from "../gated-call.ts";
+import type { ServiceCall } from "../served-call.ts";
 import { eventStream } from "./event-stream.ts";
 
 /** The services of the contract, all of which require an identified caller. */
@@ -29,84 +29,85 @@ export function implementations(core: Core) {
     [SubscriptionService, subscriptionService(core)],
     [OperationService, operationService(core)],
     [EventService, eventService(core)],
-  ] satisfies readonly (readonly [DescService, ServiceImpl<DescService>])[];
+  ] satisfies readonly (readonly [DescService, Implementation<DescService>])[];
 }
 
-function paymentService(core: Core): ServiceImpl<typeof PaymentService> {
+/** The use cases of a service by its methods. */
+type Implementation<Service extends DescService> = {
+  [Name in keyof ServiceImpl<Service>]: ServiceImpl<Service>[Name] extends (
+    request: infer Request,
+    ...context: never
+  ) => infer Answer
+    ? (request: Request, call: ServiceCall) => Answer
+    : never;
+};
+
+function paymentService(core: Core): Implementation<typeof PaymentService> {
   return {
-    createPayment: (request, context) => core.createPayment(request, callOf(context)),
-    createRecurrentPayment: (request, context) =>
-      core.createRecurrentPayment(request, callOf(context)),
-    confirmPayment: (request, context) => core.confirmPayment(request, callOf(context)),
-    async resendCallback(request, context) {
-      await core.resendCallback(request, callOf(context));
+    createPayment: (request, call) => core.createPayment(request, call),
+    createRecurrentPayment: (request, call) => core.createRecurrentPayment(request, call),
+    confirmPayment: (request, call) => core.confirmPayment(request, call),
+    async resendCallback(request, call) {
+      await core.resendCallback(request, call);
       return {};
     },
-    getPayment(request, context) {
-      return core.getPayment(request, callOf(context));
+    getPayment(request, call) {
+      return core.getPayment(request, call);
     },
-    listPayments: (request, context) => core.listPayments(request, callOf(context)),
-    watchPayment(request, context) {
-      const open = (call: Call) => core.watchPayment(request, call);
-      return eventStream(open, context, request);
-    },
-  };
-}
-
-function payoutService(core: Core): ServiceImpl<typeof PayoutService> {
-  return {
-    requestPayout: (request, context) => core.requestPayout(request, callOf(context)),
-    getPayout: (request, context) => core.getPayout(request, callOf(context)),
-    listPayouts: (request, context) => core.listPayouts(request, callOf(context)),
-    watchPayout(request, context) {
-      const open = (call: Call) => core.watchPayout(request, call);
-      return eventStream(open, context, request);
+    listPayments: (request, call) => core.listPayments(request, call),
+    watchPayment(request, call) {
+      return eventStream((call) => core.watchPayment(request, call), call, request);
     },
   };
 }
 
-function walletService(core: Core): ServiceImpl<typeof WalletService> {
+function payoutService(core: Core): Implementation<typeof PayoutService> {
   return {
-    async findWalletItems(request, context) {
-      return { items: await core.findWalletItems(request, callOf(context)) };
+    requestPayout: (request, call) => core.requestPayout(request, call),
+    getPayout: (request, call) => core.getPayout(request, call),
+    listPayouts: (request, call) => core.listPayouts(request, call),
+    watchPayout(request, call) {
+      return eventStream((call) => core.watchPayout(request, call), call, request);
     },
-    async getConfirmationStatus(request, context) {
-      return { item: await core.getConfirmationStatus(request, callOf(context)) };
+  };
+}
+
+function walletService(core: Core): Implementation<typeof WalletService> {
+  return {
+    async findWalletItems(request, call) {
+      return { items: await core.findWalletItems(request, call) };
     },
-    async deleteWalletItem(request, context) {
-      const {
-        $typeName: _,
-        $unknown: __,
-        ...deleted
-      } = await core.deleteWalletItem(request, callOf(context));
+    async getConfirmationStatus(request, call) {
+      return { item: await core.getConfirmationStatus(request, call) };
+    },
+    async deleteWalletItem(request, call) {
+      const { $typeName: _, $unknown: __, ...deleted } = await core.deleteWalletItem(request, call);
       return deleted;
     },
   };
 }
 
-function subscriptionService(core: Core): ServiceImpl<typeof SubscriptionService> {
+function subscriptionService(core: Core): Implementation<typeof SubscriptionService> {
   return {
-    updateSubscription: (request, context) => core.updateSubscription(request, callOf(context)),
-    deactivateSubscription: (request, context) =>
-      core.deactivateSubscription(request, callOf(context)),
+    updateSubscription: (request, call) => core.updateSubscription(request, call),
+    deactivateSubscription: (request, call) => core.deactivateSubscription(request, call),
   };
 }
 
-function operationService(core: Core): ServiceImpl<typeof OperationService> {
+function operationService(core: Core): Implementation<typeof OperationService> {
   return {
-    async getOperation(request, context) {
-      return { operation: await core.getOperation(request, callOf(context)) };
+    async getOperation(request, call) {
+      return { operation: await core.getOperation(request, call) };
     },
   };
 }
 
-function eventService(core: Core): ServiceImpl<typeof EventService> {
+function eventService(core: Core): Implementation<typeof EventService> {
   return {
-    streamEvents(request, context) {
-      const open = (call: Call) => core.streamEvents(request, call);
-      return eventStream(open, context, request);
+    streamEvents(request, call) {
+      return eventStream((call) => core.streamEvents(request, call), call, request);
     },
-    listEvents: (request, context) => core.listEvents(request, callOf(context)),
-    createWatchToken: (request, context) => core.createWatchToken(request, callOf(context)),
+    listEvents: (request, call) => core.listEvents(request, call),
+    createWatchToken: (request, call) => core.createWatchToken(request, call),
   };
 }

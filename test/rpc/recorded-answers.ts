@@ -1,20 +1,32 @@
+import assert from "node:assert/strict";
 import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import http2 from "node:http2";
 import type { Writable } from "node:stream";
-import { brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  brotliDecompressSync,
+  constants,
+  gunzipSync,
+  gzipSync,
+} from "node:zlib";
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
-import type { Identify } from "../../src/rpc/gate.ts";
+import type { Identify } from "../../src/rpc/served-call.ts";
 import { caller, type Started, start } from "./start.ts";
 
 /*
- * Sends the same requests to a fast path and to Connect, and describes responses, log records
- * and calls to the core in a form that can be compared. Left out: times, ids that are new in each
- * response, how HTTP frames a body, and the size that an error gives for a too large message.
+ * Compares answers with those that Connect's own handlers gave to the same requests, before the
+ * gateway read and wrote their protocols itself: a response, log records and calls to the core, in a
+ * form that can be compared. Left out: times, ids that are new in each response, how HTTP frames a
+ * body, and the size that an error gives for a too large message.
+ *
+ * `RECORD_ANSWERS=true npm run test:only test/rpc/unary-path.test.ts` records today's answers
+ * instead, for requests that are added or answered otherwise on purpose.
  */
 
 export type Version = keyof typeof senders;
@@ -54,38 +66,48 @@ const identify: Identify = async (headers) => {
   return caller;
 };
 
-/** Two servers that differ only in the path that serves a request: a fast path, and Connect. */
-export function twoWays(answers: Partial<Core>) {
-  const servers: Started[] = [];
-  const sessions = new Map<Started, http2.ClientHttp2Session>();
+/** The answers differ little. */
+const wideWindow = { params: { [constants.BROTLI_PARAM_LGWIN]: 24 } };
+
+type Outcomes = Record<string, unknown>;
+
+/** A server, and what was recorded of it in `test/fixtures/rpc`. */
+export function recordedAnswers(name: string, answers: Partial<Core>) {
+  const file = new URL(`../fixtures/rpc/${name}.json.br`, import.meta.url);
+  const records = process.env.RECORD_ANSWERS === "true";
+  const known: Record<string, Outcomes> = records
+    ? {}
+    : JSON.parse(String(brotliDecompressSync(readFileSync(file))));
+  let at: Started;
+  let session: http2.ClientHttp2Session;
 
   return {
     async start() {
-      const limits = { readMaxBytes: 10_000 };
-      for (const fast of [true, false]) {
-        const at = await start(answers, { identify, limits, fast });
-        servers.push(at);
-        sessions.set(at, http2.connect(at.url));
-      }
+      at = await start(answers, { identify, limits: { readMaxBytes: 10_000 } });
+      session = http2.connect(at.url);
     },
     async stop() {
-      for (const session of sessions.values()) session.destroy();
-      for (const server of servers) await server[Symbol.asyncDispose]();
+      session.destroy();
+      await at[Symbol.asyncDispose]();
+      if (records) writeFileSync(file, brotliCompressSync(JSON.stringify(known), wideWindow));
     },
-    /** The outcomes of a request: first by the fast path, then by Connect. */
-    outcomes(version: Version, sent: Sent) {
-      return this.both(async (at, session) =>
-        understood(await senders[version](at, session, sent)),
-      );
+    /** What comes of a request. */
+    outcomeOf(version: Version, sent: Sent) {
+      return this.traced(async () => understood(await senders[version](at, session, sent)));
     },
-    both<T>(act: (at: Started, session: http2.ClientHttp2Session) => Promise<T>) {
-      return Promise.all(
-        servers.map(async (at) => {
-          const [calls, records] = [at.calls.length, at.records.length];
-          const came = await act(at, sessions.get(at) as http2.ClientHttp2Session);
-          return { came, ...traceOf(at, calls, records) };
-        }),
-      );
+    async traced(act: (at: Started, session: http2.ClientHttp2Session) => Promise<unknown>) {
+      const [calls, logged] = [at.calls.length, at.records.length];
+      const came = await act(at, session);
+      return { came, ...traceOf(at, calls, logged) };
+    },
+    /** Compares the outcomes of a group of requests with those recorded. */
+    check(group: string, outcomes: Outcomes): void {
+      const plain: Outcomes = JSON.parse(JSON.stringify(outcomes));
+      if (records) known[group] = plain;
+      for (const [request, outcome] of Object.entries(plain)) {
+        assert.deepEqual(outcome, known[group]?.[request], request);
+      }
+      assert.deepEqual(Object.keys(plain), Object.keys(known[group] ?? {}));
     },
   };
 }
@@ -129,7 +151,8 @@ const senders = {
 
 async function send(request: Writable, body: Sent["body"]): Promise<void> {
   if (body instanceof Uint8Array) {
-    request.end(body);
+    if (body.length > 0) request.end(body);
+    else request.end();
     return;
   }
   for (const piece of body) {
@@ -348,7 +371,7 @@ function traceOf(at: Started, calls: number, records: number) {
       key: call.idempotencyKey,
       transport: call.transport,
       hasDeadline: call.deadlineMs !== undefined,
-      // With Connect, the signal of a stream also aborts when the stream ends.
+      // That of a stream may abort when the stream ends.
       aborted: !/^(?:watch|stream)/.test(method) && call.signal.aborted,
     })),
     records: at.records

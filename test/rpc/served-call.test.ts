@@ -10,7 +10,7 @@ import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import type { Identify } from "../../src/rpc/gate.ts";
+import type { Identify } from "../../src/rpc/served-call.ts";
 import { caller, start, wires } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
