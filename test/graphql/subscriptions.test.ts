@@ -73,6 +73,7 @@ for (const [name, connect] of Object.entries(transports)) {
     );
     const { value } = await events.next();
     assert.equal(value.data ?? null, null);
+    assert.equal(value.payload, name === "multipart" ? null : undefined);
     assert.equal(value.errors[0].message, "the gateway is shutting down");
     assert.deepEqual(value.errors[0].extensions, {
       code: "UPSTREAM_UNAVAILABLE",
