@@ -4,7 +4,7 @@ import http from "node:http";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { brotliDecompressSync } from "node:zlib";
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
@@ -15,7 +15,6 @@ import {
 import { createFeed } from "../graphql/feed.ts";
 import { timeoutMs, until } from "../until.ts";
 import { start, wires } from "./start.ts";
-import { binary, envelope, json } from "./two-ways.ts";
 
 function event(cursor: string, padding = 0): Event {
   return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
@@ -58,9 +57,18 @@ async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise
     agent: false,
     headers,
   });
-  const asked = { externalId: "order-1" };
   const isJson = headers["content-type"]?.endsWith("json");
-  request.end(envelope(isJson ? json(asked) : binary(WatchPaymentRequestSchema, asked)));
+  const message = isJson
+    ? Buffer.from('{"externalId":"order-1"}')
+    : Buffer.from(
+        toBinary(
+          WatchPaymentRequestSchema,
+          create(WatchPaymentRequestSchema, { externalId: "order-1" }),
+        ),
+      );
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(message.length, 1);
+  request.end(Buffer.concat([head, message]));
   const [response] = (await once(request, "response", {
     signal: AbortSignal.timeout(timeoutMs),
   })) as [http.IncomingMessage];

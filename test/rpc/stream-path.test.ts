@@ -148,19 +148,23 @@ function allRequestsOf(format: Format): Requests {
   };
 }
 
+let compared = 0;
 for (const format of formats) {
   for (const version of format.http) {
     test(`the fast path and Connect answer ${format.type} over HTTP/${version} alike`, async () => {
-      const requests = Object.entries(allRequestsOf(format));
-      assert.ok(requests.length > 90);
-      for (const [name, request] of requests) {
+      for (const [name, request] of Object.entries(allRequestsOf(format))) {
         const sent = { path: watchPayment, ...request };
         const [mine, its] = await two.outcomes(version, sent);
         assert.deepEqual(mine, its, name);
+        compared += 1;
       }
     });
   }
 }
+
+test("at least 1,000 requests were compared", () => {
+  assert.ok(compared >= 1_000, String(compared));
+});
 
 for (const format of formats) {
   for (const version of format.http) {

@@ -83,19 +83,23 @@ function allRequestsOf(type: string): Requests {
   };
 }
 
+let compared = 0;
 for (const format of formats) {
   for (const version of format.http) {
     test(`the fast path and Connect answer ${format.type} over HTTP/${version} alike`, async () => {
-      const requests = Object.entries(allRequestsOf(format.type));
-      assert.ok(requests.length > 60);
-      for (const [name, request] of requests) {
+      for (const [name, request] of Object.entries(allRequestsOf(format.type))) {
         const sent = { path: getPayment, ...request };
         const [mine, its] = await two.outcomes(version, sent);
         assert.deepEqual(mine, its, name);
+        compared += 1;
       }
     });
   }
 }
+
+test("at least 300 requests were compared", () => {
+  assert.ok(compared >= 300, String(compared));
+});
 
 test("the fast path takes ordinary requests and leaves unusual ones to Connect", () => {
   for (const { type, http } of formats) {
