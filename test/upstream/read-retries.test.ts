@@ -88,6 +88,20 @@ test("all attempts of a read together take no longer than UPSTREAM_TIMEOUT", asy
   assert.deepEqual(nexts, ["retry", "timeout"]);
 });
 
+test("a read is not retried if the pause would outlast its deadline", async (t) => {
+  const { upstream, server, nexts } = await serverRig(t, html, {
+    random: () => 1e6,
+    timeoutMs: 9e8,
+  });
+  const deadlineMs = Date.now() + 30_000;
+  assert.equal(
+    (await failureOf(getPayout(upstream, { ...patient, deadlineMs }))).code,
+    "UNAVAILABLE",
+  );
+  assert.equal(server.requests.length, 1);
+  assert.deepEqual(nexts, ["deadline"]);
+});
+
 for (const order of [
   ["soon", "late"],
   ["late", "soon"],
