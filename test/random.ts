@@ -13,3 +13,12 @@ export function seeded(seed: number): () => number {
 export function between(random: () => number, least: number, most: number): number {
   return least + Math.floor(random() * (most - least + 1));
 }
+
+/** A repeatable generator of integers from 0 to `below` - 1, with a state of 32 bits. */
+export function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}

@@ -425,8 +425,8 @@ test("the payment that an answer or a refusal names is stored as the call's mark
     [{ method, entry: of("p1", PaymentStatus.PENDING) }, ["p1"], ["p1"]],
     [{ method, entry: () => undefined }, [], [""]],
     [{ method, does: refusal("p1") }, ["p1"], []],
-    [{ method, does: refusal() }, [""], []],
-    [{ method: "ConfirmPayment", does: refusal("p1") }, [""], []],
+    [{ method, does: refusal() }, ["? CreatePayment"], []],
+    [{ method: "ConfirmPayment", does: refusal("p1") }, ["? ConfirmPayment"], []],
     [{ method, does: fails(new GatewayError("RESOURCE_EXHAUSTED", "later")) }, [], []],
   ] as const) {
     const store = memory();

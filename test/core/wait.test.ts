@@ -1,39 +1,81 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import type { Context } from "../../src/core/context.ts";
 import type { Call } from "../../src/core/core.ts";
+import { moneyAnswer } from "../../src/core/money-answer.ts";
+import type { Made } from "../../src/core/money-calls.ts";
 import { createStreamLimits } from "../../src/core/stream-limits.ts";
 import { wait } from "../../src/core/wait.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { CallOutcome, EventKind, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
+import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
+import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
+import type { IntentStore } from "../../src/ledger/intents.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { payment } from "../ledger/entries.ts";
 import { overridden } from "../overridden.ts";
 
-const about = { account: "default", kind: EventKind.PAYMENT, externalId: "order-1" };
+const account = "default";
+const about = { account, kind: EventKind.PAYMENT, externalId: "order-1" };
+const { externalId } = about;
+const theAnswer = { name: "the answer itself" };
+const nothing = { state: PaymentState.UNSPECIFIED, payoutState: PayoutState.UNSPECIFIED };
+const lost = new GatewayError("UNKNOWN", "lost", { outcomeUnknown: { externalId } });
+/** The store's answer to the first try was lost. */
+const duplicate = { outcome: "duplicate", conflict: false } as const;
 
-/** A payment that stays pending, and a caller who waits for its end. */
-async function rig(t: TestContext, { maxWaits = 10 } = {}) {
+const callOf = (given: Partial<Call>): Call => ({
+  caller: { name: "test", account, scopes: new Set() },
+  ...{ signal: new AbortController().signal, requestId: "r", ...given },
+});
+
+interface Of {
+  readonly until: WaitUntil;
+  readonly log: Context["log"];
+}
+
+/** An answer whose store reads with `known`, for a caller who waits for `until` or does not. */
+function answered(
+  made: Made<typeof theAnswer> | GatewayError,
+  known: IntentStore["known"],
+  { until = WaitUntil.UNSPECIFIED, log, ...given }: Partial<Call & Of> = {},
+) {
+  const context = {
+    ...{ log, intents: { known }, waits: new Drain(), waitLimits: createStreamLimits(10) },
+  } as unknown as Context;
+  const making = made instanceof GatewayError ? Promise.reject(made) : Promise.resolve(made);
+  const answer = moneyAnswer(context, callOf(given), about, until, making);
+  answer.catch(() => {});
+  return answer;
+}
+
+/** A ledger, and callers who wait until its payment is settled. */
+function rig(t: TestContext, { maxWaits = 10 } = {}) {
   t.mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000 });
   const log = createMemoryLedger({ retentionMs: 3_600_000, firstLookMs: 60_000, giveUpMs: 60_000 });
-  const intents = log;
-  await log.append(about.account, payment({ status: "pending" }));
   const context = {
-    ...{ log, intents, waits: new Drain() },
+    ...{ log, intents: log as Ledger, waits: new Drain() },
     waitLimits: createStreamLimits(maxWaits),
   };
   return {
-    ...{ log, intents, context },
-    begin(call: Partial<Call> = {}, of: Partial<typeof context> = {}) {
-      const caller = { name: "test", account: about.account, scopes: new Set<never>() };
-      const signal = new AbortController().signal;
-      const waiting = wait(
-        { ...context, ...of },
-        { caller, signal, requestId: "r", ...call },
-        about,
-        WaitUntil.SETTLED,
-      );
+    ...{ log, context },
+    append: (told: Parameters<typeof payment>[0]) => log.append(account, payment(told)),
+    /** Begins a call, which no earlier payment is evidence for. */
+    async begin() {
+      t.mock.timers.tick(1);
+      const call = { id: "c", method: "CreatePayment", ...about, leaseMs: 60_000 } as const;
+      const begun = await log.begin(account, call);
+      assert.ok(begun.kind === "started");
+      return begun.intent;
+    },
+    notDone: () =>
+      log.append(account, callOutcomeEntry({ id: "c", ...about }, CallOutcome.NOT_DONE)),
+    /** Waits for the payment, as a call does whose caller asked for it. */
+    waits(call: Partial<Call> = {}, of: Partial<typeof context> = {}) {
+      const waiting = wait({ ...context, ...of }, callOf(call), about, WaitUntil.SETTLED);
       let isOver = false;
       waiting.then(
         () => {
@@ -43,12 +85,22 @@ async function rig(t: TestContext, { maxWaits = 10 } = {}) {
       );
       return { waiting, isOver: () => isOver };
     },
+    /** The answer of such a call. */
+    waited: (made: Parameters<typeof answered>[0], call: Partial<Call> = {}) =>
+      answered(made, log.known.bind(log), { log, until: WaitUntil.SETTLED, ...call }),
+    /** Lets resolved promises and scheduled callbacks run, and time pass behind them. */
+    async passes(ms = 0) {
+      for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+      t.mock.timers.tick(ms);
+    },
   };
 }
 
-/** Lets resolved promises and scheduled callbacks run. */
-async function turns() {
-  for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+/** The same with a payment that stays pending. */
+async function pendingRig(t: TestContext, options?: { maxWaits: number }) {
+  const made = rig(t, options);
+  await made.append({ status: "pending" });
+  return made;
 }
 
 for (const [name, call, waitMs] of [
@@ -58,15 +110,15 @@ for (const [name, call, waitMs] of [
   ["100 ms less than what is left", { forMs: 500 }, 400],
 ] as const) {
   test(`a wait lasts ${name}`, async (t) => {
-    const { begin } = await rig(t);
+    const { waits, passes } = await pendingRig(t);
     const { forMs, ...rest } = { forMs: undefined, ...call };
-    const { waiting, isOver } = begin({
+    const { waiting, isOver } = waits({
       ...rest,
       ...(forMs !== undefined && { deadlineMs: Date.now() + forMs }),
     });
-    await turns();
+    await passes();
     t.mock.timers.tick(waitMs - 1);
-    await turns();
+    await passes();
     assert.equal(isOver(), false);
     t.mock.timers.tick(1);
     const known = await waiting;
@@ -76,107 +128,192 @@ for (const [name, call, waitMs] of [
 }
 
 test("a caller without time to wait is answered at once", async (t) => {
-  const { begin } = await rig(t);
-  const known = await begin({ deadlineMs: Date.now() + 90 }).waiting;
+  const { waits } = await pendingRig(t);
+  const known = await waits({ deadlineMs: Date.now() + 90 }).waiting;
   assert.notEqual(known?.cursor, "");
 });
 
 test("a caller without time to wait is answered by the deadline even if the store is silent", async (t) => {
-  const { begin, intents } = await rig(t);
-  const silent = overridden(intents, { known: () => new Promise<never>(() => {}) });
+  const { waits, context } = await pendingRig(t);
+  const silent = overridden(context.intents, { known: () => new Promise<never>(() => {}) });
   const deadline = new AbortController();
   const call = { deadlineMs: Date.now() + 90, signal: deadline.signal };
-  const { waiting } = begin(call, { intents: silent });
+  const { waiting } = waits(call, { intents: silent });
   deadline.abort(new DOMException("the deadline passed", "TimeoutError"));
   await assert.rejects(waiting, { code: "DEADLINE_EXCEEDED" });
 });
 
 test("a caller with too many waits is answered at once, and keeps its admission slot", async (t) => {
-  const { begin, log } = await rig(t, { maxWaits: 1 });
+  const { waits, append } = await pendingRig(t, { maxWaits: 1 });
   const leave = new AbortController();
-  const first = begin({ signal: leave.signal });
+  const first = waits({ signal: leave.signal });
   let gaveUpSlot = false;
   const onWait = () => {
     gaveUpSlot = true;
   };
-  assert.notEqual((await begin({ onWait }).waiting)?.cursor, "");
+  assert.notEqual((await waits({ onWait }).waiting)?.cursor, "");
   assert.equal(gaveUpSlot, false);
   assert.equal(first.isOver(), false);
   leave.abort();
   await assert.rejects(first.waiting, { code: "CANCELLED" });
-  const next = begin({ onWait });
+  const next = waits({ onWait });
   assert.equal(gaveUpSlot, true, "the place was given back");
-  await log.append(about.account, payment({ status: "success" }));
+  await append({ status: "success" });
   await next.waiting;
 });
 
 test("a wait ends soon after an open call has ended without an event", async (t) => {
-  const { begin, log, intents } = await rig(t);
-  await log.append(about.account, payment({ status: "failure" }));
-  // A payment that began before the call is no evidence for it.
-  t.mock.timers.tick(1);
-  const { account, kind, externalId } = about;
-  const call = { id: "later", method: "CreatePayment", kind, externalId, leaseMs: 60_000 } as const;
-  const begun = await intents.begin(account, call);
-  assert.ok(begun.kind === "started");
-  const { waiting, isOver } = begin();
-  await turns();
+  const { waits, append, begin, passes, log } = await pendingRig(t);
+  await append({ status: "failure" });
+  const intent = await begin();
+  const { waiting, isOver } = waits();
+  await passes();
   t.mock.timers.tick(500);
-  await turns();
+  await passes();
   assert.equal(isOver(), false, "the control");
-  await intents.end(account, begun.intent, { state: "closed", key: "free" });
+  await log.end(account, intent, { state: "closed", key: "free" });
   t.mock.timers.tick(500);
-  await turns();
+  await passes();
   assert.equal(isOver(), true);
   assert.equal((await waiting)?.callIsOpen, false);
 });
 
 test("a shutdown ends all waits, and later ones end at once", async (t) => {
-  const { begin, context } = await rig(t);
-  const before = begin();
-  await turns();
+  const { waits, passes, context } = await pendingRig(t);
+  const before = waits();
+  await passes();
   context.waits.end(new Error("shutting down"), 0);
   assert.notEqual((await before.waiting)?.cursor, "");
-  assert.notEqual((await begin().waiting)?.cursor, "");
+  assert.notEqual((await waits().waiting)?.cursor, "");
 });
 
 test("a wait returns undefined while the store is away", async (t) => {
-  const { begin, log } = await rig(t);
+  const { waits, log } = await pendingRig(t);
   const away = () => Promise.reject(new GatewayError("UNAVAILABLE", "away"));
   const broken = overridden(log, { read: away, known: away });
-  assert.equal(await begin({}, { log: broken }).waiting, undefined);
+  assert.equal(await waits({}, { log: broken }).waiting, undefined);
 });
 
 test("a caller that goes away ends only its own wait", async (t) => {
-  const { begin, log } = await rig(t);
+  const { waits, passes, append } = await pendingRig(t);
   const leave = new AbortController();
-  const leaving = begin({ signal: leave.signal });
-  const staying = begin();
-  await turns();
+  const leaving = waits({ signal: leave.signal });
+  const staying = waits();
+  await passes();
   leave.abort();
   await assert.rejects(leaving.waiting, { code: "CANCELLED" });
-  await turns();
+  await passes();
   assert.equal(staying.isOver(), false);
-  await log.append(about.account, payment({ status: "success" }));
+  await append({ status: "success" });
   assert.equal((await staying.waiting)?.current?.event.final, true);
 });
 
 test("a wait ends when a call proves not to have been done", async (t) => {
-  const { begin, log } = await rig(t);
-  const { waiting, isOver } = begin();
-  await turns();
+  const { waits, passes, notDone } = await pendingRig(t);
+  const { waiting, isOver } = waits();
+  await passes();
   assert.equal(isOver(), false, "the control");
-  await log.append(about.account, callOutcomeEntry({ id: "c", ...about }, CallOutcome.NOT_DONE));
+  await notDone();
   assert.equal((await waiting)?.isGivenUp, true);
 });
 
 test("a wait ends in time while the log does not answer", async (t) => {
-  const { begin, log } = await rig(t);
+  const { waits, passes, log } = await pendingRig(t);
   const silent = overridden(log, { read: () => new Promise(() => {}) });
-  const { waiting, isOver } = begin({ deadlineMs: Date.now() + 4_000 }, { log: silent });
-  await turns();
+  const { waiting, isOver } = waits({ deadlineMs: Date.now() + 4_000 }, { log: silent });
+  await passes();
   t.mock.timers.tick(3_600);
-  await turns();
+  await passes();
   assert.equal(isOver(), true);
   assert.equal(await waiting, undefined);
+});
+
+test("the state after an answer is no longer waited for once the caller goes away", async () => {
+  const leaving = new AbortController();
+  const asked = Promise.withResolvers<void>();
+  const silent = () => {
+    asked.resolve();
+    return new Promise<never>(() => {});
+  };
+  const answer = answered({ answer: theAnswer }, silent, { signal: leaving.signal });
+  await asked.promise;
+  leaving.abort();
+  assert.deepEqual(await answer, { answer: theAnswer, ...nothing, cursor: "" });
+});
+
+test("the state after an answer comes from it alone while the log cannot be read", async () => {
+  const entry = payment({ status: "success" });
+  for (const error of [new GatewayError("UNAVAILABLE", "away"), new Error("a mistake of ours")]) {
+    const away = () => Promise.reject(error);
+    const plain = await answered({ answer: theAnswer }, away);
+    assert.deepEqual(plain, { answer: theAnswer, ...nothing, cursor: "" });
+    for (const appended of [undefined, duplicate]) {
+      const { state, cursor } = await answered({ answer: theAnswer, entry, appended }, away);
+      assert.deepEqual([state, cursor], [PaymentState.PAID, ""]);
+    }
+  }
+});
+
+test("a wait that ends without news does not tell the failure of an earlier attempt", async (t) => {
+  const { log, begin, append, waited, passes } = rig(t);
+  const confirm = (status: string) => ({ operation: "confirm", status, paymentId: "p-1" });
+  // A payment of unknown outcome, of which one confirmation has failed and another is pending.
+  await log.end(account, await begin(), { state: "unknown" });
+  await append(confirm("failure"));
+  await append(confirm("pending"));
+  const made = { answer: theAnswer, entry: payment(confirm("pending")), appended: duplicate };
+  const early = waited(made);
+  await passes(30_000);
+  assert.deepEqual((await early).answer, theAnswer);
+  const late = waited(made);
+  await append(confirm("success"));
+  await passes(30_000);
+  assert.notDeepEqual((await late).answer, theAnswer, "what came later is told");
+});
+
+test("a lost call is not answered with the failure of an earlier attempt", async (t) => {
+  const { log, begin, append, notDone, waited, passes } = rig(t);
+  await append({ paymentId: "p-0", status: "failure" });
+  const intent = await begin();
+  await log.end(account, intent, { state: "unknown" });
+  const early = waited(lost);
+  await passes(30_000);
+  await assert.rejects(early, lost, "nothing came");
+  const late = waited(lost);
+  await passes();
+  await log.end(account, intent, { state: "closed", key: "free" });
+  await notDone();
+  await assert.rejects(late, lost, "it was not done");
+});
+
+test("an answer that is not in the log is not waited for", async (t) => {
+  const { append, waited, passes } = rig(t);
+  await append({ status: "pending" });
+  const entry = payment({ status: "pending" });
+  for (const [appended, waits] of [
+    [undefined, 0],
+    [duplicate, 1],
+  ] as const) {
+    let waiting = 0;
+    const answer = waited({ answer: theAnswer, entry, appended }, { onWait: () => waiting++ });
+    await passes(30_000);
+    await answer;
+    assert.equal(waiting, waits);
+  }
+});
+
+test("a deadline that passes during a wait does not deny a call that was sent", async (t) => {
+  const { append, waited, passes } = rig(t);
+  await append({ status: "pending" });
+  const deadline = new AbortController();
+  const { signal } = deadline;
+  const [known, unknown] = [waited({ answer: theAnswer }, { signal }), waited(lost, { signal })];
+  await passes();
+  deadline.abort(new DOMException("the deadline passed", "TimeoutError"));
+  assert.equal((await known).answer, theAnswer);
+  const { details } = lost;
+  await assert.rejects(unknown, ({ code, ...told }: GatewayError) => {
+    assert.deepEqual(told.details.outcomeUnknown, details.outcomeUnknown);
+    return code === "DEADLINE_EXCEEDED";
+  });
 });

@@ -20,15 +20,7 @@ import {
 } from "graphql";
 import { compileOperation } from "../../src/graphql/compiled-operation.ts";
 import { schema as servedSchema } from "../../src/graphql/schema/schema.ts";
-
-/** A repeatable generator of integers from 0 to `below` - 1. */
-function randomOf(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
+import { randomOf } from "../random.ts";
 
 /** Context of one run of an operation. With the same seed, the resolvers behave the same. */
 interface World {

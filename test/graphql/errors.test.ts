@@ -197,44 +197,28 @@ test("a mutation answers with the payments service's error", async (t) => {
   });
 });
 
-/** Fields that the payments service's error adds to a failure; null without such an error. */
-const ofService = ({ upstream: error }: GatewayErrorDetails) => ({
-  code: error?.code ?? null,
-  errorId: error?.errorId ?? null,
-});
+const outcomeUnknown = { externalId: "e" };
+const answers: readonly [ErrorCode, GatewayErrorDetails, told: object][] = [
+  [
+    "RESOURCE_EXHAUSTED",
+    { retryAfterMs: 200 },
+    { __typename: "RateLimitError", retryAfterSeconds: 1 },
+  ],
+  ["UNKNOWN", { outcomeUnknown }, { __typename: "OutcomeUnknownError", externalId: "e" }],
+  ["DEADLINE_EXCEEDED", { outcomeUnknown }, { __typename: "OutcomeUnknownError", externalId: "e" }],
+];
 
-test("a mutation answers with RateLimitError, whether the gateway or the payments service set the limit", async (t) => {
-  for (const details of [{ retryAfterMs: 200 }, { retryAfterMs: 200, upstream }]) {
-    assert.deepEqual(await failing(t, "RESOURCE_EXHAUSTED", details), {
-      data: {
-        createPayment: {
-          __typename: "RateLimitError",
-          message: "what went wrong",
-          retryAfterSeconds: 1,
-          ...ofService(details),
-        },
-      },
-    });
-  }
-});
-
-test("a mutation with an unknown outcome answers with OutcomeUnknownError and its externalId", async (t) => {
-  for (const code of ["UNKNOWN", "DEADLINE_EXCEEDED"] as const) {
-    const outcomeUnknown = { externalId: "e" };
-    for (const details of [{ outcomeUnknown }, { outcomeUnknown, upstream }]) {
-      assert.deepEqual(await failing(t, code, details), {
-        data: {
-          createPayment: {
-            __typename: "OutcomeUnknownError",
-            message: "what went wrong",
-            externalId: "e",
-            ...ofService(details),
-          },
-        },
+for (const [code, details, told] of answers) {
+  test(`a mutation answers ${JSON.stringify({ code, ...details })} in its own type, whoever said so`, async (t) => {
+    const message = "what went wrong";
+    for (const error of [undefined, upstream]) {
+      const ofService = { code: error?.code ?? null, errorId: error?.errorId ?? null };
+      assert.deepEqual(await failing(t, code, { ...details, ...(error && { upstream: error }) }), {
+        data: { createPayment: { ...told, message, ...ofService } },
       });
     }
-  }
-});
+  });
+}
 
 test("an error that concerns the whole request goes into errors, and the result is null", async (t) => {
   for (const code of ["UNAUTHENTICATED", "PERMISSION_DENIED", "UNAVAILABLE", "INTERNAL"] as const) {

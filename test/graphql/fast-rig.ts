@@ -1,6 +1,8 @@
+import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { UnderWay } from "../../src/collections/under-way.ts";
-import type { Core } from "../../src/core/core.ts";
+import type { Call, Core } from "../../src/core/core.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
 import { createFastPath } from "../../src/graphql/fast-path.ts";
 import { Live } from "../../src/graphql/live.ts";
@@ -9,10 +11,12 @@ import { createOperationRecord } from "../../src/graphql/operation-record.ts";
 import { createOperations } from "../../src/graphql/operations.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
+import type { Observations } from "../../src/report.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { timeoutMs, until } from "../until.ts";
 import { fakeCore } from "./fake-core.ts";
-import { somebody } from "./serve.ts";
+import { type Served, somebody } from "./serve.ts";
 
 /** The fast path alone, and what the server gives it with each request. */
 export function fastRig(t: TestContext, methods: Partial<Core>, corsOrigins: readonly string[]) {
@@ -35,4 +39,55 @@ export function fastRig(t: TestContext, methods: Partial<Core>, corsOrigins: rea
     return { lifetime, authenticate, live: new Live(""), acceptLanguage: null };
   };
   return { path, surroundings };
+}
+
+/** A server by the fast path or by Yoga, and the operations that it reported as ended. */
+export interface Traced extends Served {
+  readonly ended: Observations["graphqlEnded"][];
+}
+
+/**
+ * Asserts that both have called the core alike, and have logged and reported the same. Times, ids
+ * that are new in each response and the order of the records are not compared: a record is written
+ * only after its response was sent.
+ */
+export async function assertTracesAlike(fast: Traced, byYoga: Traced): Promise<void> {
+  for (const { post } of [fast, byYoga]) {
+    await (await post({ query: "{ rateLimit { limit } }" }, { "x-request-id": "last" })).text();
+  }
+  const traces = () => [fast, byYoga].map(traceOf);
+  await until(
+    () => {
+      const [one, other] = traces();
+      return one?.logged.join().includes('"last"') && isDeepStrictEqual(one, other);
+    },
+    "",
+    AbortSignal.timeout(timeoutMs),
+  ).catch(() => undefined);
+  const [one, other] = traces();
+  assert.deepEqual(one, other);
+}
+
+function traceOf({ seen, ended, logged }: Traced) {
+  return {
+    calls: seen().map(({ method, args }) => {
+      const { caller, idempotencyKey, transport, resumed, deadlineMs } = args.at(-1) as Call;
+      const told = { caller, idempotencyKey, transport, resumed };
+      return { method, given: args.slice(0, -1), ...told, hasDeadline: deadlineMs !== undefined };
+    }),
+    ended: ended
+      .map(({ durationMs, ...others }) => JSON.stringify([durationMs >= 0, others]))
+      .sort(),
+    logged: logged().split("\n").slice(0, -1).map(withoutTimes).sort(),
+  };
+}
+
+function withoutTimes(line: string): string {
+  const { time, durationMs, requestId, err, ...rest } = JSON.parse(line);
+  assert.ok(time !== undefined);
+  const isNew = /^[0-9a-f]{8}-/.test(String(requestId));
+  return JSON.stringify({
+    ...{ ...rest, failure: err?.name ?? err?.type, message: err?.message },
+    ...{ requestId: isNew ? "new" : requestId, timed: durationMs !== undefined },
+  });
 }

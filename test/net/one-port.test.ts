@@ -13,7 +13,6 @@ import {
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createRpcServer } from "../../src/rpc/server.ts";
-import { answeredPayment } from "../core/answers.ts";
 import { listen } from "../listen.ts";
 import { caller, type Started, start, testTls } from "../rpc/start.ts";
 
@@ -217,19 +216,4 @@ test("a port that is taken is an error and does not end the process", async () =
   });
   await assert.rejects(second.listen("127.0.0.1", started.port), { code: "EADDRINUSE" });
   second.close();
-});
-
-test("a large request arrives completely", async () => {
-  const description = "0123456789".repeat(90_000);
-  await using started = await start({
-    createPayment: async (request) => {
-      assert.ok(request.description === description);
-      return answeredPayment({ externalId: request.description ?? "" });
-    },
-  });
-  for (const httpVersion of ["1.1", "2"] as const) {
-    const client = createClient(PaymentService, started.transport("connect", httpVersion));
-    const { payment } = await client.createPayment({ description });
-    assert.ok(payment?.externalId === description);
-  }
 });

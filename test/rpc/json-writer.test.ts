@@ -9,7 +9,8 @@ import {
 } from "@bufbuild/protobuf";
 import { jsonWriterOf } from "../../src/rpc/json-writer.ts";
 import { services } from "../../src/rpc/services/routes.ts";
-import { contract, everyKind, messageOf, randomOf } from "./messages.ts";
+import { randomOf } from "../random.ts";
+import { contract, everyKind, messageOf } from "./messages.ts";
 
 function outcome(write: () => string): string {
   try {

@@ -48,7 +48,7 @@ import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { isSecret } from "../../src/secrets/secret-fields.ts";
 import { answeredPayment, answeredPayout } from "../core/answers.ts";
-import { grpcJsClient, type Started, start, wires } from "./start.ts";
+import { type Started, start, wires } from "./start.ts";
 
 const payment = create(PaymentSchema, { externalId: "order-1" });
 const payout = create(PayoutSchema, { externalId: "payout-1" });
@@ -241,36 +241,6 @@ for (const { protocol, httpVersion, name } of wires) {
     }
   });
 }
-
-test("every method reaches its use case by grpc-js", async () => {
-  await using started = await start(everyAnswer);
-  for (const service of services) {
-    const client = grpcJsClient(service, started.port) as never as Record<
-      string,
-      (
-        request: Message,
-        done?: (error: Error | null, message: Message) => void,
-      ) => AsyncIterable<Message>
-    >;
-    for (const one of cases.filter(({ method }) => method.parent === service)) {
-      const { method } = one;
-      const request = create(method.input, one.request);
-      if (method.methodKind === "unary") {
-        const { promise, resolve, reject } = Promise.withResolvers<Message>();
-        client[method.localName]?.(request, (error, message) =>
-          error ? reject(error) : resolve(message),
-        );
-        check(started, one, await promise);
-      } else {
-        const messages: Message[] = [];
-        for await (const got of client[method.localName]!(request)) messages.push(got);
-        assert.equal(messages.length, 1);
-        check(started, one, messages[0] as Message);
-      }
-    }
-    (client as never as { close(): void }).close();
-  }
-});
 
 test("a plain POST of JSON is answered, with field names in snake_case or camelCase", async () => {
   await using started = await start(everyAnswer);

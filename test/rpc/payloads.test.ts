@@ -5,13 +5,7 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
 import { Code, createClient } from "@connectrpc/connect";
-import {
-  compressionBrotli,
-  compressionGzip,
-  createConnectTransport,
-  createGrpcTransport,
-  createGrpcWebTransport,
-} from "@connectrpc/connect-node";
+import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   GetPaymentResponseSchema,
@@ -19,7 +13,7 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { defaultLimits } from "../../src/rpc/server.ts";
 import { answeredPayment } from "../core/answers.ts";
-import { start } from "./start.ts";
+import { start, wires } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const text = "0123456789".repeat(5_000);
@@ -27,27 +21,13 @@ const echo = {
   createPayment: async (request: { description?: string | undefined }) =>
     answeredPayment({ externalId: request.description ?? "" }),
 };
-const transports = {
-  connect: createConnectTransport,
-  grpc: createGrpcTransport,
-  grpcWeb: createGrpcWebTransport,
-};
-const wires = Object.entries(transports).flatMap(([protocol, createTransport]) =>
-  (["1.1", "2"] as const).map((httpVersion) => ({
-    name: `${protocol} over HTTP/${httpVersion}`,
-    createTransport,
-    httpVersion,
-  })),
-);
 const encodings = { gzip: compressionGzip, br: compressionBrotli };
 
-for (const { name, createTransport, httpVersion } of wires) {
+for (const { protocol, httpVersion, name } of wires) {
   test(`messages are compressed in both directions by ${name}`, async () => {
     await using started = await start(echo);
     for (const [encoding, compression] of Object.entries(encodings)) {
-      const transport = createTransport({
-        baseUrl: started.url,
-        httpVersion,
+      const transport = started.transport(protocol, httpVersion, {
         sendCompression: compression,
         acceptCompression: [compression],
       });
@@ -69,11 +49,8 @@ for (const { name, createTransport, httpVersion } of wires) {
     await using started = await start(echo);
     const bomb = { description: "x".repeat(defaultLimits.readMaxBytes + 1) };
     for (const sendCompression of [undefined, compressionGzip, compressionBrotli]) {
-      const transport = createTransport({
-        baseUrl: started.url,
-        httpVersion,
-        ...(sendCompression ? { sendCompression } : {}),
-      });
+      const compression = sendCompression ? { sendCompression } : {};
+      const transport = started.transport(protocol, httpVersion, compression);
       const client = createClient(PaymentService, transport);
       await assert.rejects(client.createPayment(bomb), { code: Code.ResourceExhausted });
       assert.equal((await client.createPayment({ description: text })).payment?.externalId, text);

@@ -6,6 +6,7 @@ import {
   createConnectTransport,
   createGrpcTransport,
   createGrpcWebTransport,
+  type GrpcTransportOptions,
   Http2SessionManager,
 } from "@connectrpc/connect-node";
 import grpc from "@grpc/grpc-js";
@@ -43,10 +44,12 @@ export interface Started extends AsyncDisposable {
   readonly records: LogRecord[];
   /** Resolves with the first log record that fits, whether it is already written or not. */
   logged(fits: (record: LogRecord) => boolean): Promise<LogRecord>;
-  transport(protocol: Protocol, httpVersion: "1.1" | "2"): Transport;
+  transport(protocol: Protocol, httpVersion: "1.1" | "2", compression?: Compressions): Transport;
 }
 
 export type Protocol = keyof typeof transportsOf;
+
+type Compressions = Pick<GrpcTransportOptions, "sendCompression" | "acceptCompression">;
 
 export const wires = (["connect", "grpc", "grpcWeb"] as const).flatMap((protocol) =>
   (["1.1", "2"] as const).map((httpVersion) => ({
@@ -93,14 +96,14 @@ export async function start(
         await once(written, "record");
       }
     },
-    transport(protocol, httpVersion) {
+    transport(protocol, httpVersion, compression = {}) {
       const nodeOptions = tls ? { ca: testTls.cert } : {};
       if (httpVersion === "1.1") {
-        return transportsOf[protocol]({ baseUrl: url, httpVersion, nodeOptions });
+        return transportsOf[protocol]({ baseUrl: url, httpVersion, nodeOptions, ...compression });
       }
       const sessionManager = new Http2SessionManager(url, {}, nodeOptions);
       sessions.push(sessionManager);
-      return transportsOf[protocol]({ baseUrl: url, httpVersion, sessionManager });
+      return transportsOf[protocol]({ baseUrl: url, httpVersion, sessionManager, ...compression });
     },
     async [Symbol.asyncDispose]() {
       for (const session of sessions) session.abort();

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { listen } from "../listen.ts";
 import { between } from "../random.ts";
-import { answer, json } from "./scripted-server.ts";
+import { json } from "./scripted-server.ts";
 
 /** How a request fails; `none` for success. */
 export type Fault =
@@ -14,13 +14,7 @@ export type Fault =
   | "closeInAnswer"
   | "stall"
   | "stallInAnswer"
-  | "html502"
-  | "html200"
-  | "html404"
-  | "truncatedJson"
-  | "errorObject"
-  | "serverErrorObject"
-  | "tooManyRequests";
+  | "errorObject";
 
 export interface FaultServer {
   readonly url: string;
@@ -77,7 +71,7 @@ export async function faultServer(
   });
 
   function respond(socket: Socket, externalId: string, fault: Fault): void {
-    const rejected = fault === "errorObject" || fault === "tooManyRequests";
+    const rejected = fault === "errorObject";
     if (!rejected) count(charges, externalId);
     const body = JSON.stringify({ id: `p-${externalId}`, external_id: externalId });
     const whole = json(200, body);
@@ -98,20 +92,8 @@ export async function faultServer(
         return;
       case "stallInAnswer":
         return void socket.write(part);
-      case "html502":
-        return void socket.write(answer(502, "<html>Bad Gateway</html>"));
-      case "html200":
-        return void socket.write(answer(200, "<html>Welcome</html>"));
-      case "html404":
-        return void socket.write(answer(404, "<html>Not Found</html>"));
-      case "truncatedJson":
-        return void socket.write(json(200, body.slice(0, between(random, 0, body.length - 1))));
       case "errorObject":
         return void socket.write(json(200, '{"code":"insufficient_funds","type":"payment_error"}'));
-      case "serverErrorObject":
-        return void socket.write(json(500, '{"code":"internal_error","type":"api_error"}'));
-      case "tooManyRequests":
-        return void socket.write(json(429, '{"code":"too_many_requests","type":"api_error"}'));
     }
   }
 

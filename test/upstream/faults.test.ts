@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 import { type TestContext, test } from "node:test";
-import { type ErrorCode, GatewayError } from "../../src/errors.ts";
+import { GatewayError } from "../../src/errors.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { listen } from "../listen.ts";
 import { between, seeded } from "../random.ts";
 import { type Fault, type FaultServer, faultServer } from "./fault-server.ts";
-import { getPayout, hostedPayment, moneyCalls, patient, rig, type Send } from "./rig.ts";
+import { hostedPayment, moneyCalls, patient, rig, type Send } from "./rig.ts";
 
 const tries = Number(process.env.FAULT_TRIES ?? 60);
 const seed = Number(process.env.FAULT_SEED ?? randomInt(2 ** 32));
@@ -100,44 +100,12 @@ async function faulty(t: TestContext, pick: (random: () => number) => Fault, tim
   return { server, upstream, random, calls };
 }
 
-const outcomes: Record<Exclude<Fault, "none">, [money: ErrorCode, read: ErrorCode]> = {
-  resetInRequest: ["UNKNOWN", "UNAVAILABLE"],
-  resetAfterRequest: ["UNKNOWN", "UNAVAILABLE"],
-  closeAfterRequest: ["UNKNOWN", "UNAVAILABLE"],
-  resetInAnswer: ["UNKNOWN", "UNAVAILABLE"],
-  closeInAnswer: ["UNKNOWN", "UNAVAILABLE"],
-  stall: ["UNKNOWN", "UNAVAILABLE"],
-  stallInAnswer: ["UNKNOWN", "UNAVAILABLE"],
-  html502: ["UNKNOWN", "UNAVAILABLE"],
-  html200: ["UNKNOWN", "UNAVAILABLE"],
-  html404: ["UNKNOWN", "NOT_FOUND"],
-  truncatedJson: ["UNKNOWN", "UNAVAILABLE"],
-  serverErrorObject: ["UNKNOWN", "UNAVAILABLE"],
-  errorObject: ["FAILED_PRECONDITION", "FAILED_PRECONDITION"],
-  tooManyRequests: ["RESOURCE_EXHAUSTED", "RESOURCE_EXHAUSTED"],
-};
-for (const [fault, [money, read]] of Object.entries(outcomes) as Array<
-  [Fault, [ErrorCode, ErrorCode]]
->) {
-  test(`${fault}: a money call is sent once and ends with ${money}`, async (t) => {
-    const { server, upstream, random } = await faulty(
-      t,
-      () => fault,
-      fault.startsWith("stall") ? 400 : 10_000,
-    );
-    const tried = await pay(upstream, random, tries);
-    assertOnce(tried, server);
-    for (const { error, sent } of tried) assert.deepEqual([error?.code, sent], [money, 1]);
-    assert.equal(tried.length, tries);
-    assert.equal(server.arrivals.size, tries);
-
-    await assert.rejects(getPayout(upstream, patient, "payout"), { code: read });
-    assert.ok(server.arrivals.get("payout")! <= 3);
-  });
-}
+const faults = [
+  ...(["resetInRequest", "resetAfterRequest", "closeAfterRequest", "resetInAnswer"] as const),
+  ...(["closeInAnswer", "stall", "stallInAnswer", "errorObject"] as const),
+] satisfies readonly Exclude<Fault, "none">[];
 
 test("faults of every kind, mixed with successful calls, never charge twice", async (t) => {
-  const faults = Object.keys(outcomes) as Fault[];
   const { server, upstream, random } = await faulty(
     t,
     (random) => (random() < 0.5 ? "none" : faults[between(random, 0, faults.length - 1)]!),

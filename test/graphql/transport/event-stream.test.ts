@@ -6,6 +6,7 @@ import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import type { GraphqlServerOptions } from "../../../src/graphql/server.ts";
 import { createFeed, paymentEvent, refusing } from "../feed.ts";
+import { subscribeInParts } from "../parts.ts";
 import { type Served, serve } from "../serve.ts";
 
 const { PENDING, SUCCESS } = PaymentStatus;
@@ -186,19 +187,44 @@ test("text that is not a cursor adds no line to the stream", async (t) => {
   assert.doesNotMatch(text, /^(id: x|event: evil)/m);
 });
 
-test("a silent stream sends heartbeats that are not events", async (t) => {
-  const feed = createFeed();
-  const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 20 });
-  const leave = new AbortController();
-  const response = await fetch(`${gateway.url}?${new URLSearchParams({ query })}`, {
-    headers: eventStream,
-    signal: leave.signal,
+const part = "\r\ncontent-type: application/json; charset=utf-8\r\n\r\n{}\r\n--graphql";
+type Open = (gateway: Served, signal: AbortSignal) => Promise<Response>;
+const silent: readonly [format: string, beat: string, type: string, open: Open][] = [
+  [
+    "an event stream",
+    ":\n\n",
+    "text/event-stream",
+    ({ url }, signal) =>
+      fetch(`${url}?${new URLSearchParams({ query })}`, { headers: eventStream, signal }),
+  ],
+  [
+    "a plain watch",
+    ":\n\n",
+    "text/event-stream",
+    ({ watchUrl }, signal) => fetch(`${watchUrl}/payments/order-1`, { signal }),
+  ],
+  [
+    "multipart",
+    part,
+    'multipart/mixed;boundary="graphql";subscriptionSpec=1.0',
+    (gateway, signal) => subscribeInParts(gateway, query, {}, signal),
+  ],
+];
+for (const [format, beat, type, open] of silent) {
+  test(`${format} that is silent sends heartbeats that are not events, and ends when its client leaves`, async (t) => {
+    const feed = createFeed();
+    const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 20 });
+    const leave = new AbortController();
+    const response = await open(gateway, leave.signal);
+    assert.equal(response.headers.get("content-type"), type);
+    assert.equal(response.headers.get("cache-control"), "no-store, no-transform");
+    let text = "";
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += chunk;
+      if (text.endsWith(beat.repeat(3))) break;
+    }
+    assert.match(text, type === "text/event-stream" ? /^retry: \d+\n\n:/ : /^--graphql\r\n/);
+    leave.abort();
+    await feed.released;
   });
-  let text = "";
-  for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    text += chunk;
-    if (text.endsWith(":\n\n:\n\n:\n\n")) break;
-  }
-  leave.abort();
-  await feed.released;
-});
+}

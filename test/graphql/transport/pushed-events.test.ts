@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
 import { type TestContext, test } from "node:test";
@@ -13,7 +12,7 @@ import { PaymentState, PaymentStatus } from "../../../src/gen/payments/v1/paymen
 import { GetPaymentResponseSchema } from "../../../src/gen/payments/v1/payment_service_pb.ts";
 import { schema } from "../../../src/graphql/schema/schema.ts";
 import { resultsOf } from "../../../src/graphql/shared-results.ts";
-import { timeoutMs, until } from "../../until.ts";
+import { until } from "../../until.ts";
 import { createFeed, type Feed, paymentEvent, payoutEvent } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
 
@@ -27,42 +26,54 @@ interface Request {
 /** What a client has received so far, one text for each event. */
 interface Reader {
   readonly texts: () => string[];
+  pause(): void;
+  resume(): void;
   close(): void;
 }
 
 type Open = (gateway: Served, request: Request) => Reader;
 
-function readBody(url: string, options: http.RequestOptions, body?: string): () => string {
+function readBody(
+  textsOf: (text: string) => string[],
+  url: string,
+  options: http.RequestOptions = {},
+  body?: string,
+): Reader {
   let text = "";
+  let answer: http.IncomingMessage | undefined;
   const request = http.request(url, { agent: false, ...options }, (response) => {
-    response.setEncoding("utf8").on("data", (chunk) => {
+    answer = response.setEncoding("utf8").on("data", (chunk) => {
       text += chunk;
     });
     response.on("error", () => undefined);
   });
   request.on("error", () => undefined);
   request.end(body);
-  return Object.assign(() => text, { close: () => request.destroy() });
+  return {
+    texts: () => textsOf(text),
+    pause: () => answer?.pause(),
+    resume: () => answer?.resume(),
+    close: () => request.destroy(),
+  };
 }
 
-function reader(text: () => string, textsOf: (text: string) => string[]): Reader {
-  const { close } = text as unknown as { close(): void };
-  return { texts: () => textsOf(text()), close };
-}
-
-const post = (accept: string, url: string, request: Request) => {
+const post = (
+  accept: string,
+  textsOf: (text: string) => string[],
+  { url }: Served,
+  request: Request,
+) => {
   const headers = { accept, "content-type": "application/json" };
-  return readBody(url, { method: "POST", headers }, JSON.stringify(request));
+  return readBody(textsOf, url, { method: "POST", headers }, JSON.stringify(request));
 };
 /** All blocks but the first, which begins the stream, and the last, which is incomplete. */
 const blocksOf = (text: string) => text.split("\n\n").slice(1, -1);
+const partsOf = (text: string) => text.split("\r\n--graphql").slice(1, -1);
 
-const transports: Readonly<Record<string, Open>> = {
-  sse: ({ url }, request) => reader(post("text/event-stream", url, request), blocksOf),
-  multipart: ({ url }, request) =>
-    reader(post("multipart/mixed;subscriptionSpec=1.0", url, request), (text) =>
-      text.split("\r\n--graphql").slice(1, -1),
-    ),
+const transports = {
+  sse: (gateway, request) => post("text/event-stream", blocksOf, gateway, request),
+  multipart: (gateway, request) =>
+    post("multipart/mixed;subscriptionSpec=1.0", partsOf, gateway, request),
   websocket({ wsUrl }, payload) {
     const texts: string[] = [];
     const socket = new WebSocket(wsUrl, "graphql-transport-ws");
@@ -73,9 +84,14 @@ const transports: Readonly<Record<string, Open>> = {
         socket.send(JSON.stringify({ id: 'the "first"', type: "subscribe", payload }));
       } else texts.push(text);
     });
-    return { texts: () => texts, close: () => socket.terminate() };
+    return {
+      texts: () => texts,
+      pause: () => socket.pause(),
+      resume: () => socket.resume(),
+      close: () => socket.terminate(),
+    };
   },
-};
+} satisfies Readonly<Record<string, Open>>;
 
 /** A gateway whose streams are fed by hand: each reads from the feed that `next` made last. */
 async function fed(t: TestContext) {
@@ -193,8 +209,7 @@ test("a result longer than a frame of 64 KiB is pushed completely", async (t) =>
   const { gateway, next } = await fed(t);
   for (const length of [60, 200, 70_000]) {
     const feed = next();
-    const client = transports.websocket?.(gateway, { query: ofPayment("cursor paymentId") });
-    assert.ok(client);
+    const client = transports.websocket(gateway, { query: ofPayment("cursor paymentId") });
     const eventOf = (cursor: string) => ({ ...payment(cursor), paymentId: "ü".repeat(length) });
     const { first = "", second, isTaken } = await bothTexts(feed, client, eventOf);
     assert.equal(isTaken, true);
@@ -210,7 +225,7 @@ test("an event pushed to a plain watch has the same text as one that is not push
     ["payouts/payout-1", payout],
   ] as const) {
     const feed = next();
-    const client = reader(readBody(`${gateway.watchUrl}/${path}`, {}), blocksOf);
+    const client = readBody(blocksOf, `${gateway.watchUrl}/${path}`);
     const { first = "", second, isTaken } = await bothTexts(feed, client, eventOf);
     assert.equal(isTaken, true);
     assert.equal(second, first.replaceAll("c-1", "c-2"));
@@ -256,61 +271,27 @@ test("pushed events keep their order among the others, and the end comes last", 
 test("no event is pushed to a client that does not read, and it misses none when it reads on", async (t) => {
   const { gateway, next } = await fed(t);
   const large = (cursor: string) => ({ ...payment(cursor), paymentId: "x".repeat(100_000) });
-  const query = ofPayment("cursor paymentId");
-  for (const transport of ["sse", "websocket"]) {
+  for (const transport of ["sse", "websocket"] as const) {
     const feed = next();
-    const seen: string[] = [];
-    let rest = "";
-    const { hostname, port } = new URL(gateway.url);
-    const isSocket = transport === "websocket";
-    const socket = new WebSocket(gateway.wsUrl, "graphql-transport-ws");
-    const client = net.connect(Number(port), hostname);
-    client.on("error", () => undefined);
-    socket.on("error", () => undefined);
-    const look = (text: string) => {
-      rest += text;
-      let end = 0;
-      for (const { 0: whole, 1: cursor = "", index } of rest.matchAll(/"cursor":"(c-\d+)"/g)) {
-        seen.push(cursor);
-        end = index + whole.length;
-      }
-      rest = rest.slice(Math.max(end, rest.length - 40));
-    };
-    if (isSocket) {
-      client.destroy();
-      socket.on("message", (data) => look(String(data)));
-      await once(socket, "open", { signal: AbortSignal.timeout(timeoutMs) });
-      socket.send('{"type":"connection_init"}');
-      await once(socket, "message", { signal: AbortSignal.timeout(timeoutMs) });
-      socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query } }));
-    } else {
-      socket.on("open", () => socket.terminate());
-      client.setEncoding("utf8").on("data", look);
-      const search = new URLSearchParams({ query });
-      client.write(
-        `GET /graphql?${search} HTTP/1.1\r\nhost: ${hostname}:${port}\r\naccept: text/event-stream\r\n\r\n`,
-      );
-    }
+    const client = transports[transport](gateway, { query: ofPayment("cursor paymentId") });
+    const seen = () => client.texts().map((text) => /"cursor":"(c-\d+)"/.exec(text)?.[1]);
     feed.push(payment("c-1"));
-    await until(() => seen.length === 1 && feed.waits());
-    if (isSocket) socket.pause();
-    else client.pause();
+    await until(() => seen().length === 1 && feed.waits());
+    client.pause();
     let count = 1;
     while (count < 1_000 && feed.offer(large(`c-${count + 1}`))) count += 1;
     assert.ok(count > 1 && count < 1_000, `${count} were taken by ${transport}`);
     count += 1;
     feed.push(large(`c-${count}`));
-    if (isSocket) socket.resume();
-    else client.resume();
-    await until(() => feed.waits() && seen.length === count);
+    client.resume();
+    await until(() => feed.waits() && seen().length === count);
     await until(() => feed.offer(large(`c-${count + 1}`)));
-    await until(() => seen.length === count + 1);
+    await until(() => seen().length === count + 1);
     assert.deepEqual(
-      seen,
+      seen(),
       Array.from({ length: count + 1 }, (_, index) => `c-${index + 1}`),
     );
-    client.destroy();
-    socket.terminate();
+    client.close();
     await feed.released;
   }
 });

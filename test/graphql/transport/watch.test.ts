@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { STATUS_CODES } from "node:http";
 import { test } from "node:test";
 import { fromJsonString } from "@bufbuild/protobuf";
-import { EventSource } from "eventsource";
 import type { Credentials } from "../../../src/auth/identify.ts";
 import { GatewayError } from "../../../src/errors.ts";
 import { EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
@@ -171,28 +169,6 @@ test("a client that reconnects to a watch that was over gets 204", async (t) => 
   }
 });
 
-test("an EventSource receives the events as messages and resumes behind the last", async (t) => {
-  const asked: unknown[] = [];
-  const gateway = await serve(t, {
-    async *watchPayment({ afterCursor }, { onOpen }) {
-      asked.push(afterCursor);
-      if (afterCursor === "c-2") return;
-      onOpen?.(undefined);
-      yield paymentEvent(afterCursor === undefined ? "c-1" : "c-2", PENDING);
-      if (afterCursor === undefined) throw new GatewayError("UNAVAILABLE", "shutting down");
-    },
-  });
-  const source = new EventSource(`${gateway.watchUrl}/payments/order-1`);
-  t.after(() => source.close());
-  const seen: string[] = [];
-  source.addEventListener("message", ({ data, lastEventId }) => {
-    seen.push(`${JSON.parse(data).cursor} ${lastEventId}`);
-  });
-  while (source.readyState !== source.CLOSED) await once(source as never, "error");
-  assert.deepEqual(seen, ["c-1 c-1", "c-2 c-2"]);
-  assert.deepEqual(asked, [undefined, "c-1", "c-2"]);
-});
-
 test("a watch token in the address, or a header, identifies the caller", async (t) => {
   const shown: unknown[] = [];
   const identify = async ({ header, watchToken }: Credentials) => {
@@ -248,20 +224,6 @@ test("an open watch holds no admission slot, and ends when its client leaves", a
   assert.equal(admission.inFlight, 0);
   leave.abort();
   await feed.released;
-});
-
-test("a silent watch sends comments as heartbeats", async (t) => {
-  const feed = createFeed();
-  const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 10 });
-  const leave = new AbortController();
-  const response = await fetch(`${gateway.watchUrl}/payments/order-1`, { signal: leave.signal });
-  let text = "";
-  for await (const chunk of response.body ?? []) {
-    text += Buffer.from(chunk).toString();
-    if (text.endsWith(":\n\n")) break;
-  }
-  leave.abort();
-  assert.match(text, /^retry: \d+\n\n:\n\n/);
 });
 
 test("under overload a watch is to come again, and another request gets problem details", async (t) => {
