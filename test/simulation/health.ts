@@ -167,7 +167,9 @@ export const healthChecks: Readonly<Record<string, Check>> = {
         ({ externalId, storedMs }) =>
           history.posts.some((post) => post.externalId === externalId && !isClear(post)) ||
           history.calls.some(
-            (call) => call.externalId === externalId && wasLost(call.request, history),
+            (call) =>
+              call.externalId === externalId &&
+              (wasLost(call.request, history) || diedWithItsGateway(call, history)),
           )
             ? []
             : [`${externalId} at ${storedMs}`],
@@ -286,6 +288,14 @@ function wasLost(request: string, { requests }: History): boolean {
   return requests.some((one) => one.request === request && one.isLost);
 }
 
+/** Whether its gateway was killed while it ran: before anything left, too. */
+function diedWithItsGateway({ replica, beganMs, endedMs }: CallRecord, { absences }: History) {
+  return absences.some(
+    ({ replica: absent, fromMs }) =>
+      absent === replica && fromMs >= beganMs && fromMs <= (endedMs ?? Infinity),
+  );
+}
+
 /** Whether a gateway received an answer to a request that it can understand. */
 function isClear({ answer, answeredMs, tooMany, sentMs }: PostRecord): boolean {
   return (tooMany || answer !== "unclear") && (answeredMs ?? Infinity) < sentMs + 1_900;
@@ -315,7 +325,7 @@ function isExcused(call: CallRecord, history: History): boolean {
     // It had no time, or its answer came too late. Another gateway asks for it now and then.
     const isShort = deadlineMs - beganMs < 200;
     const isLate = ({ answeredMs = Infinity, replica }: PostRecord) =>
-      answeredMs > deadlineMs - (replica === call.replica ? 20 : 20 + maxPauseMs);
+      answeredMs > deadlineMs - storingMs - (replica === call.replica ? 0 : maxPauseMs);
     if (isShort || own.some(isLate)) return true;
   }
   const [code = ""] = error.split(" ");
@@ -338,6 +348,9 @@ function isExcused(call: CallRecord, history: History): boolean {
       return false;
   }
 }
+
+/** How long it takes to store an answer; replicas lag by 20 ms at most in health (plan.ts). */
+const storingMs = 50;
 
 /** Longest pause between two looks for the answer of a call at another gateway, in milliseconds. */
 const maxPauseMs = 320;
