@@ -1,17 +1,13 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { OperationService } from "../../src/gen/payments/v1/operation_service_pb.ts";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { freePort } from "../redis/server.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
-import { clientOf, hostedPayment, paymentRequest, paymentTold, postCallback } from "./callers.ts";
+import { clientOf, hostedPayment, paymentTold, postCallback } from "./callers.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 
@@ -157,56 +153,6 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     assert.equal(upstream.charges.get(externalId), 1);
     upstream.down = false;
     await again.stop();
-  });
-
-  test("keeps the sandbox's payments through SIGKILL: a 3DS link works, look-ups agree", async () => {
-    const fresh = freshDirectory();
-    const [publicPort, sandboxPort] = [await freePort(), await freePort()];
-    const env = {
-      ...{ ...freePorts, ALLOW_VOLATILE: "", LOG_LEVEL: "warn", DATA_DIR: fresh.path },
-      ...{ PUBLIC_ADDR: `127.0.0.1:${publicPort}`, SANDBOX_ADDR: `127.0.0.1:${sandboxPort}` },
-    };
-    const startWithSandbox = async () => {
-      const spawned = spawnCli(["serve"], env);
-      const at = { rpcUrl: (await spawned.ready).rpc ?? "" };
-      return {
-        ...spawned,
-        payments: clientOf(PaymentService, at),
-        operations: clientOf(OperationService, at),
-      };
-    };
-    const first = await startWithSandbox();
-    const payWith = async (externalId: string, number: string) =>
-      (await first.payments.createPayment(paymentRequest(externalId, number))).payment;
-    const paid = await payWith("paid", "4242424242424242");
-    const waiting = await payWith("waiting", "4000000000003014");
-    const about = { externalId: "paid", operationId: paid?.details?.operationId ?? "" };
-    const known = await first.operations.getOperation(about);
-    first.child.kill("SIGKILL");
-    await first.exit;
-
-    const second = await startWithSandbox();
-    assert.deepEqual(await second.operations.getOperation(about), known);
-    const link = waiting?.action?.value ?? "";
-    assert.match(await (await fetch(link)).text(), /400000\*{6}3014/);
-    await fetch(link, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
-    const stateOf = async (externalId: string) =>
-      (await second.payments.getPayment({ externalId })).state;
-    await until(async () => (await stateOf("waiting")) === PaymentState.PAID);
-    for (const name of readdirSync(fresh.path)) {
-      const written = readFileSync(join(fresh.path, name), "latin1");
-      assert.doesNotMatch(written, /4242424242424242|4000000000003014/, name);
-    }
-    second.child.kill("SIGTERM");
-    assert.deepEqual(await second.exit, [0, null]);
-
-    const file = join(fresh.path, "sandbox.sqlite");
-    for (const end of ["-wal", "-shm"]) rmSync(file + end, { force: true });
-    writeFileSync(file, "no database, but long enough to be taken for the head of one");
-    const refused = spawnCli(["serve"], env);
-    assert.deepEqual(await refused.exit, [78, null]);
-    assert.match(refused.errors.join("\n"), /^DATA_DIR: the sandbox's .*: delete it/);
-    fresh.remove();
   });
 
   test("reports a full disk, and recovers when the disk takes writes again", {

@@ -1,54 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
-import net from "node:net";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { sign } from "../../src/wire/signature.ts";
-
-/** A TCP proxy in front of one listener that can break its connections. */
-export interface Link extends AsyncDisposable {
-  readonly url: string;
-  /** Connections made so far. */
-  readonly made: number;
-  /** Resets every open connection. New ones are accepted. */
-  cut(): void;
-}
-
-export async function startProxy(target: string): Promise<Link> {
-  const { hostname, port } = new URL(target);
-  const open = new Set<net.Socket>();
-  let made = 0;
-  const server = net.createServer((client) => {
-    made += 1;
-    const upstream = net.connect(Number(port), hostname);
-    for (const socket of [client, upstream]) {
-      open.add(socket);
-      socket.on("error", () => undefined);
-      socket.once("close", () => {
-        open.delete(socket);
-        client.destroy();
-        upstream.destroy();
-      });
-    }
-    client.pipe(upstream).pipe(client);
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const cut = () => {
-    for (const socket of open) socket.resetAndDestroy();
-  };
-  return {
-    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
-    get made() {
-      return made;
-    },
-    cut,
-    async [Symbol.asyncDispose]() {
-      server.close();
-      cut();
-    },
-  };
-}
 
 /**
  * Sends a signed callback, which becomes an event: the `n`th refund of a payment, or with the

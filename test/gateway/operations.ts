@@ -36,207 +36,142 @@ export interface Operation {
   /** The scope that it needs, not read from the proto. Undefined: any service may call it. */
   readonly scope: string | undefined;
   /** The kind of object whose watch token may call it. */
-  readonly watches?: "payment" | "payout";
+  readonly watches: "payment" | "payout" | undefined;
   run(gateway: Gateway, headers: Shown, objects: Objects): Promise<Outcome>;
 }
 
 let count = 0;
 const fresh = () => `order-fresh-${count++}`;
-const option = demoOptions.unconfirmed;
-const subscription = demoSubscriptions.active;
-const identity = ({ customer }: Objects) => ({
-  customer: { externalId: customer },
-});
-const card = { number: "4111111111111111", cvv: "123", expMonth: 12, expYear: 2035 };
+const optionId = demoOptions.unconfirmed;
+const subscriptionId = demoSubscriptions.active;
+const card = "4111111111111111";
 
-export const rpcOperations: readonly Operation[] = [
-  rpc(PaymentService.method.createPayment, "payments:write", () => paymentRequest(fresh())),
-  rpc(PaymentService.method.createRecurrentPayment, "payments:write", () => ({
-    recurrentId: "unknown",
-    externalId: fresh(),
-    amount: "1.00",
-  })),
-  rpc(PaymentService.method.confirmPayment, "payments:write", () => ({ externalId: fresh() })),
-  rpc(PaymentService.method.resendCallback, "callbacks:resend", ({ payment }) => ({
-    externalId: payment,
-  })),
-  rpc(PaymentService.method.getPayment, "payments:read", ({ payment }) => ({
-    externalId: payment,
-  })),
-  rpc(
-    PaymentService.method.watchPayment,
-    "payments:read",
-    ({ payment }) => ({ externalId: payment }),
-    "payment",
-  ),
-  rpc(PayoutService.method.requestPayout, "payouts:write", () => payoutRequest(fresh())),
-  rpc(PayoutService.method.getPayout, "payouts:read", ({ payout }) => ({ externalId: payout })),
-  rpc(PaymentService.method.listPayments, "events:read", () => ({ newestFirst: true })),
-  rpc(PayoutService.method.listPayouts, "events:read", () => ({ newestFirst: true })),
-  rpc(
-    PayoutService.method.watchPayout,
-    "payouts:read",
-    ({ payout }) => ({ externalId: payout }),
-    "payout",
-  ),
-  rpc(WalletService.method.findWalletItems, "wallet:read", identity),
-  rpc(WalletService.method.getConfirmationStatus, "wallet:read", (objects) => ({
-    ...identity(objects),
-    optionId: option,
-  })),
-  rpc(WalletService.method.deleteWalletItem, "wallet:write", (objects) => ({
-    ...identity(objects),
-    optionId: option,
-    type: "card",
-  })),
-  rpc(SubscriptionService.method.updateSubscription, "subscriptions:write", (objects) => ({
-    ...identity(objects),
-    subscriptionId: subscription,
-    autoRenew: true,
-  })),
-  rpc(SubscriptionService.method.deactivateSubscription, "subscriptions:write", (objects) => ({
-    ...identity(objects),
-    subscriptionId: subscription,
-  })),
-  rpc(OperationService.method.getOperation, "operations:read", ({ payment }) => ({
-    externalId: payment,
-    operationId: "operation",
-  })),
-  rpc(EventService.method.streamEvents, "events:read", () => ({ afterCursor: "earliest" })),
-  rpc(EventService.method.listEvents, "payments:read", ({ payment }) => ({
-    kind: EventKind.PAYMENT,
-    externalId: payment,
-  })),
-  rpc(EventService.method.createWatchToken, "watch:create", ({ payment }) => ({
-    externalId: payment,
-    kind: EventKind.PAYMENT,
-  })),
+const { method: payments } = PaymentService;
+const { method: payouts } = PayoutService;
+const { method: wallet } = WalletService;
+const { method: subscriptions } = SubscriptionService;
+const again = { recurrentId: "unknown", amount: "1.00" };
+const aboutPayment = ({ payment }: Objects) => ({
+  ...{ externalId: payment, kind: EventKind.PAYMENT, operationId: "operation" },
+});
+const aboutPayout = ({ payout }: Objects) => ({ externalId: payout });
+const aboutCustomer = ({ customer }: Objects) => ({
+  customer: { externalId: customer },
+  ...{ optionId, type: "card", subscriptionId, autoRenew: true },
+});
+
+/** The methods and root fields that a watch token may call. */
+const watched: Readonly<Record<string, "payment" | "payout">> = {
+  ...{ watchPayment: "payment", paymentUpdated: "payment" },
+  ...{ watchPayout: "payout", payoutUpdated: "payout" },
+};
+
+/** By method: its scope, and the request of a call about these objects. */
+const rpcs: readonly [DescMethod, scope: string, request: (objects: Objects) => object][] = [
+  [payments.createPayment, "payments:write", () => paymentRequest(fresh())],
+  [payments.createRecurrentPayment, "payments:write", () => ({ ...again, externalId: fresh() })],
+  [payments.confirmPayment, "payments:write", () => ({ externalId: fresh() })],
+  [payments.resendCallback, "callbacks:resend", aboutPayment],
+  [payments.getPayment, "payments:read", aboutPayment],
+  [payments.watchPayment, "payments:read", aboutPayment],
+  [payments.listPayments, "events:read", () => ({ newestFirst: true })],
+  [payouts.requestPayout, "payouts:write", () => payoutRequest(fresh())],
+  [payouts.getPayout, "payouts:read", aboutPayout],
+  [payouts.listPayouts, "events:read", () => ({ newestFirst: true })],
+  [payouts.watchPayout, "payouts:read", aboutPayout],
+  [wallet.findWalletItems, "wallet:read", aboutCustomer],
+  [wallet.getConfirmationStatus, "wallet:read", aboutCustomer],
+  [wallet.deleteWalletItem, "wallet:write", aboutCustomer],
+  [subscriptions.updateSubscription, "subscriptions:write", aboutCustomer],
+  [subscriptions.deactivateSubscription, "subscriptions:write", aboutCustomer],
+  [OperationService.method.getOperation, "operations:read", aboutPayment],
+  [EventService.method.streamEvents, "events:read", () => ({ afterCursor: "earliest" })],
+  [EventService.method.listEvents, "payments:read", aboutPayment],
+  [EventService.method.createWatchToken, "watch:create", aboutPayment],
 ];
+
+export const rpcOperations: readonly Operation[] = rpcs.map(([method, scope, request]) => ({
+  name: `${method.parent.name}.${method.name}`,
+  scope,
+  watches: watched[method.localName],
+  run: (gateway, headers, objects) => callRpc(gateway, method, request(objects), headers),
+}));
 
 const whose = ({ customer }: Objects) => `customer: { externalId: "${customer}" }`;
-const cardInput = `{ number: "${card.number}", cvv: "123", expMonth: 12, expYear: 2035 }`;
+const ofPayment = ({ payment }: Objects) => `externalId: "${payment}"`;
+const ofPayout = ({ payout }: Objects) => `externalId: "${payout}"`;
+const ofFresh = () => `externalId: "${fresh()}"`;
+const ofOption = (objects: Objects) => `${whose(objects)}, optionId: "${optionId}", type: "card"`;
+const ofSubscription = (objects: Objects) =>
+  `${whose(objects)}, subscriptionId: "${subscriptionId}"`;
+const newPayment = () => `amount: "10.00", currency: "UAH", mode: DIRECT, ${ofFresh()},
+  customer: { email: "customer@shop.example" }, paymentMethod: { method: { cc:
+    { number: "${card}", cvv: "123", expMonth: 12, expYear: 2035 } } }`;
+const newPayout = () => `order: { currency: "UAH", description: "Salary", ${ofFresh()},
+    originalAmount: "10.00" }, payer: { entityId: "entity" }, payoutType: "card",
+  recipient: { card: { firstName: "Ivan", lastName: "Franko", externalId: "recipient",
+    cardData: { number: "${card}" } } }`;
+
+type Fields = Readonly<
+  Record<string, readonly [scope: string | undefined, text: (objects: Objects) => string]>
+>;
+
+/** By root field: its scope, and its arguments, which for a query stand before what is selected. */
+const queries: Fields = {
+  payment: ["payments:read", (objects) => `(${ofPayment(objects)}) { isSuccess }`],
+  payout: ["payouts:read", (objects) => `(${ofPayout(objects)}) { __typename }`],
+  payments: ["events:read", () => "(first: 1) { edges { cursor } }"],
+  payouts: ["events:read", () => "(first: 1) { edges { cursor } }"],
+  operation: ["operations:read", (of) => `(${ofPayment(of)}, operationId: "o") { __typename }`],
+  walletItems: ["wallet:read", (of) => `(${whose(of)}) { name }`],
+  walletConfirmation: ["wallet:read", (of) => `(${whose(of)}, optionId: "${optionId}") { name }`],
+  rateLimit: [undefined, () => " { limit }"],
+};
+const mutations: Fields = {
+  createPayment: ["payments:write", newPayment],
+  createRecurrentPayment: [
+    "payments:write",
+    () => `recurrentId: "unknown", ${ofFresh()}, amount: "1.00"`,
+  ],
+  confirmPayment: ["payments:write", ofFresh],
+  resendCallback: ["callbacks:resend", ofPayment],
+  requestPayout: ["payouts:write", newPayout],
+  deleteWalletItem: ["wallet:write", ofOption],
+  updateSubscription: ["subscriptions:write", (of) => `${ofSubscription(of)}, autoRenew: true`],
+  deactivateSubscription: ["subscriptions:write", ofSubscription],
+  createWatchToken: ["watch:create", (of) => `${ofPayment(of)}, kind: PAYMENT`],
+};
+const watches: Fields = {
+  paymentUpdated: ["payments:read", ofPayment],
+  payoutUpdated: ["payouts:read", ofPayout],
+  events: ["events:read", () => 'after: "earliest"'],
+};
 
 export const graphqlOperations: readonly Operation[] = [
-  query(
-    "payment",
-    "payments:read",
-    ({ payment }) => `payment(externalId: "${payment}") { isSuccess }`,
+  ...fieldsOf("Query", queries, (field, text) => `{ ${field}${text} }`),
+  ...fieldsOf(
+    "Mutation",
+    mutations,
+    (field, input) =>
+      `mutation { ${field}(input: { ${input} }) { __typename ... on Error { message } } }`,
   ),
-  query("payout", "payouts:read", ({ payout }) => `payout(externalId: "${payout}") { __typename }`),
-  query("payments", "events:read", () => "payments(first: 1) { edges { cursor } }"),
-  query("payouts", "events:read", () => "payouts(first: 1) { edges { cursor } }"),
-  query(
-    "operation",
-    "operations:read",
-    ({ payment }) => `operation(externalId: "${payment}", operationId: "operation") { __typename }`,
+  ...fieldsOf(
+    "Subscription",
+    watches,
+    (field, args) => `subscription { ${field}(${args}) { cursor } }`,
   ),
-  query("walletItems", "wallet:read", (objects) => `walletItems(${whose(objects)}) { name }`),
-  query(
-    "walletConfirmation",
-    "wallet:read",
-    (objects) => `walletConfirmation(${whose(objects)}, optionId: "${option}") { name }`,
-  ),
-  query("rateLimit", undefined, () => "rateLimit { limit }"),
-  mutation(
-    "createPayment",
-    "payments:write",
-    () => `amount: "10.00", currency: "UAH", mode: DIRECT, externalId: "${fresh()}",
-      customer: { email: "customer@shop.example" }, paymentMethod: { method: { cc: ${cardInput} } }`,
-  ),
-  mutation(
-    "createRecurrentPayment",
-    "payments:write",
-    () => `recurrentId: "unknown", externalId: "${fresh()}", amount: "1.00"`,
-  ),
-  mutation("confirmPayment", "payments:write", () => `externalId: "${fresh()}"`),
-  mutation("resendCallback", "callbacks:resend", ({ payment }) => `externalId: "${payment}"`),
-  mutation(
-    "requestPayout",
-    "payouts:write",
-    () => `order: { currency: "UAH", description: "Salary", externalId: "${fresh()}", originalAmount: "10.00" },
-      payer: { entityId: "entity" }, payoutType: "card",
-      recipient: { card: { firstName: "Ivan", lastName: "Franko", externalId: "recipient", cardData: { number: "${card.number}" } } }`,
-  ),
-  mutation(
-    "deleteWalletItem",
-    "wallet:write",
-    (objects) => `${whose(objects)}, optionId: "${option}", type: "card"`,
-  ),
-  mutation(
-    "updateSubscription",
-    "subscriptions:write",
-    (objects) => `${whose(objects)}, subscriptionId: "${subscription}", autoRenew: true`,
-  ),
-  mutation(
-    "deactivateSubscription",
-    "subscriptions:write",
-    (objects) => `${whose(objects)}, subscriptionId: "${subscription}"`,
-  ),
-  mutation(
-    "createWatchToken",
-    "watch:create",
-    ({ payment }) => `externalId: "${payment}", kind: PAYMENT`,
-  ),
-  subscribe(
-    "paymentUpdated",
-    "payments:read",
-    ({ payment }) => `(externalId: "${payment}")`,
-    "payment",
-  ),
-  subscribe("payoutUpdated", "payouts:read", ({ payout }) => `(externalId: "${payout}")`, "payout"),
-  subscribe("events", "events:read", () => '(after: "earliest")'),
 ];
 
-function rpc(
-  method: DescMethod,
-  scope: string,
-  request: (objects: Objects) => object,
-  watches?: "payment" | "payout",
-): Operation {
-  return {
-    name: `${method.parent.name}.${method.name}`,
+function fieldsOf(
+  type: string,
+  fields: Fields,
+  document: (field: string, text: string) => string,
+): Operation[] {
+  return Object.entries(fields).map(([field, [scope, text]]) => ({
+    name: `${type}.${field}`,
     scope,
-    ...(watches ? { watches } : {}),
-    run: (gateway, headers, objects) => callRpc(gateway, method, request(objects), headers),
-  };
-}
-
-function query(
-  name: string,
-  scope: string | undefined,
-  text: (objects: Objects) => string,
-): Operation {
-  return {
-    name: `Query.${name}`,
-    scope,
-    run: (gateway, headers, objects) => callGraphql(gateway, `{ ${text(objects)} }`, headers),
-  };
-}
-
-function mutation(name: string, scope: string, input: (objects: Objects) => string): Operation {
-  return {
-    name: `Mutation.${name}`,
-    scope,
+    watches: watched[field],
     run: (gateway, headers, objects) =>
-      callGraphql(
-        gateway,
-        `mutation { ${name}(input: { ${input(objects)} }) { __typename ... on Error { message } } }`,
-        headers,
-      ),
-  };
-}
-
-function subscribe(
-  name: string,
-  scope: string,
-  args: (objects: Objects) => string,
-  watches?: "payment" | "payout",
-): Operation {
-  return {
-    name: `Subscription.${name}`,
-    scope,
-    ...(watches ? { watches } : {}),
-    run: (gateway, headers, objects) =>
-      callGraphql(gateway, `subscription { ${name}${args(objects)} { cursor } }`, headers),
-  };
+      callGraphql(gateway, document(field, text(objects)), headers),
+  }));
 }

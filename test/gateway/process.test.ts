@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { dirname } from "node:path";
 import { after, test } from "node:test";
+import { scratch } from "../auth/issuer.ts";
 import { timeoutMs } from "../until.ts";
 import { freePorts, killSpawned, messageOf, spawnCli } from "./spawn.ts";
 
 after(killSpawned);
+const files = scratch();
 
 test("prints ready once, serves, and exits 0 on SIGTERM while a stream is open", async () => {
   const gateway = spawnCli(["serve"], { ...freePorts, UPSTREAM_TIMOUT: "1s" });
@@ -59,14 +62,27 @@ test("all invalid variables are told at once, and the misspelt one that may be t
   assert.deepEqual(more, []);
 });
 
-test("a host name without an address ends the process with 78 and the variable's name", async () => {
-  const env = { ...freePorts, RPC_ADDR: "gateway.invalid:0", ALLOW_UNAUTHENTICATED: "true" };
-  const gateway = spawnCli(["serve"], env);
-  assert.deepEqual(await gateway.exit, [78, null], gateway.errors.join("\n"));
-  assert.match(
-    gateway.errors.join("\n"),
-    /^RPC_ADDR: cannot listen on gateway\.invalid:0 \(\w+\)$/,
-  );
+test("what cannot be used at start ends the process with 78 and the variable's name", async () => {
+  const tlsFile = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
+  const noDatabase = "no database, but long enough to be taken for the head of one";
+  for (const [env, message] of [
+    [
+      { RPC_ADDR: "gateway.invalid:0", ALLOW_UNAUTHENTICATED: "true" },
+      /^RPC_ADDR: cannot listen on gateway\.invalid:0 \(\w+\)$/,
+    ],
+    [
+      { TLS_CERT_FILE: tlsFile("localhost.crt"), TLS_KEY_FILE: tlsFile("renewed.key") },
+      /^TLS_KEY_FILE: is not the key of the first certificate/,
+    ],
+    [
+      { DATA_DIR: dirname(files.write("sandbox.sqlite", noDatabase)), ALLOW_VOLATILE: "" },
+      /^DATA_DIR: the sandbox's .*: delete it/,
+    ],
+  ] as const) {
+    const { exit, errors } = spawnCli(["serve"], { ...freePorts, ...env });
+    assert.deepEqual(await exit, [78, null], errors.join("\n"));
+    assert.match(errors.join("\n"), message);
+  }
 });
 
 test("the sandbox runs as a process of its own, and ends with 78 if its address is in use", async () => {

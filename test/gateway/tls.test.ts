@@ -217,10 +217,3 @@ test("without TLS the metrics report no certificate expiry", async (t) => {
   const gateway = await start(t, {});
   assert.equal(await expiryOf(gateway.adminUrl), undefined);
 });
-
-test("TLS files that do not match end the process with 78 and the variable's name", async () => {
-  const wrong = { ...env(), TLS_KEY_FILE: files.write("other", key("renewed")) };
-  const gateway = spawnCli(["serve"], { ...freePorts, ...wrong });
-  assert.deepEqual(await gateway.exit, [78, null]);
-  assert.match(gateway.errors.join("\n"), /^TLS_KEY_FILE: is not the key of the first certificate/);
-});

@@ -11,7 +11,6 @@ import { start } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { recordCuts } from "./cuts.ts";
 
-const timeout = 20_000;
 const getPayment = "/payments.v1.PaymentService/GetPayment";
 
 async function connect(t: TestContext, address: string | number): Promise<net.Socket> {
@@ -80,13 +79,13 @@ describe("requests that can be read in two ways are refused, and their connectio
 
   for (const [listener, url] of Object.entries(listeners)) {
     for (const [name, rest] of Object.entries(ambiguous)) {
-      it(`${listener}: ${name}`, { timeout }, async (t) => {
+      it(`${listener}: ${name}`, async (t) => {
         const answer = await exchange(t, url(), head(url()) + rest);
         assert.match(answer, refused[listener as keyof typeof listeners]);
       });
     }
 
-    it(`${listener}: control: a plain request keeps its connection`, { timeout }, async (t) => {
+    it(`${listener}: control: a plain request keeps its connection`, async (t) => {
       const socket = await connect(t, url());
       const plain = `${head(url())}Content-Length: 2\r\n\r\n{}`;
       for (let i = 0; i < 2; i++) {
@@ -97,7 +96,7 @@ describe("requests that can be read in two ways are refused, and their connectio
       }
     });
 
-    it(`${listener}: a target in absolute form is served as its path`, { timeout }, async (t) => {
+    it(`${listener}: a target in absolute form is served as its path`, async (t) => {
       const rest = "Content-Length: 2\r\nConnection: close\r\n\r\n{}";
       const plain = head(url()) + rest;
       const whole = plain.replace("/", `http://localhost:${new URL(url()).port}/`);
@@ -107,15 +106,13 @@ describe("requests that can be read in two ways are refused, and their connectio
       assert.equal(asAddress, asPath);
     });
 
-    it(`${listener}: headers beyond 16 KiB are refused with 431`, { timeout }, async (t) => {
+    it(`${listener}: headers beyond 16 KiB are refused with 431`, async (t) => {
       const long = `X: ${"a".repeat(17_000)}\r\nContent-Length: 2\r\n\r\n{}`;
       assert.match(await exchange(t, url(), head(url()) + long), /^HTTP\/1\.1 431 /);
     });
   }
 
-  it("an upgrade to anything but a WebSocket is ignored, and the request is served", {
-    timeout,
-  }, async (t) => {
+  it("an upgrade to anything but a WebSocket is ignored, and the request is served", async (t) => {
     const url = listeners.graphql();
     const body = '{"query":"{ rateLimit { limit } }"}';
     const answer = await exchange(
@@ -130,9 +127,7 @@ describe("requests that can be read in two ways are refused, and their connectio
 const request = (path: string) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
 
-test("pipelined requests are cut beyond the limit and served within it", {
-  timeout,
-}, async (t) => {
+test("pipelined requests are cut beyond the limit and served within it", async (t) => {
   const release = Promise.withResolvers<void>();
   const cuts = recordCuts();
   const answer = async () => {
@@ -156,7 +151,7 @@ test("pipelined requests are cut beyond the limit and served within it", {
   assert.equal(answers?.length, maxPipelined);
 });
 
-test("Node parses no further requests of a connection that was cut", { timeout }, async (t) => {
+test("Node parses no further requests of a connection that was cut", async (t) => {
   /** How many of 2,000 requests, which are read at once, become objects. */
   const parsed = async (options: http.ServerOptions) => {
     const { onCut } = recordCuts();
@@ -179,7 +174,7 @@ test("Node parses no further requests of a connection that was cut", { timeout }
 });
 
 for (const [name, options] of Object.entries({ ours: http1Options, "control: Node's own": {} })) {
-  test(`all requests of a cut connection end (${name})`, { timeout }, async (t) => {
+  test(`all requests of a cut connection end (${name})`, async (t) => {
     const { onCut } = recordCuts();
     const ends: Promise<unknown>[] = [];
     const server = http.createServer(options, (request, response) => {
@@ -202,9 +197,7 @@ for (const [name, options] of Object.entries({ ours: http1Options, "control: Nod
   });
 }
 
-test("an answer that is not read is cut, and one that is read slowly is not", {
-  timeout,
-}, async (t) => {
+test("an answer that is not read is cut, and one that is read slowly is not", async (t) => {
   // More than the buffers of both sides hold.
   const large = { cursor: "c".repeat(30_000_000) } as GetPaymentResponse;
   const rig = async (unreadTimeoutMs: number) => {
@@ -228,9 +221,7 @@ test("an answer that is not read is cut, and one that is read slowly is not", {
   assert.deepEqual(control.cuts, []);
 });
 
-test("uploads that break off reach no method, and the server goes on serving", {
-  timeout,
-}, async (t) => {
+test("uploads that break off reach no method, and the server goes on serving", async (t) => {
   const rpc = await start({ getPayment: async () => ({ cursor: "c1" }) as GetPaymentResponse });
   t.after(() => rpc[Symbol.asyncDispose]());
   for (let i = 0; i < 50; i++) {

@@ -27,7 +27,6 @@ import {
   uint32,
 } from "./h2-peer.ts";
 
-const timeout = 20_000;
 const path = "/payments.v1.PaymentService/GetPayment";
 const call = callHeaders(path);
 const known = { cursor: "c1" } as GetPaymentResponse;
@@ -112,7 +111,7 @@ const floods = {
 } as const;
 
 for (const [name, { flood, limit, cut }] of Object.entries(floods)) {
-  test(`a flood of ${name} cuts its connection and no other`, { timeout }, async (t) => {
+  test(`a flood of ${name} cuts its connection and no other`, async (t) => {
     const attacked = await rig(t, { [limit]: { burst: 20, perSecond: 1 } });
     const peer = await peerOf(t, attacked);
     peer.send(times(200, flood));
@@ -121,9 +120,7 @@ for (const [name, { flood, limit, cut }] of Object.entries(floods)) {
     await neighboursServed(attacked);
   });
 
-  test(`control: without the limit, the same flood of ${name} is not cut`, {
-    timeout,
-  }, async (t) => {
+  test(`control: without the limit, the same flood of ${name} is not cut`, async (t) => {
     const attacked = await rig(t, { [limit]: unlimited });
     const peer = await peerOf(t, attacked);
     peer.send(times(200, flood));
@@ -132,9 +129,7 @@ for (const [name, { flood, limit, cut }] of Object.entries(floods)) {
   });
 }
 
-test("nghttp2 cuts a peer that does not read the answers to its PINGs or SETTINGS", {
-  timeout,
-}, async (t) => {
+test("nghttp2 cuts a peer that does not read the answers to its PINGs or SETTINGS", async (t) => {
   for (const flood of [floods.PING.flood, floods.SETTINGS.flood]) {
     const attacked = await rig(t, { pings: unlimited, settings: unlimited, lingerMs: 200 });
     const peer = await peerOf(t, attacked, { mute: true });
@@ -150,7 +145,7 @@ test("nghttp2 cuts a peer that does not read the answers to its PINGs or SETTING
   }
 });
 
-test("a ninth CONTINUATION of the same headers cuts the connection", { timeout }, async (t) => {
+test("a ninth CONTINUATION of the same headers cuts the connection", async (t) => {
   const attacked = await rig(t);
   const continued = (n: number, streamId: number) => [
     frame(frameType.headers, flag.endStream, streamId, call),
@@ -172,9 +167,7 @@ test("a ninth CONTINUATION of the same headers cuts the connection", { timeout }
   assert.ok(attacked.rpc.calls.length <= 1);
 });
 
-test("headers beyond 16 KiB reset their call and leave the connection open", {
-  timeout,
-}, async (t) => {
+test("headers beyond 16 KiB reset their call and leave the connection open", async (t) => {
   const long = callHeaders(path, { "x-long": "x".repeat(14_000), "x-more": "y".repeat(4_000) });
   const send = async (peer: H2Peer) => {
     // The limit applies once the client has acknowledged it; until then Node's 64 KiB apply.
@@ -198,9 +191,7 @@ test("headers beyond 16 KiB reset their call and leave the connection open", {
   await allowed.received((got) => got.type === frameType.data && got.streamId === 3);
 });
 
-test("streams beyond the limit are refused, and a peer that keeps opening them is cut", {
-  timeout,
-}, async (t) => {
+test("streams beyond the limit are refused, and a peer that keeps opening them is cut", async (t) => {
   const never = () => new Promise<GetPaymentResponse>(() => {});
   const open = (peer: H2Peer, from: number, n: number) =>
     peer.send(times(n, (i) => wholeCall(from + 2 * i)));
@@ -229,9 +220,7 @@ test("streams beyond the limit are refused, and a peer that keeps opening them i
   assert.equal(allowed.isClosed, false);
 });
 
-test("more than 128 header fields reset their call, although each takes one byte", {
-  timeout,
-}, async (t) => {
+test("more than 128 header fields reset their call, although each takes one byte", async (t) => {
   const attacked = await rig(t);
   const peer = await peerOf(t, attacked);
   // A literal that enters the table (RFC 7541, section 6.2.1), then references to it.
@@ -246,9 +235,7 @@ test("more than 128 header fields reset their call, although each takes one byte
   assert.equal(attacked.rpc.calls.length, 2);
 });
 
-test("refusals make no room for further streams while the same bytes are read", {
-  timeout,
-}, async (t) => {
+test("refusals make no room for further streams while the same bytes are read", async (t) => {
   // Five fit in what is read at once. A turn of the event loop reads many times.
   const unknown = callHeaders("/nobody", { "x-long": "x".repeat(13_000) });
   const batch = 40;
@@ -276,9 +263,7 @@ test("refusals make no room for further streams while the same bytes are read", 
   assert.deepEqual(control.cuts, []);
 });
 
-test("a connection has a limited number of open streams without credentials", {
-  timeout,
-}, async (t) => {
+test("a connection has a limited number of open streams without credentials", async (t) => {
   const attacked = await rig(t);
   const watch = callHeaders("/grpc.health.v1.Health/Watch", { "content-type": "application/grpc" });
   const open = (peer: H2Peer, streamId: number) =>
@@ -311,9 +296,7 @@ function isAllowed(streams: number) {
   };
 }
 
-test("streams that end well raise the stream limit of their connection", {
-  timeout,
-}, async (t) => {
+test("streams that end well raise the stream limit of their connection", async (t) => {
   const limits = { initialConcurrentStreams: 10, maxConcurrentStreams: 25 };
   const peer = await peerOf(t, await rig(t, limits));
   await peer.received(isAllowed(10));
@@ -323,9 +306,7 @@ test("streams that end well raise the stream limit of their connection", {
   await peer.received(isAllowed(25));
 });
 
-test("open streams raise the limit only if their request is complete and they are read", {
-  timeout,
-}, async (t) => {
+test("open streams raise the limit only if their request is complete and they are read", async (t) => {
   const cuts = recordCuts();
   const rpc = await start(
     {
@@ -365,7 +346,7 @@ test("open streams raise the limit only if their request is complete and they ar
   assert.ok(!unfinished.frames.some(isRaised));
 });
 
-test("a connection may reset more calls the more streams it is allowed", { timeout }, async (t) => {
+test("a connection may reset more calls the more streams it is allowed", async (t) => {
   const attacked = await rig(t, { initialConcurrentStreams: 20, maxConcurrentStreams: 1_000 });
   const peer = await peerOf(t, attacked);
   peer.send(times(200, reset));
@@ -380,9 +361,7 @@ test("a connection may reset more calls the more streams it is allowed", { timeo
   assert.deepEqual(control.cuts, []);
 });
 
-test("an address whose connections were cut repeatedly waits, and another does not", {
-  timeout,
-}, async (t) => {
+test("an address whose connections were cut repeatedly waits, and another does not", async (t) => {
   const attacked = await rig(t, { pings: { burst: 1, perSecond: 1 } });
   const flood = async () => {
     const peer = await peerOf(t, attacked);
@@ -408,9 +387,7 @@ async function neighbourConnects({ rpc }: Rig): Promise<void> {
 
 const closedWindow = { settings: settings([settingId.initialWindowSize, 0]) };
 
-test("an answer whose window never opens is cut, and delays no other caller", {
-  timeout,
-}, async (t) => {
+test("an answer whose window never opens is cut, and delays no other caller", async (t) => {
   const isCut = (got: { type: number; payload: Buffer }) =>
     got.type === frameType.rstStream && got.payload.readUInt32BE() === errorCode.cancel;
 
@@ -430,9 +407,7 @@ test("an answer whose window never opens is cut, and delays no other caller", {
   await patient.received((got) => got.type === frameType.data && got.payload.length > 1_000);
 });
 
-test("an unread answer is cut also if its call took longer than the timeout", {
-  timeout,
-}, async (t) => {
+test("an unread answer is cut also if its call took longer than the timeout", async (t) => {
   const release = Promise.withResolvers<void>();
   const attacked = await rig(t, { unreadTimeoutMs: 50 }, async () => {
     await release.promise;
@@ -447,7 +422,7 @@ test("an unread answer is cut also if its call took longer than the timeout", {
   await attacked.cut("unread_answer");
 });
 
-test("the total size of unread answers is limited", { timeout }, async (t) => {
+test("the total size of unread answers is limited", async (t) => {
   const attacked = await rig(t, {}, async () => large, 1_200_000);
   const peers = await Promise.all(
     Array.from({ length: 10 }, () => peerOf(t, attacked, closedWindow)),
@@ -460,9 +435,7 @@ test("the total size of unread answers is limited", { timeout }, async (t) => {
   await neighboursServed(attacked);
 });
 
-test("a connection that its client keeps open after the server ended it is cut", {
-  timeout,
-}, async (t) => {
+test("a connection that its client keeps open after the server ended it is cut", async (t) => {
   const attacked = await rig(t, { idleTimeoutMs: 50, lingerMs: 100 });
   const peer = await peerOf(t, attacked, { allowHalfOpen: true });
   await peer.received((got) => got.type === frameType.goaway);
@@ -476,9 +449,7 @@ test("a connection that its client keeps open after the server ended it is cut",
   assert.deepEqual(polite.cuts, []);
 });
 
-test("a connection beyond the limit is closed, and so are idle ones to make room", {
-  timeout,
-}, async (t) => {
+test("a connection beyond the limit is closed, and so are idle ones to make room", async (t) => {
   const attacked = await rig(t, { maxConnections: 5 });
   const idle = await Promise.all(Array.from({ length: 5 }, () => peerOf(t, attacked)));
   await Promise.all(idle.map((peer) => peer.received((got) => got.type === frameType.settings)));
@@ -489,7 +460,7 @@ test("a connection beyond the limit is closed, and so are idle ones to make room
   await neighboursServed(attacked);
 });
 
-test("maxConnectionsPerAddress limits the connections of one address", { timeout }, async (t) => {
+test("maxConnectionsPerAddress limits the connections of one address", async (t) => {
   const attacked = await rig(t, { maxConnectionsPerAddress: 2 });
   const first = await peerOf(t, attacked);
   const second = await peerOf(t, attacked);

@@ -21,7 +21,6 @@ import { type Started, start, wires } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { recordCuts } from "./cuts.ts";
 
-const timeout = 30_000;
 const known = { cursor: "c1" } as GetPaymentResponse;
 
 /** The RPC edge with a limit of two calls, which wait for `release`; watches wait for `events`. */
@@ -57,9 +56,7 @@ async function reached(rpc: Started, n: number): Promise<void> {
 }
 
 for (const { protocol, httpVersion, name } of wires) {
-  test(`${name}: a call beyond the limit is refused at once with a retry delay`, {
-    timeout,
-  }, async (t) => {
+  test(`${name}: a call beyond the limit is refused at once with a retry delay`, async (t) => {
     const { rpc, admission, cuts, release, events } = await rpcWithTwoPlaces(t);
     const client = createClient(PaymentService, rpc.transport(protocol, httpVersion));
     const health = createClient(Health, rpc.transport(protocol, httpVersion));
@@ -97,7 +94,7 @@ async function assertOverloaded(call: Promise<unknown>): Promise<void> {
   });
 }
 
-test("a call whose body has not arrived holds no slot", { timeout }, async (t) => {
+test("a call whose body has not arrived holds no slot", async (t) => {
   const { rpc, admission } = await rpcWithTwoPlaces(t);
   const slow = await fetchSlowly(rpc);
   while (admission.inFlight < 1) await new Promise((resolve) => setImmediate(resolve));
@@ -180,7 +177,7 @@ async function assertRefused(answer: Response): Promise<void> {
   });
 }
 
-test("GraphQL refuses at once with 503, which CORS lets pages read", { timeout }, async (t) => {
+test("GraphQL refuses at once with 503, which CORS lets pages read", async (t) => {
   const { served, release, cuts, reached } = await graphqlWith(t, 1);
   const first = served.run(pay);
   await reached(1);
@@ -208,7 +205,7 @@ test("GraphQL refuses at once with 503, which CORS lets pages read", { timeout }
   assert.equal(served.seen().length, 1);
 });
 
-test("GraphQL refuses queries and new streams before mutations", { timeout }, async (t) => {
+test("GraphQL refuses queries and new streams before mutations", async (t) => {
   const { served, release, admission, reached } = await graphqlWith(t, 5);
   const reads = [1, 2, 3, 4].map(() => served.run(read));
   await reached(4);
@@ -224,7 +221,7 @@ test("GraphQL refuses queries and new streams before mutations", { timeout }, as
   while (admission.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
 });
 
-test("an open stream holds no slot, by SSE and by WebSocket", { timeout }, async (t) => {
+test("an open stream holds no slot, by SSE and by WebSocket", async (t) => {
   const { served, release, admission } = await graphqlWith(t, 1);
   const query = 'subscription { paymentUpdated(externalId: "e") { cursor } }';
   const sse = await served.post({ query }, { accept: "text/event-stream" });
@@ -250,7 +247,7 @@ test("an open stream holds no slot, by SSE and by WebSocket", { timeout }, async
   await reader?.cancel();
 });
 
-test("control: without a limit, 100 calls at once are all served", { timeout }, async (t) => {
+test("control: without a limit, 100 calls at once are all served", async (t) => {
   const rpc = await start({ getPayment: async () => known });
   t.after(() => rpc[Symbol.asyncDispose]());
   const client = createClient(PaymentService, rpc.transport("grpc", "2"));
@@ -258,9 +255,7 @@ test("control: without a limit, 100 calls at once are all served", { timeout }, 
   assert.equal((await Promise.all(calls)).length, 100);
 });
 
-test("an overloaded gateway still answers callbacks, health checks and operators", {
-  timeout,
-}, async (t) => {
+test("an overloaded gateway still answers callbacks, health checks and operators", async (t) => {
   // A payments service that answers only when the test does.
   const upstream = createServer().listen(0, "127.0.0.1");
   await once(upstream, "listening");

@@ -10,8 +10,6 @@ import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { type Answer, type Served, serve } from "../graphql/serve.ts";
 import { type Cuts, recordCuts } from "./cuts.ts";
 
-const timeout = 20_000;
-
 interface Rig extends Cuts {
   readonly served: Served;
 }
@@ -66,7 +64,7 @@ async function neighboursServed(t: TestContext, attacked: Rig): Promise<void> {
   assert.deepEqual(answer.payload, { data: { rateLimit: { limit: 10 } } });
 }
 
-test("a socket that never sends connection_init is closed", { timeout }, async (t) => {
+test("a socket that never sends connection_init is closed", async (t) => {
   const attacked = await rig(t);
   const { socket } = await connect(t, attacked, false);
   const [code] = await once(socket, "close");
@@ -74,9 +72,7 @@ test("a socket that never sends connection_init is closed", { timeout }, async (
   await neighboursServed(t, attacked);
 });
 
-test("a message beyond the size limit closes its socket before it is read completely", {
-  timeout,
-}, async (t) => {
+test("a message beyond the size limit closes its socket before it is read completely", async (t) => {
   const attacked = await rig(t);
   const { socket } = await connect(t, attacked);
   socket.send(subscribe("1", `${budget} #${"x".repeat(limits.messageBytes)}`));
@@ -89,7 +85,7 @@ test("a message beyond the size limit closes its socket before it is read comple
   assert.equal(answer.type, "next");
 });
 
-test("until its caller is known, a socket may send less at once", { timeout }, async (t) => {
+test("until its caller is known, a socket may send less at once", async (t) => {
   const attacked = await rig(t);
   const { socket } = await connect(t, attacked, false);
   const token = (length: number) =>
@@ -103,9 +99,7 @@ test("until its caller is known, a socket may send less at once", { timeout }, a
   assert.equal((await allowed.next()).type, "connection_ack");
 });
 
-test("what arrives of messages counts against the memory of all clients", {
-  timeout,
-}, async (t) => {
+test("what arrives of messages counts against the memory of all clients", async (t) => {
   const admission = createAdmission({ maxCalls: undefined });
   const intake = new Intake({ admission, budget: createMemoryBudget(1_000_000) });
   const attacked = await rig(t, {}, { intake });
@@ -139,7 +133,7 @@ const kinds = {
 } as const;
 
 for (const [name, send] of Object.entries(kinds)) {
-  test(`a flood of ${name} cuts its socket`, { timeout }, async (t) => {
+  test(`a flood of ${name} cuts its socket`, async (t) => {
     const attacked = await rig(t);
     const peer = await connect(t, attacked);
     while (peer.socket.readyState === WebSocket.OPEN) await send(peer);
@@ -147,7 +141,7 @@ for (const [name, send] of Object.entries(kinds)) {
     await neighboursServed(t, attacked);
   });
 
-  test(`control: ${name} within the limit do not cut their socket`, { timeout }, async (t) => {
+  test(`control: ${name} within the limit do not cut their socket`, async (t) => {
     const attacked = await rig(t);
     const peer = await connect(t, attacked);
     for (let i = 0; i < socketLimits.messages.burst - 10; i++) await send(peer);
@@ -157,7 +151,7 @@ for (const [name, send] of Object.entries(kinds)) {
   });
 }
 
-test("ws cuts a socket that does not read the pongs to its pings", { timeout }, async (t) => {
+test("ws cuts a socket that does not read the pongs to its pings", async (t) => {
   const attacked = await rig(t);
   const { socket } = await connect(t, attacked);
   socket.pause();
