@@ -21,6 +21,7 @@ import { until } from "../until.ts";
 import { addReplica, ownerOf, startCluster } from "./cluster.ts";
 import { type SentinelSet, startSentinelSet } from "./sentinel.ts";
 import { withoutRedis } from "./server.ts";
+import { closing } from "./suite.ts";
 
 const up: Candidate = { down: false, eligible: true };
 const down: Candidate = { down: true, eligible: true };
@@ -204,11 +205,9 @@ describe("with three Sentinels, a write", () => {
 
 describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrency: true }, () => {
   async function open(t: TestContext, downAfterMs?: number) {
-    const set = await startSentinelSet([], downAfterMs);
-    t.after(() => set.close());
+    const set = closing(t, await startSentinelSet([], downAfterMs));
     const join = async (minReplicas: MinReplicas): Promise<Replica> => {
-      const joined = await replica(set.url, { minReplicas });
-      t.after(() => joined.close());
+      const joined = closing(t, await replica(set.url, { minReplicas }));
       let n = 0;
       const probe = () => joined.log.append("probe", numbered(n++));
       await until(async () => (await probe()).outcome === "stored");
@@ -270,10 +269,11 @@ describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrenc
 
 describe("in a cluster", { skip: withoutRedis, timeout: 120_000 }, () => {
   it("waits for a silent replica until most nodes know that it is down", async (t) => {
-    const cluster = await startCluster();
-    t.after(() => cluster.close());
-    const standby = await addReplica(cluster, await ownerOf(cluster, "test:{shop}:log"));
-    t.after(() => standby.close());
+    const cluster = closing(t, await startCluster());
+    const standby = closing(
+      t,
+      await addReplica(cluster, await ownerOf(cluster, "test:{shop}:log")),
+    );
     const { log, close } = await replica(cluster.url, { minReplicas: "all" });
     t.after(() => close());
     let n = 0;

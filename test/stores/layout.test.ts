@@ -11,7 +11,6 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createRedisLedger } from "../../src/ledger/redis.ts";
 import { createSqliteLedger } from "../../src/ledger/sqlite.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
-import { connectRedis } from "../../src/redis/connect.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/layout.ts";
@@ -20,7 +19,7 @@ import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { payment, payout } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { until } from "../until.ts";
+import { closing, connected } from "../redis/suite.ts";
 import { directory } from "./sqlite/directories.ts";
 
 /**
@@ -133,10 +132,9 @@ async function inRedis(
   url: string,
   use: (ledger: Ledger, client: Redis) => Promise<void>,
 ): Promise<void> {
-  const redis = connectRedis(new Secret(url), () => {});
+  const redis = await connected(url);
   const ledger = createRedisLedger({ ...times, redis, prefix: "layout", keyringOf: () => keyring });
   try {
-    await until(async () => (await redis.client.ping()) === "PONG");
     await use(ledger, redis.client as Redis);
   } finally {
     await ledger.close();
@@ -249,8 +247,7 @@ it("a directory of an unreleased layout is refused, with what to do", async (t) 
 });
 
 it("every layout in Redis is read", { skip: withoutRedis }, async (t) => {
-  const server = await startRedis();
-  t.after(() => server.close());
+  const server = closing(t, await startRedis());
   const names = await kept("redis-", `redis-${redisLayout}.jsonl`, async () => {
     let commands: Command[] = [];
     await inRedis(server.url, async (ledger, client) => {

@@ -2,12 +2,11 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { connectRedis } from "../../../src/redis/connect.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
-import { Secret } from "../../../src/secrets/secret.ts";
 import { openCalls } from "../../open-calls.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { withoutRedis } from "../../redis/server.ts";
+import { closing, connected } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { newCall } from "../new-call.ts";
 import { createRedisCalls } from "./calls-rig.ts";
@@ -17,11 +16,9 @@ const key = { digest: "d", fingerprints: ["f"] };
 
 /** Two gateways' stores on a Sentinel set. */
 async function rig(t: TestContext, minReplicas: number) {
-  const set = await startSentinelSet();
-  t.after(() => set.close());
+  const set = closing(t, await startSentinelSet());
   const join = async () => {
-    const redis = connectRedis(new Secret(set.url), () => {});
-    await until(async () => (await redis.client.ping()) === "PONG");
+    const redis = await connected(set.url);
     const writer = createWriter({ redis, minReplicas });
     if (minReplicas > 0) {
       // The writer's own connection may still be opening: wait until it works.

@@ -1,17 +1,14 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { GatewayError } from "../../../src/errors.ts";
 
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { closing, ofSuite } from "../../redis/suite.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { replica } from "./rig.ts";
 
 describe("dead letters in Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
-  let server: RedisServer;
-  before(async () => {
-    server = await startRedis();
-  });
-  after(() => server.close());
+  const server = ofSuite(startRedis);
 
   it("of all replicas together stay within the account's share", async (t) => {
     const lettersBound = { letters: 25, bytes: 1_000_000 };
@@ -38,8 +35,7 @@ describe("dead letters in Redis", { skip: withoutRedis, timeout: 120_000 }, () =
 
   it("has room for each one that was removed, once", async (t) => {
     const lettersBound = { letters: 2, bytes: 1_000_000 };
-    const one = await replica(server.url, { prefix: "room", lettersBound });
-    t.after(() => one.close());
+    const one = closing(t, await replica(server.url, { prefix: "room", lettersBound }));
     const { letters } = one.log;
     for (const id of ["a", "b"]) await letters.addDeadLetter("shop", letter(id));
     assert.equal(await letters.removeDeadLetter("shop", "a"), true);

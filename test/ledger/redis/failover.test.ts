@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 import { addReplica, ownerOf, startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { inSync, type RedisServer, withoutRedis } from "../../redis/server.ts";
+import { closing } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { assertKept, maxPause, sendCallbacks, watch } from "../event-load.ts";
 import { replica } from "./rig.ts";
@@ -13,8 +14,7 @@ describe("event log through a failover", { skip: withoutRedis, concurrency: true
   it("keeps every acknowledged callback when Sentinel promotes another master", {
     timeout,
   }, async (t) => {
-    const set = await startSentinelSet();
-    t.after(() => set.close());
+    const set = closing(t, await startSentinelSet());
     const join = () => replica(set.url, { minReplicas: 1 });
     const [a, b] = await Promise.all([join(), join()]);
     t.after(() => Promise.all([a.close(), b.close()]));
@@ -40,14 +40,12 @@ describe("event log through a failover", { skip: withoutRedis, concurrency: true
   it("keeps every acknowledged callback when a cluster node is replaced", {
     timeout,
   }, async (t) => {
-    const cluster = await startCluster();
-    t.after(() => cluster.close());
+    const cluster = closing(t, await startCluster());
     const join = () => replica(cluster.url, { minReplicas: 1 });
     const [a, b] = await Promise.all([join(), join()]);
     t.after(() => Promise.all([a.close(), b.close()]));
     const owner = await ownerOf(cluster, "test:{shop}:log");
-    const standby = await addReplica(cluster, owner);
-    t.after(() => standby.close());
+    const standby = closing(t, await addReplica(cluster, owner));
 
     const watchers = [watch(a.log), watch(b.log)];
     const callbacks = sendCallbacks([a.log, b.log], 100);

@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { maxUnfinished } from "../../../src/ledger/entries.ts";
+import { closing } from "../../redis/suite.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
 import { cursors, payment, take } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
@@ -25,8 +26,7 @@ it("events, cursors, states, deduplication and dead letters survive a restart", 
   await before.log.letters.addDeadLetter("shop", letter("l-1"));
   await before.close();
 
-  const after = await openLog(path);
-  t.after(() => after.close());
+  const after = closing(t, await openLog(path));
   assert.equal((await after.log.append("shop", payment())).outcome, "duplicate");
   const rest = await after.log.read("shop", everything, first.event?.cursor ?? "", { signal });
   assert.equal((await take(rest, 1))[0]?.cursor, second.event?.cursor);

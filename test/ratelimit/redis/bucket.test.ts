@@ -8,31 +8,25 @@ import {
   createRedisBucket,
   type RedisBucketOptions,
 } from "../../../src/ratelimit/queued-bucket.ts";
-import { connectRedis, type RedisClient, type RedisConnector } from "../../../src/redis/connect.ts";
+import { connectRedis, type RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testTokenBucket } from "../../contracts/token-bucket.ts";
-import { freePort, type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { freePort, startRedis, withoutRedis } from "../../redis/server.ts";
+import { connected, ofSuite } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 import { redisOn } from "./virtual-redis.ts";
 
 describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 }, () => {
-  let server: RedisServer;
-  let redis: RedisConnector;
+  const server = ofSuite(startRedis);
+  const redis = ofSuite(() => connected(server.url));
   // Keeps the process alive, which a bucket's own timers do not.
   let alive: NodeJS.Timeout;
-  before(async () => {
+  before(() => {
     alive = setInterval(() => {}, 1_000);
-    server = await startRedis();
-    redis = connectRedis(new Secret(server.url), () => {});
-    await until(async () => redis.client.status === "ready");
   });
-  after(async () => {
-    clearInterval(alive);
-    await redis.close();
-    await server.close();
-  });
+  after(() => clearInterval(alive));
 
   const create = (options: Partial<RedisBucketOptions> = {}) =>
     createRedisBucket({

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { seeded } from "../../random.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { ofSuite } from "../../redis/suite.ts";
 import { fixedWindowUpstream, tokenBucketUpstream } from "../modelled-upstream.ts";
 import {
   assertGoals,
@@ -22,11 +23,7 @@ const options = { skip: withoutRedis, timeout: 120_000 };
 
 /** On virtual time, so a busy machine does not matter. */
 describe("replicas that share a budget through Redis, at 5 times the limit,", options, () => {
-  let server: RedisServer;
-  before(async () => {
-    server = await startRedis();
-  });
-  after(() => server.close());
+  const server = ofSuite(startRedis);
 
   const load = async (scenario: Partial<LoadOptions>, check: (result: LoadResult) => void) => {
     const clock = new VirtualClock();

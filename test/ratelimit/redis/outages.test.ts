@@ -3,6 +3,7 @@ import { describe, it, type TestContext } from "node:test";
 import type { RedisClient } from "../../../src/redis/connect.ts";
 import { seeded } from "../../random.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { closing } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import {
   figuresOf,
@@ -34,8 +35,7 @@ const flushes: Outage = {
 };
 
 async function serverFor(t: TestContext, outage?: Outage): Promise<RedisServer> {
-  const redis = await startRedis(outage?.settings);
-  t.after(() => redis.close());
+  const redis = closing(t, await startRedis(outage?.settings));
   return redis;
 }
 

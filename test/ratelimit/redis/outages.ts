@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { RedisClient } from "../../../src/redis/connect.ts";
-import type { RedisServer } from "../../redis/server.ts";
+import type { RedisServer, Settings } from "../../redis/server.ts";
 import { figuresOf, type LoadResult, usedBetween } from "../shared-load.ts";
 
 /** What an outage does to a server: to a real one, or to one on virtual time. */
@@ -10,7 +10,7 @@ export type Suffering = Pick<
 >;
 
 export interface Outage {
-  readonly settings?: readonly [string, string][];
+  readonly settings?: Settings;
   /** All replicas go on alone meanwhile; absent where the outage may be too short for that. */
   readonly noticed?: true;
   begin(redis: Suffering, pause: (ms: number) => Promise<void>): Promise<void>;

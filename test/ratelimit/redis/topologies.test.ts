@@ -4,6 +4,7 @@ import { seeded } from "../../random.ts";
 import { startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { withoutRedis } from "../../redis/server.ts";
+import { closing } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { assertGoals, figuresOf, type LoadOptions, report, runLoad } from "../shared-load.ts";
 import { VirtualClock } from "../virtual-clock.ts";
@@ -15,8 +16,7 @@ const roundTripMs = 1;
 /** On virtual time, so a busy machine does not matter. */
 describe("replicas at 5 times the limit", { skip: withoutRedis, timeout: 120_000 }, () => {
   it("share the budget through a cluster", async (t) => {
-    const cluster = await startCluster();
-    t.after(() => cluster.close());
+    const cluster = closing(t, await startCluster());
     const clock = new VirtualClock();
     const result = await runLoad({
       ...{ redisUrl: cluster.url, limit, seconds: 8, clock, random: seeded(1) },
@@ -27,8 +27,7 @@ describe("replicas at 5 times the limit", { skip: withoutRedis, timeout: 120_000
   });
 
   it("keep to the budget when Sentinel promotes another master", async (t) => {
-    const set = await startSentinelSet();
-    t.after(() => set.close());
+    const set = closing(t, await startSentinelSet());
     const clock = new VirtualClock();
     const link = new Link();
     const clients: RedisClient[] = [];

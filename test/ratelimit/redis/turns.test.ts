@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../../src/ratelimit/clock.ts";
 import { createLocalBucket, createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
-import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
-import { Secret } from "../../../src/secrets/secret.ts";
 import { seeded } from "../../random.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
-import { until } from "../../until.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { connected, ofSuite } from "../../redis/suite.ts";
 import {
   type CallerLoad,
   jainOf,
@@ -26,17 +24,8 @@ const roundTripMs = 1;
 const spaced = { spaced: true } as const;
 
 describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
-  let server: RedisServer;
-  let redis: RedisConnector;
-  before(async () => {
-    server = await startRedis();
-    redis = connectRedis(new Secret(server.url), () => {});
-    await until(async () => redis.client.status === "ready");
-  });
-  after(async () => {
-    await redis.close();
-    await server.close();
-  });
+  const server = ofSuite(startRedis);
+  const redis = ofSuite(() => connected(server.url));
 
   const homes = {
     "in one process": (limit: number, _: VirtualClock, clock: Clock): TokenBucket[] => [
