@@ -14,7 +14,6 @@ import type { SentinelReplica, SentinelView } from "../../src/redis/sentinels.ts
 import { AllReplicas, type PipelineAnswers } from "../../src/redis/write-concern.ts";
 import type { MinReplicas } from "../../src/redis/writer.ts";
 import { numbered } from "../ledger/entries.ts";
-import { assertKept, sendCallbacks, watch } from "../ledger/event-load.ts";
 import { type Replica, replica } from "../ledger/redis/rig.ts";
 import { isAway } from "../ledger/refusals.ts";
 import { until } from "../until.ts";
@@ -249,21 +248,6 @@ describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrenc
       await dead.kill();
       await until(async () => (await log.append("shop", numbered(n++))).outcome === "stored");
     }
-  });
-
-  it("loses nothing in a manual failover while callbacks arrive", async (t) => {
-    const { set, join } = await open(t);
-    const [a, b] = [await join("all"), await join("all")];
-    const watchers = [watch(a.log), watch(b.log)];
-    const callbacks = sendCallbacks([a.log, b.log], 100);
-    await until(async () => callbacks.acknowledged.size > 100);
-    const before = await set.masterPort();
-    await set.sentinels[0]?.command("SENTINEL", "FAILOVER", "payments");
-    await until(async () => (await set.masterPort()) !== before);
-    const settled = callbacks.acknowledged.size;
-    await until(async () => callbacks.acknowledged.size > settled + 100);
-    await callbacks.stop();
-    await assertKept(a.log, callbacks, watchers);
   });
 });
 
