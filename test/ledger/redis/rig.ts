@@ -11,7 +11,7 @@ import type { RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import type { EventLogHarness } from "../../contracts/event-log/rig.ts";
+import { type EventLogHarness, lettersBound } from "../../contracts/event-log/rig.ts";
 import { connected } from "../../redis/suite.ts";
 
 const day = 86_400_000;
@@ -57,7 +57,8 @@ after(() => Promise.all([...open].map((one) => one.close())));
 /** Two replicas with the same new key prefix, for the contract suites. */
 export async function redisHarness(url: string): Promise<EventLogHarness> {
   const prefix = randomUUID();
-  const [one, other] = await Promise.all([replica(url, { prefix }), replica(url, { prefix })]);
+  const options = { prefix, lettersBound };
+  const [one, other] = await Promise.all([replica(url, options), replica(url, options)]);
   return {
     log: one.log,
     peer: other.log,
