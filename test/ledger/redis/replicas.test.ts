@@ -32,14 +32,6 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
     assert.equal((await lettersOf(one.log, "shop")).length, 1);
   });
 
-  it("appends events after the server has lost its scripts", async () => {
-    await one.log.append("shop", numbered(0));
-    await set.primary.command("SCRIPT", "FLUSH");
-    const answers = await Promise.all([0, 1, 2].map((i) => one.log.append("shop", numbered(i))));
-    const outcomes = answers.map(({ outcome }) => outcome);
-    assert.deepEqual(outcomes, ["duplicate", "stored", "stored"]);
-  });
-
   it("acknowledges nothing, not even a repeat, while the replica does not answer", async () => {
     await one.log.append("shop", numbered(0));
     await one.log.letters.addDeadLetter("shop", letter("known"));

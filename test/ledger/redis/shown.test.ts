@@ -80,28 +80,6 @@ describe("an event in a log that waits for replicas", {
     await Promise.all([resumed.stop(), anew.stop()]);
   });
 
-  it("is shown to readers that join a live reader after a failover set the watermark back", async (t) => {
-    const { log } = await open(t);
-    const live = await reader(log, "earliest");
-    const made: string[] = [];
-    for (const i of [0, 1, 2]) {
-      made.push((await log.append("shop", numbered(i))).event?.cursor ?? "");
-    }
-    await live.sees(3);
-    const [first] = (await set.primary.command("XRANGE", "test:{shop}:events", "-", "+")) as [
-      string,
-    ][];
-    await set.primary.command("HSET", "test:{shop}:log", "mark", String(first?.[0]));
-    const resumed = await reader(log, made[0]);
-    const latest = await reader(log);
-    made.push((await log.append("shop", numbered(3))).event?.cursor ?? "");
-    await resumed.sees(3);
-    await latest.sees(1);
-    assert.deepEqual(cursors(resumed.seen), made.slice(1));
-    assert.deepEqual(cursors(latest.seen), made.slice(3));
-    await Promise.all([live.stop(), resumed.stop(), latest.stop()]);
-  });
-
   it("is shown if the log was written without a watermark", async (t) => {
     const { log } = await open(t);
     for (const i of [0, 1]) await log.append("shop", numbered(i));

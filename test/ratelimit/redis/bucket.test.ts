@@ -12,8 +12,9 @@ import { connectRedis, type RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testTokenBucket } from "../../contracts/token-bucket.ts";
+import { startCluster } from "../../redis/cluster.ts";
 import { freePort, startRedis, withoutRedis } from "../../redis/server.ts";
-import { connected, ofSuite } from "../../redis/suite.ts";
+import { closing, connected, ofSuite } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { VirtualClock } from "../virtual-clock.ts";
 import { redisOn } from "./virtual-redis.ts";
@@ -56,6 +57,15 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       (await take(one)).observe({ limit: "20", remaining: "3", reset: "1" });
       await until(async () => other.status().limit === 20);
       await assert.doesNotReject(take(other));
+    });
+
+    it("share a budget in a cluster too", async (t) => {
+      const cluster = closing(t, await startCluster());
+      const { client } = closing(t, await connected(cluster.url));
+      const { replicas } = replicasOf(t, 2, { client, initialLimit: 10 });
+      const [one, other] = replicas as [TokenBucket, TokenBucket];
+      (await take(one)).observe({ limit: "20", remaining: "3", reset: "1" });
+      await until(async () => other.status().limit === 20);
     });
 
     it("all pause after a rejection of one of them", async (t) => {

@@ -129,7 +129,7 @@ describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
 /** The figures come from virtual time. Here real servers die, and the tests wait for recovery. */
 describe("when a real Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   const real = Object.entries(outages).filter(([name]) =>
-    /killed|restarted|stands still|scripts/.test(name),
+    /loses everything|stands still|scripts/.test(name),
   );
   for (const [name, outage] of real) {
     it(`${name}, replicas go on without it and use it again afterwards`, async (t) => {
