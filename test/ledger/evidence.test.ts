@@ -228,7 +228,7 @@ const stories: Readonly<Record<string, string | readonly string[]>> = {
   "one payment settles only one of two lost calls, and the other stays unknown, at each look":
     "a lost recurrent; b lost recurrent; p1 success recurrent; open b unknown; open b unknown; p2 failure recurrent; open ",
   "a pending payment makes only the first of two lost calls pending":
-    "a lost recurrent; b lost recurrent; p1 pending recurrent; open a pending, b unknown; p1 success recurrent; open b unknown",
+    "b lost recurrent; a lost recurrent; p1 pending recurrent; open b pending, a unknown; p1 success recurrent; open a unknown",
   "confirmations of one payment are distinguished by their operation_id": [
     `${confirmed}; p1 failure confirm o1; a lost confirm; a?; ${aConfirmation}`,
     `${confirmed}; a lost confirm; p1 failure confirm o1; a?; ${aConfirmation}`,

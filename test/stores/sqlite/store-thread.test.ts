@@ -53,12 +53,6 @@ describe("the store's thread", { timeout: 60_000 }, () => {
     assert.equal(await run("inTransaction"), false, "reads alone need none");
   });
 
-  it("syncs each commit to the disk", async (t) => {
-    const { run } = await open(t);
-    const full = 2;
-    assert.equal(await run("synchronous"), full);
-  });
-
   it("rolls back an operation that fails, and no other", async (t) => {
     const { run } = await open(t);
     await run("add", "b");
