@@ -12,6 +12,7 @@ import { connectRedis, type RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testTokenBucket } from "../../contracts/token-bucket.ts";
+import { overridden } from "../../overridden.ts";
 import { startCluster } from "../../redis/cluster.ts";
 import { freePort, startRedis, withoutRedis } from "../../redis/server.ts";
 import { closing, connected, ofSuite } from "../../redis/suite.ts";
@@ -225,18 +226,13 @@ redis.call('SET', KEYS[1], cmsgpack.pack(state))`;
 
 /** Delays the answers of scripts by `ms`. */
 function delayed(client: RedisClient, ms: number): RedisClient {
-  return new Proxy(client, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name);
-      if (typeof value !== "function") return value;
-      if (name !== "evalsha" && name !== "eval") return value.bind(target);
-      return async (...args: unknown[]) => {
-        const answer: unknown = await value.apply(target, args);
-        await delay(ms);
-        return answer;
-      };
-    },
-  });
+  const late = (name: "eval" | "evalsha") =>
+    (async (...args: Parameters<RedisClient["eval"]>) => {
+      const answer = await client[name](...args);
+      await delay(ms);
+      return answer;
+    }) as RedisClient["eval"];
+  return overridden(client, { eval: late("eval"), evalsha: late("evalsha") });
 }
 
 function take(
