@@ -11,7 +11,6 @@ import {
   type LoadResult,
   localBucket,
   longestMoneyWaitMs,
-  report,
   runLoad,
 } from "../shared-load.ts";
 import { VirtualClock } from "../virtual-clock.ts";
@@ -40,7 +39,6 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
   for (const [name, scenario] of Object.entries(upstreams)) {
     it(`are hardly ever refused by ${name}, use the budget and let money go first`, () =>
       load(scenario, (result) => {
-        report(name, figuresOf(result));
         assertGoals(figuresOf(result), LEAST_USED);
       }));
   }
@@ -54,7 +52,6 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
   it("follow a limit that drops midway", () =>
     load(dropping, (result) => {
       const figures = figuresOf(result);
-      report("drop to 20", figures);
       assert.equal(figures.avoidable, 0, `${figures.avoidable} of ${figures.sent} rejected`);
       // Calls in flight at the drop are rejected, and then no replica may send until Reset.
       const waitMs = longestMoneyWaitMs(result, result.marks.get("drop")! + 2_000);
@@ -63,13 +60,11 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
 
   it("go on when one of them is killed", () =>
     load(losingOne, (result) => {
-      report("one killed", figuresOf(result));
       assertGoals(figuresOf(result), LEAST_USED);
     }));
 
   it("overrun the limit when each has a budget of its own (control)", () =>
     load({ bucket: localBucket }, (result) => {
-      report("each for itself", figuresOf(result));
       assert.throws(() => assertGoals(figuresOf(result), LEAST_USED), / of \d+ rejected$/);
     }));
 

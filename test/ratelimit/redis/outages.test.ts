@@ -11,7 +11,6 @@ import {
   type Load,
   type LoadOptions,
   type LoadResult,
-  report,
   runLoad,
   usedBetween,
 } from "../shared-load.ts";
@@ -207,7 +206,6 @@ describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   for (const [name, outage] of Object.entries(virtualOutages)) {
     it(`${name}, the budget holds and all replicas are back within 2 s`, async (t) => {
       const result = await suffer(t, outage);
-      report(name, figuresOf(result));
       assertBudgetHolds(result);
       assertBack(result, outage, 0.85);
     });
@@ -230,7 +228,6 @@ describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   for (const [name, { outage, tamper }] of Object.entries(controls)) {
     it(`${name} (control)`, async (t) => {
       const result = await suffer(t, outage, tamper);
-      report(name, figuresOf(result));
       assert.throws(() => assertBudgetHolds(result), /rejected|in a second/);
     });
   }

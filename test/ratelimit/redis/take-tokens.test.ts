@@ -124,6 +124,17 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     assert.deepEqual((await untroubled.ask("one", { money: one })).money.granted, one);
   });
 
+  it("gives nothing to any replica for as long as a rejection says", async () => {
+    const account = accountOf(2);
+    const { order } = await account.ask("one", { money: one });
+    await account.ask("one", { rejected: { order: order + 1, ms: 3_000 } });
+    account.pass(2_900);
+    const { money, remaining } = await account.ask("other", { money: one });
+    assert.deepEqual([money.granted, money.nextMs, remaining], [{}, 100, 0]);
+    account.pass(100);
+    assert.deepEqual((await account.ask("other", { money: one })).money.granted, one);
+  });
+
   it("widens its window once for rejected calls that were in flight together", async () => {
     const account = accountOf(2);
     const { order } = await account.ask("one", { money: { "s:": 2 } });
