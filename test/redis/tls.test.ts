@@ -100,13 +100,6 @@ describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
     await readyWithin(timeoutMs, redis.client);
     assert.equal(redis.client.status, "ready");
   });
-
-  it("keeps the state of a gateway", async () => {
-    const gateway = await startOn(url);
-    const status = await statusIn(gateway);
-    await gateway.stop();
-    assert.equal(status, "up");
-  });
 });
 
 describe("Sentinels and servers that ask for certificates", { skip: withoutRedis }, () => {

@@ -18,6 +18,7 @@ import { migrations } from "../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { payment, payout } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
+import { type Command, commandsOf } from "../redis/dump.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { closing, connected } from "../redis/suite.ts";
 import { directory } from "./sqlite/directories.ts";
@@ -142,35 +143,6 @@ async function inRedis(
   }
 }
 
-/** A command that makes a key of Redis again, or an entry of a stream; its arguments in base64. */
-type Command = readonly [name: string, ...args: string[]];
-
-const base64 = (text: Buffer) => text.toString("base64");
-
-async function commandsFor(client: Redis): Promise<Command[]> {
-  const keys = (await client.keys("*")).sort();
-  const commands = keys.map(async (name): Promise<Command[]> => {
-    const of = base64(Buffer.from(name));
-    const type = await client.type(name);
-    if (type === "string") return [["SET", of, base64((await client.getBuffer(name)) as Buffer)]];
-    if (type === "hash") {
-      const flat = (await client.callBuffer("HGETALL", name)) as Buffer[];
-      return [["HSET", of, ...flat.map(base64)]];
-    }
-    if (type === "zset") {
-      const pairs = (await client.callBuffer("ZRANGE", name, 0, -1, "WITHSCORES")) as [
-        ...[member: Buffer, score: unknown],
-      ][];
-      const scored = pairs.map(([member, score]) => [Buffer.from(String(score)), member]);
-      return [["ZADD", of, ...scored.flat().map(base64)]];
-    }
-    assert.equal(type, "stream", `${name}: no rule for this type`);
-    const rows = (await client.callBuffer("XRANGE", name, "-", "+")) as [Buffer, Buffer[]][];
-    return rows.map(([id, fields]) => ["XADD", of, base64(id), ...fields.map(base64)]);
-  });
-  return (await Promise.all(commands)).flat();
-}
-
 async function loadRedis(client: Redis, commands: readonly Command[]): Promise<void> {
   for (const [name, ...args] of commands) {
     await client.call(name, ...args.map((arg) => Buffer.from(arg, "base64")));
@@ -252,7 +224,7 @@ it("every layout in Redis is read", { skip: withoutRedis }, async (t) => {
     let commands: Command[] = [];
     await inRedis(server.url, async (ledger, client) => {
       await fill(ledger);
-      commands = await commandsFor(client);
+      commands = await commandsOf(client);
     });
     return commands.map((command) => `${JSON.stringify(command)}\n`).join("");
   });
