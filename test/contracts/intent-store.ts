@@ -333,16 +333,5 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await a.end(account, tracked, { state: "closed", key: "keep" });
       assert.equal((await openOf(a)).length, 1);
     });
-
-    it("gives the reconciler's lease to one holder at a time, and to another when it expires", async (t) => {
-      const [a, b] = await stores(t);
-      assert.equal(await a.lease(account, "a", 60_000), true);
-      assert.equal(await b.lease(account, "b", 60_000), false);
-      assert.equal(await b.lease("other", "b", 60_000), true);
-      assert.equal(await a.lease(account, "a", 50), true);
-      while (!(await b.lease(account, "b", 60_000))) await delay(5);
-      assert.equal(await a.lease(account, "a", 50), false);
-      assert.equal(await b.lease(account, "b", 60_000), true);
-    });
   });
 }

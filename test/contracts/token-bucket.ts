@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { after, before, describe, it, type TestContext } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
-import fc from "fast-check";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import type {
   Permit,
@@ -49,22 +47,6 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
       it("serves waiting calls when tokens are refilled", async (t) => {
         const bucket = await bucketFor(t, { initialLimit: 5 });
         await Promise.all(Array.from({ length: 8 }, () => take(bucket)));
-      });
-
-      it("refills by the limit each second under a steady load", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 20, maxWaitMs: 500 });
-        const since = performance.now();
-        let granted = 0;
-        while (performance.now() - since < 3_000) {
-          void take(bucket).then(
-            () => granted++,
-            () => {},
-          );
-          await delay(10);
-        }
-        // At most a full bucket and the refill; at least half of the refill, on a busy machine too.
-        assert.ok(granted <= 20 + refill(20, since), `${granted} granted`);
-        assert.ok(granted >= 30, `${granted} granted`);
       });
 
       it("takes back the token of a call that was never sent", async (t) => {
@@ -299,26 +281,6 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         await take(bucket);
         assert.equal(bucket.status().limit, 100);
         assert.ok((await grantsOf(bucket, 80)).length === 80);
-      });
-
-      it("with random header texts leaves the limit unchanged", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 1_000, maxWaitMs: 0 });
-        const text = fc.option(
-          fc.string().filter((value) => !/^\d+$/.test(value)),
-          {
-            nil: undefined,
-          },
-        );
-        const headers = fc.record({ limit: text, remaining: text, reset: text });
-        await fc.assert(
-          fc.asyncProperty(headers, async (answer) => {
-            const permit = await take(bucket);
-            permit.observe(answer);
-          }),
-          { numRuns: 200 },
-        );
-        await take(bucket);
-        assert.equal(bucket.status().limit, 1_000);
       });
     });
 

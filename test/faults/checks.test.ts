@@ -41,7 +41,10 @@ const sound: Told = {
   gateways: [{ name: "gateway-0", back: true }],
 };
 
-/** Faulty runs by the check that must find each; `also` names the only other one. */
+/**
+ * Faulty runs by the check that must find each; `also` names the only other one. Checks that are not
+ * here find a defect that is planted into the simulation.
+ */
 const planted: Readonly<Record<string, Partial<Told> & { readonly also?: string }>> = {
   "acknowledged, not in the log once": {
     callbacks: [...sound.callbacks, { id: "c-3", answers: answers(503, 200) }],
@@ -81,6 +84,7 @@ const planted: Readonly<Record<string, Partial<Told> & { readonly also?: string 
   "not an error of ours": {
     calls: [...sound.calls, call("e", 20, { outcome: "refused", error: "INTERNAL x" })],
   },
+  "never answered": { calls: [...sound.calls, call("e", 20, {})] },
   "gateway that does not come back": { gateways: [{ name: "gateway-0", back: false }] },
 };
 
@@ -95,6 +99,12 @@ describe("the checks on a history of the rig with real processes", () => {
       assert.deepEqual(new Set(found), new Set([name, also ?? name]));
     });
   }
+
+  it("find: shown to who asked for another", () => {
+    const watchers = [{ id: "w", externalId: "another", from: "0" }];
+    const found = violationsOf({ ...historyOf(sound), watchers }).map(({ check }) => check);
+    assert.deepEqual(new Set(found), new Set(["shown to who asked for another"]));
+  });
 
   it("the rig's random numbers are the same for the same seed", () => {
     const draw = (seed: number) => Array.from({ length: 5 }, seeded(seed));

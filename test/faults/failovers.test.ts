@@ -6,12 +6,10 @@ import { faults } from "./rig/faults.ts";
 import { runFault } from "./rig/run.ts";
 import type { Topology } from "./rig/topologies.ts";
 
-/**
- * The short form; all kinds and five seeds each by `npm run faults`. A node of a cluster is replaced
- * in test/ledger/redis/failover.test.ts.
- */
+/** The short form; all kinds and five seeds each by `npm run faults`. */
 const short: readonly [kind: Topology["kind"], fault: string][] = [
   ["sentinel", "primary killed, a Sentinel frozen"],
+  ["cluster", "primary killed"],
 ];
 
 /** A load that leaves the machine time for other tests. */

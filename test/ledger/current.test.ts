@@ -7,75 +7,69 @@ import { noFacts } from "../../src/ledger/facts.ts";
 import type { Entry, OperationState } from "../../src/ledger/log.ts";
 import { payment, step } from "./entries.ts";
 
+function stateOf(entry: Entry, since: number): OperationState {
+  const { event, subjectId, operation, operationId, rank, status } = entry;
+  return { event, subjectId, operation, operationId, rank, status, since: `${since}` };
+}
+
 /**
  * The current event of these states, as step and payment_id. The states are in the order of the
  * events that set them; `since` defaults to that order.
  */
 function current(...told: (Parameters<typeof payment>[0] & { since?: number })[]) {
-  const states = told.map(({ since, ...rest }, index): OperationState => {
-    const { event, subjectId, operation, operationId, rank, status } = payment(rest);
-    const cursor = String(since ?? index);
-    return { event, subjectId, operation, operationId, rank, status, since: cursor };
-  });
+  const states = told.map(({ since, ...rest }, n) => stateOf(payment(rest), since ?? n));
   const event = currentEvent({ states, facts: noFacts, cursor: "9" });
   return event && `${step(event)} ${event.paymentId}`;
 }
 
 describe("the current state", () => {
-  it("is unknown without a state", () => {
-    assert.equal(current(), undefined);
-  });
-
-  it("is the successful attempt", () => {
-    assert.equal(
-      current({ paymentId: "a", status: "success" }, { paymentId: "b", status: "failure" }),
-      "payment:success a",
-    );
-  });
-
-  it("is the latest of several successful operations that pay", () => {
-    assert.equal(
-      current({ status: "success" }, { operation: "confirm", status: "success" }),
-      "confirm:success pay-1",
-    );
-  });
-
-  it("is the attempt that began last while none succeeded", () => {
-    assert.equal(
-      current(
-        { paymentId: "b", status: "pending", since: 2 },
-        { paymentId: "a", status: "failure", since: 1 },
-      ),
-      "payment:pending b",
-    );
-  });
-
-  for (const operation of ["refund", "cancel", "lookup"] as const) {
-    it(`is a ${operation} only while no operation that pays is known`, () => {
-      assert.equal(
-        current({ status: "failure" }, { operation, status: "success" }),
-        "payment:failure pay-1",
-      );
-      assert.equal(current({ operation, status: "pending" }), `${operation}:pending pay-1`);
-    });
+  const success = { status: "success" };
+  const failure = { status: "failure" };
+  const cases: Readonly<Record<string, readonly [Parameters<typeof current>, string | undefined]>> =
+    {
+      "is unknown without a state": [[], undefined],
+      "is the successful attempt": [
+        [
+          { paymentId: "a", ...success },
+          { paymentId: "b", ...failure },
+        ],
+        "payment:success a",
+      ],
+      "is the latest of several successful operations that pay": [
+        [success, { operation: "confirm", ...success }],
+        "confirm:success pay-1",
+      ],
+      "is the attempt that began last while none succeeded": [
+        [
+          { paymentId: "b", since: 2 },
+          { paymentId: "a", ...failure, since: 1 },
+        ],
+        "payment:pending b",
+      ],
+      "is a recurrent payment rather than its refund": [
+        [{ operation: "recurrent" }, { operation: "refund" }],
+        "recurrent:pending pay-1",
+      ],
+    };
+  for (const [name, [told, expected]] of Object.entries(cases)) {
+    it(name, () => assert.equal(current(...told), expected));
   }
 
-  it("is a recurrent payment rather than its refund", () => {
-    assert.equal(
-      current({ operation: "recurrent", status: "pending" }, { operation: "refund" }),
-      "recurrent:pending pay-1",
-    );
-  });
+  for (const operation of ["refund", "cancel", "lookup"]) {
+    it(`is a ${operation} only while no operation that pays is known`, () => {
+      assert.equal(current(failure, { operation, ...success }), "payment:failure pay-1");
+      assert.equal(current({ operation }), `${operation}:pending pay-1`);
+    });
+  }
 });
 
 describe("the first event of a watch", () => {
-  const first = (...entries: Entry[]) => {
-    const states = entries.map((entry, index): OperationState => {
-      const { event, subjectId, operation, operationId, rank, status } = entry;
-      return { event, subjectId, operation, operationId, rank, status, since: String(index) };
+  const first = (...entries: Entry[]) =>
+    firstEvent({
+      states: entries.map((entry, n) => stateOf(entry, n)),
+      facts: noFacts,
+      cursor: "9",
     });
-    return firstEvent({ states, facts: noFacts, cursor: "9" });
-  };
   const call = (outcome: CallOutcome) =>
     callOutcomeEntry({ id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" }, outcome);
   const failed = payment({ paymentId: "a", status: "failure" });

@@ -10,7 +10,7 @@ import type { Appended, Entry } from "../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
-import { currentStep, cursors, ordersOf, payment, stateOn, step } from "./entries.ts";
+import { currentStep, payment, stateOn } from "./entries.ts";
 import { newCall, started } from "./new-call.ts";
 
 const account = "shop";
@@ -51,43 +51,6 @@ describe("decisions of the ledger", () => {
     it("stores a callback with the same identity and other bytes once", async () => {
       await stored(payment({ bytes: "{}" }));
       assert.equal((await append(payment({ bytes: "{ }" }))).outcome, "duplicate");
-    });
-  });
-
-  describe("state", () => {
-    it("is the same after any order of six events, however often each is delivered", async () => {
-      const entries = [
-        payment({ status: "init" }),
-        payment({ status: "pending", statusCode: "waiting_for_redirect" }),
-        payment({ status: "success" }),
-        payment({ paymentId: "pay-0", status: "failure" }),
-        payment({ operation: "refund", status: "pending" }),
-        payment({ operation: "refund", status: "success" }),
-      ];
-      const expected = ["payment:failure pay-0", "payment:success pay-1", "refund:success pay-1"];
-      for (const [index, order] of ordersOf(entries).entries()) {
-        const one = createMemoryLedger({ retentionMs: 7 * 86_400_000 });
-        // Every order is repeated once; some ten times, and also between the first deliveries.
-        const isOften = index % 40 === 0;
-        for (const [at, entry] of order.entries()) {
-          await one.append(account, entry);
-          for (const known of isOften ? redelivered(order.slice(0, at)) : []) {
-            await one.append(account, known);
-          }
-        }
-        const repeats = isOften ? redelivered(order) : order;
-        await Promise.all(repeats.map((entry) => one.append(account, entry)));
-        const snapshot = await one.snapshot(account, EventKind.PAYMENT, "order-1");
-        const states = snapshot?.states.map(
-          ({ event, subjectId }) => `${step(event)} ${subjectId}`,
-        );
-        assert.deepEqual(states?.sort(), expected);
-        assert.equal(await currentStep(one), "payment:success");
-        const history = await one.history(account, EventKind.PAYMENT, "order-1", 100);
-        assert.deepEqual(cursors(history), [...new Set(cursors(history))].sort());
-        assert.equal(history.length, entries.length);
-        await one.close();
-      }
     });
   });
 
@@ -368,8 +331,3 @@ describe("decisions of the ledger", () => {
     });
   });
 });
-
-/** The entries ten times over. */
-function redelivered(entries: readonly Entry[]): Entry[] {
-  return Array.from({ length: 10 }, () => entries).flat();
-}

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
-import { test } from "node:test";
+import { describe, it } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -21,7 +20,7 @@ import { Change, Draft } from "../../src/ledger/change.ts";
 import { addEntry, factsOf } from "../../src/ledger/entries.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
 import { knownStatesOf, markOfRefusal } from "../../src/ledger/evidence.ts";
-import type { AlreadyPaid, Ending, Intent } from "../../src/ledger/intents.ts";
+import type { Ending } from "../../src/ledger/intents.ts";
 import type { Snapshot } from "../../src/ledger/log.ts";
 import { openCallsOf, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
@@ -31,20 +30,50 @@ import { filledIn } from "../../src/stores/kernel.ts";
 
 const externalId = "order";
 const { PAYMENT } = EventKind;
-const { PENDING, SUCCESS, FAILURE } = PaymentStatus;
-const { RECURRENT, CONFIRM, CANCEL, REFUND } = PaymentOperation;
 const ages = { retentionMs: 3_600_000, firstLookMs: 0, giveUpMs: 3_600_000 };
-
-interface Told {
-  readonly operation?: PaymentOperation;
-  readonly operationId?: string;
-  readonly amount?: string;
-}
+const methods: Readonly<Record<string, MoneyMethod>> = {
+  ...{ "": "CreatePayment", payment: "CreatePayment" },
+  ...{ recurrent: "CreateRecurrentPayment", confirm: "ConfirmPayment" },
+};
 
 /**
- * One record whose calls stay open until `settle`, so that evidence can be seen. The clock advances
- * by a millisecond with each action.
+ * Plays a story of one external_id, whose calls stay open until it looks which are. Of a call `a`:
+ * - `a runs confirm`, `a lost recurrent`: it begins, and is lost; without a word it is a CreatePayment;
+ * - `a unknown`, `a given up`, `a vague` (pending, without a payment), `a answered p1` (with this mark),
+ *   `a refused p1` and `a refused` (naming its payment or not): what becomes of it;
+ * - `a? p1`, `a? p1 goes on`, `a?`: events show that it ended, or goes on, as `p1`, or nothing. The
+ *   mark of a call that ended as nobody knows which payment is `? CreatePayment`.
+ *
+ * Of all: `p1 failure confirm o1 9.99` stores a callback; `said paid p1` is the service's answer that it
+ * is paid already; `open b unknown, c pending` settles what can be, and says which calls are left;
+ * `state` and `flags` say what is shown. The clock advances by a millisecond with each step.
  */
+async function play(story: string): Promise<void> {
+  const b = books();
+  for (const line of story.split("; ")) {
+    const [name = "", what = "", ...rest] = line.split(" ");
+    const more = rest.join(" ");
+    const end = (ending: Ending) => b.end(name, ending);
+    if (/^p\d/.test(name)) b.tell(name, what, rest);
+    else if (name === "said") b.saidPaid(rest[0]);
+    else if (name === "open") assert.equal(b.settle(), line.slice(5), story);
+    else if (name === "state")
+      assert.equal(await b.state(), PaymentState[what as keyof typeof PaymentState], story);
+    else if (name === "flags") assert.equal(await b.flags(), line.slice(6), story);
+    else if (name.endsWith("?")) assert.equal(await b.evidenceOf(name[0]), line.slice(3), story);
+    else if (what === "runs" || what === "lost") {
+      b.begin(name, methods[more] as MoneyMethod);
+      if (what === "lost") end({ state: "unknown" });
+    } else if (what === "unknown") end({ state: "unknown" });
+    else if (what === "given") b.giveUp(name);
+    else if (what === "vague") end({ state: "pending", subjectId: "", key: "keep" });
+    else if (what === "answered") end({ state: "closed", mark: more, key: "keep" });
+    else if (what === "refused") {
+      end({ state: "closed", mark: markOfRefusal(b.methodOf(name), rest[0]), key: "keep" });
+    } else assert.fail(line);
+  }
+}
+
 function books() {
   let nowMs = 1_000_000;
   let value: PaymentRecord = newRecord();
@@ -60,385 +89,160 @@ function books() {
     value = JSON.parse(filledIn(JSON.stringify(draft.value), "token", places, nowMs));
   };
   const intents = () => value.calls.map((call) => intentOfCall(key, call, value.marks));
-  const known = () => {
+  const known = async () => {
     const snapshot = { ...knownStatesOf(value), cursor: "" } as Snapshot;
     const store = { known: async () => ({ intents: intents(), snapshot }) };
-    return openCallsOf({ intents: store }, "default", PAYMENT, externalId);
+    return (await openCallsOf({ intents: store }, "default", PAYMENT, externalId)).openCalls;
   };
   return {
-    begin(method: MoneyMethod = "CreatePayment"): Intent {
+    begin(id: string, method: MoneyMethod) {
       step(() => {
         value.calls.push(
           callOf({
-            ...{ id: randomUUID(), method, kind: PAYMENT, externalId, state: "running" },
+            ...{ id, method, kind: PAYMENT, externalId, state: "running" },
             ...{ startedAtMs: nowMs, leaseUntilMs: nowMs + 60_000, subjectId: "", answered: [] },
             ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: "" },
           }),
         );
       });
-      return intents().at(-1) as Intent;
     },
-    end({ id }: Intent, ending: Ending) {
-      step((change, draft) => conclude(change, draft, id, ending));
-    },
-    lose(method?: MoneyMethod): Intent {
-      const intent = this.begin(method);
-      this.end(intent, { state: "unknown" });
-      return intent;
-    },
-    /** An operator has to look: the call holds no lock any more. */
-    giveUp({ id }: Intent) {
-      step((change, draft) => giveUpCall(change, draft, id));
-    },
-    /** Stores a callback. */
-    tell(
-      paymentId: string,
-      status: PaymentStatus,
-      { operation = PaymentOperation.PAYMENT, operationId = "", ...rest }: Told = {},
-    ) {
-      const details = { paymentId, status, operationId, currency: "UAH", ...rest };
+    methodOf: (id: string) => intents().find((one) => one.id === id)?.method as MoneyMethod,
+    end: (id: string, ending: Ending) =>
+      step((change, draft) => conclude(change, draft, id, ending)),
+    giveUp: (id: string) => step((change, draft) => giveUpCall(change, draft, id)),
+    tell(paymentId: string, status: string, words: readonly string[]) {
+      const [of = "payment"] = words.filter((word) => /^[a-z]+$/.test(word));
+      const operation = PaymentOperation[of.toUpperCase() as keyof typeof PaymentOperation];
+      const [operationId = ""] = words.filter((word) => /^o\d/.test(word));
+      const [amount] = words.filter((word) => /^\d/.test(word));
+      const details = {
+        ...{ paymentId, operationId, currency: "UAH", ...(amount && { amount }) },
+        status: PaymentStatus[status.toUpperCase() as keyof typeof PaymentStatus],
+      };
       const payment = create(PaymentSchema, { externalId, operation, details });
       const entry = paymentEntry(payment, { source: EventSource.CALLBACK });
       assert.ok(entry);
       step((change, draft) => void addEntry(change, draft, entry));
     },
-    /** Handles the service's answer that the external_id is already paid. */
-    saidPaid(said: AlreadyPaid) {
+    saidPaid(paymentId?: string) {
+      const said = { code: "transaction_already_paid", ...(paymentId && { paymentId }) };
       step((change, draft) => settleAsPaid(change, draft, said));
     },
     async flags() {
-      return outcomeFlags((await known()).openCalls);
+      const { outcomeUnknown, needsOperator } = outcomeFlags(await known());
+      return [outcomeUnknown && "unknown", needsOperator && "operator"].filter(Boolean).join(" ");
     },
     async state() {
-      const { outcomeUnknown } = outcomeFlags((await known()).openCalls);
-      return paymentState(factsOf(value), outcomeUnknown);
+      return paymentState(factsOf(value), outcomeFlags(await known()).outcomeUnknown);
     },
-    /** What the events show about a call. */
-    async evidenceOf({ id }: Intent) {
-      const { openCalls } = await known();
-      return openCalls.find(({ intent }) => intent.id === id)?.evidence;
+    async evidenceOf(id: string | undefined) {
+      const { evidence } = (await known()).find(({ intent }) => intent.id === id) ?? {};
+      return evidence ? `${evidence.mark}${evidence.kind === "arrived" ? " goes on" : ""}` : "";
     },
-    /** Settles the calls whose outcome the events show; returns those that are still open. */
-    settle(): string[] {
+    settle(): string {
       step((change, draft) => void settleCalls(change, draft, true));
-      return intents().map(({ id, state }) => `${id} ${state}`);
+      return intents()
+        .map(({ id, state }) => `${id} ${state}`)
+        .join(", ");
     },
   };
 }
 
-/** The service refused the call, and named its payment or not. */
-const refused = (paymentId?: string, method: MoneyMethod = "CreatePayment"): Ending => ({
-  state: "closed",
-  mark: markOfRefusal(method, paymentId),
-  key: "keep",
-});
+const takenBack = "a lost; p1 success 10.00; b lost; b? ? CreatePayment; p1 success";
+const another = "a runs recurrent; p1 success recurrent";
+const confirmed = "x runs confirm; x answered confirm o1";
+const aConfirmation = "p1 success confirm o2; a? confirm o2";
 
-test("a payment that began after the call is evidence for it", async () => {
-  const b = books();
-  const lost = b.lose();
-  assert.equal(await b.evidenceOf(lost), undefined);
-  b.tell("p1", PENDING);
-  assert.deepEqual(await b.evidenceOf(lost), { kind: "arrived", subjectId: "p1", mark: "p1" });
-  b.tell("p1", FAILURE);
-  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p1" });
-});
+/** By what they show. */
+const stories: Readonly<Record<string, string | readonly string[]>> = {
+  "a payment that began after the call is evidence for it":
+    "a lost; a?; p1 pending; a? p1 goes on; p1 failure; a? p1",
+  // Before it is sent, p1 may be taken back.
+  "a call within its lease, which may be sent yet, is settled by what it made alone":
+    "p1 success; a runs; open a running; p2 success; open ",
+  // Of what is taken back whole the service may have taken another payment.
+  "a success settles all calls; if it is taken back whole, calls that began after it are open": [
+    `${takenBack} cancel o1; a? p1; b?; open b unknown; p2 success 10.00; open `,
+    `${takenBack} refund o1 10.00; a? p1; b?; open b unknown; p2 success 10.00; open `,
+    `${takenBack} refund o1 9.99; a? p1; b? ? CreatePayment; open `,
+  ],
+  "an already-paid answer that may be about a success taken back earlier settles no call": [
+    "p1 success; p1 success cancel; a lost; said paid; open a unknown; state UNKNOWN",
+    "p1 success; p1 success cancel; a lost; said paid p1; open a unknown; state UNKNOWN",
+    "p1 success; p1 success cancel; a lost; said paid p2; open ; state PAID",
+  ],
+  "a late failure of an earlier, answered attempt is no evidence for this call":
+    "x runs; x refused p1; a lost; p1 failure; a?; p2 failure; a? p2",
+  "a failure is no evidence if it may be that of a refusal without a payment_id, but two are":
+    "x runs; x refused; a lost; p1 failure; a?; p2 failure; a? p2",
+  "after a refusal without a payment_id, a pending payment is evidence for the open call":
+    "x runs; x refused; a lost; p1 failure; p2 pending; a? p2 goes on",
+  "a refusal without a payment_id accounts for one failure, also if that came before the call":
+    "x runs; x refused; p1 failure; a lost; p2 failure; a? p2",
+  "the failure of a payment that began before the call is no evidence for the call":
+    "p0 pending; a lost; p0 failure; a?",
+  "the success of a payment settles every CreatePayment, whichever call made it":
+    "p0 pending; a lost; p0 success; a? ? CreatePayment",
+  // p1 stands, and is a's; p2 may be b's.
+  "a call that another one's success settled may fail late, which is no evidence for the next call":
+    "a lost; p1 success; open ; b lost; open ; p1 success cancel; c lost; p2 failure; open c unknown; p3 success; open ",
+  "a payment that a call without a known payment may have made is told apart by its operation": [
+    "x runs confirm; x refused; a lost; p1 failure o1; open ",
+    "x runs; x refused; a lost confirm; p1 failure confirm o1; open ",
+    "x runs; x refused; a lost recurrent; p1 failure o1; open a unknown",
+    "x runs recurrent; x refused; a lost; p1 failure o1; open a unknown",
+    "x runs confirm; x refused; a lost confirm; p1 failure confirm o1; open a unknown",
+  ],
+  // The one that runs will tell by its answer, or has told.
+  "a payment of another call, running or answered, is no evidence for this call": [
+    "x runs",
+    "a lost",
+  ]
+    .map((first) =>
+      [first, first === "x runs" ? "a lost" : "x runs"].map((one) => `${one} recurrent`),
+    )
+    .map(
+      (begun) =>
+        `${begun.join("; ")}; p1 success recurrent; a?; x answered p1; a?; p2 success recurrent; a? p2`,
+    ),
+  // A call that is not known yet may have failed: its answer is still to come.
+  "a running call ends with the success that it made, and not with a failure": [
+    "a runs recurrent; p1 pending recurrent; open a running; p1 success recurrent; open ; a unknown; open ",
+    "a runs recurrent; p1 pending recurrent; open a running; p1 failure recurrent; open a running; a unknown; open ",
+  ],
+  // One of two is its own. The first confirmation's answer named no operation.
+  "a running call does not end with what another call may have made": [
+    `x runs recurrent; x vague; ${another}; open x pending, a running; p2 success recurrent; open `,
+    `x lost recurrent; x given up; ${another}; open x unknown, a running; p2 success recurrent; open `,
+    `x runs recurrent; ${another}; open x running, a running; p2 success recurrent; open `,
+    "x runs confirm; x answered confirm p1; a runs confirm; p1 success confirm o1; open a running",
+  ],
+  "a call takes a payment that goes on before one that failed":
+    "a lost; p1 failure; p2 pending; a? p2 goes on",
+  "a call that was given up claims no payment before the next call":
+    "a lost; a given up; b lost; p1 pending; b? p1 goes on",
+  "a failure ends a lost call, though a later one that was given up may have made it":
+    "a lost; b lost; b given up; p1 failure; a? p1",
+  "no operator has to look once the events show what became of a call":
+    "a lost; flags unknown; a given up; flags unknown operator; p1 success; flags ",
+  "one payment settles only one of two lost calls, and the other stays unknown, at each look":
+    "a lost recurrent; b lost recurrent; p1 success recurrent; open b unknown; open b unknown; p2 failure recurrent; open ",
+  "a pending payment makes only the first of two lost calls pending":
+    "b lost recurrent; a lost recurrent; p1 pending recurrent; open b pending, a unknown; p1 success recurrent; open a unknown",
+  "confirmations of one payment are distinguished by their operation_id": [
+    `${confirmed}; p1 failure confirm o1; a lost confirm; a?; ${aConfirmation}`,
+    `${confirmed}; a lost confirm; p1 failure confirm o1; a?; ${aConfirmation}`,
+  ],
+  "a call whose answer named no payment continues as the payment that arrives":
+    "a runs; a vague; a?; p1 pending; open a pending; p1 failure; open ",
+  "a failure that may be that of either of two lost calls ends neither, until one is answered":
+    "a lost; b lost; p2 failure; open a unknown, b unknown; state UNKNOWN; b answered p2; open a unknown; p1 failure; open ",
+};
 
-test("a call within its lease, which may be sent yet, is settled by what it made alone", () => {
-  const b = books();
-  b.tell("p1", SUCCESS);
-  b.begin();
-  assert.equal(b.settle().length, 1, "p1 may be taken back before it is sent");
-  b.tell("p2", SUCCESS);
-  assert.deepEqual(b.settle(), []);
-});
-
-test("a success settles all calls; if it is taken back whole, calls that began after it are open", async () => {
-  for (const [takenBack, amount, isStanding] of [
-    [CANCEL, undefined, false],
-    [REFUND, "10.00", false],
-    [REFUND, "9.99", true],
-  ] as const) {
-    const b = books();
-    const first = b.lose();
-    b.tell("p1", SUCCESS, { amount: "10.00" });
-    const second = b.lose();
-    assert.equal((await b.evidenceOf(second))?.kind, "settled");
-    b.tell("p1", SUCCESS, {
-      operation: takenBack,
-      operationId: "op",
-      ...(amount && { amount }),
+describe("what is known of a payment as evidence:", () => {
+  for (const [name, told] of Object.entries(stories)) {
+    it(name, async () => {
+      for (const story of [told].flat()) await play(story);
     });
-    assert.deepEqual(await b.evidenceOf(first), {
-      kind: "settled",
-      mark: "p1",
-    });
-    assert.equal(
-      (await b.evidenceOf(second))?.kind,
-      isStanding ? "settled" : undefined,
-      "the service may have taken another payment",
-    );
-    assert.deepEqual(b.settle(), isStanding ? [] : [`${second.id} unknown`]);
-    if (isStanding) continue;
-    b.tell("p2", SUCCESS, { amount: "10.00" });
-    assert.deepEqual(b.settle(), []);
   }
-});
-
-test("an already-paid answer that may be about a success taken back earlier settles no call", async () => {
-  const code = "transaction_already_paid";
-  for (const [paymentId, settles] of [
-    [undefined, false],
-    ["p1", false],
-    ["p2", true],
-  ] as const) {
-    const b = books();
-    b.tell("p1", SUCCESS);
-    b.tell("p1", SUCCESS, { operation: CANCEL });
-    const lost = b.lose();
-    b.saidPaid({ code, ...(paymentId && { paymentId }) });
-    assert.deepEqual(b.settle(), settles ? [] : [`${lost.id} unknown`]);
-    assert.equal(await b.state(), settles ? PaymentState.PAID : PaymentState.UNKNOWN);
-  }
-});
-
-test("a late failure of an earlier, answered attempt is no evidence for this call", async () => {
-  const b = books();
-  b.end(b.begin(), refused("p1"));
-  const lost = b.lose();
-  b.tell("p1", FAILURE);
-  assert.equal(await b.evidenceOf(lost), undefined);
-  b.tell("p2", FAILURE);
-  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
-});
-
-test("a failure is no evidence if it may be that of a refusal without a payment_id", async () => {
-  const b = books();
-  b.end(b.begin(), refused());
-  const lost = b.lose();
-  b.tell("p1", FAILURE);
-  assert.equal(await b.evidenceOf(lost), undefined, "it may be the refused one's");
-  b.tell("p2", FAILURE);
-  assert.equal((await b.evidenceOf(lost))?.kind, "settled", "both cannot be");
-});
-
-test("after a refusal without a payment_id, a pending payment is evidence for the open call", async () => {
-  const b = books();
-  b.end(b.begin(), refused());
-  const lost = b.lose();
-  b.tell("p1", FAILURE);
-  b.tell("p2", PENDING);
-  assert.deepEqual(await b.evidenceOf(lost), { kind: "arrived", subjectId: "p2", mark: "p2" });
-});
-
-test("a refusal without a payment_id accounts for one failure, also if that came before the call", async () => {
-  const b = books();
-  b.end(b.begin(), refused());
-  b.tell("p1", FAILURE);
-  const lost = b.lose();
-  b.tell("p2", FAILURE);
-  assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
-});
-
-test("the failure of a payment that began before the call is no evidence for the call", async () => {
-  const b = books();
-  b.tell("p0", PENDING);
-  const lost = b.lose();
-  b.tell("p0", FAILURE);
-  assert.equal(await b.evidenceOf(lost), undefined);
-});
-
-test("the success of a payment settles every CreatePayment, whichever call made it", async () => {
-  const b = books();
-  b.tell("p0", PENDING);
-  const lost = b.lose();
-  b.tell("p0", SUCCESS);
-  assert.equal((await b.evidenceOf(lost))?.kind, "settled");
-});
-
-test("a call that another one's success settled may fail late, which is no evidence for the next call", async () => {
-  const b = books();
-  const first = b.lose();
-  b.tell("p1", SUCCESS);
-  assert.deepEqual(b.settle(), []);
-  const second = b.lose();
-  assert.deepEqual(b.settle(), [], "p1 stands, and is the first one's");
-  b.tell("p1", SUCCESS, { operation: CANCEL });
-  const third = b.lose();
-  b.tell("p2", FAILURE);
-  assert.deepEqual(b.settle(), [`${third.id} unknown`], `${second.id} may have made it`);
-  b.tell("p3", SUCCESS);
-  assert.deepEqual(b.settle(), [], first.id);
-});
-
-test("a payment that a call without a known payment may have made is told apart by its operation", async () => {
-  for (const [ended, lostMethod, operation, settles] of [
-    ["ConfirmPayment", "CreatePayment", PaymentOperation.PAYMENT, true],
-    ["CreatePayment", "ConfirmPayment", CONFIRM, true],
-    ["CreatePayment", "CreateRecurrentPayment", PaymentOperation.PAYMENT, false],
-    ["CreateRecurrentPayment", "CreatePayment", PaymentOperation.PAYMENT, false],
-    ["ConfirmPayment", "ConfirmPayment", CONFIRM, false],
-  ] as const) {
-    const b = books();
-    b.end(b.begin(ended), refused(undefined, ended));
-    const lost = b.lose(lostMethod);
-    b.tell("p1", FAILURE, { operation, operationId: "o1" });
-    assert.deepEqual(b.settle(), settles ? [] : [`${lost.id} unknown`], `${ended}, ${lostMethod}`);
-  }
-});
-
-for (const order of ["earlier", "later"] as const) {
-  test(`a payment of a call that began ${order}, running or answered, is no evidence for this call`, async () => {
-    const b = books();
-    const calls: Intent[] = [];
-    if (order === "later") calls.push(b.lose("CreateRecurrentPayment"));
-    const other = b.begin("CreateRecurrentPayment");
-    if (order === "earlier") calls.push(b.lose("CreateRecurrentPayment"));
-    const [lost] = calls;
-    assert.ok(lost);
-    b.tell("p1", SUCCESS, { operation: RECURRENT });
-    assert.equal(await b.evidenceOf(lost), undefined, "the one that runs will tell by its answer");
-    b.end(other, { state: "closed", mark: "p1", key: "keep" });
-    assert.equal(await b.evidenceOf(lost), undefined, "it has told");
-    b.tell("p2", SUCCESS, { operation: RECURRENT });
-    assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "p2" });
-  });
-}
-
-test("a running call ends with the success that it made, and not with a failure", async () => {
-  for (const status of [SUCCESS, FAILURE]) {
-    const b = books();
-    const running = b.begin("CreateRecurrentPayment");
-    b.tell("p1", PENDING, { operation: RECURRENT });
-    assert.deepEqual(b.settle(), [`${running.id} running`], "its answer is still to come");
-    b.tell("p1", status, { operation: RECURRENT });
-    const left = status === SUCCESS ? [] : [`${running.id} running`];
-    assert.deepEqual(b.settle(), left, "a call that is not known yet may have failed");
-    b.end(running, { state: "unknown" });
-    assert.deepEqual(b.settle(), []);
-  }
-});
-
-test("a running call does not end with what another call may have made", async () => {
-  const isLeft = async (b: ReturnType<typeof books>, running: Intent) =>
-    b.settle().includes(`${running.id} running`);
-
-  const vague = books();
-  vague.end(vague.begin("CreateRecurrentPayment"), {
-    state: "pending",
-    subjectId: "",
-    key: "keep",
-  });
-  const givenUp = books();
-  givenUp.giveUp(givenUp.lose("CreateRecurrentPayment"));
-  const adopted = books();
-  adopted.begin("CreateRecurrentPayment");
-  for (const b of [vague, givenUp, adopted]) {
-    const running = b.begin("CreateRecurrentPayment");
-    b.tell("p1", SUCCESS, { operation: RECURRENT });
-    assert.equal(await isLeft(b, running), true, "it may be the other's");
-    b.tell("p2", SUCCESS, { operation: RECURRENT });
-    assert.equal(await isLeft(b, running), false, "one of two is its own");
-  }
-
-  const confirmed = books();
-  const answer = { state: "closed", mark: "confirm p1", key: "keep" } as const;
-  confirmed.end(confirmed.begin("ConfirmPayment"), answer);
-  const second = confirmed.begin("ConfirmPayment");
-  confirmed.tell("p1", SUCCESS, { operation: CONFIRM, operationId: "o1" });
-  assert.equal(await isLeft(confirmed, second), true, "the first one's answer named no operation");
-});
-
-test("a call takes a payment that goes on before one that failed", async () => {
-  const b = books();
-  const lost = b.lose();
-  b.tell("p1", FAILURE);
-  b.tell("p2", PENDING);
-  assert.deepEqual(await b.evidenceOf(lost), { kind: "arrived", subjectId: "p2", mark: "p2" });
-});
-
-test("a call that was given up claims no payment before the next call", async () => {
-  const b = books();
-  const first = b.lose();
-  b.giveUp(first);
-  const second = b.lose();
-  b.tell("p1", PENDING);
-  assert.deepEqual(await b.evidenceOf(second), { kind: "arrived", subjectId: "p1", mark: "p1" });
-});
-
-test("a failure ends a lost call, though a later one that was given up may have made it", async () => {
-  const b = books();
-  const first = b.lose();
-  b.giveUp(b.lose());
-  b.tell("p1", FAILURE);
-  assert.equal((await b.evidenceOf(first))?.kind, "settled");
-});
-
-test("no operator has to look once the events show what became of a call", async () => {
-  const b = books();
-  const lost = b.lose();
-  assert.deepEqual(await b.flags(), { outcomeUnknown: true, needsOperator: false });
-  b.giveUp(lost);
-  assert.deepEqual(await b.flags(), { outcomeUnknown: true, needsOperator: true });
-  b.tell("p1", SUCCESS);
-  assert.deepEqual(await b.flags(), { outcomeUnknown: false, needsOperator: false });
-});
-
-test("one payment settles only one of two lost calls, and the other stays unknown", async () => {
-  const b = books();
-  b.lose("CreateRecurrentPayment");
-  const second = b.lose("CreateRecurrentPayment");
-  b.tell("p1", SUCCESS, { operation: RECURRENT });
-  assert.deepEqual(b.settle(), [`${second.id} unknown`]);
-  assert.deepEqual(b.settle(), [`${second.id} unknown`], "not at the second look either");
-  b.tell("p2", FAILURE, { operation: RECURRENT });
-  assert.deepEqual(b.settle(), []);
-});
-
-test("a pending payment makes only the first of two lost calls pending", async () => {
-  const b = books();
-  const first = b.lose("CreateRecurrentPayment");
-  const second = b.lose("CreateRecurrentPayment");
-  b.tell("p1", PENDING, { operation: RECURRENT });
-  assert.deepEqual(b.settle(), [`${first.id} pending`, `${second.id} unknown`]);
-  b.tell("p1", SUCCESS, { operation: RECURRENT });
-  assert.deepEqual(b.settle(), [`${second.id} unknown`]);
-});
-
-for (const order of ["before", "after"] as const) {
-  test(`confirmations of one payment are distinguished by their operation_id (the first one's callback came ${order} the call)`, async () => {
-    const b = books();
-    const first = { state: "closed", mark: "confirm o1", key: "keep" } as const;
-    b.end(b.begin("ConfirmPayment"), first);
-    const tellFirst = () => b.tell("p1", FAILURE, { operation: CONFIRM, operationId: "o1" });
-    if (order === "before") await tellFirst();
-    const lost = b.lose("ConfirmPayment");
-    if (order === "after") await tellFirst();
-    assert.equal(await b.evidenceOf(lost), undefined, "it is about the first one");
-    b.tell("p1", SUCCESS, { operation: CONFIRM, operationId: "o2" });
-    assert.deepEqual(await b.evidenceOf(lost), { kind: "settled", mark: "confirm o2" });
-  });
-}
-
-test("a call whose answer named no payment continues as the payment that arrives", async () => {
-  const b = books();
-  const vague = b.begin();
-  b.end(vague, { state: "pending", subjectId: "", key: "keep" });
-  assert.equal(await b.evidenceOf(vague), undefined);
-  b.tell("p1", PENDING);
-  assert.deepEqual(b.settle(), [`${vague.id} pending`]);
-  b.tell("p1", FAILURE);
-  assert.deepEqual(b.settle(), []);
-});
-
-test("a failure that may be that of either of two lost calls ends neither, until one is answered", async () => {
-  const b = books();
-  const first = b.lose();
-  const second = b.lose();
-  b.tell("p2", FAILURE);
-  assert.deepEqual(b.settle(), [`${first.id} unknown`, `${second.id} unknown`]);
-  assert.equal(await b.state(), PaymentState.UNKNOWN);
-  b.end(second, { state: "closed", mark: "p2", key: "keep" });
-  assert.deepEqual(b.settle(), [`${first.id} unknown`]);
-  b.tell("p1", FAILURE);
-  assert.deepEqual(b.settle(), []);
 });

@@ -7,14 +7,7 @@ import {
   slidingWindowUpstream,
   tokenBucketUpstream,
 } from "./modelled-upstream.ts";
-import {
-  figuresOf,
-  type LoadOptions,
-  localBucket,
-  type Replica,
-  report,
-  runLoad,
-} from "./shared-load.ts";
+import { figuresOf, type LoadOptions, localBucket, type Replica, runLoad } from "./shared-load.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 const models = {
@@ -40,46 +33,44 @@ const sharing: LoadOptions["script"] = async ({ pause, upstream, now }) => {
 
 for (const [name, model] of Object.entries(models)) {
   describe(`against ${name} at 5 times its limit, the bucket`, () => {
-    async function simulate(scenario: string, options: Partial<LoadOptions> = {}, seed = 1) {
+    async function simulate(options: Partial<LoadOptions> = {}, seed = 1) {
       const result = await runLoad({
         ...{ limit: 50, seconds: 20, replicas: 1, moneyShare: 0.3, jitterMs: 40 },
         ...{ model, bucket: localBucket, clock: new VirtualClock(), random: seeded(seed) },
         ...options,
       });
-      const figures = figuresOf(result);
-      report(`${name}, ${scenario}`, figures);
-      return figures;
+      return figuresOf(result);
     }
 
     it("is hardly ever refused and uses the budget", async () => {
-      for (const seed of seeds) assertGoals(await simulate("steady", {}, seed));
+      for (const seed of seeds) assertGoals(await simulate({}, seed));
     });
 
     it("uses the budget when there is nothing but reads", async () => {
-      assertGoals(await simulate("reads only", { moneyShare: 0, reserve: 0.5 }));
+      assertGoals(await simulate({ moneyShare: 0, reserve: 0.5 }));
     });
 
     it("follows a limit that drops midway", async () => {
       for (const seed of seeds) {
-        assertGoals(await simulate("drop to 20", { script: dropping }, seed));
+        assertGoals(await simulate({ script: dropping }, seed));
       }
     });
 
     it("never lets money wait long behind reads", async () => {
-      const figures = await simulate("a tenth is money", { moneyShare: 0.1 });
+      const figures = await simulate({ moneyShare: 0.1 });
       assert.equal(figures.refusedMoney, 0);
       assert.ok(figures.longestMoneyWaitMs <= 300, `${figures.longestMoneyWaitMs} ms`);
     });
 
     it("learns from rejections when latency varies more than its margin", async () => {
-      const { rejected, sent } = await simulate("wild latency", { jitterMs: 200 });
+      const { rejected, sent } = await simulate({ jitterMs: 200 });
       assert.ok(rejected <= 0.01 * sent, `${rejected} rejected`);
     });
 
     it("gives way to another client of the same account", async () => {
       for (const seed of seeds) {
         const others = { script: sharing, seconds: 60 };
-        const { rejected, sent } = await simulate("others use 20 a second", others, seed);
+        const { rejected, sent } = await simulate(others, seed);
         assert.ok(rejected <= 0.012 * sent, `${rejected} rejected`);
       }
     });
@@ -88,12 +79,12 @@ for (const [name, model] of Object.entries(models)) {
       const permit = { observe() {}, rejected() {}, release() {} };
       const bucket = (replica: Replica) =>
         overridden(localBucket(replica), { take: async () => permit });
-      const figures = await simulate("bucket ignored", { bucket });
+      const figures = await simulate({ bucket });
       assert.throws(() => assertGoals(figures), / of \d+ rejected$/);
     });
 
     it("misses the goals after a drop with the answers ignored (control)", async () => {
-      const figures = await simulate("ignored", { script: dropping, ignoreAnswers: true });
+      const figures = await simulate({ script: dropping, ignoreAnswers: true });
       assert.throws(() => assertGoals(figures), / of \d+ rejected$/);
     });
   });

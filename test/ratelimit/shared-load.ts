@@ -78,7 +78,6 @@ export interface Call {
 }
 
 export interface LoadResult {
-  readonly offered: number;
   readonly refusedMoney: number;
   /** Calls that were sent, in order of arrival. */
   readonly calls: readonly Call[];
@@ -101,7 +100,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   const changes: Load["changes"] = [];
   const marks = new Map<string, number>();
   const calls: Call[] = [];
-  let [offered, refusedMoney, newsAt, latestArrival, ending] = [0, 0, Infinity, 0, false];
+  let [refusedMoney, newsAt, latestArrival, ending] = [0, Infinity, 0, false];
 
   const replicas = await Promise.all(
     Array.from({ length: options.replicas ?? 3 }, async (_, number) => {
@@ -126,7 +125,6 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
 
   type Started = (typeof replicas)[number];
   async function call(priority: Priority, replica: Started): Promise<void> {
-    offered++;
     const askedAt = now();
     let permit: Permit;
     try {
@@ -214,7 +212,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   if (failed?.status === "rejected") throw failed.reason;
   const scriptFailure = await scripted;
   if (scriptFailure) throw scriptFailure.error;
-  return { offered, refusedMoney, calls, changes, marks, budget, endedAt };
+  return { refusedMoney, calls, changes, marks, budget, endedAt };
 }
 
 /**
@@ -265,7 +263,6 @@ export function figuresOf(result: LoadResult) {
   const { calls, budget } = result;
   const rejected = calls.filter(({ accepted }) => !accepted).length;
   return {
-    offered: result.offered,
     sent: calls.length,
     rejected,
     avoidable: calls.filter((call) => !call.accepted && !call.unforeseeable).length,
@@ -275,16 +272,6 @@ export function figuresOf(result: LoadResult) {
     longestMoneyWaitMs: longestMoneyWaitMs(result, 2_000),
     refusedMoney: result.refusedMoney,
   };
-}
-
-/** The figures in one line. */
-export function report(name: string, f: ReturnType<typeof figuresOf>): void {
-  console.log(
-    `${name}: offered ${f.offered}, sent ${f.sent}, rejected ${f.rejected} ` +
-      `(${f.rejected - f.avoidable} unforeseeable), ${(100 * f.used).toFixed(1)}% of the budget used, ` +
-      `most in any second ${f.mostInAnySecond}, longest money wait ` +
-      `${Math.round(f.longestMoneyWaitMs)} ms, money refused ${f.refusedMoney}`,
-  );
 }
 
 /** Asserts what replicas that share a budget promise under a steady load. */

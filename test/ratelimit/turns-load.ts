@@ -40,7 +40,6 @@ export interface CallerFigures {
   readonly granted: number;
   readonly refused: number;
   readonly p99WaitMs: number;
-  readonly maxWaitMs: number;
 }
 
 export interface TurnsFigures {
@@ -112,7 +111,7 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
   const callers = figures.map(({ name, counted: { waits, ...counted } }) => {
     const sorted = waits.toSorted((a, b) => a - b);
     const p99WaitMs = sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0;
-    return { name, ...counted, p99WaitMs, maxWaitMs: sorted.at(-1) ?? 0 };
+    return { name, ...counted, p99WaitMs };
   });
   ending = true;
   const closed = Promise.all(buckets.map((bucket) => bucket.close()));
@@ -143,18 +142,4 @@ export function jainOf(callers: readonly { offered: number; granted: number }[])
   });
   const sum = parts.reduce((all, part) => all + part, 0);
   return sum ** 2 / (parts.length * parts.reduce((all, part) => all + part ** 2, 0));
-}
-
-export function reportTurns(name: string, { callers, ...all }: TurnsFigures): void {
-  const byCaller = callers
-    .slice(0, 3)
-    .map(
-      ({ name, offered, granted, refused, p99WaitMs, maxWaitMs }) =>
-        `${name} offered ${offered}, granted ${granted}, refused ${refused}, ` +
-        `p99 wait ${Math.round(p99WaitMs)} ms, max ${Math.round(maxWaitMs)} ms`,
-    );
-  console.log(
-    `${name}: Jain ${all.jain.toFixed(3)}, ${(100 * all.used).toFixed(1)}% of the budget used, ` +
-      `rejected ${all.rejected} of ${all.sent}; ${byCaller.join("; ")}`,
-  );
 }

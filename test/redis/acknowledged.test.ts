@@ -14,13 +14,13 @@ import type { SentinelReplica, SentinelView } from "../../src/redis/sentinels.ts
 import { AllReplicas, type PipelineAnswers } from "../../src/redis/write-concern.ts";
 import type { MinReplicas } from "../../src/redis/writer.ts";
 import { numbered } from "../ledger/entries.ts";
-import { assertKept, sendCallbacks, watch } from "../ledger/event-load.ts";
 import { type Replica, replica } from "../ledger/redis/rig.ts";
 import { isAway } from "../ledger/refusals.ts";
 import { until } from "../until.ts";
 import { addReplica, ownerOf, startCluster } from "./cluster.ts";
 import { type SentinelSet, startSentinelSet } from "./sentinel.ts";
 import { withoutRedis } from "./server.ts";
+import { closing } from "./suite.ts";
 
 const up: Candidate = { down: false, eligible: true };
 const down: Candidate = { down: true, eligible: true };
@@ -204,11 +204,9 @@ describe("with three Sentinels, a write", () => {
 
 describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrency: true }, () => {
   async function open(t: TestContext, downAfterMs?: number) {
-    const set = await startSentinelSet([], downAfterMs);
-    t.after(() => set.close());
+    const set = closing(t, await startSentinelSet([], downAfterMs));
     const join = async (minReplicas: MinReplicas): Promise<Replica> => {
-      const joined = await replica(set.url, { minReplicas });
-      t.after(() => joined.close());
+      const joined = closing(t, await replica(set.url, { minReplicas }));
       let n = 0;
       const probe = () => joined.log.append("probe", numbered(n++));
       await until(async () => (await probe()).outcome === "stored");
@@ -251,29 +249,15 @@ describe("on a Sentinel set", { skip: withoutRedis, timeout: 120_000, concurrenc
       await until(async () => (await log.append("shop", numbered(n++))).outcome === "stored");
     }
   });
-
-  it("loses nothing in a manual failover while callbacks arrive", async (t) => {
-    const { set, join } = await open(t);
-    const [a, b] = [await join("all"), await join("all")];
-    const watchers = [watch(a.log), watch(b.log)];
-    const callbacks = sendCallbacks([a.log, b.log], 100);
-    await until(async () => callbacks.acknowledged.size > 100);
-    const before = await set.masterPort();
-    await set.sentinels[0]?.command("SENTINEL", "FAILOVER", "payments");
-    await until(async () => (await set.masterPort()) !== before);
-    const settled = callbacks.acknowledged.size;
-    await until(async () => callbacks.acknowledged.size > settled + 100);
-    await callbacks.stop();
-    await assertKept(a.log, callbacks, watchers);
-  });
 });
 
 describe("in a cluster", { skip: withoutRedis, timeout: 120_000 }, () => {
   it("waits for a silent replica until most nodes know that it is down", async (t) => {
-    const cluster = await startCluster();
-    t.after(() => cluster.close());
-    const standby = await addReplica(cluster, await ownerOf(cluster, "test:{shop}:log"));
-    t.after(() => standby.close());
+    const cluster = closing(t, await startCluster());
+    const standby = closing(
+      t,
+      await addReplica(cluster, await ownerOf(cluster, "test:{shop}:log")),
+    );
     const { log, close } = await replica(cluster.url, { minReplicas: "all" });
     t.after(() => close());
     let n = 0;

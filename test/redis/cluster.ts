@@ -1,5 +1,5 @@
 import { until } from "../until.ts";
-import { commandOn, freePort, inSync, type RedisServer, startRedis } from "./server.ts";
+import { freePort, inSync, type RedisServer, type Settings, startRedis } from "./server.ts";
 
 /** A cluster of masters without replicas, all on 127.0.0.1. */
 export interface RedisCluster {
@@ -9,32 +9,26 @@ export interface RedisCluster {
   close(): Promise<void>;
 }
 
+/** A server, and the ports at which the others reach it. */
+export interface ClusterNode {
+  readonly server: RedisServer;
+  readonly port: number;
+  readonly busPort: number;
+}
+
 const slots = 16_384;
 
 /** Starts a cluster of `size` masters and waits until each of them reports all as ok. */
-export async function startCluster(
-  size = 3,
-  settings: readonly [string, string][] = [],
-): Promise<RedisCluster> {
-  const busPorts = await Promise.all(Array.from({ length: size }, freePort));
-  const nodes = await Promise.all(
-    busPorts.map((busPort) => startRedis([...nodeSettings(busPort), ...settings])),
+export async function startCluster(size = 3, settings: Settings = []): Promise<RedisCluster> {
+  const members = await Promise.all(
+    Array.from({ length: size }, async (): Promise<ClusterNode> => {
+      const busPort = await freePort();
+      const server = await startRedis([...nodeSettings(busPort), ...settings]);
+      return { server, port: server.port, busPort };
+    }),
   );
-  const share = Math.ceil(slots / size);
-  for (const [at, node] of nodes.entries()) {
-    const last = Math.min((at + 1) * share, slots) - 1;
-    await node.command("CLUSTER", "ADDSLOTSRANGE", at * share, last);
-    for (const [other, { port }] of nodes.entries()) {
-      if (other === at) continue;
-      await node.command("CLUSTER", "MEET", "127.0.0.1", port, busPorts[other] ?? 0);
-    }
-  }
-  for (const { port } of nodes) {
-    await until(async () => {
-      const info = String(await commandOn(port, "CLUSTER", "INFO"));
-      return info.includes("cluster_state:ok") && info.includes(`cluster_known_nodes:${size}`);
-    });
-  }
+  await joinCluster(members, size);
+  const nodes = members.map(({ server }) => server);
   return {
     url: nodes.map(({ url }) => url).join(","),
     nodes,
@@ -42,6 +36,39 @@ export async function startCluster(
       await Promise.all(nodes.map((node) => node.close()));
     },
   };
+}
+
+/**
+ * Joins nodes into a cluster, and waits until each of them knows that it works. The first ones are
+ * the masters, and share the slots; of the others each replicates one of them.
+ */
+export async function joinCluster(nodes: readonly ClusterNode[], masters: number): Promise<void> {
+  for (const { server } of nodes) {
+    for (const { server: other, port, busPort } of nodes) {
+      if (other !== server) await server.command("CLUSTER", "MEET", "127.0.0.1", port, busPort);
+    }
+  }
+  const share = Math.ceil(slots / masters);
+  const ids: string[] = [];
+  for (const [at, { server }] of nodes.slice(0, masters).entries()) {
+    const last = Math.min((at + 1) * share, slots) - 1;
+    await server.command("CLUSTER", "ADDSLOTSRANGE", at * share, last);
+    ids.push(String(await server.command("CLUSTER", "MYID")));
+  }
+  for (const [at, { server }] of nodes.slice(masters).entries()) {
+    await replicate(server, ids[at % masters] ?? "");
+  }
+  for (const { server } of nodes) {
+    await until(async () => {
+      const info = String(await server.command("CLUSTER", "INFO"));
+      const known = String(await server.command("CLUSTER", "NODES"));
+      return (
+        info.includes("cluster_state:ok") &&
+        info.includes(`cluster_known_nodes:${nodes.length}`) &&
+        (known.match(/slave/g) ?? []).length === nodes.length - masters
+      );
+    });
+  }
 }
 
 /** The number of the node that has a key. */
@@ -57,20 +84,23 @@ export async function addReplica(cluster: RedisCluster, of: number): Promise<Red
   const busPort = await freePort();
   const replica = await startRedis(nodeSettings(busPort));
   const known = String(await master.command("CLUSTER", "MYID"));
-  const shards = String(await master.command("CLUSTER", "NODES"));
-  const masterBus = Number(new RegExp(`^${known} [^@]*@(\\d+)`, "m").exec(shards)?.[1]);
-  await replica.command("CLUSTER", "MEET", "127.0.0.1", master.port, masterBus);
-  await until(async () => (await replica.command("CLUSTER", "REPLICATE", known)) === "OK");
-  await inSync(replica);
-  for (const { port } of cluster.nodes) {
+  await master.command("CLUSTER", "MEET", "127.0.0.1", replica.port, busPort);
+  await replicate(replica, known);
+  for (const node of cluster.nodes) {
     await until(async () =>
-      String(await commandOn(port, "CLUSTER", "NODES")).includes(`slave ${known}`),
+      String(await node.command("CLUSTER", "NODES")).includes(`slave ${known}`),
     );
   }
   return replica;
 }
 
-function nodeSettings(busPort: number): [string, string][] {
+/** Makes a node replicate another one, once it knows that one, and waits until it is in sync. */
+async function replicate(replica: RedisServer, id: string): Promise<void> {
+  await until(async () => (await replica.command("CLUSTER", "REPLICATE", id)) === "OK");
+  await inSync(replica);
+}
+
+function nodeSettings(busPort: number): Settings {
   return [
     ["cluster-enabled", "yes"],
     ["cluster-port", `${busPort}`],

@@ -3,17 +3,14 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { text } from "node:stream/consumers";
-import { after, before, describe, it, type TestContext, test } from "node:test";
+import { describe, it, type TestContext, test } from "node:test";
 import { Sentinels } from "../../src/redis/sentinels.ts";
-import { type RedisCluster, startCluster } from "./cluster.ts";
+import { startCluster } from "./cluster.ts";
 import { withoutRedis } from "./server.ts";
+import { ofSuite } from "./suite.ts";
 
 describe("a connection to a cluster", { skip: withoutRedis }, () => {
-  let cluster: RedisCluster;
-  before(async () => {
-    cluster = await startCluster();
-  });
-  after(() => cluster.close());
+  const cluster = ofSuite(startCluster);
 
   it("lets the process exit once it is closed, even during a refresh of the slots", async () => {
     // Closes the connection in the middle of its periodic refresh of the slots.

@@ -1,30 +1,15 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
-import { connectRedis, type RedisConnector } from "../../src/redis/connect.ts";
 import { describeDurability } from "../../src/redis/durability.ts";
-import { Secret } from "../../src/secrets/secret.ts";
-import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
-import { type RedisServer, startRedis, withoutRedis } from "./server.ts";
+import { startRedis, withoutRedis } from "./server.ts";
+import { closing, connected, ofSuite } from "./suite.ts";
 
 describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () => {
-  let server: RedisServer;
-  let redis: RedisConnector;
-  before(async () => {
-    server = await startRedis();
-    redis = await connected(server.url);
-  });
-  after(async () => {
-    await redis.close();
-    await server.close();
-  });
+  const server = ofSuite(startRedis);
+  const redis = ofSuite(() => connected(server.url));
 
-  async function connected(url: string): Promise<RedisConnector> {
-    const opened = connectRedis(new Secret(url), () => {});
-    await until(async () => (await opened.client.ping()) === "PONG");
-    return opened;
-  }
   async function told(settings: Record<string, string>): Promise<string | undefined> {
     for (const [name, value] of Object.entries(settings)) {
       await server.command("CONFIG", "SET", name, value);
@@ -59,8 +44,7 @@ describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () =
       return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
     });
     t.after(() => bare.close());
-    const opened = await connected(bare.url);
-    t.after(() => opened.close());
+    const opened = closing(t, await connected(bare.url));
     assert.match((await describeDurability(opened.client, true)) ?? "", /no configuration file/);
     assert.equal(await describeDurability(opened.client), undefined);
     await told({ appendonly: "yes" });
@@ -68,10 +52,8 @@ describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () =
   });
 
   it("covers every primary of a cluster", async (t) => {
-    const cluster = await startCluster(3, [["appendonly", "yes"]]);
-    t.after(() => cluster.close());
-    const joined = await connected(cluster.url);
-    t.after(() => joined.close());
+    const cluster = closing(t, await startCluster(3, [["appendonly", "yes"]]));
+    const joined = closing(t, await connected(cluster.url));
     assert.equal(await describeDurability(joined.client), undefined);
     await cluster.nodes[2]?.command("CONFIG", "SET", "appendonly", "no");
     assert.match((await describeDurability(joined.client)) ?? "", /nothing on disk/);

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { after, before, describe, it, type TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { Cluster, Redis } from "ioredis";
-import { connectRedis, type RedisClient } from "../../src/redis/connect.ts";
-import { Secret } from "../../src/secrets/secret.ts";
+import type { RedisClient } from "../../src/redis/connect.ts";
 import { until } from "../until.ts";
-import { type RedisCluster, startCluster } from "./cluster.ts";
-import { type RedisServer, startRedis, withoutRedis } from "./server.ts";
+import { startCluster } from "./cluster.ts";
+import { startRedis, withoutRedis } from "./server.ts";
+import { closing, connected, ofSuite } from "./suite.ts";
 
 const manyCommands = 50;
 
@@ -15,26 +15,12 @@ describe("the commands of one turn of the event loop", {
   skip: withoutRedis,
   timeout: 60_000,
 }, () => {
-  let server: RedisServer;
-  let cluster: RedisCluster;
-  before(async () => {
-    server = await startRedis();
-    cluster = await startCluster();
-  });
-  after(async () => {
-    await server.close();
-    await cluster.close();
-  });
-
-  async function connected(t: TestContext, url: string): Promise<RedisClient> {
-    const redis = connectRedis(new Secret(url), () => {});
-    t.after(() => redis.close());
-    if (redis.client.status !== "ready") await once(redis.client, "ready");
-    return redis.client;
-  }
+  const server = ofSuite(startRedis);
+  const cluster = ofSuite(startCluster);
+  const clientOf = async (t: TestContext, url: string) => closing(t, await connected(url)).client;
 
   it("leave in one write, and are answered in order", async (t) => {
-    const client = await connected(t, server.url);
+    const client = await clientOf(t, server.url);
     const writes = countWrites(client as Redis);
     const answers = await Promise.all(increments(client, "{one}counter"));
     assert.deepEqual(
@@ -54,7 +40,7 @@ describe("the commands of one turn of the event loop", {
   });
 
   it("leave in one write after a reconnect too", async (t) => {
-    const client = (await connected(t, server.url)) as Redis;
+    const client = (await clientOf(t, server.url)) as Redis;
     const ready = once(client, "ready");
     client.stream.destroy();
     await ready;
@@ -64,7 +50,7 @@ describe("the commands of one turn of the event loop", {
   });
 
   it("leave in one write for the cluster node that serves their key", async (t) => {
-    const client = await connected(t, cluster.url);
+    const client = await clientOf(t, cluster.url);
     assert.ok(client instanceof Cluster);
     // The connection to a node is opened by the first command for it.
     await client.set("{slot}counter", "0");
@@ -80,7 +66,7 @@ describe("the commands of one turn of the event loop", {
   });
 
   it("leave before their connection is closed in the same turn", async (t) => {
-    const client = await connected(t, server.url);
+    const client = await clientOf(t, server.url);
     const set = client.set("{last}word", "kept");
     client.disconnect();
     await set.catch(() => {});
@@ -88,7 +74,7 @@ describe("the commands of one turn of the event loop", {
   });
 
   it("leave at the end of the turn, even if nothing else happens", async (t) => {
-    const client = await connected(t, server.url);
+    const client = await clientOf(t, server.url);
     const { stream } = client as Redis;
     const set = client.set("{alone}word", "kept");
     assert.equal(stream.writableCorked, 1);

@@ -9,12 +9,15 @@ import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { freePort, startRedis, withoutRedis } from "./server.ts";
+import { closing } from "./suite.ts";
 
 const timeout = 120_000;
 
-function connected(t: TestContext, url: string): RedisConnector {
-  const redis = connectRedis(new Secret(url), () => {});
-  t.after(() => redis.close());
+function connecting(t: TestContext, url: string): RedisConnector {
+  const redis = closing(
+    t,
+    connectRedis(new Secret(url), () => {}),
+  );
   return redis;
 }
 
@@ -32,9 +35,8 @@ const answers = (client: RedisClient) => until(async () => (await client.ping())
 
 describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
   it("all find the new primary when the old one is killed and a Sentinel is frozen", async (t) => {
-    const set = await startSentinelSet();
-    t.after(() => set.close());
-    const all = Array.from({ length: 30 }, () => connected(t, set.url));
+    const set = closing(t, await startSentinelSet());
+    const all = Array.from({ length: 30 }, () => connecting(t, set.url));
     await Promise.all(all.map(({ client }) => answers(client)));
     const before = await set.masterPort();
     set.sentinels[0]?.pause();
@@ -47,8 +49,7 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
   });
 
   it("move to the primary that Sentinel names, even from one that still serves", async (t) => {
-    const set = await startSentinelSet();
-    t.after(() => set.close());
+    const set = closing(t, await startSentinelSet());
     let failovers = 0;
     const redis = connectRedis(new Secret(set.url), () => {}, {
       report: reportTo({ redisFailover: () => void failovers++ }),
@@ -68,26 +69,28 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
   });
 
   it("report no error while one Sentinel answers, and the cause when none does", async (t) => {
-    const set = await startSentinelSet();
-    t.after(() => set.close());
+    const set = closing(t, await startSentinelSet());
     const errors: string[] = [];
     const dead = await freePort();
     const url = set.url.replace("redis+sentinel://", `redis+sentinel://127.0.0.1:${dead},`);
-    const redis = connectRedis(new Secret(url), ({ message }) => errors.push(message));
-    t.after(() => redis.close());
+    const redis = closing(
+      t,
+      connectRedis(new Secret(url), ({ message }) => errors.push(message)),
+    );
     await answers(redis.client);
     await redis.sentinels?.views();
     assert.equal(errors.length, 0, errors.join("\n"));
     const nowhere = `redis+sentinel://127.0.0.1:${dead}/payments`;
-    const lost = connectRedis(new Secret(nowhere), ({ message }) => errors.push(message));
-    t.after(() => lost.close());
+    closing(
+      t,
+      connectRedis(new Secret(nowhere), ({ message }) => errors.push(message)),
+    );
     await until(async () => errors.length > 2);
     assert.match(errors[0] ?? "", /^All sentinels are unreachable: connect ECONNREFUSED/);
   });
 
   it("are opened again when the driver has given up", async (t) => {
-    const server = await startRedis();
-    t.after(() => server.close());
+    const server = closing(t, await startRedis());
     const [client, other] = [kept(t, server.port, () => 10), kept(t, server.port, () => 10)];
     await Promise.all([answers(client), answers(other)]);
     for (let round = 0; round < 3; round++) {
@@ -130,9 +133,8 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
   });
 
   it("to a cluster are opened again after all of its nodes were away", async (t) => {
-    const cluster = await startCluster();
-    t.after(() => cluster.close());
-    const { client } = connected(t, cluster.url);
+    const cluster = closing(t, await startCluster());
+    const { client } = connecting(t, cluster.url);
     assert(client instanceof Cluster);
     await until(async () => (await client.set("key", "value")) === "OK");
     await Promise.all(cluster.nodes.map((node) => node.kill()));

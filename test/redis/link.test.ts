@@ -8,6 +8,7 @@ import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { type RedisServer, startRedis, withoutRedis } from "./server.ts";
+import { closing } from "./suite.ts";
 
 interface Store {
   readonly url: string;
@@ -19,18 +20,18 @@ type Begin = (t: TestContext, downAfterMs: number) => Promise<Store>;
 
 const topologies: Readonly<Record<string, Begin>> = {
   async alone(t) {
-    const primary = await startRedis();
-    t.after(() => primary.close());
+    const primary = closing(t, await startRedis());
     return { url: primary.url, primary };
   },
   async "behind Sentinel"(t, downAfterMs) {
-    const set = await startSentinelSet([], downAfterMs);
-    t.after(() => set.close());
+    const set = closing(t, await startSentinelSet([], downAfterMs));
     return { url: set.url, primary: set.servers[0] as RedisServer };
   },
   async "as a cluster"(t, downAfterMs) {
-    const cluster = await startCluster(3, [["cluster-node-timeout", String(downAfterMs)]]);
-    t.after(() => cluster.close());
+    const cluster = closing(
+      t,
+      await startCluster(3, [["cluster-node-timeout", String(downAfterMs)]]),
+    );
     return { url: cluster.url, primary: cluster.nodes[0] as RedisServer };
   },
 };
@@ -47,8 +48,10 @@ describe("the link to Redis", options, () => {
        * away, else to `silent` if a write failed otherwise, else to `up`.
        */
       function connect(t: TestContext, url: string) {
-        const redis = connectRedis(new Secret(url), () => {});
-        t.after(() => redis.close());
+        const redis = closing(
+          t,
+          connectRedis(new Secret(url), () => {}),
+        );
         const { client } = redis;
         const questions = ["{a}", "{b}", "{c}", "{d}", "{e}", "{f}"].map((key) => async () => {
           try {

@@ -1,7 +1,12 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { until } from "../until.ts";
-import { commandOn, inSync, type RedisServer, startRedis } from "./server.ts";
+import {
+  commandOn,
+  inSync,
+  type RedisServer,
+  type Settings,
+  settingsFile,
+  startRedis,
+} from "./server.ts";
 
 /** A master with two replicas, watched by three sentinels. */
 export interface SentinelSet {
@@ -15,23 +20,49 @@ export interface SentinelSet {
   close(): Promise<void>;
 }
 
+/** The name by which Sentinels know each set. */
+export const setName = "payments";
+
 export async function startSentinelSet(
-  settings: readonly [string, string][] = [],
+  settings: Settings = [],
   downAfterMs = 500,
 ): Promise<SentinelSet> {
-  const all: [string, string][] = [...settings, ["repl-diskless-sync-delay", "0"]];
+  const all: Settings = [...settings, ["repl-diskless-sync-delay", "0"]];
   const master = await startRedis(all);
   const replicas = await Promise.all(
     [1, 2].map(() => startRedis([...all, ["replicaof", `127.0.0.1 ${master.port}`]])),
   );
   await Promise.all(replicas.map(inSync));
+  const sentinels = await startSentinels(master.port, { downAfterMs });
+  const servers = [master, ...replicas];
+  return {
+    url: `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",")}/${setName}`,
+    servers,
+    sentinels,
+    masterPort: () => masterPortOf(sentinels),
+    async close() {
+      await Promise.all([...sentinels, ...servers].map((server) => server.close()));
+    },
+  };
+}
+
+/** Starts Sentinels of the master at a port; waits until they know its replicas and each other. */
+export async function startSentinels(
+  masterPort: number,
+  { count = 3, replicas = 2, downAfterMs = 500, settings = [] as Settings } = {},
+): Promise<RedisServer[]> {
+  const watching: Settings = [
+    ["sentinel monitor", `${setName} 127.0.0.1 ${masterPort} ${Math.ceil(count / 2)}`],
+    ["sentinel down-after-milliseconds", `${setName} ${downAfterMs}`],
+    ["sentinel failover-timeout", `${setName} 3000`],
+    ["sentinel parallel-syncs", `${setName} 2`],
+  ];
   const sentinels = await Promise.all(
-    [1, 2, 3].map(() =>
-      startRedis([], async (dir, port) => {
-        const file = join(dir, "sentinel.conf");
-        await writeFile(file, sentinelConfiguration(dir, port, master.port, downAfterMs));
-        return [file, "--sentinel"];
-      }),
+    Array.from({ length: count }, () =>
+      startRedis([...settings, ...watching], async (...server) => [
+        await settingsFile(...server),
+        "--sentinel",
+      ]),
     ),
   );
   for (const { port } of sentinels) {
@@ -39,48 +70,31 @@ export async function startSentinelSet(
     // machine.
     await commandOn(port, "SENTINEL", "DEBUG", "tilt-period", "1000");
     await until(async () => {
-      const reply = (await commandOn(port, "SENTINEL", "MASTER", NAME)) as string[];
-      const state = new Map(reply.flatMap((name, at) => (at % 2 ? [] : [[name, reply[at + 1]!]])));
-      return state.get("num-other-sentinels") === "2" && state.get("num-slaves") === "2";
+      const told = ((await commandOn(port, "SENTINEL", "MASTER", setName)) as string[]).join(" ");
+      return (
+        told.includes(`num-other-sentinels ${count - 1} `) &&
+        told.includes(`num-slaves ${replicas} `)
+      );
     });
   }
-  const servers = [master, ...replicas];
-  return {
-    url: `redis+sentinel://${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",")}/${NAME}`,
-    servers,
-    sentinels,
-    async masterPort() {
-      const ports = await Promise.all(
-        sentinels.map(async ({ port }) => {
-          const reply = await commandOn(port, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME);
-          return Number((reply as [string, string])[1]);
-        }),
-      );
-      return ports.sort((a, b) => a - b)[1]!;
-    },
-    async close() {
-      await Promise.all([...sentinels, ...servers].map((server) => server.close()));
-    },
-  };
+  return sentinels;
 }
 
-const NAME = "payments";
+/** The master's port, as most of the Sentinels that answer see it now. */
+export async function masterPortOf(sentinels: readonly RedisServer[]): Promise<number> {
+  const ports = await Promise.all(
+    sentinels
+      .filter(({ isRunning, isPaused }) => isRunning && !isPaused)
+      .map(async ({ port }) => {
+        const reply = await commandOn(port, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", setName);
+        return Number((reply as [string, string])[1]);
+      }),
+  );
+  return mostOf(ports);
+}
 
-function sentinelConfiguration(
-  dir: string,
-  port: number,
-  masterPort: number,
-  downAfterMs: number,
-): string {
-  return [
-    `port ${port}`,
-    "bind 127.0.0.1",
-    `dir ${dir}`,
-    `logfile ${join(dir, "redis.log")}`,
-    `sentinel monitor ${NAME} 127.0.0.1 ${masterPort} 2`,
-    `sentinel down-after-milliseconds ${NAME} ${downAfterMs}`,
-    `sentinel failover-timeout ${NAME} 3000`,
-    `sentinel parallel-syncs ${NAME} 2`,
-    "",
-  ].join("\n");
+/** The number that is there most often. */
+export function mostOf(all: readonly number[]): number {
+  const timesOf = (one: number) => all.filter((other) => other === one).length;
+  return all.toSorted((a, b) => timesOf(b) - timesOf(a))[0] ?? 0;
 }

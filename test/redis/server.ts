@@ -39,13 +39,18 @@ export interface RedisServer {
   close(): Promise<void>;
 }
 
+/** Names and values, such as `["appendonly", "yes"]`. */
+export type Settings = readonly [name: string, value: string][];
+
 /**
- * Starts a server with these settings (`["appendonly", "yes"]`); by default nothing is kept on
+ * Starts a server with these settings; by default nothing is kept on
  * disk. `argumentsFor` makes the command line of another kind of server.
  */
 export async function startRedis(
-  settings: readonly [string, string][] = [],
-  argumentsFor = serverArguments,
+  settings: Settings = [],
+  argumentsFor = async (...server: Parameters<typeof settingsFile>) => [
+    await settingsFile(...server),
+  ],
 ): Promise<RedisServer> {
   const dir = await mkdtemp(join(tmpdir(), "redis-"));
   const [first, port, args] = await launch();
@@ -103,11 +108,17 @@ export async function startRedis(
 }
 
 /** A primary and a replica that is in sync with it. */
-export async function startReplicated(): Promise<readonly [RedisServer, RedisServer]> {
+export async function startReplicated() {
   const primary = await startRedis([["repl-diskless-sync-delay", "0"]]);
   const replica = await startRedis([["replicaof", `127.0.0.1 ${primary.port}`]]);
   await inSync(replica);
-  return [primary, replica];
+  return {
+    ...{ primary, replica },
+    async close() {
+      await replica.close();
+      await primary.close();
+    },
+  };
 }
 
 /** Waits until a replica has all that its primary has. */
@@ -159,12 +170,8 @@ export async function freePort(): Promise<number> {
  * The settings go into a file, because Sentinel makes each server save its role there: a server
  * that restarts in its first role could take the others back to its old data.
  */
-async function serverArguments(
-  dir: string,
-  port: number,
-  settings: readonly [string, string][],
-): Promise<string[]> {
-  const all: [string, string][] = [
+export async function settingsFile(dir: string, port: number, settings: Settings): Promise<string> {
+  const all: Settings = [
     ["port", String(port)],
     ["bind", "127.0.0.1"],
     ["dir", dir],
@@ -175,7 +182,7 @@ async function serverArguments(
   ];
   const file = join(dir, "redis.conf");
   await writeFile(file, all.map(([name, value]) => `${name} ${value}\n`).join(""));
-  return [file];
+  return file;
 }
 
 async function run(port: number, dir: string, args: string[]): Promise<ChildProcess> {

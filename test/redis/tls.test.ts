@@ -11,7 +11,16 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
-import { freePort, inSync, type RedisServer, startRedis, withoutRedis } from "./server.ts";
+import { startSentinels } from "./sentinel.ts";
+import {
+  freePort,
+  inSync,
+  type RedisServer,
+  type Settings,
+  startRedis,
+  withoutRedis,
+} from "./server.ts";
+import { closing } from "./suite.ts";
 
 type Readiness = { details: { redis: { status: string } } };
 const fixture = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
@@ -81,20 +90,15 @@ describe("a Redis that asks for certificates", { skip: withoutRedis }, () => {
   it("is reached once the file that names its authority is replaced", async (t) => {
     const caFile = join(directory, "ca.crt");
     copyFileSync(fixture("ca-two.crt"), caFile);
-    const redis = connectRedis(new Secret(url), () => {}, { tls: { ...files, caFile } });
-    t.after(() => redis.close());
+    const redis = closing(
+      t,
+      connectRedis(new Secret(url), () => {}, { tls: { ...files, caFile } }),
+    );
     await readyWithin(300, redis.client);
     assert.notEqual(redis.client.status, "ready");
     copyFileSync(files.caFile, caFile);
     await readyWithin(timeoutMs, redis.client);
     assert.equal(redis.client.status, "ready");
-  });
-
-  it("keeps the state of a gateway", async () => {
-    const gateway = await startOn(url);
-    const status = await statusIn(gateway);
-    await gateway.stop();
-    assert.equal(status, "up");
   });
 });
 
@@ -106,7 +110,7 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
   let tlsPorts: number[];
 
   /** All connections between the servers are by TLS, too. */
-  const tlsOf = (port: number): [string, string][] => [
+  const tlsOf = (port: number): Settings => [
     ["tls-port", String(port)],
     ["tls-cert-file", fixture("localhost.crt")],
     ["tls-key-file", fixture("localhost.key")],
@@ -125,24 +129,8 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
     const replica = await startRedis([...tlsOf(second), ["replicaof", `127.0.0.1 ${first}`]]);
     servers.push(replica);
     await inSync(replica);
-    const sentinel = await startRedis([], async (dir, port) => {
-      const file = join(dir, "sentinel.conf");
-      const settings: [string, string][] = [
-        ["port", String(port)],
-        ["bind", "127.0.0.1"],
-        ["dir", dir],
-        ...tlsOf(third),
-        ["sentinel monitor", `payments 127.0.0.1 ${first} 1`],
-        ["sentinel down-after-milliseconds", "payments 500"],
-        ["sentinel failover-timeout", "payments 2000"],
-      ];
-      writeFileSync(file, settings.map(([name, value]) => `${name} ${value}\n`).join(""));
-      return [file, "--sentinel"];
-    });
-    servers.push(sentinel);
-    await until(async () =>
-      String(await sentinel.command("SENTINEL", "REPLICAS", "payments")).includes(String(second)),
-    );
+    const watching = { count: 1, replicas: 1, settings: tlsOf(third) };
+    servers.push(...(await startSentinels(first, watching)));
     url = `rediss+sentinel://127.0.0.1:${third}/payments`;
   });
   after(async () => {
@@ -151,8 +139,10 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
   });
 
   it("are not used without a certificate (control)", async (t) => {
-    const redis = connectRedis(new Secret(url), () => {}, { tls: { caFile: files.caFile } });
-    t.after(() => redis.close());
+    const redis = closing(
+      t,
+      connectRedis(new Secret(url), () => {}, { tls: { caFile: files.caFile } }),
+    );
     await readyWithin(500, redis.client);
     assert.notEqual(redis.client.status, "ready");
   });
@@ -178,8 +168,10 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
   });
 
   it("are used with one, and the next primary too", async (t) => {
-    const redis = connectRedis(new Secret(url), () => {}, { tls: files });
-    t.after(() => redis.close());
+    const redis = closing(
+      t,
+      connectRedis(new Secret(url), () => {}, { tls: files }),
+    );
     await readyWithin(timeoutMs, redis.client);
     await redis.client.set("key", "kept");
     await until(async () => (await servers[1]?.command("GET", "key")) === "kept");

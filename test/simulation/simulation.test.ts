@@ -4,10 +4,8 @@ import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { violationsOf } from "./checks.ts";
 import { type Defect, defects, sqliteDefects } from "./defects.ts";
 import { diagramOf } from "./diagram.ts";
-import type { CallRecord, History, PostRecord } from "./history.ts";
 import { runMany } from "./many.ts";
 import { planOf } from "./plan.ts";
 import { planting } from "./plant.ts";
@@ -123,60 +121,3 @@ test("planting rejects a defect in a file that the simulation does not load anew
 test("shrinking rejects a history in which nothing is broken", async () => {
   await assert.rejects(shrink(await runSeed(1)), /nothing is broken/);
 });
-
-const call: CallRecord = {
-  ...{ id: "a", request: "a", method: "CreatePayment", externalId: "order" },
-  ...{ replica: "gateway-0", beganMs: 0, endedMs: 10, outcome: "paid", paymentId: "p1" },
-};
-const post: PostRecord = {
-  ...{ n: 1, call: "a", request: "a", method: "CreatePayment", externalId: "order" },
-  ...{ replica: "gateway-0", sentMs: 2, arrivedMs: 3, tooMany: false },
-  ...{ paymentId: "p1", charged: true, knownMs: 5 },
-};
-const event = { cursor: "1", storedMs: 4, externalId: "order", state: "PAID" };
-const shown = { ...event, watcher: "w", atMs: 5, isFirst: false };
-const end = { externalId: "order", state: "PAID", unknown: false, needsOperator: false };
-const whole: History = {
-  ...{ endedMs: 100, calls: [call], posts: [post] },
-  requests: [{ sentMs: 2, replica: "gateway-0" }],
-  callbacks: [{ id: "c", answers: [{ atMs: 5, status: 200 }] }],
-  log: [{ ...event, callback: "c" }],
-  ...{ shown: [shown], watchers: [{ id: "w", externalId: "order", from: "0" }] },
-  ...{ resumed: [], looks: [{ externalId: "order", askedMs: 6, atMs: 7, state: "PAID" }] },
-  ends: [{ ...end, expected: "PAID" }],
-  ...{ absences: [], troubles: [], misread: [], elsewhere: [], apart: [], lines: [] },
-  limits: [{ fromMs: 0, perSecond: 5 }],
-  gateways: [{ name: "gateway-0", back: true }],
-};
-
-/** Broken histories for checks that no planted defect needs, by the check that must find each. */
-const broken: Readonly<Record<string, Partial<History>>> = {
-  "told of another payment": { calls: [{ ...call, outcome: "pending", paymentId: "p2" }] },
-  "shown, not in the log": { shown: [shown, { ...shown, cursor: "2" }] },
-  "shown to who asked for another": { watchers: [{ id: "w", externalId: "another", from: "0" }] },
-  "valid cursor refused": { resumed: [{ watcher: "w", cursor: "1", refused: true }] },
-  "never acknowledged": { callbacks: [{ id: "c", answers: [{ atMs: 5, status: 503 }] }] },
-  "never answered": { calls: [{ ...call, outcome: undefined as never }] },
-  "one callback under two cursors": {
-    log: [
-      { ...event, callback: "c" },
-      { ...event, cursor: "2", callback: "c" },
-    ],
-  },
-  "gateway that does not come back": { gateways: [{ name: "gateway-0", back: false }] },
-  "not an error of ours": { calls: [{ ...call, error: "INTERNAL Error" }] },
-  "not settled, nor flagged": {
-    ends: [{ ...end, state: "UNKNOWN", unknown: true, expected: "PAID" }],
-  },
-};
-
-test("the checks find nothing in a sound history", () => {
-  assert.deepEqual(violationsOf(whole), []);
-});
-
-for (const [check, change] of Object.entries(broken)) {
-  test(`the checks find: ${check}`, () => {
-    const found = violationsOf({ ...whole, ...change }).map((violation) => violation.check);
-    assert.ok(found.includes(check), found.join());
-  });
-}

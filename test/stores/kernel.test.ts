@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { after, before, describe } from "node:test";
+import { describe } from "node:test";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -11,6 +11,7 @@ import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { testKernel } from "../contracts/kernel.ts";
 import { startCluster } from "../redis/cluster.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
+import { ofSuite } from "../redis/suite.ts";
 import { freshDirectory } from "./sqlite/directories.ts";
 
 const retentionMs = 7 * 86_400_000;
@@ -47,11 +48,7 @@ const servers = {
 };
 for (const [name, startServer] of Object.entries(servers)) {
   describe(`on ${name}`, { skip: withoutRedis, timeout: 60_000 }, () => {
-    let server: { readonly url: string; close(): Promise<void> };
-    before(async () => {
-      server = await startServer();
-    });
-    after(() => server.close());
+    const server = ofSuite<{ readonly url: string; close(): Promise<void> }>(startServer);
 
     testKernel(`in ${name}`, async () => {
       const prefix = randomUUID();

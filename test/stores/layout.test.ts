@@ -11,7 +11,6 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createRedisLedger } from "../../src/ledger/redis.ts";
 import { createSqliteLedger } from "../../src/ledger/sqlite.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
-import { connectRedis } from "../../src/redis/connect.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/layout.ts";
@@ -19,8 +18,9 @@ import { migrations } from "../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { payment, payout } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
+import { type Command, commandsOf } from "../redis/dump.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { until } from "../until.ts";
+import { closing, connected } from "../redis/suite.ts";
 import { directory } from "./sqlite/directories.ts";
 
 /**
@@ -133,44 +133,14 @@ async function inRedis(
   url: string,
   use: (ledger: Ledger, client: Redis) => Promise<void>,
 ): Promise<void> {
-  const redis = connectRedis(new Secret(url), () => {});
+  const redis = await connected(url);
   const ledger = createRedisLedger({ ...times, redis, prefix: "layout", keyringOf: () => keyring });
   try {
-    await until(async () => (await redis.client.ping()) === "PONG");
     await use(ledger, redis.client as Redis);
   } finally {
     await ledger.close();
     await redis.close();
   }
-}
-
-/** A command that makes a key of Redis again, or an entry of a stream; its arguments in base64. */
-type Command = readonly [name: string, ...args: string[]];
-
-const base64 = (text: Buffer) => text.toString("base64");
-
-async function commandsFor(client: Redis): Promise<Command[]> {
-  const keys = (await client.keys("*")).sort();
-  const commands = keys.map(async (name): Promise<Command[]> => {
-    const of = base64(Buffer.from(name));
-    const type = await client.type(name);
-    if (type === "string") return [["SET", of, base64((await client.getBuffer(name)) as Buffer)]];
-    if (type === "hash") {
-      const flat = (await client.callBuffer("HGETALL", name)) as Buffer[];
-      return [["HSET", of, ...flat.map(base64)]];
-    }
-    if (type === "zset") {
-      const pairs = (await client.callBuffer("ZRANGE", name, 0, -1, "WITHSCORES")) as [
-        ...[member: Buffer, score: unknown],
-      ][];
-      const scored = pairs.map(([member, score]) => [Buffer.from(String(score)), member]);
-      return [["ZADD", of, ...scored.flat().map(base64)]];
-    }
-    assert.equal(type, "stream", `${name}: no rule for this type`);
-    const rows = (await client.callBuffer("XRANGE", name, "-", "+")) as [Buffer, Buffer[]][];
-    return rows.map(([id, fields]) => ["XADD", of, base64(id), ...fields.map(base64)]);
-  });
-  return (await Promise.all(commands)).flat();
 }
 
 async function loadRedis(client: Redis, commands: readonly Command[]): Promise<void> {
@@ -249,13 +219,12 @@ it("a directory of an unreleased layout is refused, with what to do", async (t) 
 });
 
 it("every layout in Redis is read", { skip: withoutRedis }, async (t) => {
-  const server = await startRedis();
-  t.after(() => server.close());
+  const server = closing(t, await startRedis());
   const names = await kept("redis-", `redis-${redisLayout}.jsonl`, async () => {
     let commands: Command[] = [];
     await inRedis(server.url, async (ledger, client) => {
       await fill(ledger);
-      commands = await commandsFor(client);
+      commands = await commandsOf(client);
     });
     return commands.map((command) => `${JSON.stringify(command)}\n`).join("");
   });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { keptLettersOf, letter, lettersOf } from "../../ledger/letters.ts";
-import { hasCode } from "../../ledger/refusals.ts";
-import { account, type LogRig } from "./rig.ts";
+import { hasCode, isFull } from "../../ledger/refusals.ts";
+import { account, type LogRig, lettersBound } from "./rig.ts";
 
 /** Dead letters. */
 export function testDeadLetters(rig: LogRig): void {
@@ -50,6 +50,41 @@ export function testDeadLetters(rig: LogRig): void {
       assert.deepEqual(await lettersOf(rig.peer, account, { behind }), gone);
       const before = all.slice(0, 20).reverse();
       assert.deepEqual(await lettersOf(rig.log, account, { behind, newestFirst }), before);
+    });
+
+    const add = (id: string, { bytes = 9, by = rig.log } = {}) =>
+      by.letters.addDeadLetter(account, letter(id, Buffer.alloc(bytes, id).toString("base64")));
+
+    it("are refused where they do not fit, by all processes together, rather than dropped", async () => {
+      const { letters: max } = lettersBound;
+      const added = await Promise.allSettled(
+        Array.from({ length: max + 15 }, (_, n) =>
+          add(`l-${n}`, { by: n % 2 ? rig.log : rig.peer }),
+        ),
+      );
+      const refused = added.filter((one) => one.status === "rejected");
+      assert.deepEqual(
+        refused.map(({ reason }) => isFull(reason)),
+        Array.from({ length: 15 }, () => true),
+      );
+      const [first = letter(""), ...rest] = await lettersOf(rig.peer, account);
+      assert.equal(rest.length, max - 1);
+      await add(first.id);
+      for (const is of [true, false]) {
+        assert.equal(await rig.log.letters.removeDeadLetter(account, first.id), is);
+      }
+      await add("for the one that was removed");
+      await assert.rejects(add("one more", { by: rig.peer }), isFull);
+      assert.equal(await rig.peer.letters.countDeadLetters(account), max);
+    });
+
+    it("have room for a number of bytes together", async () => {
+      const bytes = 0.7 * lettersBound.bytes;
+      await add("large", { bytes });
+      await assert.rejects(add("too much", { bytes }), isFull);
+      await add("small");
+      await rig.log.letters.removeDeadLetter(account, "large");
+      await add("fits now", { bytes });
     });
 
     it("are not missed by a list that continues from the newest letter after its removal", async () => {

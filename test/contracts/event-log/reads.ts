@@ -53,18 +53,6 @@ export function testReads(rig: LogRig): void {
       assert.deepEqual(cursors(await take(events, 1)), [refund.cursor]);
     });
 
-    it("continues after any cursor, through stored events into live ones", async () => {
-      const before = await storeMany(600);
-      for (const at of [0, 255, 256, 599]) {
-        const events = await read(everything, before[at]?.cursor ?? "");
-        const rest = await take(events, 599 - at);
-        assert.deepEqual(cursors(rest), cursors(before.slice(at + 1)));
-      }
-      const events = await read(everything, before[299]?.cursor ?? "");
-      const after = await storeMany(20, 600);
-      assert.deepEqual(cursors(await take(events, 320)), cursors([...before.slice(300), ...after]));
-    });
-
     it("yields all events of a payment that has more than a page of them", async () => {
       const made = cursors(await storeMany(600, 0, (name) => ({ statusCode: name })));
       for (const [start, expected] of [

@@ -15,6 +15,9 @@ export interface EventLogHarness {
   stop(): Promise<void>;
 }
 
+/** How many dead letters, and how much of them, the harness's logs have room for. */
+export const lettersBound = { letters: 50, bytes: 40_000 };
+
 export const account = "shop";
 export const everything: Topic = { kinds: [] };
 export const order1: Topic = { kind: EventKind.PAYMENT, externalId: "order-1" };

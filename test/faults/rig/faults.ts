@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { until } from "../../until.ts";
 import type { LinkMode, Party } from "./link.ts";
-import { replicasOf, type Topology } from "./topologies.ts";
+import { type Node, replicasOf, type Topology } from "./topologies.ts";
 
 /** Makes something go wrong with Redis; `topology.mend()` ends the fault. */
 export type Fault = (topology: Topology, random: () => number) => Promise<void>;
@@ -18,15 +18,28 @@ const link =
     await delay(ms);
     link.set("open", parties);
   };
+/** The same with the cluster bus of the primary, for all. */
+const bus =
+  (mode: LinkMode): Fault =>
+  async (topology) => {
+    const { bus } = await topology.primary();
+    bus?.set(mode);
+    await delay(5_000);
+    bus?.set("open");
+  };
 const kill: Fault = async (topology) => (await topology.primary()).server.kill();
 const freeze =
-  (ms: number): Fault =>
+  (
+    ms: number,
+    nodeOf = (topology: Topology): Promise<Node | undefined> => topology.primary(),
+  ): Fault =>
   async (topology) => {
-    const { server } = await topology.primary();
-    server.pause();
+    const node = await nodeOf(topology);
+    node?.server.pause();
     await delay(ms);
-    server.resume();
+    node?.server.resume();
   };
+const aReplica = async (topology: Topology) => (await replicasOf(topology))[0];
 /** Asks again while it is refused: on a busy machine no replica is known or fit for a moment. */
 const failOver: Fault = async (topology) => {
   await until(async () => {
@@ -42,13 +55,7 @@ const failOver: Fault = async (topology) => {
     return replica?.server.command("CLUSTER", "FAILOVER");
   });
 };
-const killReplica: Fault = async (topology) => (await replicasOf(topology))[0]?.server.kill();
-const freezeReplica: Fault = async (topology) => {
-  const [replica] = await replicasOf(topology);
-  replica?.server.pause();
-  await delay(3_000);
-  replica?.server.resume();
-};
+const killReplica: Fault = async (topology) => (await aReplica(topology))?.server.kill();
 const killAndRestart: Fault = async (topology) => {
   const { server } = await topology.primary();
   await server.kill();
@@ -93,7 +100,7 @@ const replicated: Readonly<Record<string, Fault>> = {
   "primary frozen for 3 s": freeze(3_000),
   "primary killed and restarted": killAndRestart,
   "replica killed": killReplica,
-  "replica frozen for 3 s": freezeReplica,
+  "replica frozen for 3 s": freeze(3_000, aReplica),
   "replication cut": link("cut", ["peer"]),
   "replication stalled": link("stalled", ["peer"]),
   "replication half-open": link("half-open", ["peer"]),
@@ -128,18 +135,8 @@ const sentinel: Readonly<Record<string, Fault>> = {
 
 const cluster: Readonly<Record<string, Fault>> = {
   ...replicated,
-  "bus of the primary cut": async (topology) => {
-    const { bus } = await topology.primary();
-    bus?.set("cut");
-    await delay(5_000);
-    bus?.set("open");
-  },
-  "bus of the primary stalled": async (topology) => {
-    const { bus } = await topology.primary();
-    bus?.set("stalled");
-    await delay(5_000);
-    bus?.set("open");
-  },
+  "bus of the primary cut": bus("cut"),
+  "bus of the primary stalled": bus("stalled"),
   "failover forced": async (topology) => {
     await until(async () => {
       const [replica] = await replicasOf(topology);

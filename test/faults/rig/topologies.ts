@@ -1,6 +1,17 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { commandOn, freePort, type RedisServer, startRedis } from "../../redis/server.ts";
+import { joinCluster } from "../../redis/cluster.ts";
+import {
+  masterPortOf,
+  mostOf,
+  setName,
+  startSentinels as startWatching,
+} from "../../redis/sentinel.ts";
+import {
+  freePort,
+  inSync,
+  type RedisServer,
+  type Settings,
+  startRedis,
+} from "../../redis/server.ts";
 import { until } from "../../until.ts";
 import { type Link, startLink } from "./link.ts";
 
@@ -29,35 +40,28 @@ export interface Topology {
 }
 
 export const gateways = [0, 1, 2] as const;
-const setName = "payments";
 /** In a cluster, the node that owns this key counts as the primary. */
 const logKey = "rig:{default}:log";
 
-const durable: [string, string][] = [
+const durable: Settings = [
   ["appendonly", "yes"],
   ["repl-diskless-sync-delay", "0"],
   ["repl-timeout", "5"],
   ["repl-ping-replica-period", "1"],
-  ...gateways.map((n): [string, string] => ["user", `gateway-${n} on nopass ~* &* +@all`]),
+  ...gateways.map((n) => ["user", `gateway-${n} on nopass ~* &* +@all`] as [string, string]),
 ];
 const userOf = (gateway: number) => `gateway-${gateway}:x@`;
 
-async function startNode(settings: [string, string][] = []): Promise<Node> {
+async function startNode(settings: Settings = []): Promise<Node> {
   let port = 0;
   const link = await startLink(() => port);
-  const announced: [string, string][] = [
-    ["replica-announce-ip", "127.0.0.1"],
-    ["replica-announce-port", `${link.port}`],
-  ];
+  const announced: Settings = ["replica", "cluster"].flatMap((by): [string, string][] => [
+    [`${by}-announce-ip`, "127.0.0.1"],
+    [`${by}-announce-port`, `${link.port}`],
+  ]);
   const server = await startRedis([...durable, ...announced, ...settings]);
   port = server.port;
   return { server, link };
-}
-
-async function inSync({ server }: Node): Promise<void> {
-  await until(async () =>
-    String(await server.command("INFO", "replication")).includes("master_link_status:up"),
-  );
 }
 
 /** What all topologies have in common. */
@@ -101,34 +105,9 @@ export async function startSentinels(): Promise<Topology> {
   const primary = await startNode();
   const replicaof: [string, string] = ["replicaof", `127.0.0.1 ${primary.link.port}`];
   const replicas = await Promise.all([startNode([replicaof]), startNode([replicaof])]);
-  await Promise.all(replicas.map(inSync));
+  await Promise.all(replicas.map(({ server }) => inSync(server)));
   const nodes = [primary, ...replicas];
-  const sentinels = await Promise.all(
-    [0, 1, 2].map(() =>
-      startRedis([], async (dir, port) => {
-        const file = join(dir, "sentinel.conf");
-        const lines = [
-          `port ${port}`,
-          "bind 127.0.0.1",
-          `dir ${dir}`,
-          `logfile ${join(dir, "redis.log")}`,
-          `sentinel monitor ${setName} 127.0.0.1 ${primary.link.port} 2`,
-          `sentinel down-after-milliseconds ${setName} 1000`,
-          `sentinel failover-timeout ${setName} 3000`,
-          `sentinel parallel-syncs ${setName} 2`,
-        ];
-        await writeFile(file, `${lines.join("\n")}\n`);
-        return [file, "--sentinel"];
-      }),
-    ),
-  );
-  const ask = (port: number, question: string) => commandOn(port, "SENTINEL", question, setName);
-  for (const { port } of sentinels) {
-    await until(async () => {
-      const told = ((await ask(port, "MASTER")) as string[]).join(" ");
-      return /num-other-sentinels 2\b/.test(told) && /num-slaves 2\b/.test(told);
-    });
-  }
+  const sentinels = await startWatching(primary.link.port, { downAfterMs: 1_000 });
   const sentinelLinks = await Promise.all(
     gateways.map(() => Promise.all(sentinels.map(({ port }) => startLink(() => port)))),
   );
@@ -144,22 +123,12 @@ export async function startSentinels(): Promise<Topology> {
     },
     sentinelLink,
     async primary() {
-      const named = await Promise.all(
-        sentinels
-          .filter((sentinel) => sentinel.isRunning && !sentinel.isPaused)
-          .map(async ({ port }) => {
-            const [, at] = (await ask(port, "GET-MASTER-ADDR-BY-NAME")) as [string, string];
-            return Number(at);
-          }),
-      );
-      const [most] = [...named].sort((a, b) => count(named, b) - count(named, a));
-      return nodes.find(({ link }) => link.port === most) ?? primary;
+      const port = await masterPortOf(sentinels);
+      return nodes.find(({ link }) => link.port === port) ?? primary;
     },
     ...whole(nodes, sentinels, [...nodes.map(({ link }) => link), ...sentinelLinks.flat()]),
   };
 }
-
-const count = (all: readonly number[], one: number) => all.filter((each) => each === one).length;
 
 /** Three primaries with a replica each. */
 export async function startClusterOfSix(): Promise<Topology> {
@@ -167,50 +136,20 @@ export async function startClusterOfSix(): Promise<Topology> {
     Array.from({ length: 6 }, async () => {
       const busPort = await freePort();
       const bus = await startLink(() => busPort);
-      let port = 0;
-      const link = await startLink(() => port);
-      const server = await startRedis([
-        ...durable,
-        ["replica-announce-ip", "127.0.0.1"],
-        ["replica-announce-port", `${link.port}`],
+      const node = await startNode([
         ["cluster-enabled", "yes"],
         ["cluster-port", `${busPort}`],
         ["cluster-node-timeout", "1500"],
-        ["cluster-announce-ip", "127.0.0.1"],
-        ["cluster-announce-port", `${link.port}`],
         ["cluster-announce-bus-port", `${bus.port}`],
       ]);
-      port = server.port;
-      return { server, link, bus };
+      return { ...node, bus };
     }),
   );
   const [first] = nodes;
-  for (const { link, bus } of nodes.slice(1)) {
-    await first?.server.command("CLUSTER", "MEET", "127.0.0.1", link.port, bus.port);
-  }
-  const share = Math.ceil(16_384 / 3);
-  const ids: string[] = [];
-  for (const at of [0, 1, 2]) {
-    const server = nodes[at]?.server as RedisServer;
-    const last = Math.min((at + 1) * share, 16_384) - 1;
-    await server.command("CLUSTER", "ADDSLOTSRANGE", at * share, last);
-    ids.push(String(await server.command("CLUSTER", "MYID")));
-  }
-  for (const at of [3, 4, 5]) {
-    const replica = nodes[at] as Node;
-    await until(
-      async () =>
-        (await replica.server.command("CLUSTER", "REPLICATE", ids[at - 3] ?? "")) === "OK",
-    );
-    await inSync(replica);
-  }
-  for (const { server } of nodes) {
-    await until(async () => {
-      const info = String(await server.command("CLUSTER", "INFO"));
-      const known = String(await server.command("CLUSTER", "NODES"));
-      return info.includes("cluster_state:ok") && known.match(/slave/g)?.length === 3;
-    });
-  }
+  const members = nodes.map(({ server, link, bus }) => ({
+    ...{ server, port: link.port, busPort: bus.port },
+  }));
+  await joinCluster(members, 3);
   const links = nodes.flatMap(({ link, bus }) => [link, bus]);
   const slot = Number(await first?.server.command("CLUSTER", "KEYSLOT", logKey));
   return {
@@ -233,8 +172,7 @@ export async function startClusterOfSix(): Promise<Topology> {
             return shares.find(([from, to]) => from <= slot && slot <= to)?.[2][1] ?? 0;
           }),
       );
-      const [most] = [...named].sort((a, b) => count(named, b) - count(named, a));
-      return nodes.find(({ link }) => link.port === most) as Node;
+      return nodes.find(({ link }) => link.port === mostOf(named)) as Node;
     },
     ...whole(nodes, [], links),
   };

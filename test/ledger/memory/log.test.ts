@@ -3,17 +3,20 @@ import { describe, it } from "node:test";
 import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { EventLog, Topic } from "../../../src/ledger/log.ts";
 import { createMemoryLedger } from "../../../src/ledger/memory.ts";
+import { lettersBound } from "../../contracts/event-log/rig.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { eventLogModel } from "../../contracts/event-log-model.ts";
 import { currentStep, cursors, payment, steps, take } from "../entries.ts";
-import { letter, lettersOf } from "../letters.ts";
+import { letter } from "../letters.ts";
 import { isExpired, isFull } from "../refusals.ts";
 
 const day = 86_400_000;
 
 async function harness() {
   let ahead = 0;
-  const log = createMemoryLedger({ retentionMs: 7 * day, now: () => Date.now() + ahead });
+  const log = createMemoryLedger({
+    ...{ retentionMs: 7 * day, lettersBound, now: () => Date.now() + ahead },
+  });
   return {
     log,
     peer: log,
@@ -187,19 +190,10 @@ describe("memory log", () => {
     await assert.rejects(reading, isExpired);
   });
 
-  it("refuses a dead letter that does not fit, rather than drop another", async () => {
-    const { log } = fixture();
-    const add = (id: string, mebi: number) =>
-      log.letters.addDeadLetter("shop", letter(id, "x".repeat(mebi * 1024 * 1024)));
-    await add("large", 80);
-    await assert.rejects(add("too much", 6), isFull);
-    await add("small", 0);
-    assert.deepEqual(
-      (await lettersOf(log, "shop")).map(({ id }) => id),
-      ["large", "small"],
-    );
-    await log.letters.removeDeadLetter("shop", "large");
-    await add("fits now", 6);
-    assert.equal(await log.letters.countDeadLetters("shop"), 2);
+  it("has room for 64 MiB of dead letters if nothing else is said", async () => {
+    const { letters } = fixture().log;
+    const base64Of = (mebi: number) => "x".repeat((mebi * 1024 * 1024 * 4) / 3);
+    await letters.addDeadLetter("shop", letter("large", base64Of(60)));
+    await assert.rejects(letters.addDeadLetter("shop", letter("more", base64Of(4.5))), isFull);
   });
 });

@@ -4,14 +4,14 @@ import { inspect } from "node:util";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Entry, EventLog } from "../../../src/ledger/log.ts";
 import type { FeedState } from "../../../src/stores/redis/feed.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { type RedisServer, type Settings, startRedis, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
 import { currentStep, cursors, numbered, payment } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { isAway, isExpired } from "../refusals.ts";
 import { type Replica, reader, replica } from "./rig.ts";
 
-const durable: [string, string][] = [
+const durable: Settings = [
   ["appendonly", "yes"],
   ["appendfsync", "always"],
 ];
@@ -24,7 +24,7 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     while (open.length > 0) await open.pop()?.close();
   });
 
-  async function start(settings: [string, string][] = []) {
+  async function start(settings: Settings = []) {
     const server = await startRedis(settings);
     open.push(server);
     return server;

@@ -1,19 +1,20 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { after, before, describe, it, type TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Begun, IntentStore, NewIntent } from "../../../src/ledger/intents.ts";
 import { StoreUnavailable } from "../../../src/redis/ask.ts";
-import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
+import { connectRedis } from "../../../src/redis/connect.ts";
 import { linkOf } from "../../../src/redis/link.ts";
 import { createWriter, type Writer } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { startCuttingProxy } from "../../cutting-proxy.ts";
 import { openCalls } from "../../open-calls.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { closing, connected, ofSuite } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { newCall, started } from "../new-call.ts";
 import { createRedisCalls, type RedisCallsOptions } from "./calls-rig.ts";
@@ -32,17 +33,8 @@ async function beginsAlone(store: IntentStore, about: Partial<NewIntent> = {}): 
 }
 
 describe("on Redis", { skip: withoutRedis }, () => {
-  let server: RedisServer;
-  let redis: RedisConnector;
-  before(async () => {
-    server = await startRedis();
-    redis = connectRedis(new Secret(server.url), () => {});
-    await until(async () => redis.client.status === "ready");
-  });
-  after(async () => {
-    await redis.close();
-    await server.close();
-  });
+  const server = ofSuite(startRedis);
+  const redis = ofSuite(() => connected(server.url));
 
   testIntentStore("Redis", async (given) => {
     const prefix = randomUUID();
@@ -98,8 +90,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
   /** A call that began while Redis was away; `adopted` reconnects and waits until Redis has it. */
   async function beganAlone(prefix: string) {
     const proxy = await startCuttingProxy(server.url);
-    const apart = connectRedis(new Secret(proxy.url.replace("http:", "redis:")), () => {});
-    await until(async () => apart.client.status === "ready");
+    const apart = await connected(proxy.url.replace("http:", "redis:"));
     const store = make({ prefix, redis: apart });
     proxy.cut();
     const begun = started(await beginsAlone(store));
@@ -122,8 +113,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     const prefix = randomUUID();
     const [brief, other] = [make({ prefix, giveUpMs: 1 }), make({ prefix })];
     assert.equal((await brief.begin("default", newCall())).kind, "started");
-    const alone = await beganAlone(prefix);
-    t.after(() => alone.close());
+    const alone = closing(t, await beganAlone(prefix));
     await alone.adopted(other);
     assert.equal(await locked(other), true);
   });
@@ -132,8 +122,7 @@ describe("on Redis", { skip: withoutRedis }, () => {
     it(`keeps the lock of two open calls, one adopted, until both have ended (${first} first)`, async (t) => {
       const prefix = randomUUID();
       const other = make({ prefix });
-      const alone = await beganAlone(prefix);
-      t.after(() => alone.close());
+      const alone = closing(t, await beganAlone(prefix));
       const held = started(await other.begin("default", newCall()));
       await alone.adopted(other);
       const calls = first === "adopted" ? [alone.call, held] : [held, alone.call];
@@ -212,13 +201,9 @@ describe("on Redis", { skip: withoutRedis }, () => {
 describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
   for (const away of ["kill", "cut"] as const) {
     it(`begins calls without a key, and writes them when Redis is back (${away})`, async (t) => {
-      const server = await startRedis([["appendonly", "yes"]]);
-      t.after(() => server.close());
-      const proxy = await startCuttingProxy(server.url);
-      t.after(() => proxy.close());
-      const redis = connectRedis(new Secret(proxy.url.replace("http:", "redis:")), () => {});
-      t.after(() => redis.close());
-      await until(async () => redis.client.status === "ready");
+      const server = closing(t, await startRedis([["appendonly", "yes"]]));
+      const proxy = closing(t, await startCuttingProxy(server.url));
+      const redis = closing(t, await connected(proxy.url.replace("http:", "redis:")));
       const states: string[] = [];
       const make = (): IntentStore =>
         createRedisCalls({
@@ -268,11 +253,8 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
 
   /** A store, and an open call that another replica's store has begun. */
   async function rig(t: TestContext, about: Partial<RedisCallsOptions> = {}) {
-    const server = await startRedis();
-    t.after(() => server.close());
-    const redis = connectRedis(new Secret(server.url), () => {});
-    t.after(() => redis.close());
-    await until(async () => redis.client.status === "ready");
+    const server = closing(t, await startRedis());
+    const redis = closing(t, await connected(server.url));
     const make = (): IntentStore =>
       createRedisCalls({
         ...options,

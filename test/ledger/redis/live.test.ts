@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { afterEach, beforeEach, describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { EventLog } from "../../../src/ledger/log.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { ofSuite } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { cursors, payment, take } from "../entries.ts";
 import { type Replica, reader, replica } from "./rig.ts";
@@ -12,14 +13,10 @@ import { type Replica, reader, replica } from "./rig.ts";
 const keys = accountKeys("test", "shop");
 
 describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 }, () => {
-  let server: RedisServer;
+  const server = ofSuite(startRedis);
   let a: Replica;
   let b: Replica;
 
-  before(async () => {
-    server = await startRedis();
-  });
-  after(() => server.close());
   beforeEach(async () => {
     await server.command("FLUSHALL");
     [a, b] = await Promise.all([replica(server.url), replica(server.url)]);
@@ -96,19 +93,6 @@ describe("live delivery through Redis", { skip: withoutRedis, timeout: 30_000 },
     await again.sees(3);
     assert.deepEqual(cursors(again.seen), made);
     await again.stop();
-  });
-
-  it("misses nothing when the wake-up connection is cut repeatedly", async () => {
-    const one = await reader(b.log);
-    const made: string[] = [];
-    for (let round = 0; round < 5; round++) {
-      await until(woken);
-      await server.command("CLIENT", "KILL", "TYPE", "pubsub");
-      made.push(...(await appendTo(a.log, round * 10, 10)));
-      await one.sees(made.length);
-    }
-    assert.deepEqual(cursors(one.seen), made);
-    await one.stop();
   });
 
   it("delivers by polling while wake-ups are forbidden, and uses them once they are allowed", async () => {

@@ -1,19 +1,16 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { eventLogModel } from "../../contracts/event-log-model.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { ofSuite } from "../../redis/suite.ts";
 import { payment } from "../entries.ts";
 import { redisHarness, replica } from "./rig.ts";
 
 describe("on a single Redis", { skip: withoutRedis }, () => {
-  let server: RedisServer;
-  before(async () => {
-    server = await startRedis();
-  });
-  after(() => server.close());
+  const server = ofSuite(startRedis);
 
   const harness = () => redisHarness(server.url);
   eventLogContract("redis", harness);

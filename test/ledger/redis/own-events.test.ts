@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { create, equals } from "@bufbuild/protobuf";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import { RecentEvents } from "../../../src/ledger/recent-events.ts";
@@ -9,17 +9,14 @@ import { traceOf } from "../../../src/ledger/stored-event.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { paidByCard } from "../../contracts/sealed.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { ofSuite } from "../../redis/suite.ts";
 import { reader, replica } from "./rig.ts";
 
 const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 describe("an event that this process stored", { skip: withoutRedis, timeout: 60_000 }, () => {
-  let server: RedisServer;
-  before(async () => {
-    server = await startRedis();
-  });
-  after(() => server.close());
+  const server = ofSuite(startRedis);
 
   it("is the same for readers here as in other processes, without being decrypted", async () => {
     const { events, deadLetters } = await deriveKeyring("shop", [new Secret("password")]);

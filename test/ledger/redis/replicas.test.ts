@@ -1,27 +1,20 @@
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { afterEach, beforeEach, describe, it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { type RedisServer, startReplicated, withoutRedis } from "../../redis/server.ts";
+import { startReplicated, withoutRedis } from "../../redis/server.ts";
+import { ofSuite } from "../../redis/suite.ts";
 import { cursors, numbered } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { isAway } from "../refusals.ts";
 import { type Replica, reader, replica } from "./rig.ts";
 
 describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60_000 }, () => {
-  let master: RedisServer;
-  let second: RedisServer;
+  const set = ofSuite(startReplicated);
   let one: Replica;
 
-  before(async () => {
-    [master, second] = await startReplicated();
-  });
-  after(async () => {
-    await second.close();
-    await master.close();
-  });
   beforeEach(async () => {
-    await master.command("FLUSHALL");
-    one = await replica(master.url, { minReplicas: 1 });
+    await set.primary.command("FLUSHALL");
+    one = await replica(set.primary.url, { minReplicas: 1 });
   });
   afterEach(() => one.close());
 
@@ -39,33 +32,25 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
     assert.equal((await lettersOf(one.log, "shop")).length, 1);
   });
 
-  it("appends events after the server has lost its scripts", async () => {
-    await one.log.append("shop", numbered(0));
-    await master.command("SCRIPT", "FLUSH");
-    const answers = await Promise.all([0, 1, 2].map((i) => one.log.append("shop", numbered(i))));
-    const outcomes = answers.map(({ outcome }) => outcome);
-    assert.deepEqual(outcomes, ["duplicate", "stored", "stored"]);
-  });
-
   it("acknowledges nothing, not even a repeat, while the replica does not answer", async () => {
     await one.log.append("shop", numbered(0));
     await one.log.letters.addDeadLetter("shop", letter("known"));
-    second.pause();
+    set.replica.pause();
     try {
       await assert.rejects(one.log.append("shop", numbered(1)), isAway);
       // Only the master holds it: the answer `duplicate` would acknowledge it.
       await assert.rejects(one.log.append("shop", numbered(1)), isAway);
       await assert.rejects(one.log.letters.addDeadLetter("shop", letter("new")), isAway);
       await assert.rejects(one.log.letters.addDeadLetter("shop", letter("new")), isAway);
-      const unwaiting = await replica(master.url);
+      const unwaiting = await replica(set.primary.url);
       assert.equal((await unwaiting.log.append("shop", numbered(1))).outcome, "duplicate");
       await unwaiting.close();
       // A new connection has made no write that the replica lacks, and must refuse it too.
-      const fresh = await replica(master.url, { minReplicas: 1 });
+      const fresh = await replica(set.primary.url, { minReplicas: 1 });
       await assert.rejects(fresh.log.append("shop", numbered(1)), isAway);
       await fresh.close();
     } finally {
-      second.resume();
+      set.replica.resume();
     }
     assert.equal((await one.log.append("shop", numbered(1))).outcome, "duplicate");
     await one.log.letters.addDeadLetter("shop", letter("new"));
@@ -73,7 +58,7 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
 
   it("does not delay reads while an append waits for a replica", async () => {
     await one.log.append("shop", numbered(0));
-    second.pause();
+    set.replica.pause();
     try {
       let waiting = true;
       const append = one.log.append("shop", numbered(1)).finally(() => {
@@ -87,7 +72,7 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
       await live.stop();
       await assert.rejects(append, isAway);
     } finally {
-      second.resume();
+      set.replica.resume();
     }
   });
 });

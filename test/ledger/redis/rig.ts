@@ -7,12 +7,12 @@ import {
   createRedisLedger as createRedisLog,
   type RedisLedgerOptions as RedisLogOptions,
 } from "../../../src/ledger/redis.ts";
-import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
+import type { RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import type { EventLogHarness } from "../../contracts/event-log/rig.ts";
-import { until } from "../../until.ts";
+import { type EventLogHarness, lettersBound } from "../../contracts/event-log/rig.ts";
+import { connected } from "../../redis/suite.ts";
 
 const day = 86_400_000;
 const keyring = await deriveKeyring("shop", [new Secret("password")]);
@@ -29,7 +29,7 @@ export async function replica(
   url: string,
   options: Partial<RedisLogOptions> = {},
 ): Promise<Replica> {
-  const redis = connectRedis(new Secret(url), () => {});
+  const redis = await connected(url);
   const log = createRedisLog({
     redis,
     prefix: "test",
@@ -47,7 +47,6 @@ export async function replica(
     },
   };
   open.add(opened);
-  await until(async () => (await redis.client.ping()) === "PONG");
   return opened;
 }
 
@@ -58,7 +57,8 @@ after(() => Promise.all([...open].map((one) => one.close())));
 /** Two replicas with the same new key prefix, for the contract suites. */
 export async function redisHarness(url: string): Promise<EventLogHarness> {
   const prefix = randomUUID();
-  const [one, other] = await Promise.all([replica(url, { prefix }), replica(url, { prefix })]);
+  const options = { prefix, lettersBound };
+  const [one, other] = await Promise.all([replica(url, options), replica(url, options)]);
   return {
     log: one.log,
     peer: other.log,

@@ -1,17 +1,14 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, describe } from "node:test";
+import { describe } from "node:test";
 import { testSealed } from "../../contracts/sealed.ts";
 import { dumpRedis } from "../../redis/dump.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { ofSuite } from "../../redis/suite.ts";
 import { replica } from "./rig.ts";
 
 describe("on a single Redis", { skip: withoutRedis }, () => {
-  let server: RedisServer;
-  before(async () => {
-    server = await startRedis();
-  });
-  after(() => server.close());
+  const server = ofSuite(startRedis);
 
   testSealed("Redis", async () => {
     const prefix = randomUUID();

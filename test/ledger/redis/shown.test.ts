@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, beforeEach, describe, it, type TestContext } from "node:test";
+import { beforeEach, describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { ownerOf, startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
-import { type RedisServer, startReplicated, withoutRedis } from "../../redis/server.ts";
+import { startReplicated, withoutRedis } from "../../redis/server.ts";
+import { closing, ofSuite } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { cursors, numbered } from "../entries.ts";
 import { isAway, isExpired } from "../refusals.ts";
@@ -16,20 +17,11 @@ describe("an event in a log that waits for replicas", {
   skip: withoutRedis,
   timeout: 120_000,
 }, () => {
-  let master: RedisServer;
-  let second: RedisServer;
-  before(async () => {
-    [master, second] = await startReplicated();
-  });
-  after(async () => {
-    await second.close();
-    await master.close();
-  });
-  beforeEach(() => master.command("FLUSHALL"));
+  const set = ofSuite(startReplicated);
+  beforeEach(() => set.primary.command("FLUSHALL"));
 
   async function open(t: TestContext, minReplicas: number | "all" = 1) {
-    const opened = await replica(master.url, { minReplicas });
-    t.after(() => opened.close());
+    const opened = closing(t, await replica(set.primary.url, { minReplicas }));
     return opened;
   }
   const historyOf = async (log: Awaited<ReturnType<typeof open>>["log"], i: number) =>
@@ -40,7 +32,7 @@ describe("an event in a log that waits for replicas", {
     await one.log.append("shop", numbered(0));
     const live = await reader(peer.log, "earliest");
     await live.sees(1);
-    second.pause();
+    set.replica.pause();
     try {
       await assert.rejects(one.log.append("shop", numbered(1)), isAway);
       const late = await reader(peer.log, "earliest");
@@ -50,12 +42,12 @@ describe("an event in a log that waits for replicas", {
       assert(await peer.log.snapshot("shop", EventKind.PAYMENT, "order-0"), "others are shown");
       const before = await peer.log.cursorBefore("shop", 1);
       assert(before < (live.seen[0]?.cursor ?? ""), "nor counted");
-      const stored = await master.command("XLEN", "test:{shop}:events");
+      const stored = await set.primary.command("XLEN", "test:{shop}:events");
       assert.equal(stored, 2, "the control: it is stored");
       assert.deepEqual([live.seen.length, late.seen.length], [1, 1]);
       await late.stop();
     } finally {
-      second.resume();
+      set.replica.resume();
     }
     // The replica holds it now: a reader's feed shows it, even if it is not sent again.
     await live.sees(2);
@@ -73,43 +65,25 @@ describe("an event in a log that waits for replicas", {
     for (const i of [0, 1, 2]) {
       made.push((await log.append("shop", numbered(i))).event?.cursor ?? "");
     }
-    const held = String(await master.command("HGET", "test:{shop}:log", "mark"));
-    const [first] = (await master.command("XRANGE", "test:{shop}:events", "-", "+")) as [string][];
-    await master.command("HSET", "test:{shop}:log", "mark", String(first?.[0]));
+    const held = String(await set.primary.command("HGET", "test:{shop}:log", "mark"));
+    const [first] = (await set.primary.command("XRANGE", "test:{shop}:events", "-", "+")) as [
+      string,
+    ][];
+    await set.primary.command("HSET", "test:{shop}:log", "mark", String(first?.[0]));
     const resumed = await reader(log, made[1]);
     const anew = await reader(log, "earliest");
     await resumed.sees(1);
     await anew.sees(3);
     assert.deepEqual(cursors(resumed.seen), made.slice(2));
     assert.deepEqual(cursors(anew.seen), made);
-    assert.equal(await master.command("HGET", "test:{shop}:log", "mark"), held);
+    assert.equal(await set.primary.command("HGET", "test:{shop}:log", "mark"), held);
     await Promise.all([resumed.stop(), anew.stop()]);
-  });
-
-  it("is shown to readers that join a live reader after a failover set the watermark back", async (t) => {
-    const { log } = await open(t);
-    const live = await reader(log, "earliest");
-    const made: string[] = [];
-    for (const i of [0, 1, 2]) {
-      made.push((await log.append("shop", numbered(i))).event?.cursor ?? "");
-    }
-    await live.sees(3);
-    const [first] = (await master.command("XRANGE", "test:{shop}:events", "-", "+")) as [string][];
-    await master.command("HSET", "test:{shop}:log", "mark", String(first?.[0]));
-    const resumed = await reader(log, made[0]);
-    const latest = await reader(log);
-    made.push((await log.append("shop", numbered(3))).event?.cursor ?? "");
-    await resumed.sees(3);
-    await latest.sees(1);
-    assert.deepEqual(cursors(resumed.seen), made.slice(1));
-    assert.deepEqual(cursors(latest.seen), made.slice(3));
-    await Promise.all([live.stop(), resumed.stop(), latest.stop()]);
   });
 
   it("is shown if the log was written without a watermark", async (t) => {
     const { log } = await open(t);
     for (const i of [0, 1]) await log.append("shop", numbered(i));
-    await master.command("HDEL", "test:{shop}:log", "mark");
+    await set.primary.command("HDEL", "test:{shop}:log", "mark");
     const all = await reader(log, "earliest");
     await all.sees(2);
     await log.append("shop", numbered(2));
@@ -119,8 +93,8 @@ describe("an event in a log that waits for replicas", {
 
   it("is shown at once if the log waits for no replica", async (t) => {
     const { log } = await open(t, 0);
-    second.pause();
-    t.after(() => second.resume());
+    set.replica.pause();
+    t.after(() => set.replica.resume());
     const live = await reader(log);
     await log.append("shop", numbered(0));
     await live.sees(1);
@@ -130,8 +104,7 @@ describe("an event in a log that waits for replicas", {
 
 describe("a cursor that is not in the log", { skip: withoutRedis, timeout: 120_000 }, () => {
   it("is refused as expired only by the primary that most Sentinels name", async (t) => {
-    const set = await startSentinelSet();
-    t.after(() => set.close());
+    const set = closing(t, await startSentinelSet());
     const { log, close } = await replica(set.url);
     t.after(() => close());
     const { event } = await log.append("shop", numbered(0));
@@ -154,8 +127,7 @@ describe("a cursor that is not in the log", { skip: withoutRedis, timeout: 120_0
   });
 
   it("is refused as expired only by the node that most of the cluster names as owner", async (t) => {
-    const cluster = await startCluster();
-    t.after(() => cluster.close());
+    const cluster = closing(t, await startCluster());
     const { log, close } = await replica(cluster.url);
     t.after(() => close());
     await until(async () => (await log.append("shop", numbered(0))).outcome !== undefined);

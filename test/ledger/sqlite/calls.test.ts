@@ -10,9 +10,10 @@ import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { openCalls } from "../../open-calls.ts";
 import { overridden } from "../../overridden.ts";
+import { closing } from "../../redis/suite.ts";
 import { directory, freshDirectory } from "../../stores/sqlite/directories.ts";
 import { newCall, started } from "../new-call.ts";
-import { createSqliteCalls, openIntents } from "./calls-rig.ts";
+import { createSqliteCalls, openIntents } from "./rig.ts";
 
 testIntentStore("sqlite", async (options) => {
   const directory = freshDirectory();
@@ -35,65 +36,18 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
   const keyed = (digest: string, externalId = digest) =>
     newCall({ externalId, key: { digest, fingerprints: ["f"] } });
 
-  it("keeps calls, locks, marks, keys and given-up calls over a restart", async (t) => {
+  it("takes a call for lost that its last process was making, and keeps its key and lock", async (t) => {
     const path = directory(t);
     const before = await openIntents(path);
-    const unknown = started(await before.store.begin(account, keyed("key-1")));
-    await before.store.end(account, unknown, { state: "unknown" });
-    const answered = started(await before.store.begin(account, keyed("key-2")));
-    const answer = Buffer.from([0, 255, 13, 10]);
-    await before.store.end(account, answered, { state: "closed", mark: "p-2", key: answer });
-    const pending = started(await before.store.begin(account, keyed("key-3")));
-    await before.store.end(account, pending, { state: "pending", subjectId: "p-3", key: "keep" });
-    const given4 = started(await before.store.begin(account, keyed("key-4")));
-    await before.store.end(account, given4, { state: "unknown" });
-    await before.store.giveUp(account, given4);
-    const freed = started(await before.store.begin(account, keyed("key-5")));
-    await before.store.end(account, freed, { state: "closed", key: "free" });
-    const running = started(await before.store.begin(account, keyed("key-6")));
-    const names = ["key-1", "key-2", "key-3", "key-4", "key-5", "key-6"];
-    const openOf = (store: typeof before.store) =>
-      Promise.all(names.map((name) => openCalls(store, account, EventKind.PAYMENT, name)));
-    const open = await openOf(before.store);
-    const unsettled = await before.store.unsettled(account, 10);
+    const running = started(await before.store.begin(account, keyed("key-1")));
     await before.close();
-
-    const { store, close } = await openIntents(path);
-    t.after(close);
-    const [lost, ...others] = (await openOf(store)).toReversed();
-    assert.deepEqual(others.toReversed(), open.slice(0, -1));
-    // Its process is gone, so its outcome is unknown.
-    const { leaseUntilMs } = lost?.[0] ?? running;
-    assert.deepEqual(lost, [{ ...running, leaseUntilMs }]);
-    assert.ok(leaseUntilMs <= store.nowMs(account) && leaseUntilMs < running.leaseUntilMs);
-    assert.deepEqual(
-      (await store.due(account, 10)).map(({ id }) => id),
-      [running.id],
-    );
-    const { intents } = await store.unsettled(account, 10);
-    assert.deepEqual(
-      intents.filter(({ id }) => id !== running.id),
-      unsettled.intents,
-    );
-    assert.equal(intents.length, unsettled.intents.length + 1);
-    const begun = await Promise.all(
-      names.slice(0, 4).map((key) => store.begin(account, keyed(key))),
-    );
-    assert.deepEqual(begun, [
-      { kind: "keyUnknown" },
-      { kind: "keyAnswered", answer },
-      { kind: "keyUnknown" },
-      { kind: "keyUnknown" },
-    ]);
-    const locked = newCall({ externalId: "key-1" });
-    assert.equal((await store.begin(account, locked)).kind, "inFlight");
-    assert.equal((await store.begin(account, keyed("key-6"))).kind, "keyUnknown");
-    assert.equal((await store.begin(account, newCall({ externalId: "key-6" }))).kind, "inFlight");
-    const again = started(await store.begin(account, newCall({ externalId: "key-2" })));
-    assert.deepEqual(again.answered, ["p-2"]);
-    started(await store.begin(account, keyed("key-5")));
-    await store.end(account, running, { state: "closed", key: "keep" });
-    assert.deepEqual(await openCalls(store, account, EventKind.PAYMENT, "key-6"), []);
+    const { store } = closing(t, await openIntents(path));
+    const [lost] = await openCalls(store, account, EventKind.PAYMENT, "key-1");
+    assert.ok(lost && lost.leaseUntilMs <= store.nowMs(account));
+    assert.deepEqual({ ...lost, leaseUntilMs: running.leaseUntilMs }, running);
+    assert.deepEqual(await store.due(account, 10), [lost]);
+    assert.equal((await store.begin(account, keyed("key-1"))).kind, "keyUnknown");
+    assert.equal((await store.begin(account, newCall({ externalId: "key-1" }))).kind, "inFlight");
   });
 
   it("deletes expired calls, locks and keys", async (t) => {

@@ -5,48 +5,19 @@ import { it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { maxUnfinished } from "../../../src/ledger/entries.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
-import { cursors, payment, take } from "../entries.ts";
+import { payment, take } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
-import { isFull } from "../refusals.ts";
 import { day, openLog } from "./rig.ts";
 
 const timeout = 60_000;
 const { signal } = new AbortController();
 const everything = { kinds: [] };
 
-it("events, cursors, states, deduplication and dead letters survive a restart", {
-  timeout,
-}, async (t) => {
-  const path = directory(t);
-  const before = await openLog(path);
-  assert.equal(before.log.durable, true);
-  const first = await before.log.append("shop", payment());
-  const second = await before.log.append("shop", payment({ status: "success" }));
-  await before.log.letters.addDeadLetter("shop", letter("l-1"));
-  await before.close();
-
-  const after = await openLog(path);
-  t.after(() => after.close());
-  assert.equal((await after.log.append("shop", payment())).outcome, "duplicate");
-  const rest = await after.log.read("shop", everything, first.event?.cursor ?? "", { signal });
-  assert.equal((await take(rest, 1))[0]?.cursor, second.event?.cursor);
-  const third = await after.log.append("shop", payment({ operation: "refund" }));
-  assert.deepEqual(cursors(await take(rest, 1)), [third.event?.cursor]);
-  const snapshot = await after.log.snapshot("shop", EventKind.PAYMENT, "order-1");
-  assert.deepEqual(
-    snapshot?.states.map(({ operation, status }) => [operation, status]),
-    [
-      ["payment", "success"],
-      ["refund", "pending"],
-    ],
-  );
-  assert.deepEqual(await lettersOf(after.log, "shop"), [letter("l-1")]);
-});
-
 it("deletes old events, and states later, but keeps dead letters", { timeout }, async (t) => {
   let ahead = 0;
   const { log, thread, close } = await openLog(directory(t), { now: () => Date.now() + ahead });
   t.after(close);
+  assert.equal(log.durable, true);
   const old = await log.append("shop", payment({ status: "init" }));
   await log.append("shop", payment({ operation: "confirm" }));
   await log.letters.addDeadLetter("shop", letter("l-1"));
@@ -98,27 +69,6 @@ it("keeps the newest unfinished operations, up to its bound", { timeout }, async
   assert.equal(await oldest(), "oldest");
   await log.append("shop", payment({ externalId: "newest", paymentId: "newest" }));
   assert.equal(await oldest(), "order-2");
-});
-
-it("refuses a dead letter that does not fit, rather than drop another", {
-  timeout,
-}, async (t) => {
-  const { log, close } = await openLog(directory(t), {
-    lettersBound: { letters: 2, bytes: 2_000 },
-  });
-  t.after(close);
-  await log.letters.addDeadLetter("shop", letter("l-1", "x".repeat(1_500)));
-  await assert.rejects(
-    log.letters.addDeadLetter("shop", letter("large", "x".repeat(1_500))),
-    isFull,
-  );
-  await log.letters.addDeadLetter("shop", letter("l-2"));
-  await assert.rejects(log.letters.addDeadLetter("shop", letter("l-3")), isFull);
-  await log.letters.addDeadLetter("shop", letter("l-1"));
-  await log.letters.removeDeadLetter("shop", "l-1");
-  await log.letters.addDeadLetter("shop", letter("l-3"));
-  for (const id of ["l-2", "l-3"]) await log.letters.removeDeadLetter("shop", id);
-  await log.letters.addDeadLetter("shop", letter("l-4", "x".repeat(1_500)));
 });
 
 it("a write that fails does not fail the concurrent writes of its batch", {

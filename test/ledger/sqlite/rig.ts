@@ -1,37 +1,64 @@
 import { after } from "node:test";
+import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
+import type { Ages } from "../../../src/ledger/intents.ts";
 import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import {
   openStoreThread,
+  type StoreThread,
   type StoreThreadOptions,
 } from "../../../src/stores/sqlite/store-thread.ts";
-import type { EventLogHarness } from "../../contracts/event-log/rig.ts";
+import { type EventLogHarness, lettersBound } from "../../contracts/event-log/rig.ts";
 import { freshDirectory } from "../../stores/sqlite/directories.ts";
 
 export const day = 86_400_000;
 const keyring = await deriveKeyring("shop", [new Secret("password")]);
 
-/** A log in this directory, as a process opens it. */
+/** The ledger of a process whose store this thread has, and its calls, as a gateway opens them. */
+export function createSqliteCalls(
+  thread: StoreThread,
+  options: Partial<SqliteLedgerOptions & Ages> = {},
+) {
+  const given = {
+    ...{ firstLookMs: 60_000, giveUpMs: 3_600_000, retentionMs: 7 * day },
+    ...{ keyringOf: () => keyring, ...options },
+  };
+  const ledger = createSqliteLedger({ ...given, thread });
+  const store = new CallsWithFallback({
+    ...{ ...given, ledger, isAway: () => true, readsGoOn: true, answerMs: 10_000 },
+  });
+  return { store, ledger };
+}
+
+/** The ledger in this directory, as a process opens it. */
 export async function openLog(
   directory: string,
-  options: Partial<SqliteLedgerOptions & StoreThreadOptions> = {},
+  options: Partial<SqliteLedgerOptions & Ages & StoreThreadOptions> = {},
 ) {
   const thread = await openStoreThread({ directory, ...options });
-  const log = createSqliteLedger({
-    thread,
-    retentionMs: 7 * day,
-    keyringOf: () => keyring,
-    ...options,
-  });
+  const { store, ledger } = createSqliteCalls(thread, options);
   return {
-    log,
-    thread,
+    ...{ store, ledger, log: ledger, thread },
     async close() {
-      await log.close();
+      await store.close();
+      await ledger.close();
       await thread.close();
     },
   };
+}
+
+/** The same, once the calls of the last process that had it are known to be lost. */
+export async function openIntents(
+  directory: string,
+  {
+    accounts = ["default"],
+    ...options
+  }: Parameters<typeof openLog>[1] & { accounts?: string[] } = {},
+) {
+  const opened = await openLog(directory, options);
+  for (const account of accounts) await opened.ledger.endLeases(account);
+  return opened;
 }
 
 let shared: ReturnType<typeof openShared> | undefined;
@@ -46,13 +73,8 @@ export async function sqliteHarness(): Promise<EventLogHarness> {
   const { thread } = await shared;
   const prefix = `${++harnesses}-`;
   let ahead = 0;
-  const log = createSqliteLedger({
-    thread,
-    retentionMs: 7 * day,
-    keyringOf: () => keyring,
-    now: () => Date.now() + ahead,
-  });
-  const handle = withAccounts(log, prefix);
+  const { ledger } = createSqliteCalls(thread, { lettersBound, now: () => Date.now() + ahead });
+  const handle = withAccounts(ledger, prefix);
   return {
     log: handle,
     peer: handle,
@@ -65,10 +87,7 @@ export async function sqliteHarness(): Promise<EventLogHarness> {
 
 async function openShared() {
   const directory = freshDirectory();
-  const thread = await openStoreThread({
-    directory: directory.path,
-  });
-  return { thread, directory };
+  return { thread: await openStoreThread({ directory: directory.path }), directory };
 }
 
 after(async () => {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { seeded } from "../../random.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { ofSuite } from "../../redis/suite.ts";
 import { fixedWindowUpstream, tokenBucketUpstream } from "../modelled-upstream.ts";
 import {
   assertGoals,
@@ -10,7 +11,6 @@ import {
   type LoadResult,
   localBucket,
   longestMoneyWaitMs,
-  report,
   runLoad,
 } from "../shared-load.ts";
 import { VirtualClock } from "../virtual-clock.ts";
@@ -22,11 +22,7 @@ const options = { skip: withoutRedis, timeout: 120_000 };
 
 /** On virtual time, so a busy machine does not matter. */
 describe("replicas that share a budget through Redis, at 5 times the limit,", options, () => {
-  let server: RedisServer;
-  before(async () => {
-    server = await startRedis();
-  });
-  after(() => server.close());
+  const server = ofSuite(startRedis);
 
   const load = async (scenario: Partial<LoadOptions>, check: (result: LoadResult) => void) => {
     const clock = new VirtualClock();
@@ -43,7 +39,6 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
   for (const [name, scenario] of Object.entries(upstreams)) {
     it(`are hardly ever refused by ${name}, use the budget and let money go first`, () =>
       load(scenario, (result) => {
-        report(name, figuresOf(result));
         assertGoals(figuresOf(result), LEAST_USED);
       }));
   }
@@ -57,7 +52,6 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
   it("follow a limit that drops midway", () =>
     load(dropping, (result) => {
       const figures = figuresOf(result);
-      report("drop to 20", figures);
       assert.equal(figures.avoidable, 0, `${figures.avoidable} of ${figures.sent} rejected`);
       // Calls in flight at the drop are rejected, and then no replica may send until Reset.
       const waitMs = longestMoneyWaitMs(result, result.marks.get("drop")! + 2_000);
@@ -66,13 +60,11 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
 
   it("go on when one of them is killed", () =>
     load(losingOne, (result) => {
-      report("one killed", figuresOf(result));
       assertGoals(figuresOf(result), LEAST_USED);
     }));
 
   it("overrun the limit when each has a budget of its own (control)", () =>
     load({ bucket: localBucket }, (result) => {
-      report("each for itself", figuresOf(result));
       assert.throws(() => assertGoals(figuresOf(result), LEAST_USED), / of \d+ rejected$/);
     }));
 

@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import type { Priority } from "../../../src/ratelimit/bucket.ts";
 import { budgetRules } from "../../../src/ratelimit/local/budget.ts";
 import type { CallerTokens, TakeReply } from "../../../src/ratelimit/redis/shared-budget.ts";
-import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { loadScript } from "../../../src/redis/script.ts";
-import { Secret } from "../../../src/secrets/secret.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
-import { until } from "../../until.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { connected, ofSuite } from "../../redis/suite.ts";
 
 const takeTokens = loadScript(
   new URL("../../../src/ratelimit/redis/take-tokens.lua", import.meta.url),
@@ -31,17 +29,8 @@ const one = { "s:": 1 };
 const windowMs = 1_055;
 
 describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }, () => {
-  let server: RedisServer;
-  let redis: RedisConnector;
-  before(async () => {
-    server = await startRedis();
-    redis = connectRedis(new Secret(server.url), () => {});
-    await until(async () => redis.client.status === "ready");
-  });
-  after(async () => {
-    await redis.close();
-    await server.close();
-  });
+  const server = ofSuite(startRedis);
+  const redis = ofSuite(() => connected(server.url));
 
   it("keeps the next token for money that waits at another replica, not for a read", async () => {
     for (const moneyWaits of [true, false]) {
@@ -133,6 +122,17 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     await untroubled.ask("one", { money: one });
     untroubled.pass(windowMs);
     assert.deepEqual((await untroubled.ask("one", { money: one })).money.granted, one);
+  });
+
+  it("gives nothing to any replica for as long as a rejection says", async () => {
+    const account = accountOf(2);
+    const { order } = await account.ask("one", { money: one });
+    await account.ask("one", { rejected: { order: order + 1, ms: 3_000 } });
+    account.pass(2_900);
+    const { money, remaining } = await account.ask("other", { money: one });
+    assert.deepEqual([money.granted, money.nextMs, remaining], [{}, 100, 0]);
+    account.pass(100);
+    assert.deepEqual((await account.ask("other", { money: one })).money.granted, one);
   });
 
   it("widens its window once for rejected calls that were in flight together", async () => {

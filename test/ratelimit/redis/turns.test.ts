@@ -1,19 +1,16 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../../src/ratelimit/clock.ts";
 import { createLocalBucket, createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
-import { connectRedis, type RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
-import { Secret } from "../../../src/secrets/secret.ts";
 import { seeded } from "../../random.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
-import { until } from "../../until.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
+import { connected, ofSuite } from "../../redis/suite.ts";
 import {
   type CallerLoad,
   jainOf,
-  reportTurns,
   runTurns,
   type TurnsFigures,
   type TurnsLoad,
@@ -26,17 +23,8 @@ const roundTripMs = 1;
 const spaced = { spaced: true } as const;
 
 describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
-  let server: RedisServer;
-  let redis: RedisConnector;
-  before(async () => {
-    server = await startRedis();
-    redis = connectRedis(new Secret(server.url), () => {});
-    await until(async () => redis.client.status === "ready");
-  });
-  after(async () => {
-    await redis.close();
-    await server.close();
-  });
+  const server = ofSuite(startRedis);
+  const redis = ofSuite(() => connected(server.url));
 
   const homes = {
     "in one process": (limit: number, _: VirtualClock, clock: Clock): TokenBucket[] => [
@@ -54,7 +42,6 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
   type Home = (typeof homes)["in one process"];
 
   async function run(
-    name: string,
     home: Home,
     load: Partial<TurnsLoad> & Pick<TurnsLoad, "callers">,
     timersOf: (clock: VirtualClock) => Clock = (clock) => clock,
@@ -63,17 +50,14 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
     const { limit = 50 } = load;
     const seconds = Math.min(100, Math.max(4, 500 / limit));
     const buckets = home(limit, clock, timersOf(clock));
-    const figures = await runTurns({ clock, buckets, limit, seconds, turns: true, ...load });
-    reportTurns(name, figures);
-    return figures;
+    return await runTurns({ clock, buckets, limit, seconds, turns: true, ...load });
   }
 
   for (const [where, home] of Object.entries(homes)) {
     describe(where, () => {
       for (const limit of [5, 50, 500]) {
         it(`a caller beside a 100 times busier one waits two turns at most: limit ${limit}`, async () => {
-          const name = `100 : 1 of ${limit} ${where}`;
-          const figures = await run(name, home, { callers: hundredToOne(limit), limit });
+          const figures = await run(home, { callers: hundredToOne(limit), limit });
           assertGoals(figures);
           assertWaits(figures, "small", limit);
         });
@@ -84,7 +68,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
           caller: { name: `wants ${times}` },
           perSecond: (times * 50) / 2,
         }));
-        assertGoals(await run(`8 : 2 : 1 ${where}`, home, { callers }));
+        assertGoals(await run(home, { callers }));
       });
 
       it("callers get even shares when timers are up to 40 ms late", async () => {
@@ -96,7 +80,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
           after: (ms, ring) => clock.after(ms + lateMs(), ring),
         });
         const load = { callers: hundredToOne(50) };
-        assertGoals(await run(`100 : 1 ${where}, late timers`, home, load, late));
+        assertGoals(await run(home, load, late));
       });
 
       it("money calls take turns among themselves, and go before all reads", async () => {
@@ -105,7 +89,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
           { caller: { name: "small payer" }, perSecond: 2, ...spaced, priority: "money" as const },
           { caller: { name: "reader" }, perSecond: 50 },
         ];
-        const figures = await run(`money ${where}`, home, { callers });
+        const figures = await run(home, { callers });
         assertWaits(figures, "small payer", 50);
         const reader = figures.callers.find(({ name }) => name === "reader");
         assert.equal(reader?.granted, 0, "money wants all there is");
@@ -117,7 +101,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
           caller: { name: `customer ${nth}`, customer: `${nth}` },
           perSecond: nth === 0 ? 100 : 5,
         }));
-        const { callers } = await run(`20 customers ${where}`, home, {
+        const { callers } = await run(home, {
           callers: [service, ...customers],
         });
         const [first, ...rest] = callers;
@@ -128,7 +112,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
 
       it("with turns off, the caller with few calls gets next to nothing (control)", async () => {
         const load = { callers: hundredToOne(50), turns: false };
-        const figures = await run(`100 : 1 ${where}, turns off`, home, load);
+        const figures = await run(home, load);
         assert.throws(() => assertWaits(figures, "small", 50), /small: \d+ refused/);
         assert.throws(() => assertGoals(figures), /Jain's index/);
       });

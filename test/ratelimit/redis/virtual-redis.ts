@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import type { RedisClient } from "../../../src/redis/connect.ts";
+import { overridden } from "../../overridden.ts";
 import { until } from "../../until.ts";
 import type { VirtualClock } from "../virtual-clock.ts";
 
@@ -59,11 +60,5 @@ export function redisOn(
     await new Promise<void>((resolve) => clock.after(roundTripMs, resolve));
     return reply;
   };
-  return new Proxy(client, {
-    get(target, name) {
-      if (name === "evalsha" || name === "eval") return run;
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+  return overridden(client, { eval: run as never, evalsha: run as never });
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { Redis } from "ioredis";
-import { type RedisServer, startRedis } from "../../redis/server.ts";
+import { type RedisServer, type Settings, startRedis } from "../../redis/server.ts";
 import { realTimers } from "../scheduler.ts";
 
 /** One command; with `bytes` its answer is a Buffer instead of text. */
@@ -19,7 +19,7 @@ let client: Redis | undefined;
 /** Starts the redis-server of this process's simulations, unless it runs, and empties it. */
 export async function emptyRedis(): Promise<void> {
   // As listpacks, hashes return their fields in insertion order, so each run is the same.
-  const settings: [string, string][] = [
+  const settings: Settings = [
     ["hash-max-listpack-value", "1000000"],
     ["hash-max-listpack-entries", "100000"],
   ];

@@ -14,6 +14,7 @@ import type { Opened, Operations, Reply, Request } from "../../../src/stores/sql
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { StoreWorker, withProbe } from "../../../src/stores/sqlite/worker.ts";
+import { overridden } from "../../overridden.ts";
 import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
 import { localBuckets } from "./memory.ts";
@@ -83,23 +84,15 @@ const idle: Disk[] = [];
 
 /** Keeps the ids of the calls that run in `running`, for all processes. */
 function observed(intents: IntentStore, running: Set<string>): IntentStore {
-  return new Proxy(intents, {
-    get(target, name) {
-      if (name === "begin") {
-        return async (...args: Parameters<IntentStore["begin"]>) => {
-          const begun = await target.begin(...args);
-          if (begun.kind === "started") running.add(begun.intent.id);
-          return begun;
-        };
-      }
-      if (name === "end") {
-        return (...args: Parameters<IntentStore["end"]>) => {
-          running.delete(args[1].id);
-          return target.end(...args);
-        };
-      }
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === "function" ? value.bind(target) : value;
+  return overridden(intents, {
+    async begin(...args) {
+      const begun = await intents.begin(...args);
+      if (begun.kind === "started") running.add(begun.intent.id);
+      return begun;
+    },
+    end(...args) {
+      running.delete(args[1].id);
+      return intents.end(...args);
     },
   });
 }
@@ -130,17 +123,12 @@ class Disk {
     const database = this.#database;
     migrate(database);
     this.#kernel = withProbe(database, openKernel(database));
-    const failing = new Proxy(database, {
-      get: (target, name) => {
-        const value: unknown = Reflect.get(target, name, target);
-        if (typeof value !== "function") return value;
-        if (name !== "exec") return value.bind(target);
-        return (text: string) => {
-          if (text === "COMMIT" && this.#refusal?.how === "commit") throw diskFull();
-          // A transaction that is tried again fails at the same write.
-          if (this.#refusal) this.#refusal.came = 0;
-          target.exec(text);
-        };
+    const failing = overridden(database, {
+      exec: (text) => {
+        if (text === "COMMIT" && this.#refusal?.how === "commit") throw diskFull();
+        // A transaction that is tried again fails at the same write.
+        if (this.#refusal) this.#refusal.came = 0;
+        database.exec(text);
       },
     });
     this.#worker = new StoreWorker(failing, this.#mayFail(this.#kernel));

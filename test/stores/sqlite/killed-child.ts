@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { payment } from "../../ledger/entries.ts";
-import { createSqliteCalls } from "../../ledger/sqlite/calls-rig.ts";
+import { createSqliteCalls } from "../../ledger/sqlite/rig.ts";
 import { seeded } from "../../random.ts";
 import { openSeal } from "./open-seal.ts";
 

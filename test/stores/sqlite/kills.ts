@@ -9,7 +9,7 @@ import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Ledger } from "../../../src/ledger/ledger.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { payment } from "../../ledger/entries.ts";
-import { createSqliteCalls } from "../../ledger/sqlite/calls-rig.ts";
+import { createSqliteCalls } from "../../ledger/sqlite/rig.ts";
 import { openCalls } from "../../open-calls.ts";
 import { seeded } from "../../random.ts";
 import { freshDirectory } from "./directories.ts";

@@ -1,6 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Operations } from "../../../src/stores/sqlite/protocol.ts";
-import { numberOf } from "../../../src/stores/sqlite/schema.ts";
 
 /** Operations for the tests of the store's thread. */
 export function open(database: DatabaseSync): Operations {
@@ -22,7 +21,6 @@ export function open(database: DatabaseSync): Operations {
         Atomics.notify(gate, 1);
         Atomics.wait(gate, 0, 0);
       },
-      synchronous: () => numberOf(database, "synchronous"),
       /** Makes all writes fail, and no read. */
       refuseWrites: (refuse: boolean) => database.exec(`PRAGMA query_only = ${refuse}`),
       /** Fails like a read for which a changed page has to be written to a full disk. */
