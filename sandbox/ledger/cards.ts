@@ -19,17 +19,10 @@ export interface Card {
   readonly expiresAt: Date;
 }
 
-/** The cards that the sandbox has seen, by their tokens. */
-export interface CardVault {
-  /** Stores and returns a card; the same number and expiry have the same token. */
-  keep(number: string, month: number, year: number): Card;
-  byToken(token: string): Card | undefined;
-  /** The vault's own card for one that was saved with something else. */
-  restored(saved: Card): Card;
-}
+export type CardVault = ReturnType<typeof createCardVault>;
 
-/** Keeps at most `maxCards` cards; the oldest are removed. */
-export function createCardVault(maxCards: number, saved: SavedState): CardVault {
+/** The cards that the sandbox has seen, by their tokens: at most `maxCards`, then the newest. */
+export function createCardVault(maxCards: number, saved: SavedState) {
   const byToken = new Map<string, Card>();
   const byDetails = new Map<string, Card>();
 
@@ -43,7 +36,8 @@ export function createCardVault(maxCards: number, saved: SavedState): CardVault 
   for (const card of saved.all<Card>("card")) insert(withListedNumber(card));
 
   return {
-    keep(number, month, year) {
+    /** Stores and returns a card; the same number and expiry have the same token. */
+    keep(number: string, month: number, year: number): Card {
       const expiresAt = new Date(Date.UTC(fullYear(year), month, 1) - 1_000);
       const known = byDetails.get(detailsOf(number, expiresAt));
       if (known) return known;
@@ -59,8 +53,9 @@ export function createCardVault(maxCards: number, saved: SavedState): CardVault 
       saved.put("card", card.token, card);
       return card;
     },
-    byToken: (token) => byToken.get(token),
-    restored: (card) => byToken.get(card.token) ?? withListedNumber(card),
+    byToken: (token: string) => byToken.get(token),
+    /** The vault's own card for one that was saved with something else. */
+    restored: (card: Card) => byToken.get(card.token) ?? withListedNumber(card),
   };
 }
 
