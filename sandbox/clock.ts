@@ -1,21 +1,11 @@
-/** The clock of one run of the sandbox. A test can move it forward; it never goes back. */
-export interface SandboxClock {
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Resolves after this time, in milliseconds, or as soon as the signal aborts. */
-  sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** Moves the clock forward by `ms`. Sleeps that are due by then resolve, the earliest first. */
-  advance(ms: number): void;
-}
+export type SandboxClock = ReturnType<typeof createClock>;
 
 /**
+ * The clock of one run of the sandbox. A test can move it forward; it never goes back.
  * @param movedMs how far it was moved before
  * @param onMoved called with how far it has been moved in all
  */
-export function createClock(
-  movedMs = 0,
-  onMoved: (movedMs: number) => void = () => {},
-): SandboxClock {
+export function createClock(movedMs = 0, onMoved: (movedMs: number) => void = () => {}) {
   const sleepers = new Set<Sleeper>();
   /** Monotonic time for sleeps: unaffected when the machine's clock is corrected. */
   const steady = () => performance.now() + movedMs;
@@ -28,8 +18,10 @@ export function createClock(
   }
 
   return {
+    /** Milliseconds since the epoch. */
     now: () => Date.now() + movedMs,
-    sleep(ms, signal) {
+    /** Resolves after this time, in milliseconds, or as soon as the signal aborts. */
+    sleep(ms: number, signal: AbortSignal): Promise<void> {
       const { promise, resolve } = Promise.withResolvers<void>();
       const sleeper: Sleeper = {
         untilMs: steady() + ms,
@@ -48,7 +40,8 @@ export function createClock(
       sleeper.timer = setTimeout(() => arm(sleeper), Math.min(ms, maxTimerMs));
       return promise;
     },
-    advance(ms) {
+    /** Moves the clock forward by `ms`. Sleeps that are due by then resolve, the earliest first. */
+    advance(ms: number): void {
       movedMs += ms;
       onMoved(movedMs);
       for (const sleeper of [...sleepers].sort((a, b) => a.untilMs - b.untilMs)) arm(sleeper);

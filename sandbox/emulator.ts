@@ -1,7 +1,6 @@
 import { createCharge } from "./api/charge.ts";
 import { createConfirmPaymentRoute } from "./api/confirm-payment.ts";
 import { createControlRoutes } from "./api/control-routes.ts";
-import type { Route } from "./api/http.ts";
 import { createNewPaymentRoute } from "./api/new-payment.ts";
 import { createOperationRoute } from "./api/operations.ts";
 import { createPayoutRoutes } from "./api/payouts.ts";
@@ -10,42 +9,33 @@ import { createResendCallbackRoute } from "./api/resend-callback.ts";
 import { createSubscriptionRoutes } from "./api/subscriptions.ts";
 import { createTestRoutes } from "./api/test-routes.ts";
 import { createWalletRoutes } from "./api/wallet-routes.ts";
-import { createClock, type SandboxClock } from "./clock.ts";
+import { createClock } from "./clock.ts";
 import { createCallbacks } from "./ledger/callbacks.ts";
 import { createCardVault } from "./ledger/cards.ts";
 import { seedSubscriptions, seedWallet } from "./ledger/demo-data.ts";
-import { createJournal, type Journal } from "./ledger/journal.ts";
+import { createJournal } from "./ledger/journal.ts";
 import { createLedger } from "./ledger/ledger.ts";
-import { type LedgerView, ledgerView } from "./ledger/ledger-view.ts";
+import { ledgerView } from "./ledger/ledger-view.ts";
 import { createPaymentFlow } from "./ledger/payment-flow.ts";
 import { nothingSaved, type SavedState } from "./ledger/saved-state.ts";
-import { createSchedule, type Schedule } from "./ledger/schedule.ts";
+import { createSchedule } from "./ledger/schedule.ts";
 import { createWallets } from "./ledger/wallets.ts";
 import { defaultCallbackRetry, defaultDelays, type SandboxOptions } from "./options.ts";
 import { createPageRoutes } from "./pages/page-routes.ts";
-
-/** Everything behind the listener: state, background work (`schedule`), and the routes. */
-export interface Emulator {
-  readonly routes: readonly Route[];
-  readonly schedule: Schedule;
-  readonly clock: SandboxClock;
-  readonly journal: Journal;
-  /** Whether the URL of a payment's page contains this token. */
-  hasPage(pageToken: string): boolean;
-  view(): LedgerView;
-  close(): Promise<void>;
-}
 
 export type EmulatorOptions = SandboxOptions & Required<Pick<SandboxOptions, "rateLimit" | "log">>;
 
 const defaultMaxRecords = 10_000;
 
-/** Creates the emulator. `baseUrl` is where browsers reach its pages. It closes `saved`. */
+/**
+ * Everything behind the listener: state, background work (`schedule`), and the routes. `baseUrl` is
+ * where browsers reach the emulator's pages. It closes `saved`.
+ */
 export function createEmulator(
   options: EmulatorOptions,
   baseUrl: string,
   saved: SavedState = nothingSaved,
-): Emulator {
+) {
   const { password, log, rateLimit, maxRecords = defaultMaxRecords } = options;
   const delays = { ...defaultDelays, ...options.delays };
   const retry = { ...defaultCallbackRetry, ...options.callbackRetry };
@@ -71,7 +61,8 @@ export function createEmulator(
     schedule,
     clock,
     journal,
-    hasPage: (pageToken) => ledger.paymentByPage(pageToken) !== undefined,
+    /** Whether the URL of a payment's page contains this token. */
+    hasPage: (pageToken: string) => ledger.paymentByPage(pageToken) !== undefined,
     view: () => ledgerView(ledger),
     async close() {
       await schedule.close();

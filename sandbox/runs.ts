@@ -1,32 +1,20 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Secret } from "../src/secrets/secret.ts";
-import { createRateLimit, type RateLimit } from "./api/rate-limit.ts";
+import { createRateLimit } from "./api/rate-limit.ts";
 import { createRouter } from "./api/router.ts";
-import { createEmulator, type Emulator, type EmulatorOptions } from "./emulator.ts";
+import { createEmulator, type EmulatorOptions } from "./emulator.ts";
 import type { SavedState } from "./ledger/saved-state.ts";
 
-/** One emulator behind one login: its own ledger, clock, journal and rate limit. */
-export interface Run {
-  readonly emulator: Emulator;
-  readonly rateLimit: RateLimit;
-  readonly findRoute: ReturnType<typeof createRouter>;
-}
-
-/** The sandbox's runs: the main one, and one for each login `<login>+<name>` that has called. */
-export interface Runs {
-  readonly main: Run;
-  /** The run of an `Authorization` header (HTTP Basic); undefined for other credentials. */
-  of(header: string | undefined): Run | undefined;
-  /** The run of a page, whose requests have no credentials. Default: the main run. */
-  ofPage(pageToken: string): Run;
-  all(): Iterable<Run>;
-}
+export type Run = ReturnType<typeof createRun>;
 
 /** Most runs besides the main one. Beyond it, the least recently used run ends with its ledger. */
 const maxRuns = 100;
 
-/** @param saved what the main run keeps beyond the process; the others keep nothing */
-export function createRuns(options: EmulatorOptions, baseUrl: string, saved?: SavedState): Runs {
+/**
+ * The sandbox's runs: the main one, and one for each login `<login>+<name>` that has called.
+ * @param saved what the main run keeps beyond the process; the others keep nothing
+ */
+export function createRuns(options: EmulatorOptions, baseUrl: string, saved?: SavedState) {
   const { login, password } = options;
   const main = createRun(options, baseUrl, saved);
   /** In the order of their last calls, the oldest first. */
@@ -48,7 +36,8 @@ export function createRuns(options: EmulatorOptions, baseUrl: string, saved?: Sa
 
   return {
     main,
-    of(header) {
+    /** The run of an `Authorization` header (HTTP Basic); undefined for other credentials. */
+    of(header: string | undefined): Run | undefined {
       const encoded = /^basic +([a-z0-9+/=]+)$/i.exec(header ?? "")?.[1];
       if (encoded === undefined) return undefined;
       const given = Buffer.from(encoded, "base64").toString();
@@ -60,18 +49,20 @@ export function createRuns(options: EmulatorOptions, baseUrl: string, saved?: Sa
         ? open(name)
         : undefined;
     },
-    ofPage(pageToken) {
+    /** The run of a page, whose requests have no credentials. Default: the main run. */
+    ofPage(pageToken: string): Run {
       for (const run of further.values()) if (run.emulator.hasPage(pageToken)) return run;
       return main;
     },
-    *all() {
+    *all(): Iterable<Run> {
       yield main;
       yield* further.values();
     },
   };
 }
 
-function createRun(options: EmulatorOptions, baseUrl: string, saved?: SavedState): Run {
+/** One emulator behind one login: its own ledger, clock, journal and rate limit. */
+function createRun(options: EmulatorOptions, baseUrl: string, saved?: SavedState) {
   const emulator = createEmulator(options, baseUrl, saved);
   return {
     emulator,

@@ -1,17 +1,10 @@
-/** The three rate-limit headers (spec, Limits part). */
-export type RateLimitHeaders = Readonly<Record<string, string>>;
-
-export interface RateLimit {
-  /** Takes one token; false when there is none. */
-  take(): boolean;
-  headers(): RateLimitHeaders;
-}
+export type RateLimit = ReturnType<typeof createRateLimit>;
 
 /**
  * A strict token bucket: at most `limit` tokens, refilled evenly with `limit` tokens a second.
  * `now` is a clock in milliseconds that never goes back.
  */
-export function createRateLimit(limit: number, now: () => number): RateLimit {
+export function createRateLimit(limit: number, now: () => number) {
   let tokens = limit;
   let filledAt = now();
 
@@ -22,7 +15,8 @@ export function createRateLimit(limit: number, now: () => number): RateLimit {
   }
 
   return {
-    take() {
+    /** Takes one token; false when there is none. */
+    take(): boolean {
       refill();
       if (tokens < 1) return false;
       tokens -= 1;
@@ -35,12 +29,11 @@ export function createRateLimit(limit: number, now: () => number): RateLimit {
   };
 }
 
-/** @param resetSeconds until the bucket is full again */
-export function rateLimitHeaders(
-  limit: number,
-  remaining: number,
-  resetSeconds: number,
-): RateLimitHeaders {
+/**
+ * The three rate-limit headers (spec, Limits part).
+ * @param resetSeconds until the bucket is full again
+ */
+export function rateLimitHeaders(limit: number, remaining: number, resetSeconds: number) {
   return {
     "X-RateLimit-Limit": String(limit),
     "X-RateLimit-Remaining": String(remaining),

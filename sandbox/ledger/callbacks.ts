@@ -28,15 +28,7 @@ export interface QueuedCallback extends Callback {
   giveUpAtMs?: number;
 }
 
-export interface Callbacks {
-  /** Delivers in the background. */
-  send(callback: Callback): void;
-  /** Ends the current pause of a subject's callbacks, or skips the next one. */
-  hurry(subject: string): void;
-  /** Number of callbacks that are not delivered yet. */
-  readonly waiting: number;
-  close(): void;
-}
+export type Callbacks = ReturnType<typeof createCallbacks>;
 
 export interface CallbacksOptions {
   readonly password: Secret;
@@ -54,7 +46,7 @@ export interface CallbacksOptions {
  * Sends signed callbacks (spec, Events part): POST, repeated with doubling pauses until the answer
  * is 200 OK. The spec does not show schedule and time-out, so they are options.
  */
-export function createCallbacks(options: CallbacksOptions): Callbacks {
+export function createCallbacks(options: CallbacksOptions) {
   const { schedule, clock, journal, retry, saved, log } = options;
   const lanes = new Map<string, Lane>();
   const http = new HttpAgent({ keepAlive: true });
@@ -137,20 +129,23 @@ export function createCallbacks(options: CallbacksOptions): Callbacks {
   for (const callback of saved.all<QueuedCallback>("callback")) queue({ ...callback, delayMs: 0 });
 
   return {
-    send(callback) {
+    /** Delivers in the background. */
+    send(callback: Callback) {
       const { subject } = callback;
       if (waiting >= options.maxWaiting) return log({ event: "callback_dropped", subject });
       const queued = { ...callback, id: randomUUID(), attempts: 0 };
       saved.put("callback", queued.id, queued);
       queue(queued);
     },
-    hurry(subject) {
+    /** Ends the current pause of a subject's callbacks, or skips the next one. */
+    hurry(subject: string): void {
       lanes.get(subject)?.wake.abort();
     },
-    get waiting() {
+    /** Number of callbacks that are not delivered yet. */
+    get waiting(): number {
       return waiting;
     },
-    close() {
+    close(): void {
       http.destroy();
       https.destroy();
     },

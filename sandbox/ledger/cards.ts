@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { passesLuhn } from "../../src/secrets/mask-card-numbers.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { ApiError } from "../api/api-error.ts";
 import type { TextFormat } from "../api/fields.ts";
@@ -19,17 +20,10 @@ export interface Card {
   readonly expiresAt: Date;
 }
 
-/** The cards that the sandbox has seen, by their tokens. */
-export interface CardVault {
-  /** Stores and returns a card; the same number and expiry have the same token. */
-  keep(number: string, month: number, year: number): Card;
-  byToken(token: string): Card | undefined;
-  /** The vault's own card for one that was saved with something else. */
-  restored(saved: Card): Card;
-}
+export type CardVault = ReturnType<typeof createCardVault>;
 
-/** Keeps at most `maxCards` cards; the oldest are removed. */
-export function createCardVault(maxCards: number, saved: SavedState): CardVault {
+/** The cards that the sandbox has seen, by their tokens: at most `maxCards`, then the newest. */
+export function createCardVault(maxCards: number, saved: SavedState) {
   const byToken = new Map<string, Card>();
   const byDetails = new Map<string, Card>();
 
@@ -43,7 +37,8 @@ export function createCardVault(maxCards: number, saved: SavedState): CardVault 
   for (const card of saved.all<Card>("card")) insert(withListedNumber(card));
 
   return {
-    keep(number, month, year) {
+    /** Stores and returns a card; the same number and expiry have the same token. */
+    keep(number: string, month: number, year: number): Card {
       const expiresAt = new Date(Date.UTC(fullYear(year), month, 1) - 1_000);
       const known = byDetails.get(detailsOf(number, expiresAt));
       if (known) return known;
@@ -59,8 +54,9 @@ export function createCardVault(maxCards: number, saved: SavedState): CardVault 
       saved.put("card", card.token, card);
       return card;
     },
-    byToken: (token) => byToken.get(token),
-    restored: (card) => byToken.get(card.token) ?? withListedNumber(card),
+    byToken: (token: string) => byToken.get(token),
+    /** The vault's own card for one that was saved with something else. */
+    restored: (card: Card) => byToken.get(card.token) ?? withListedNumber(card),
   };
 }
 
@@ -95,7 +91,7 @@ export function forgetOldest<Key, Value>(map: Map<Key, Value>, max: number): [Ke
 
 /** @throws ApiError when it is not a card number. */
 export function checkCardNumber(number: string, param: string): string {
-  if (!/^\d{12,19}$/.test(number) || !luhn(number)) {
+  if (!/^\d{12,19}$/.test(number) || !passesLuhn(number)) {
     throw new ApiError("wrong_card_number", { param });
   }
   return number;
@@ -105,15 +101,6 @@ export const cvv: TextFormat = {
   name: "3 or 4 digits",
   test: (text) => /^\d{3,4}$/.test(text),
 };
-
-function luhn(number: string): boolean {
-  let sum = 0;
-  for (let at = 0; at < number.length; at++) {
-    const digit = Number(number.at(-1 - at));
-    sum += at % 2 === 0 ? digit : digit * 2 - (digit > 4 ? 9 : 0);
-  }
-  return sum % 10 === 0;
-}
 
 function paymentSystemOf(number: string): string {
   const prefix = Number(number.slice(0, 4));

@@ -26,22 +26,18 @@ export interface JournalCallback {
 
 export type JournalType = "request" | "callback";
 
-/** Received requests and sent callbacks, in order, for tests to assert on. */
-export interface Journal {
-  request(request: JournalRequest): void;
-  callback(callback: JournalCallback): void;
-  /** The entries as JSON, the oldest first; only those of the type and external_id, if given. */
-  read(type?: JournalType, externalId?: string): string;
-  clear(): void;
-}
+export type Journal = ReturnType<typeof createJournal>;
 
 /** Most entries to keep; the oldest are removed. */
 const maxEntries = 1_000;
 /** Of a longer body, only the length is kept. */
 const maxBodyLength = 16_384;
 
-/** The journal keeps bodies without card numbers, tokens and other secrets. */
-export function createJournal(clock: SandboxClock): Journal {
+/**
+ * Received requests and sent callbacks, in order, for tests to assert on. Their bodies are kept
+ * without card numbers, tokens and other secrets.
+ */
+export function createJournal(clock: SandboxClock) {
   const entries: Entry[] = [];
   let made = 0;
 
@@ -65,9 +61,10 @@ export function createJournal(clock: SandboxClock): Journal {
   }
 
   return {
-    request: (request) => add("request", request),
-    callback: (callback) => add("callback", callback),
-    read(type, externalId) {
+    request: (request: JournalRequest) => add("request", request),
+    callback: (callback: JournalCallback) => add("callback", callback),
+    /** The entries as JSON, the oldest first; only those of the type and external_id, if given. */
+    read(type?: JournalType, externalId?: string): string {
       const found = entries.filter(
         (entry) =>
           (type === undefined || entry.type === type) &&
@@ -75,7 +72,7 @@ export function createJournal(clock: SandboxClock): Journal {
       );
       return `{"entries":[${found.map(({ json }) => json).join(",")}]}`;
     },
-    clear() {
+    clear(): void {
       entries.length = 0;
     },
   };

@@ -1,49 +1,17 @@
 import type { Ledger } from "./ledger.ts";
 import type { PaymentRecord, PayoutRecord } from "./records.ts";
 
+export type LedgerView = ReturnType<typeof ledgerView>;
+
 /** The content of the sandbox's ledger, without card numbers and tokens. */
-export interface LedgerView {
-  readonly payments: readonly PaymentView[];
-  readonly payouts: readonly PayoutView[];
-}
-
-export interface PaymentView {
-  readonly payment_id: string;
-  readonly external_id: string;
-  readonly amount: string;
-  readonly currency: string;
-  readonly card_mask?: string;
-  readonly waiting_for?: string;
-  readonly operations: readonly OperationView[];
-}
-
-export interface OperationView {
-  readonly operation_id: string;
-  readonly operation: string;
-  readonly amount: string;
-  readonly status: string;
-  readonly status_code: string;
-  readonly scenario: string;
-  readonly created_at: string;
-}
-
-export interface PayoutView {
-  readonly transaction_id: string;
-  readonly external_id: string;
-  readonly amount: string;
-  readonly currency: string;
-  readonly status: string;
-  readonly status_code: string;
-}
-
-export function ledgerView(ledger: Ledger): LedgerView {
+export function ledgerView(ledger: Ledger) {
   return {
     payments: Array.from(ledger.payments(), paymentView),
     payouts: Array.from(ledger.payouts(), payoutView),
   };
 }
 
-function paymentView(payment: PaymentRecord): PaymentView {
+function paymentView(payment: PaymentRecord) {
   return {
     payment_id: payment.paymentId,
     external_id: payment.externalId,
@@ -63,7 +31,7 @@ function paymentView(payment: PaymentRecord): PaymentView {
   };
 }
 
-function payoutView(payout: PayoutRecord): PayoutView {
+function payoutView(payout: PayoutRecord) {
   return {
     transaction_id: payout.transactionId,
     external_id: payout.externalId,

@@ -8,30 +8,13 @@ import type {
 } from "./records.ts";
 import type { SavedState } from "./saved-state.ts";
 
-/** All payments and payouts of one run, in the order of creation. */
-export interface Ledger {
-  addPayment(payment: PaymentRecord): void;
-  /** Saves what has changed in a payment. */
-  changed(payment: PaymentRecord): void;
-  payment(paymentId: string): PaymentRecord | undefined;
-  /** The payment whose 3DS or checkout page has this token in its URL. */
-  paymentByPage(pageToken: string): PaymentRecord | undefined;
-  paymentByRecurrent(recurrentId: string): PaymentRecord | undefined;
-  /** All attempts with an external id, oldest first. */
-  attempts(externalId: string): readonly PaymentRecord[];
-  payments(): Iterable<PaymentRecord>;
-  /** Whether any payment was made for this customer (the merchant's id of the customer). */
-  knowsCustomer(externalId: string): boolean;
+export type Ledger = ReturnType<typeof createLedger>;
 
-  addPayout(payout: PayoutRecord): void;
-  /** Saves what has changed in a payout. */
-  changedPayout(payout: PayoutRecord): void;
-  payout(externalId: string): PayoutRecord | undefined;
-  payouts(): Iterable<PayoutRecord>;
-}
-
-/** Keeps at most `maxRecords` payments and as many payouts; the oldest are removed. */
-export function createLedger(maxRecords: number, vault: CardVault, saved: SavedState): Ledger {
+/**
+ * All payments and payouts of one run, in the order of creation. Keeps at most `maxRecords`
+ * payments and as many payouts; the oldest are removed.
+ */
+export function createLedger(maxRecords: number, vault: CardVault, saved: SavedState) {
   const payments = new Map<string, PaymentRecord>();
   const byPage = new Map<string, PaymentRecord>();
   const byRecurrent = new Map<string, PaymentRecord>();
@@ -67,29 +50,34 @@ export function createLedger(maxRecords: number, vault: CardVault, saved: SavedS
     insert(payment);
   }
   for (const payout of saved.all<PayoutRecord>("payout")) payouts.set(payout.externalId, payout);
+  /** Saves what has changed in a payment. */
   const changed = (payment: PaymentRecord) => saved.put("payment", payment.paymentId, payment);
+  /** Saves what has changed in a payout. */
   const changedPayout = (payout: PayoutRecord) => saved.put("payout", payout.externalId, payout);
 
   return {
-    addPayment(payment) {
+    addPayment(payment: PaymentRecord): void {
       changed(payment);
       insert(payment);
     },
     changed,
-    payment: (paymentId) => payments.get(paymentId),
-    paymentByPage: (pageToken) => byPage.get(pageToken),
-    paymentByRecurrent: (recurrentId) => byRecurrent.get(recurrentId),
-    attempts: (externalId) => byExternalId.get(externalId) ?? [],
+    payment: (paymentId: string) => payments.get(paymentId),
+    /** The payment whose 3DS or checkout page has this token in its URL. */
+    paymentByPage: (pageToken: string) => byPage.get(pageToken),
+    paymentByRecurrent: (recurrentId: string) => byRecurrent.get(recurrentId),
+    /** All attempts with an external id, oldest first. */
+    attempts: (externalId: string): readonly PaymentRecord[] => byExternalId.get(externalId) ?? [],
     payments: () => payments.values(),
-    knowsCustomer: (externalId) => customers.has(externalId),
+    /** Whether any payment was made for this customer (the merchant's id of the customer). */
+    knowsCustomer: (externalId: string) => customers.has(externalId),
 
-    addPayout(payout) {
+    addPayout(payout: PayoutRecord): void {
       changedPayout(payout);
       payouts.set(payout.externalId, payout);
       for (const [old] of forgetOldest(payouts, maxRecords)) saved.remove("payout", old);
     },
     changedPayout,
-    payout: (externalId) => payouts.get(externalId),
+    payout: (externalId: string) => payouts.get(externalId),
     payouts: () => payouts.values(),
   };
 }

@@ -10,21 +10,7 @@ import { type Scenario, success } from "./scenarios.ts";
 import type { Schedule } from "./schedule.ts";
 import type { Wallets } from "./wallets.ts";
 
-/** Moves recorded operations to their end and sends their callbacks. */
-export interface PaymentFlow {
-  /** Ends the operation by its scenario: at once, later, or after the customer's 3DS decision. */
-  begin(payment: PaymentRecord, operation: PaymentOperationRecord): void;
-  /** Ends a pending operation and sends its callbacks. Does nothing if it has already ended. */
-  settle(
-    payment: PaymentRecord,
-    operation: PaymentOperationRecord,
-    outcome: Scenario["outcome"],
-  ): void;
-  /** Continues what was under way with a saved payment. */
-  resume(payment: PaymentRecord): void;
-  /** Sends the callback of an operation's current state again. */
-  resend(payment: PaymentRecord, operation: PaymentOperationRecord): void;
-}
+export type PaymentFlow = ReturnType<typeof createPaymentFlow>;
 
 export interface PaymentFlowOptions {
   readonly ledger: Ledger;
@@ -36,9 +22,11 @@ export interface PaymentFlowOptions {
   readonly baseUrl: string;
 }
 
-export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
+/** Moves recorded operations to their end and sends their callbacks. */
+export function createPaymentFlow(options: PaymentFlowOptions) {
   const { ledger, wallets, callbacks, schedule, clock, delays, baseUrl } = options;
 
+  /** Ends the operation by its scenario: at once, later, or after the customer's 3DS decision. */
   function begin(payment: PaymentRecord, operation: PaymentOperationRecord): void {
     const { scenario } = operation;
     if (scenario.challenge && operation.kind === "payment") {
@@ -79,6 +67,7 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
     schedule.after(ms, () => settle(payment, operation, scenario.outcome));
   }
 
+  /** Ends a pending operation and sends its callbacks. Does nothing if it has already ended. */
   function settle(
     payment: PaymentRecord,
     operation: PaymentOperationRecord,
@@ -164,7 +153,8 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
   return {
     begin,
     settle,
-    resume(payment) {
+    /** Continues what was under way with a saved payment. */
+    resume(payment: PaymentRecord): void {
       for (const operation of payment.operations) {
         const waits = payment.waitingFor !== undefined && operation === primaryOperation(payment);
         if (isOpen(operation) && !waits) goOn(payment, operation);
@@ -173,7 +163,8 @@ export function createPaymentFlow(options: PaymentFlowOptions): PaymentFlow {
         register(payment, operation, receipts.slice(receipts.indexOf(operation.receiptCode) + 1));
       }
     },
-    resend(payment, operation) {
+    /** Sends the callback of an operation's current state again. */
+    resend(payment: PaymentRecord, operation: PaymentOperationRecord): void {
       if (!operation.scenario.resends) return;
       send(payment, operation, paymentBody(payment, operation, baseUrl), 0);
       callbacks.hurry(payment.paymentId);

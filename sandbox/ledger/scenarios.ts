@@ -52,249 +52,138 @@ const plain = {
 
 export const success: Scenario = { ...plain, name: "success", summary: "Success at once" };
 
-/** The scenario of every expired card. */
-const expiredCard: Scenario = {
-  ...plain,
-  name: "card_expired",
-  outcome: "card_expired",
-  summary: "Declined",
-};
+/** A scenario that a card triggers, and the cents that are the digits before its last one. */
+function magic(
+  card: string,
+  name: string,
+  summary: string,
+  differs: Partial<Scenario>,
+): Required<MagicValue> {
+  return {
+    cards: [card],
+    cents: card.slice(-3, -1),
+    scenario: { ...plain, name, summary, ...differs },
+  };
+}
+
+function declined(card: string, outcome: ApiErrorCode): Required<MagicValue> {
+  return magic(card, outcome, "Declined", { outcome });
+}
+
+/** One that no cents trigger. */
+function byCardAlone(...row: Parameters<typeof magic>): MagicValue {
+  const { cents: _, ...value } = magic(...row);
+  return value;
+}
+
+const expired = declined("4000000000000622", "card_expired");
 
 /** All magic values; `docs/sandbox.md` lists them for people. */
 export const magicValues: readonly MagicValue[] = [
   { cards: ["4111111111111111", "5555555555554444"], scenario: success },
-  {
-    cards: ["4000000000003014"],
-    scenario: { ...plain, name: "3ds", challenge: true, summary: "3DS page: Approve succeeds" },
-  },
-  {
-    cards: ["4000000000003022"],
-    scenario: {
-      ...plain,
-      name: "3ds_failed",
-      challenge: true,
-      outcome: "wrong_cavv",
-      summary: "3DS page: Approve fails all the same",
-    },
-  },
-  {
-    cards: ["4000000000000614"],
-    cents: "61",
-    scenario: {
-      ...plain,
-      name: "insufficient_funds",
-      outcome: "insufficient_funds",
-      summary: "Declined",
-    },
-  },
-  {
-    cards: ["4000000000000622"],
-    cents: "62",
-    scenario: expiredCard,
-  },
-  {
-    cards: ["4000000000000630"],
-    cents: "63",
-    scenario: { ...plain, name: "wrong_cvv", outcome: "wrong_cvv", summary: "Declined" },
-  },
-  {
-    cards: ["4000000000000648"],
-    cents: "64",
-    scenario: {
-      ...plain,
-      name: "anti_fraud_check",
-      outcome: "anti_fraud_check",
-      summary: "Declined",
-    },
-  },
-  {
-    cards: ["4000000000000655"],
-    cents: "65",
-    scenario: {
-      ...plain,
-      name: "delayed",
-      settles: "later",
-      summary: "Pending, succeeds some seconds later",
-    },
-  },
-  {
-    cards: ["4000000000000663"],
-    cents: "66",
-    scenario: {
-      ...plain,
-      name: "delayed_decline",
-      settles: "later",
-      outcome: "transaction_declined",
-      summary: "Pending, declined some seconds later",
-    },
-  },
-  {
-    cards: ["4000000000000671"],
-    cents: "67",
-    scenario: {
-      ...plain,
-      name: "duplicate_callbacks",
-      callbacks: "three times",
-      summary: "Success; the same callback three times",
-    },
-  },
-  {
-    cards: ["4000000000000689"],
-    cents: "68",
-    scenario: {
-      ...plain,
-      name: "reordered_callbacks",
-      settles: "later",
-      callbacks: "reordered",
-      summary: "Pending; the callback of the success comes first, an earlier pending one after it",
-    },
-  },
-  {
-    cards: ["4000000000000697"],
-    cents: "69",
-    scenario: {
-      ...plain,
-      name: "lost_callback",
-      settles: "later",
-      callbacks: "never",
-      summary: "Pending, succeeds some seconds later; no callback unless asked for",
-    },
-  },
-  {
-    cards: ["4000000000000762"],
-    cents: "76",
-    scenario: {
-      ...plain,
-      name: "answer_lost",
-      answer: "lost",
-      summary: "Success, but the connection breaks instead of the answer; the callback comes",
-    },
-  },
-  {
-    cards: ["4000000000000713"],
-    cents: "71",
-    scenario: {
-      ...plain,
-      name: "answer_and_callback_lost",
-      answer: "lost",
-      callbacks: "never",
-      summary: "Success, but neither answer nor callback comes unless asked for",
-    },
-  },
-  {
-    cards: ["4000000000000721"],
-    cents: "72",
-    scenario: {
-      ...plain,
-      name: "html_500",
-      answer: "html_500",
-      summary: "HTTP 500 with an HTML page; nothing was charged",
-    },
-  },
-  {
-    cards: ["4000000000000739"],
-    cents: "73",
-    scenario: {
-      ...plain,
-      name: "too_many_requests",
-      answer: "too_many_requests",
-      summary: "HTTP 429 `too_many_requests`, reset in 1 s; nothing was charged",
-    },
-  },
-  {
-    cards: ["4000000000000747"],
-    cents: "74",
-    scenario: {
-      ...plain,
-      name: "slow_answer",
-      answer: "slow",
-      summary: "Success; the answer takes 10 s, the callback comes before it",
-    },
-  },
-  {
-    cards: ["4000000000000754"],
-    cents: "75",
-    scenario: {
-      ...plain,
-      name: "internal_error",
-      answer: "internal_error",
-      summary: "HTTP 500 with the Error object `internal_error`; nothing was charged",
-    },
-  },
-  {
-    cards: ["4000000000000770"],
-    cents: "77",
-    scenario: {
-      ...plain,
-      name: "declined_in_payment",
-      outcome: "transaction_declined",
-      declines: "payment",
-      summary: "Declined by a normal answer: payment data with status `failure`, no Error object",
-    },
-  },
-  {
-    cards: ["4000000000000788"],
-    cents: "78",
-    scenario: {
-      ...plain,
-      name: "init",
-      begins: "init",
-      settles: "later",
-      summary: "Status `init`, then pending, then success, each with its callback",
-    },
-  },
-  {
-    cards: ["4000000000000796"],
-    cents: "79",
-    scenario: {
-      ...plain,
-      name: "lookup",
-      lookup: true,
-      summary: "Success, followed by the callback of an operation `lookup`",
-    },
-  },
-  {
-    cards: ["4000000000000804"],
-    cents: "80",
-    scenario: {
-      ...plain,
-      name: "receipt_pending",
-      receipt: [1002, 1001],
-      summary: "Success; its fiscal receipt is Pending, and Success by a further callback",
-    },
-  },
-  {
-    cards: ["4000000000000812"],
-    cents: "81",
-    scenario: {
-      ...plain,
-      name: "receipt_failed",
-      receipt: [1002, 2001],
-      summary: "Success; its fiscal receipt is Pending, and Failed (2001) by a further callback",
-    },
-  },
-  {
-    cards: ["4000000000000820"],
-    cents: "82",
-    scenario: {
-      ...plain,
-      name: "batch",
-      batch: true,
-      summary: "Success, as part of a batch: it has a `batch_external_id`",
-    },
-  },
-  {
-    cards: ["4000000000000838"],
-    cents: "83",
-    scenario: {
-      ...plain,
-      name: "silence",
-      answer: "lost",
-      callbacks: "never",
-      resends: false,
-      summary: "Success, but neither answer nor callback comes, not even when asked for",
-    },
-  },
+  byCardAlone("4000000000003014", "3ds", "3DS page: Approve succeeds", { challenge: true }),
+  byCardAlone("4000000000003022", "3ds_failed", "3DS page: Approve fails all the same", {
+    challenge: true,
+    outcome: "wrong_cavv",
+  }),
+  declined("4000000000000614", "insufficient_funds"),
+  expired,
+  declined("4000000000000630", "wrong_cvv"),
+  declined("4000000000000648", "anti_fraud_check"),
+  magic("4000000000000655", "delayed", "Pending, succeeds some seconds later", {
+    settles: "later",
+  }),
+  magic("4000000000000663", "delayed_decline", "Pending, declined some seconds later", {
+    settles: "later",
+    outcome: "transaction_declined",
+  }),
+  magic("4000000000000671", "duplicate_callbacks", "Success; the same callback three times", {
+    callbacks: "three times",
+  }),
+  magic(
+    "4000000000000689",
+    "reordered_callbacks",
+    "Pending; the callback of the success comes first, an earlier pending one after it",
+    { settles: "later", callbacks: "reordered" },
+  ),
+  magic(
+    "4000000000000697",
+    "lost_callback",
+    "Pending, succeeds some seconds later; no callback unless asked for",
+    { settles: "later", callbacks: "never" },
+  ),
+  magic(
+    "4000000000000762",
+    "answer_lost",
+    "Success, but the connection breaks instead of the answer; the callback comes",
+    { answer: "lost" },
+  ),
+  magic(
+    "4000000000000713",
+    "answer_and_callback_lost",
+    "Success, but neither answer nor callback comes unless asked for",
+    { answer: "lost", callbacks: "never" },
+  ),
+  magic("4000000000000721", "html_500", "HTTP 500 with an HTML page; nothing was charged", {
+    answer: "html_500",
+  }),
+  magic(
+    "4000000000000739",
+    "too_many_requests",
+    "HTTP 429 `too_many_requests`, reset in 1 s; nothing was charged",
+    { answer: "too_many_requests" },
+  ),
+  magic(
+    "4000000000000747",
+    "slow_answer",
+    "Success; the answer takes 10 s, the callback comes before it",
+    { answer: "slow" },
+  ),
+  magic(
+    "4000000000000754",
+    "internal_error",
+    "HTTP 500 with the Error object `internal_error`; nothing was charged",
+    { answer: "internal_error" },
+  ),
+  magic(
+    "4000000000000770",
+    "declined_in_payment",
+    "Declined by a normal answer: payment data with status `failure`, no Error object",
+    { outcome: "transaction_declined", declines: "payment" },
+  ),
+  magic(
+    "4000000000000788",
+    "init",
+    "Status `init`, then pending, then success, each with its callback",
+    { begins: "init", settles: "later" },
+  ),
+  magic(
+    "4000000000000796",
+    "lookup",
+    "Success, followed by the callback of an operation `lookup`",
+    { lookup: true },
+  ),
+  magic(
+    "4000000000000804",
+    "receipt_pending",
+    "Success; its fiscal receipt is Pending, and Success by a further callback",
+    { receipt: [1002, 1001] },
+  ),
+  magic(
+    "4000000000000812",
+    "receipt_failed",
+    "Success; its fiscal receipt is Pending, and Failed (2001) by a further callback",
+    { receipt: [1002, 2001] },
+  ),
+  magic("4000000000000820", "batch", "Success, as part of a batch: it has a `batch_external_id`", {
+    batch: true,
+  }),
+  magic(
+    "4000000000000838",
+    "silence",
+    "Success, but neither answer nor callback comes, not even when asked for",
+    { answer: "lost", callbacks: "never", resends: false },
+  ),
 ];
 
 /** What is needed of a card to choose its scenario. */
@@ -305,7 +194,7 @@ export interface PayingCard {
 
 /** Chosen by an expired card, else by a listed card number, else by the cents, else success. */
 export function scenarioFor(amount: string, card?: PayingCard): Scenario {
-  if (card && card.expiresAt.getTime() < Date.now()) return expiredCard;
+  if (card && card.expiresAt.getTime() < Date.now()) return expired.scenario;
   return byCard.get(card?.number ?? "") ?? byCents.get(centsOf(amount)) ?? success;
 }
 

@@ -17,19 +17,13 @@ export interface SavedWallet {
   readonly entries: readonly WalletEntry[];
 }
 
-/** The customers' wallets, by the merchant's ids of the customers. */
-export interface Wallets {
-  /** In the order of insertion; undefined for a customer without a wallet. */
-  items(customerId: string): readonly WalletEntry[] | undefined;
-  item(customerId: string, optionId: string): WalletEntry | undefined;
-  add(customerId: string, entry: WalletEntry): void;
-  /** Adds the card of a payment, unless the wallet already has it. */
-  keep(customerId: string, card: Card): void;
-  remove(customerId: string, optionId: string): WalletEntry | undefined;
-}
+export type Wallets = ReturnType<typeof createWallets>;
 
-/** Keeps at most `maxWallets` wallets; the oldest are removed. */
-export function createWallets(maxWallets: number, vault: CardVault, saved: SavedState): Wallets {
+/**
+ * The customers' wallets, by the merchant's ids of the customers. Keeps at most `maxWallets`; the
+ * oldest are removed.
+ */
+export function createWallets(maxWallets: number, vault: CardVault, saved: SavedState) {
   const wallets = new Map<string, Map<string, WalletEntry>>();
   for (const { customerId, entries } of saved.all<SavedWallet>("wallet")) {
     const restored = entries.map((entry) => ({ ...entry, card: vault.restored(entry.card) }));
@@ -48,6 +42,7 @@ export function createWallets(maxWallets: number, vault: CardVault, saved: Saved
     for (const [old] of forgetOldest(wallets, maxWallets)) saved.remove("wallet", old);
   }
 
+  /** In the order of insertion; undefined for a customer without a wallet. */
   function items(customerId: string): readonly WalletEntry[] | undefined {
     const wallet = wallets.get(customerId);
     return wallet && [...wallet.values()];
@@ -61,13 +56,14 @@ export function createWallets(maxWallets: number, vault: CardVault, saved: Saved
     add,
     items,
     item,
-    keep(customerId, card) {
+    /** Adds the card of a payment, unless the wallet already has it. */
+    keep(customerId: string, card: Card): void {
       const kept = items(customerId) ?? [];
       if (kept.some((entry) => entry.card === card)) return;
       const isDefault = kept.length === 0;
       add(customerId, { optionId: randomUUID(), card, isDefault, isConfirmed: true });
     },
-    remove(customerId, optionId) {
+    remove(customerId: string, optionId: string): WalletEntry | undefined {
       const entry = item(customerId, optionId);
       if (entry) {
         wallets.get(customerId)?.delete(entry.optionId);

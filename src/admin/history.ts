@@ -1,4 +1,4 @@
-import type { DescEnum } from "@bufbuild/protobuf";
+import type { DescEnum, DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { CallOutcomeSchema, type Event, EventSourceSchema } from "../gen/payments/v1/event_pb.ts";
 import {
@@ -14,8 +14,10 @@ import { explained, standingOf } from "../ledger/open-calls.ts";
 import { traceOf } from "../ledger/stored-event.ts";
 import { type KindName, kindNamed } from "../model/kinds.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
+import { mask, redact } from "../secrets/redact.ts";
+import { splitSecrets } from "../secrets/secret-fields.ts";
+import { encode } from "../wire/wire.ts";
 import type { History, HistoryEvent, OperationState } from "./console-api.ts";
-import { maskedMessage } from "./masked-message.ts";
 
 /** All that is known of a payment or payout but its open calls, with secrets masked. */
 export async function historyOf(
@@ -103,6 +105,17 @@ function resourceView({ resource }: Event): Partial<HistoryEvent> {
       };
     }
   }
+}
+
+/** A message as indented JSON of the REST interface, its secrets masked. */
+function maskedMessage<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>) {
+  const { open } = splitSecrets(schema, message, mask);
+  return redact(encode(schema, open), { isSecret: () => false, isIdentifier });
+}
+
+/** Identifiers are not masked as card numbers: an order's number may look like one. */
+function isIdentifier(name: string): boolean {
+  return /(?:^|_)(?:id|rrn|mask)$/.test(name);
 }
 
 function unrecognizedView({ resource }: Event): Pick<HistoryEvent, "unrecognized"> {

@@ -7,6 +7,7 @@ import { createWatchTokens, type WatchTokens } from "../auth/watch-token.ts";
 import { createCallbackHandler } from "../callbacks/receiver.ts";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
+import type { Account } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
@@ -19,6 +20,7 @@ import { createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
 import { openTlsFiles, TlsFileError, type TlsFiles } from "../net/tls-files.ts";
+import { observedBucket } from "../ratelimit/observed-bucket.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import type { Report } from "../report.ts";
 import { createRpcServer } from "../rpc/server.ts";
@@ -29,7 +31,7 @@ import { StoreRefused } from "../stores/sqlite/errors.ts";
 import { createTracing, loadDurations } from "../telemetry/load-sdk.ts";
 import { createTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
-import { runAccounts } from "./accounts.ts";
+import { createUpstream } from "../upstream/create-upstream.ts";
 import { createAdminListener } from "./admin-listener.ts";
 import { type EmulatorClock, startInnerEmulator } from "./emulator.ts";
 import { createHostGuard, guardRequests, noteRefusedOrigins } from "./host-guard.ts";
@@ -97,13 +99,13 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
 
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const back = await openBack(config, sandbox, telemetry, { ...common, budget });
-  const { stores, eventLog, intents, causes, emulator, accounts, activities, running } = back;
+  const { stores, eventLog, intents, causes, emulator, accounts, activities, byName } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
   let publicUrl = config.publicUrl ?? "";
   const timeoutMs = config.upstreamTimeoutMs;
   const core = createCore({
-    ...{ accounts: running.byName, log: eventLog, intents, keyrings: back.keyrings },
+    ...{ accounts: byName, log: eventLog, intents, keyrings: back.keyrings },
     timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
@@ -122,13 +124,11 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const notReady = () => [
     ...(shutdown.announced ? ["shutting down"] : []),
     ...stores.notReady(),
-    ...[...running.refused].map(
-      (name) => `the upstream refuses the credentials of account ${name}`,
-    ),
+    ...[...back.refused].map((name) => `the upstream refuses the credentials of account ${name}`),
   ];
   const [sandboxAccount] = accounts;
   const admin = createAdminListener(config, log, {
-    ...{ accounts: running.byName, log: eventLog, activities, core, identify, stores },
+    ...{ accounts: byName, log: eventLog, activities, core, identify, stores },
     ...{ admission, intake, tlsFiles, telemetry, notReady, publicUrl: () => listeningUrl },
     sandbox:
       emulator && sandboxAccount
@@ -150,13 +150,13 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     afterMs === undefined
       ? undefined
       : createReconciler({
-          ...{ accounts: running.byName, log: eventLog, intents, afterMs, giveUpMs, timeoutMs },
+          ...{ accounts: byName, log: eventLog, intents, afterMs, giveUpMs, timeoutMs },
           ...(emulator && { sleep: emulator.clock.sleep }),
           ...{ report, tracing, causeOf: causes.of },
         });
   const shutdown = createShutdown({
     times: config.shutdown,
-    accounts: running.byName,
+    accounts: byName,
     watchedFiles: [authentication, tlsFiles],
     ...{ publicServer, graphql, closeSockets, rpc, admin, core, reconciler, stores, tracing },
     ...{ durations, emulator },
@@ -216,11 +216,31 @@ async function openBack(
   const activities = new Map(
     accounts.map(({ name }) => [name, new Activity(name, metrics)] as const),
   );
-  const running = runAccounts({
-    ...{ accounts, stores, causes, activities, report, tracing },
-    ...{ timeoutMs: config.upstreamTimeoutMs, payoutEnds: config.payoutEnds, budget },
+  /** Accounts whose credentials the service refuses. */
+  const refused = new Set<string>();
+  const reportUse: Report = (...observed) => {
+    const [name, about] = observed;
+    if (name === "tokenGiven") activities.get(about.account)?.waited(about);
+    if (name === "credentials" && about.accepted) refused.delete(about.account);
+    if (name === "credentials" && !about.accepted) refused.add(about.account);
+    report(...observed);
+  };
+  const running = accounts.map((account): [string, Account] => {
+    const { name } = account;
+    const bucket = observedBucket(name, stores.bucketOf(name), reportUse);
+    const upstream = createUpstream({
+      ...{ account, bucket, timeoutMs: config.upstreamTimeoutMs, report: reportUse, tracing },
+      ...{ payoutEnds: config.payoutEnds, budget },
+      // So that the callback's span can link to the call.
+      onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
+    });
+    return [name, { bucket, upstream }];
   });
-  return { keyrings, stores, eventLog, intents, causes, emulator, accounts, activities, running };
+  const byName = new Map(running);
+  return {
+    ...{ keyrings, stores, eventLog, intents, causes, emulator, accounts, activities },
+    ...{ byName, refused },
+  };
 }
 
 interface EdgeOptions extends Common, Pick<Telemetry, "durations"> {

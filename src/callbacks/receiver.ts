@@ -14,7 +14,6 @@ import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { signatureForm, signatureHeader, verify } from "../wire/signature.ts";
 import type { WireFault } from "../wire/wire.ts";
-import { discardBody } from "./discard-body.ts";
 import { parseCallback } from "./parse-callback.ts";
 
 export interface CallbackOptions {
@@ -291,6 +290,31 @@ async function refuse(
   res.write(text);
   await discardBody(req, discarded);
   res.end();
+}
+
+/**
+ * Reads and discards the rest of a request until it ends or one of the limits is reached: closing a
+ * socket with unread bytes resets it, and the client would lose the response.
+ */
+function discardBody(
+  req: IncomingMessage,
+  { maxBytes, timeoutMs }: typeof discarded,
+): Promise<void> {
+  if (req.readableEnded || req.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    let size = 0;
+    const settle = () => {
+      clearTimeout(timer);
+      req.off("data", onData).off("end", settle).off("close", settle);
+      resolve();
+    };
+    const onData = (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxBytes) settle();
+    };
+    const timer = setTimeout(settle, timeoutMs);
+    req.on("data", onData).on("end", settle).on("close", settle).on("error", settle).resume();
+  });
 }
 
 function headersOf(text: string, headers: Record<string, string>): Record<string, string> {

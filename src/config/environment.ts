@@ -1,6 +1,14 @@
 import { ConfigError } from "./config-error.ts";
 import { FileProblem, fileText, hasFailover } from "./kinds.ts";
-import { type Fact, type Name, type Values, type Variable, variables } from "./variables.ts";
+import { metricExporters, traceExporters } from "./opentelemetry.ts";
+import {
+  type Fact,
+  type LookUp,
+  type Name,
+  type Values,
+  type Variable,
+  variables,
+} from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -46,20 +54,11 @@ export function readVariables<N extends Name>(
   return values as Values;
 }
 
-type LookUp = <N extends Name>(name: N) => Values[N] | undefined;
-
 /** A variable that is wrong says nothing. */
 function factsOf(env: Environment, lookUp: LookUp): Readonly<Record<Fact, () => boolean>> {
   const isSet = (name: "UPSTREAM_URL" | "REDIS_URL") => Boolean(env[name] || env[`${name}_FILE`]);
-  const sendsTraces = () => {
-    const exporters = lookUp("OTEL_TRACES_EXPORTER");
-    if (exporters !== undefined) return exporters.length > 0;
-    const own = lookUp("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-    return (own ?? lookUp("OTEL_EXPORTER_OTLP_ENDPOINT")) !== undefined;
-  };
-  // `prometheus` needs no exporter: /metrics serves it anyway.
-  const sendsMetrics = () =>
-    (lookUp("OTEL_METRICS_EXPORTER") ?? []).some((name) => name !== "prometheus");
+  const sendsTraces = () => traceExporters(lookUp).length > 0;
+  const sendsMetrics = () => metricExporters(lookUp).length > 0;
   return {
     sandbox: () => !isSet("UPSTREAM_URL") && !env.MERCHANTS_FILE,
     oneAccount: () => !env.MERCHANTS_FILE,

@@ -4,7 +4,7 @@ import type {
   TracingSettings,
 } from "../telemetry/tracing/settings.ts";
 import { version } from "../version.ts";
-import type { OtlpName, Values } from "./variables.ts";
+import type { LookUp, OtlpName, Values } from "./variables.ts";
 
 /**
  * Tracing as the OTEL_* variables set it; undefined when they do not turn it on. Their specification
@@ -12,9 +12,7 @@ import type { OtlpName, Values } from "./variables.ts";
  * come.
  */
 export function tracingOf(values: Values): TracingSettings | undefined {
-  const hasEndpoint =
-    values.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? values.OTEL_EXPORTER_OTLP_ENDPOINT;
-  const exporters = values.OTEL_TRACES_EXPORTER ?? (hasEndpoint ? ["otlp" as const] : []);
+  const exporters = traceExporters((name) => values[name]);
   if (exporters.length === 0) return undefined;
   const sampler = values.OTEL_TRACES_SAMPLER;
   const categories = values.OTEL_SEMCONV_STABILITY_OPT_IN ?? [];
@@ -44,8 +42,7 @@ export function tracingOf(values: Values): TracingSettings | undefined {
  * it on: an endpoint alone turns on traces, since Prometheus may read the metrics already.
  */
 export function metricsOf(values: Values): DurationsSettings | undefined {
-  // `prometheus` needs no exporter: /metrics serves it anyway.
-  const exporters = (values.OTEL_METRICS_EXPORTER ?? []).filter((name) => name !== "prometheus");
+  const exporters = metricExporters((name) => values[name]);
   if (exporters.length === 0) return undefined;
   const intervalMs = values.OTEL_METRIC_EXPORT_INTERVAL;
   return {
@@ -57,6 +54,19 @@ export function metricsOf(values: Values): DurationsSettings | undefined {
     // An export that lasts longer would overlap the next one.
     timeoutMs: Math.min(values.OTEL_METRIC_EXPORT_TIMEOUT, intervalMs),
   };
+}
+
+/** How traces are sent; an endpoint alone turns them on. */
+export function traceExporters(of: LookUp) {
+  const exporters = of("OTEL_TRACES_EXPORTER");
+  if (exporters) return exporters;
+  const url = of("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") ?? of("OTEL_EXPORTER_OTLP_ENDPOINT");
+  return url === undefined ? [] : ["otlp" as const];
+}
+
+/** How metrics are sent. `prometheus` needs no exporter: /metrics serves it anyway. */
+export function metricExporters(of: LookUp) {
+  return (of("OTEL_METRICS_EXPORTER") ?? []).filter((name) => name !== "prometheus");
 }
 
 /** How a signal is sent: by its own variables, else by those of all signals. */

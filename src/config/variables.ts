@@ -382,3 +382,6 @@ type ValueOf<V> = V extends { kind: Kind<infer T> }
 
 /** The value of each variable that matters at a start; those that do not are undefined. */
 export type Values = { readonly [N in Name]: ValueOf<(typeof variables)[N]> };
+
+/** The value of a variable; undefined if it is not set, or wrong. */
+export type LookUp = <N extends Name>(name: N) => Values[N] | undefined;

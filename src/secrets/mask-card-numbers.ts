@@ -64,7 +64,8 @@ function maskDigits(text: string): string {
   });
 }
 
-function passesLuhn(digits: string): boolean {
+/** Whether the last of some digits is right for those before it (ISO/IEC 7812-1, annex B). */
+export function passesLuhn(digits: string): boolean {
   let sum = 0;
   for (let i = 0; i < digits.length; i++) {
     const digit = digits.charCodeAt(digits.length - 1 - i) - 48;

@@ -6,8 +6,9 @@ import {
   isFieldSet,
   type Message,
   type MessageShape,
+  mergeFromBinary,
+  toBinary,
 } from "@bufbuild/protobuf";
-import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 
 /** Whether the proto marks a field as secret, by `debug_redact`. */
 export function isSecret(field: DescField): boolean {
@@ -25,12 +26,15 @@ export interface Split<Desc extends DescMessage> {
 /**
  * Separates the secret fields of a message, and of the messages in it, from everything else. The
  * message itself is not changed. `putSecrets` joins the two parts again.
+ * @param mask stands in `open` in place of each secret that is a string; default: nothing does
+ * @throws Error for a type with secrets in a list or a map: no stored message has any
  */
 export function splitSecrets<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
+  mask?: string,
 ): Split<Desc> {
-  const { open, secrets } = split(schema, message as Fields) ?? { open: message };
+  const { open, secrets } = split(schema, message as Fields, mask) ?? { open: message };
   return { open, secrets } as Split<Desc>;
 }
 
@@ -40,17 +44,23 @@ export function putSecrets<Desc extends DescMessage>(
   message: MessageShape<Desc>,
   secrets: MessageShape<Desc>,
 ): void {
-  put(reflect(schema, message), reflect(schema, secrets));
+  mergeFromBinary(schema, message, toBinary(schema, secrets));
 }
 
 /** A message as a plain object: reflection would copy all of it. */
 type Fields = Message & Record<string, unknown>;
 
-function split(desc: DescMessage, message: Fields): { open: Fields; secrets: Fields } | undefined {
-  let found: { open: Fields; secrets: Fields } | undefined;
+interface Parts<Value> {
+  /** Undefined for a secret without a mask. */
+  readonly open: Value;
+  readonly secrets: Value;
+}
+
+function split(desc: DescMessage, message: Fields, mask?: string): Parts<Fields> | undefined {
+  let found: Parts<Fields> | undefined;
   for (const field of secretPaths(desc)) {
     if (!isFieldSet(message, field)) continue;
-    const parts = splitField(field, fieldOf(message, field));
+    const parts = splitField(field, fieldOf(message, field), mask);
     if (!parts) continue;
     found ??= { open: { ...message }, secrets: create(desc) as Fields };
     setField(found.secrets, field, parts.secrets);
@@ -60,35 +70,10 @@ function split(desc: DescMessage, message: Fields): { open: Fields; secrets: Fie
   return found;
 }
 
-/** @returns undefined for a field without secrets; `open` is undefined for one that is a secret */
-function splitField(
-  field: DescField,
-  value: unknown,
-): { open?: unknown; secrets: unknown } | undefined {
-  if (isSecret(field)) return { secrets: value };
-  if (field.fieldKind === "message") return split(field.message, value as Fields);
-  if (field.fieldKind === "list" && field.listKind === "message") {
-    const { message } = field;
-    const items = value as readonly Fields[];
-    const below = items.map((item) => split(message, item));
-    if (!below.some((item) => item)) return undefined;
-    return {
-      open: below.map((item, at) => item?.open ?? items[at]),
-      // Each item keeps its index: items without secrets are empty messages.
-      secrets: below.map((item) => item?.secrets ?? create(message)),
-    };
-  }
-  if (field.fieldKind === "map" && field.mapKind === "message") {
-    const { message } = field;
-    const open = { ...(value as Record<string, Fields>) };
-    const secrets: Record<string, Fields> = {};
-    for (const [key, item] of Object.entries(open)) {
-      const below = split(message, item);
-      if (below) [open[key], secrets[key]] = [below.open, below.secrets];
-    }
-    return Object.keys(secrets).length > 0 ? { open, secrets } : undefined;
-  }
-  return undefined;
+function splitField(field: DescField, value: unknown, mask?: string): Parts<unknown> | undefined {
+  if (isSecret(field))
+    return { open: typeof value === "string" ? mask : undefined, secrets: value };
+  return field.message && split(field.message, value as Fields, mask);
 }
 
 function fieldOf(message: Fields, { oneof, localName }: DescField): unknown {
@@ -100,28 +85,6 @@ function setField(message: Fields, { oneof, localName }: DescField, value: unkno
   else message[localName] = value;
 }
 
-function put(message: ReflectMessage, taken: ReflectMessage): void {
-  for (const field of secretPaths(message.desc)) {
-    if (!taken.isSet(field)) continue;
-    if (isSecret(field)) {
-      message.set(field, taken.get(field));
-    } else if (field.fieldKind === "message") {
-      if (message.isSet(field)) put(message.get(field), taken.get(field));
-    } else if (field.fieldKind === "list" && field.listKind === "message") {
-      const items = [...message.get(field)];
-      for (const [index, below] of [...taken.get(field)].entries()) {
-        const item = items[index];
-        if (item) put(item as ReflectMessage, below as ReflectMessage);
-      }
-    } else if (field.fieldKind === "map" && field.mapKind === "message") {
-      for (const [key, below] of taken.get(field)) {
-        const value = message.get(field).get(key);
-        if (value) put(value as ReflectMessage, below as ReflectMessage);
-      }
-    }
-  }
-}
-
 const known = new WeakMap<DescMessage, readonly DescField[]>();
 
 /** The fields of a type that are secret or contain secret fields. */
@@ -129,6 +92,8 @@ function secretPaths(desc: DescMessage): readonly DescField[] {
   let paths = known.get(desc);
   if (!paths) {
     paths = desc.fields.filter((field) => leadsToSecret(field, new Set()));
+    const many = paths.find(({ fieldKind }) => fieldKind === "list" || fieldKind === "map");
+    if (many) throw new Error(`${many}: the secrets of a list or a map cannot be split off`);
     known.set(desc, paths);
   }
   return paths;

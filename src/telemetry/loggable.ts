@@ -1,19 +1,14 @@
-import { createRegistry, isMessage, type Message } from "@bufbuild/protobuf";
-import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
-import { type Timestamp, TimestampSchema, timestampDate } from "@bufbuild/protobuf/wkt";
+import { isMessage } from "@bufbuild/protobuf";
 import { ConfigError } from "../config/config-error.ts";
 import { GatewayError, reasonOf } from "../errors.ts";
-import { file_google_rpc_error_details } from "../gen/google/rpc/error_details_pb.ts";
-import { file_payments_v1_error } from "../gen/payments/v1/error_pb.ts";
-import { contractFiles } from "../model/contract.ts";
 import { Secret } from "../secrets/secret.ts";
-import { isSecret } from "../secrets/secret-fields.ts";
 
 /**
- * A value in the form that a log or a trace may hold. Messages get `[redacted]` in their secret
- * fields. Errors lose their messages, which may quote anything; GatewayError and ConfigError keep
- * theirs, which are written to be read. Bytes, functions and class instances become a short
- * description. Plain objects and arrays keep their shape; strings stay as they are.
+ * A value in the form that a log or a trace may hold. Errors lose their messages, which may quote
+ * anything; GatewayError and ConfigError keep theirs, which are written to be read. Protobuf
+ * messages become the name of their type: who logs one names the fields that the record needs.
+ * Bytes, functions and class instances become a short description. Plain objects and arrays keep
+ * their shape; strings stay as they are.
  */
 export function loggable(value: unknown): unknown {
   return at(value, 0);
@@ -21,7 +16,6 @@ export function loggable(value: unknown): unknown {
 
 /** Deeper values are cut: a circular record must not end the process. */
 const maxDepth = 10;
-const redacted = "[redacted]";
 
 function at(value: unknown, depth: number): unknown {
   if (value === null || value === undefined) return value;
@@ -29,12 +23,12 @@ function at(value: unknown, depth: number): unknown {
   if (typeof value === "function" || typeof value === "symbol") return `[${typeof value}]`;
   if (typeof value !== "object") return value;
   if (depth > maxDepth) return "[…]";
-  if (value instanceof Secret) return redacted;
+  if (value instanceof Secret) return String(value);
   if (value instanceof Error) return errorRecord(value, depth);
   if (value instanceof Date) return value;
   if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
   if (Array.isArray(value)) return value.map((item) => at(item, depth + 1));
-  if (isMessage(value)) return messageRecord(value, depth);
+  if (isMessage(value)) return `[${value.$typeName}]`;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== null && prototype !== Object.prototype) return `[${value.constructor.name}]`;
   return Object.fromEntries(
@@ -90,53 +84,3 @@ function framesOf({ stack = "", message }: Error): string[] {
 }
 
 const frame = /^ {4}at .{0,500}(?::\d+:\d+\)?|<anonymous>\)?|\(native\)|\(index \d+\))$/;
-
-const messages = createRegistry(
-  TimestampSchema,
-  file_google_rpc_error_details,
-  file_payments_v1_error,
-  ...contractFiles,
-);
-
-/** For a message of an unknown type only its name: its secret fields are not known. */
-function messageRecord(message: Message, depth: number): unknown {
-  const schema = messages.getMessage(message.$typeName);
-  return schema ? fields(reflect(schema, message), depth) : `[${message.$typeName}]`;
-}
-
-function fields(message: ReflectMessage, depth: number): unknown {
-  if (depth > maxDepth) return "[…]";
-  if (message.desc.typeName === TimestampSchema.typeName) {
-    return timestampDate(message.message as Timestamp);
-  }
-  const record: Record<string, unknown> = {};
-  for (const field of message.fields) {
-    if (!message.isSet(field)) continue;
-    if (isSecret(field)) {
-      record[field.name] = redacted;
-      continue;
-    }
-    const item = (value: unknown) =>
-      field.message ? fields(value as ReflectMessage, depth + 1) : scalar(value);
-    switch (field.fieldKind) {
-      case "list":
-        record[field.name] = [...message.get(field)].map(item);
-        break;
-      case "map":
-        record[field.name] = `[${message.get(field).size} entries]`;
-        break;
-      case "enum": {
-        const number = message.get(field);
-        record[field.name] = field.enum.value[number]?.name ?? number;
-        break;
-      }
-      default:
-        record[field.name] = item(message.get(field));
-    }
-  }
-  return record;
-}
-
-function scalar(value: unknown): unknown {
-  return at(value, 0);
-}

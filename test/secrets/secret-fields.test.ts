@@ -13,6 +13,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { file_payments_v1_event } from "../../src/gen/payments/v1/event_pb.ts";
+import { CardSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { file_payments_v1_payment_service } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { file_payments_v1_payout_service } from "../../src/gen/payments/v1/payout_service_pb.ts";
@@ -22,22 +23,28 @@ import {
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { isSecret, putSecrets, type Split, splitSecrets } from "../../src/secrets/secret-fields.ts";
 
-test("each item of a list gets its own secrets back, by its index", () => {
-  const found = create(FindWalletItemsResponseSchema, {
-    items: [
-      { optionId: "a", card: { mask: "41**11" } },
-      { optionId: "b", card: { token: "tok-b", fullNumber: "4111111111111111" } },
-      {},
-      { optionId: "d", card: { token: "tok-d" } },
-    ],
+test("a message with secrets in a list is refused, since they would not come back to their items", () => {
+  const found = create(FindWalletItemsResponseSchema, { items: [{ card: { token: "tok-b" } }] });
+  assert.throws(() => splitSecrets(FindWalletItemsResponseSchema, found), /list/);
+});
+
+test("a mask stands in place of each secret", () => {
+  const payment = create(PaymentSchema, {
+    externalId: "e",
+    details: { recipientIban: "UA21" },
+    paymentMethod: { ccToken: { token: "tok", mask: "41**11" } },
   });
-  const whole = structuredClone(found);
-  const { open, secrets } = splitSecrets(FindWalletItemsResponseSchema, found);
-  assert.deepEqual(found, whole);
-  assert.ok(secrets);
-  assert.doesNotMatch(JSON.stringify(open), /tok-|4111/);
-  putSecrets(FindWalletItemsResponseSchema, open, secrets);
-  assert.deepEqual(open, whole);
+  const { open, secrets } = splitSecrets(PaymentSchema, payment, "***");
+  assert.equal(payment.paymentMethod?.ccToken?.token, "tok");
+  assert.equal(open.externalId, "e");
+  assert.equal(open.details?.recipientIban, "***");
+  assert.deepEqual(
+    { ...open.paymentMethod?.ccToken },
+    { ...payment.paymentMethod?.ccToken, token: "***" },
+  );
+  assert.equal(secrets?.paymentMethod?.ccToken?.token, "tok");
+  const card = splitSecrets(CardSchema, create(CardSchema, { cvv: "987", expMonth: 12 }), "***");
+  assert.deepEqual([card.open.cvv, card.open.expMonth], ["***", 0]);
 });
 
 test("a message without secrets is returned as it is", () => {
@@ -54,10 +61,18 @@ const types = createRegistry(
   file_payments_v1_wallet_service,
 );
 
+/** Answers that are never stored: their secrets are in lists. */
+const inLists: ReadonlySet<string> = new Set([
+  "payments.v1.ListEventsResponse",
+  "payments.v1.ListPaymentsResponse",
+  "payments.v1.FindWalletItemsResponse",
+]);
+
 test("splitSecrets removes every marked field of every message, and nothing else", () => {
   let secrets = 0;
   for (const type of types) {
     if (type.kind !== "message" || !type.typeName.startsWith("payments.v1.")) continue;
+    if (inLists.has(type.typeName)) continue;
     for (const choice of [0, 1, 2, 3, 4, 5, 6]) {
       const full = reflect(type);
       fill(full, choice, 0);

@@ -1,11 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, createRegistry, type DescFile, type DescMessage } from "@bufbuild/protobuf";
-import { reflect } from "@bufbuild/protobuf/reflect";
 import { GatewayError } from "../../src/errors.ts";
-import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { file_payments_v1_event_service } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
   CreatePaymentRequestSchema,
   file_payments_v1_payment_service,
@@ -17,50 +14,9 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
 
-const request = create(CreatePaymentRequestSchema, {
-  amount: "10.10",
-  mode: PaymentMode.DIRECT,
-  externalId: "order-1",
-  paymentMethod: {
-    method: {
-      case: "cc",
-      value: { number: "4111111111111111", cvv: "987", expMonth: 12, expYear: 2031 },
-    },
-  },
-});
-
-test("a message is logged under its field names, with its secret fields redacted", () => {
-  assert.deepEqual(loggable(request), {
-    amount: "10.10",
-    mode: "PAYMENT_MODE_DIRECT",
-    external_id: "order-1",
-    payment_method: {
-      cc: {
-        cvv: "[redacted]",
-        exp_month: "[redacted]",
-        exp_year: "[redacted]",
-        number: "[redacted]",
-      },
-    },
-  });
-  const event = create(EventSchema, {
-    receivedAt: { seconds: 0n },
-    resource: {
-      case: "payment",
-      value: { paymentMethod: { ccToken: { token: "tok", mask: "41**11" } } },
-    },
-  });
-  assert.deepEqual(loggable([{ event }]), [
-    {
-      event: {
-        received_at: new Date(0),
-        payment: { payment_method: { cc_token: { mask: "41**11", token: "[redacted]" } } },
-      },
-    },
-  ]);
-});
-
-test("a message of another contract is logged as its type name alone", () => {
+test("a message is logged as its type name alone", () => {
+  const payment = create(CreatePaymentRequestSchema, { externalId: "4111111111111111" });
+  assert.deepEqual(loggable([{ payment }]), [{ payment: "[payments.v1.CreatePaymentRequest]" }]);
   const foreign = { $typeName: "other.v1.Card", number: "4111111111111111" };
   assert.equal(loggable(foreign), "[other.v1.Card]");
 });
@@ -195,17 +151,4 @@ test("every field whose name sounds like a secret is marked as one", () => {
   }
   assert.deepEqual(unmarked, []);
   assert.ok(marked >= 15, `${marked}`);
-});
-
-test("the log can write every message of the contract", () => {
-  for (const file of contract) {
-    for (const service of file.services) {
-      for (const { input, output } of service.methods) {
-        for (const schema of [input, output]) {
-          assert.deepEqual(loggable(create(schema)), loggable(reflect(schema).message));
-          assert.notEqual(typeof loggable(create(schema)), "string", schema.typeName);
-        }
-      }
-    }
-  }
 });
