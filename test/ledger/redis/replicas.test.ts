@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { startReplicated, withoutRedis } from "../../redis/server.ts";
 import { ofSuite } from "../../redis/suite.ts";
+import { until } from "../../until.ts";
 import { cursors, numbered } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { isAway } from "../refusals.ts";
@@ -15,6 +16,8 @@ describe("event log that waits for a replica", { skip: withoutRedis, timeout: 60
   beforeEach(async () => {
     await set.primary.command("FLUSHALL");
     one = await replica(set.primary.url, { minReplicas: 1 });
+    // Its connection for writes is open once one was answered.
+    await until(() => one.log.append("first", numbered(0)).then(Boolean, () => false));
   });
   afterEach(() => one.close());
 
