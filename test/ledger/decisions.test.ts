@@ -153,6 +153,14 @@ describe("decisions of the ledger", () => {
         assert.equal(await told(), "PAID");
       });
 
+      it("stays when another call was not done", async () => {
+        await holdBy("order-1", "call-1");
+        await holdBy("order-1", "call-2", "CreateRecurrentPayment");
+        const call = { id: "call-2", kind: EventKind.PAYMENT, externalId: "order-1" };
+        await append(callOutcomeEntry(call, CallOutcome.NOT_DONE));
+        assert.equal(stateOn(await stored(payment(paid))), "AUTHORIZED");
+      });
+
       it("does not apply to later payments once events have settled its call", async () => {
         for (const [status, state] of [
           ["failure", "FAILED"],
