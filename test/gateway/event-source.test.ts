@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
-import type { EventSource } from "eventsource";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
@@ -156,10 +155,19 @@ test("plain watches count towards a caller's streams", async (t) => {
   assert.match(refused, /^: more than 1 streams of one caller$/m);
 });
 
+/** What is used of a browser's EventSource. */
+interface Source {
+  readonly readyState: number;
+  addEventListener(
+    name: string,
+    hear: (event: { readonly data: string; readonly lastEventId: string }) => void,
+  ): void;
+}
+
 /** Runs in the page: an EventSource that ignores `complete`. Resolves when it is open. */
 function watchInPage(address: string): Promise<void> {
   const page = globalThis as unknown as {
-    EventSource: typeof EventSource;
+    EventSource: new (address: string) => Source;
     seenEvent(cursor: string): void;
     streamEnded(): void;
   };
