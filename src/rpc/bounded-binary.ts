@@ -1,4 +1,5 @@
 import type { DescMessage } from "@bufbuild/protobuf";
+import { oncePer } from "../collections/once-per.ts";
 import { type Excess, tooMany } from "../net/bounded-json.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 
@@ -24,11 +25,7 @@ interface Plan {
   readonly fields: ReadonlyMap<number, () => Content>;
 }
 
-const plans = new WeakMap<DescMessage, Plan>();
-
-function planOf(type: DescMessage): Plan {
-  const known = plans.get(type);
-  if (known) return known;
+const planOf = oncePer((type: DescMessage): Plan => {
   const fields = new Map<number, () => Content>();
   for (const field of type.fields) {
     const { message } = field;
@@ -36,10 +33,8 @@ function planOf(type: DescMessage): Plan {
     else if (field.fieldKind === "list" && field.packed) fields.set(field.number, () => "packed");
     else if (field.fieldKind === "map") fields.set(field.number, () => noFields);
   }
-  const plan = { fields };
-  plans.set(type, plan);
-  return plan;
-}
+  return { fields };
+});
 
 /** An entry of a map: its key and value count as one more value each. */
 const noFields: Plan = { fields: new Map() };

@@ -1,4 +1,5 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
+import { oncePer } from "../collections/once-per.ts";
 import type { FieldViolation } from "../errors.ts";
 
 /** The error of protobuf-es for JSON that it could not read. */
@@ -114,17 +115,12 @@ interface Places {
   readonly paths: string[];
 }
 
-const places = new WeakMap<DescMessage, ReadonlyMap<string, Places>>();
-
 /** All types in a request by full name; the request itself has the empty path. */
-function placesIn(request: DescMessage): ReadonlyMap<string, Places> {
-  const known = places.get(request);
-  if (known) return known;
+const placesIn = oncePer((request: DescMessage): ReadonlyMap<string, Places> => {
   const found = new Map<string, Places>();
   collect(request, "", found);
-  places.set(request, found);
   return found;
-}
+});
 
 /** Ends, since no request type contains itself; `test/rpc/decode-errors.test.ts` checks this. */
 function collect(type: DescMessage | DescEnum, path: string, found: Map<string, Places>): void {

@@ -7,6 +7,7 @@ import {
   toJson,
 } from "@bufbuild/protobuf";
 import { FeatureSet_FieldPresence, type Timestamp, TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { oncePer } from "../collections/once-per.ts";
 
 /** Encodes a message as JSON text. */
 export type WriteJson = (message: Message) => string;
@@ -36,15 +37,10 @@ type Write<Value = never> = (value: Value) => string;
 /** Returns a field's JSON with a comma before it; an empty text for a field that is not set. */
 type WriteField = (message: Properties) => string;
 
-const writers = new WeakMap<DescMessage, Write<Properties>>();
-
-function writerOf(desc: DescMessage): Write<Properties> {
-  const known = writers.get(desc);
-  if (known) return known;
+const writerOf = oncePer((desc: DescMessage): Write<Properties> => {
   const write = desc.typeName === TimestampSchema.typeName ? timestampText : compile(desc);
-  writers.set(desc, write as Write<Properties>);
   return write as Write<Properties>;
-}
+});
 
 function compile(desc: DescMessage): Write<Properties> {
   if (desc.typeName.startsWith("google.protobuf.") || desc.fields.some(isLeftToLibrary)) {

@@ -9,6 +9,7 @@ import {
   mergeFromBinary,
   toBinary,
 } from "@bufbuild/protobuf";
+import { oncePer } from "../collections/once-per.ts";
 
 /** Whether the proto marks a field as secret, by `debug_redact`. */
 export function isSecret(field: DescField): boolean {
@@ -85,19 +86,13 @@ function setField(message: Fields, { oneof, localName }: DescField, value: unkno
   else message[localName] = value;
 }
 
-const known = new WeakMap<DescMessage, readonly DescField[]>();
-
 /** The fields of a type that are secret or contain secret fields. */
-function secretPaths(desc: DescMessage): readonly DescField[] {
-  let paths = known.get(desc);
-  if (!paths) {
-    paths = desc.fields.filter((field) => leadsToSecret(field, new Set()));
-    const many = paths.find(({ fieldKind }) => fieldKind === "list" || fieldKind === "map");
-    if (many) throw new Error(`${many}: the secrets of a list or a map cannot be split off`);
-    known.set(desc, paths);
-  }
+const secretPaths = oncePer((desc: DescMessage): readonly DescField[] => {
+  const paths = desc.fields.filter((field) => leadsToSecret(field, new Set()));
+  const many = paths.find(({ fieldKind }) => fieldKind === "list" || fieldKind === "map");
+  if (many) throw new Error(`${many}: the secrets of a list or a map cannot be split off`);
   return paths;
-}
+});
 
 function leadsToSecret(field: DescField, seen: Set<DescMessage>): boolean {
   if (isSecret(field)) return true;

@@ -11,6 +11,7 @@ import {
   type HandlerContext,
   type ServiceImpl,
 } from "@connectrpc/connect";
+import { oncePer } from "../../collections/once-per.ts";
 import { errorOfAbort, GatewayError } from "../../errors.ts";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 import {
@@ -195,17 +196,8 @@ export function createAnswers(
 /** The files of error details, to which no method's request or response refers. */
 const errorDetails = [file_payments_v1_error, file_google_rpc_error_details];
 
-const bytes = new WeakMap<DescFile, Uint8Array>();
-
 /** Many files import the same ones, so each is encoded once. */
-function bytesOf(file: DescFile): Uint8Array {
-  let encoded = bytes.get(file);
-  if (!encoded) {
-    encoded = toBinary(FileDescriptorProtoSchema, file.proto);
-    bytes.set(file, encoded);
-  }
-  return encoded;
-}
+const bytesOf = oncePer((file: DescFile) => toBinary(FileDescriptorProtoSchema, file.proto));
 
 function withDependencies(file: DescFile, found = new Set<DescFile>()): DescFile[] {
   if (!found.has(file)) {
