@@ -657,4 +657,44 @@ export const kept = {
       }),
     ],
   ),
+  "a call ends while one for the same payout reads late that it is open": plan(
+    { seed: 85_025_320, perSecond: 3 },
+    [
+      { do: "rush", atMs: 1_985, replica: 0, calls: 7 },
+      watch(4_603, "order-1-w1", { cutsAfterMs: [1_286, 671, 3_124, 1_367] }),
+      pay(4_653, "order-1.1", {
+        ...{ method: "CreateRecurrentPayment", key: "key-order-1.1", leavesAfterMs: 2_500 },
+        ...{ turns: ["pending", "payLate"], retries: 2 },
+        echoes: [
+          { afterMs: 0, replica: 0 },
+          { afterMs: 5_489, replica: 0 },
+        ],
+      }),
+      store(5_470, 8_000, "late", "all", 0.4),
+      look(6_222, "order-1"),
+      look(6_648, "out-0"),
+      watch(7_009, "order-1-w2", { untilFinal: true, pushes: 0.5 }),
+      pay(7_154, "out-2.1", { deadlineMs: 50, turns: ["payThenSilence"] }),
+      pay(7_484, "out-2.3", {
+        ...{ turns: ["paySlowly", "pay"], callbacks: "reversed", retries: 1 },
+      }),
+      watch(8_227, "out-2-w1"),
+      pay(10_280, "out-0.2", { turns: ["pay"], callbacks: "twice", retries: 2 }),
+      pay(10_285, "out-0.1", {
+        ...{ key: "key-out-0.1", turns: ["payThenHalf", "payThenSilence"], retries: 1 },
+        echoes: [
+          { afterMs: 0, replica: 0, stays: true },
+          { afterMs: 235, replica: 0 },
+        ],
+        leavesAfterMs: 1,
+      }),
+      look(10_398, "order-1"),
+      pay(10_521, "out-2.2", { deadlineMs: 50, turns: ["payThenReset", "pending"], retries: 1 }),
+      store(10_527, 14_000, "late"),
+      look(11_287, "out-0"),
+      look(12_061, "out-0"),
+      look(12_891, "out-0"),
+      look(16_495, "out-0"),
+    ],
+  ),
 } satisfies Readonly<Record<string, Plan>>;
