@@ -28,7 +28,7 @@ export interface Split<Desc extends DescMessage> {
  * Separates the secret fields of a message, and of the messages in it, from everything else. The
  * message itself is not changed. `putSecrets` joins the two parts again.
  * @param mask stands in `open` in place of each secret that is a string; default: nothing does
- * @throws Error for a type with secrets in a list or a map: no stored message has any
+ * @throws Error for a type with secrets in a list or a map: no stored message and no request has any
  */
 export function splitSecrets<Desc extends DescMessage>(
   schema: Desc,
