@@ -1,22 +1,23 @@
 /**
- * A map that knows which of its entries was set longest ago. A `Map` alone knows it, too, but pays
- * for it: behind its deleted first entries, each iteration passes over the places of all of them.
+ * A map for short-lived entries that knows which of them was set longest ago. A `Map` alone pays for
+ * both: behind its deleted first entries, each iteration passes over the places of all of them, and
+ * its old tables keep what was deleted (see UnderWay). Here they keep no more than a name.
  */
-export class ByAge<T> {
-  readonly #entries = new Map<string, Entry<T>>();
-  #oldest: Entry<T> | undefined;
-  #newest: Entry<T> | undefined;
+export class ByAge<T, Name = string> {
+  readonly #entries = new Map<Name, Entry<T, Name>>();
+  #oldest: Entry<T, Name> | undefined;
+  #newest: Entry<T, Name> | undefined;
 
   get size(): number {
     return this.#entries.size;
   }
 
-  get(key: string): T | undefined {
+  get(key: Name): T | undefined {
     return this.#entries.get(key)?.value;
   }
 
   /** The entry becomes the newest. */
-  set(key: string, value: T): void {
+  set(key: Name, value: T): void {
     let entry = this.#entries.get(key);
     if (entry) {
       entry.value = value;
@@ -33,17 +34,16 @@ export class ByAge<T> {
   }
 
   /** Whether there was such an entry. */
-  delete(key: string): boolean {
+  delete(key: Name): boolean {
     const entry = this.#entries.get(key);
     if (!entry) return false;
     this.#unlink(entry);
-    // An old table of the map may refer to the entry for long (see UnderWay).
     entry.value = undefined;
     return this.#entries.delete(key);
   }
 
   /** Looks at the entries, the oldest first, while `look` returns true. It may delete the entry. */
-  fromOldest(look: (key: string, value: T) => boolean): void {
+  fromOldest(look: (key: Name, value: T) => boolean): void {
     for (let entry = this.#oldest; entry; ) {
       const { newer } = entry;
       if (!look(entry.key, entry.value as T)) return;
@@ -51,7 +51,7 @@ export class ByAge<T> {
     }
   }
 
-  #unlink(entry: Entry<T>): void {
+  #unlink(entry: Entry<T, Name>): void {
     if (entry.older) entry.older.newer = entry.newer;
     else this.#oldest = entry.newer;
     if (entry.newer) entry.newer.older = entry.older;
@@ -61,10 +61,10 @@ export class ByAge<T> {
   }
 }
 
-interface Entry<T> {
-  readonly key: string;
+interface Entry<T, Name> {
+  readonly key: Name;
   /** Undefined once it was deleted. */
   value: T | undefined;
-  older: Entry<T> | undefined;
-  newer: Entry<T> | undefined;
+  older: Entry<T, Name> | undefined;
+  newer: Entry<T, Name> | undefined;
 }

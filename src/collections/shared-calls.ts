@@ -1,9 +1,9 @@
 import { errorOfAbort } from "../errors.ts";
-import { UnderWayByName } from "./under-way.ts";
+import { ByAge } from "./by-age.ts";
 
 /** Calls under way that several callers may wait for, by name. */
 export class SharedCalls<Call extends { readonly answer: Promise<unknown> }> {
-  readonly #underWay = new UnderWayByName<Shared<Call>>();
+  readonly #underWay = new ByAge<Shared<Call>>();
 
   /** The call of this name that a caller would join. */
   get(name: string): Call | undefined {

@@ -1,4 +1,4 @@
-import { UnderWayByName } from "../collections/under-way.ts";
+import { ByAge } from "../collections/by-age.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isKind } from "../model/kinds.ts";
@@ -45,9 +45,9 @@ export class LedgerAccount implements StoredLog {
   readonly #cache = new RecordCache();
   readonly #recent = new RecentEvents();
   /** Events whose commit is under way, by their bytes: the store may show them before it answers. */
-  readonly #underWay = new UnderWayByName<Event, Uint8Array>();
+  readonly #underWay = new ByAge<Event, Uint8Array>();
   /** The last step of each record that has one under way. */
-  readonly #steps = new UnderWayByName<Promise<unknown>>();
+  readonly #steps = new ByAge<Promise<unknown>>();
   readonly #hub = new Hub();
   #watching: Promise<() => void> | undefined;
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { UnderWayByName } from "../collections/under-way.ts";
+import { ByAge } from "../collections/by-age.ts";
 import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
@@ -52,7 +52,7 @@ export class CallsWithFallback implements IntentStore {
   /** Calls that this process began and whose outcome it does not know. */
   readonly #own: ProcessCalls;
   /** Calls that are running in this process, by id. */
-  readonly #running = new UnderWayByName<NewIntent>();
+  readonly #running = new ByAge<NewIntent>();
   /** How many calls for an external_id are being begun, by account and record key. */
   readonly #beginning = new Map<string, number>();
   /** Steps that the store does not have yet. */

@@ -1,4 +1,4 @@
-import { UnderWayByName } from "../collections/under-way.ts";
+import { ByAge } from "../collections/by-age.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Cursor } from "../stores/cursor.ts";
 
@@ -14,13 +14,13 @@ export interface RecentEvent {
  */
 export class RecentEvents {
   /** By cursor, oldest first. */
-  readonly #events = new UnderWayByName<RecentEvent>();
+  readonly #events = new ByAge<RecentEvent>();
 
   add(recent: RecentEvent): void {
     this.#events.set(recent.event.cursor, recent);
-    if (this.#events.size <= maxEvents) return;
-    const { oldest } = this.#events;
-    if (oldest !== undefined) this.#events.delete(oldest);
+    this.#events.fromOldest(
+      (oldest) => this.#events.size > maxEvents && this.#events.delete(oldest),
+    );
   }
 
   /**

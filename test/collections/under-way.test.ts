@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { UnderWay, UnderWayByName } from "../../src/collections/under-way.ts";
+import { ByAge } from "../../src/collections/by-age.ts";
+import { UnderWay } from "../../src/collections/under-way.ts";
 
 test("UnderWay holds the members that have not left, in whatever order they leave", () => {
   const all = new UnderWay<string>();
@@ -35,22 +36,6 @@ test("iteration skips members that leave or are added meanwhile", () => {
   assert.deepEqual([...all], [4]);
 });
 
-test("UnderWayByName returns the last value set for a name, until it is deleted", () => {
-  const all = new UnderWayByName<number>();
-  all.set("a", 1);
-  all.set("b", 2);
-  all.set("a", 3);
-  assert.deepEqual([all.get("a"), all.has("b"), all.size, [...all.values()]], [3, true, 2, [3, 2]]);
-  assert.equal(all.oldest, "a");
-  all.delete("a");
-  all.delete("a");
-  assert.equal(all.oldest, "b");
-  assert.deepEqual(
-    [all.get("a"), all.has("a"), all.size, [...all.values()]],
-    [undefined, false, 1, [2]],
-  );
-});
-
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as (options?: { type: "minor" }) => void;
 
@@ -80,10 +65,10 @@ test("minor garbage collections free members that left, but not those of a Set",
     const member = all.add(call);
     return () => member.leave();
   });
-  const named = new UnderWayByName<object>();
+  const named = new ByAge<object>();
   const ofNames = leftBehind((call, name) => {
     named.set(name, call);
-    return () => named.delete(name);
+    return () => void named.delete(name);
   });
   const set = new Set<object>();
   const ofSet = leftBehind((call) => {
