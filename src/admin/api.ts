@@ -1,50 +1,16 @@
 import * as z from "zod";
-import { type Kind, type KindName, kindNames, kindOfResource, kinds } from "../model/kinds.ts";
-import type {
-  Calls,
-  History,
-  KnownList,
-  PaymentAction,
-  Session,
-  Start,
-  Status,
-} from "./console-api.ts";
-import type { DeadLetterDetails, DeadLetterPage } from "./dead-letter.ts";
-import type { AdminAnswer } from "./dead-letter-routes.ts";
-import type { KnownListQuery } from "./known-list.ts";
+import { type Kind, kindNames, kindOfResource, kinds } from "../model/kinds.ts";
+import type { PaymentAction } from "./console-api.ts";
+import type { ConsoleData } from "./create-console.ts";
+import type { AdminAnswer, AdminRequest } from "./dead-letter-routes.ts";
 import { accountOf, type Operator, Refused, read } from "./operator.ts";
-import type { PaymentActions } from "./payment-actions.ts";
 import type { SandboxActions } from "./sandbox-actions.ts";
-
-/** What the console shows, by account; see `console-api.ts`. */
-export interface ConsoleData extends PaymentActions {
-  session(operator: Operator): Session;
-  status(account: string): Promise<Status>;
-  start(account: string): Promise<Start>;
-  history(account: string, kind: KindName, externalId: string): Promise<History>;
-  calls(account: string): Promise<Calls>;
-  list(query: KnownListQuery): Promise<KnownList>;
-  /** The newest dead letters, or those after a cursor. */
-  deadLetters(account: string, cursor?: string): Promise<DeadLetterPage>;
-  /** One dead letter with its masked text, without its raw body. */
-  deadLetter(account: string, id: string): Promise<Omit<DeadLetterDetails, "body"> | undefined>;
-  /** Only in sandbox mode. */
-  readonly sandboxActions?: SandboxActions;
-}
-
-export interface ApiRequest {
-  readonly method: string;
-  readonly path: string;
-  readonly query: URLSearchParams;
-  /** @throws Refused */
-  body(): Promise<unknown>;
-}
 
 /** Answers `/api/...`; undefined for what does not exist. @throws Refused */
 export async function answerApi(
   data: ConsoleData,
   operator: Operator,
-  request: ApiRequest,
+  request: AdminRequest,
 ): Promise<AdminAnswer | undefined> {
   const { method, path, query } = request;
   const [, , resource = "", ...rest] = path.split("/");
@@ -110,7 +76,7 @@ const historyQuery = z.object({
 async function answerSandboxAction(
   sandboxActions: SandboxActions | undefined,
   operator: Operator,
-  { method, body }: ApiRequest,
+  { method, body }: AdminRequest,
   [what, ...rest]: readonly string[],
 ): Promise<AdminAnswer | undefined> {
   if (!sandboxActions || rest.length > 0) return undefined;

@@ -10,18 +10,21 @@ import type { Activities } from "./activity.ts";
 import type {
   BudgetStatus,
   Calls,
+  History,
   OpenCall,
   ReconcilerSettings,
   Replica,
   Session,
+  Start,
+  Status,
 } from "./console-api.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPath } from "./docs.ts";
 import { historyOf } from "./history.ts";
-import { knownListOf } from "./known-list.ts";
+import { type KnownListQuery, knownListOf } from "./known-list.ts";
+import type { Operator } from "./operator.ts";
 import { createPaymentActions } from "./payment-actions.ts";
 import type { SandboxActions } from "./sandbox-actions.ts";
-import type { Console } from "./server.ts";
 
 export interface ConsoleOptions {
   readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
@@ -46,8 +49,11 @@ export interface ConsoleOptions {
 /** Number of events that a newly opened page shows. */
 const eventsAtFirst = 200;
 
+/** What the console shows, by account; see `console-api.ts`. */
+export type ConsoleData = ReturnType<typeof createConsole>["data"];
+
 /** The data and actions of the operator's page. `close` stops sampling the rate budgets. */
-export function createConsole(options: ConsoleOptions): Pick<Console, "data"> & { close(): void } {
+export function createConsole(options: ConsoleOptions) {
   const { accounts, activities, log, intents, sandboxActions } = options;
   const { authenticated, reconciler, deadLetters, core, report } = options;
   const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs: startedAtMs() };
@@ -79,14 +85,14 @@ export function createConsole(options: ConsoleOptions): Pick<Console, "data"> & 
   return {
     close: () => clearInterval(sampling),
     data: {
-      session: (operator) => ({
+      session: (operator: Operator): Session => ({
         accounts: operator.accounts,
         authenticated,
         durable: log.durable,
         reconciler,
         links: { ...options.links(), ...(docsPath !== undefined && { docs: docsPath }) },
       }),
-      async status(account) {
+      async status(account: string): Promise<Status> {
         const activity = ofAccount(activities, account);
         watched.set(account, Date.now());
         const { limit, remaining, resetSeconds } = sample(account);
@@ -103,10 +109,10 @@ export function createConsole(options: ConsoleOptions): Pick<Console, "data"> & 
           reconciled: activity.reconciled,
         };
       },
-      async start(account) {
+      async start(account: string): Promise<Start> {
         return { after: await log.cursorBefore(account, eventsAtFirst) };
       },
-      async history(account, kind, externalId) {
+      async history(account: string, kind: KindName, externalId: string): Promise<History> {
         const [history, open] = await Promise.all([
           historyOf({ log, intents }, account, kind, externalId),
           unsettled(account),
@@ -115,21 +121,23 @@ export function createConsole(options: ConsoleOptions): Pick<Console, "data"> & 
         return { ...history, calls: calls.map(openCallView) };
       },
       /** Calls that move money whose outcome is unknown, or whose payment is pending. */
-      async calls(account): Promise<Calls> {
+      async calls(account: string): Promise<Calls> {
         const { intents: open, total } = await unsettled(account);
         const calls = open.slice(0, maxOpenCalls).map(openCallView);
         return { nowMs: Date.now(), total, calls };
       },
-      list: (query) => knownListOf(core, query),
+      list: (query: KnownListQuery) => knownListOf(core, query),
       ...createPaymentActions({
         ...{ core, intents, report, reconciles: reconciler.afterMs !== undefined },
         async openCalls({ account, kind, externalId }) {
           return (await unsettled(account)).intents.filter(isAbout(kind, externalId));
         },
       }),
-      deadLetters: (account, cursor) =>
+      /** The newest dead letters, or those after a cursor. */
+      deadLetters: (account: string, cursor?: string) =>
         cursor === undefined ? newestLetters(account) : listed(account, cursor),
-      async deadLetter(account, id) {
+      /** One dead letter with its masked text, without its raw body. */
+      async deadLetter(account: string, id: string) {
         const found = await deadLetters.find(account, id);
         if (!found) return undefined;
         const { body, text, ...view } = found;

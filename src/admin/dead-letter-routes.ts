@@ -11,11 +11,14 @@ export interface AdminAnswer {
   readonly allow?: string;
 }
 
-export interface DeadLettersRequest {
+/** An operator's request. */
+export interface AdminRequest {
   readonly method: string;
   readonly path: string;
   readonly query: URLSearchParams;
   readonly contentType: string | undefined;
+  /** Reads its JSON. @throws Refused */
+  body(): Promise<unknown>;
 }
 
 /**
@@ -26,7 +29,7 @@ export interface DeadLettersRequest {
 export async function answerDeadLetters(
   letters: DeadLetters,
   operator: Operator,
-  { method, path, query, contentType }: DeadLettersRequest,
+  { method, path, query, contentType }: AdminRequest,
 ): Promise<AdminAnswer | undefined> {
   const [, first, account, id, action, ...rest] = path.split("/").map(decodeURIComponent);
   if (first !== "dead-letters" || rest.length > 0) return undefined;

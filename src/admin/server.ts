@@ -8,7 +8,8 @@ import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
 import { type Body, Intake } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
-import { answerApi, type ConsoleData } from "./api.ts";
+import { answerApi } from "./api.ts";
+import type { ConsoleData } from "./create-console.ts";
 import { type AdminAnswer, answerDeadLetters, notFound } from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPage } from "./docs.ts";
@@ -186,9 +187,10 @@ async function answerOperator(
     const method = methodOf(request);
     const contentType = request.headers["content-type"];
     const body = () => readJson(incoming, contentType);
+    const asked = { method, path, query, contentType, body };
     const answered = path.startsWith("/api/")
-      ? await answerApi(console.data, operator, { method, path, query, body })
-      : await answerDeadLetters(deadLetters, operator, { method, path, query, contentType });
+      ? await answerApi(console.data, operator, asked)
+      : await answerDeadLetters(deadLetters, operator, asked);
     return answered ?? notFound;
   } finally {
     incoming.discard();

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
+import type { Tls } from "./one-port.ts";
 import { repeat } from "./repeat.ts";
 
 /** Paths of a listener's TLS files. */
@@ -13,17 +14,10 @@ export interface TlsPaths {
   readonly clientCaFile?: string;
 }
 
-/** A listener's certificate, key and client authorities: PEM texts that fit together. */
-export interface TlsIdentity {
-  readonly cert: string;
-  readonly key: string;
-  readonly clientCa?: string;
-}
-
 export interface TlsFilesOptions {
   readonly paths: TlsPaths;
   /** Called when new files are in force. */
-  readonly onChange: (identity: TlsIdentity) => void;
+  readonly onChange: (identity: Tls) => void;
   /** Called when new files cannot be used; the previous ones stay in force. */
   readonly onProblem: (error: TlsFileError) => void;
   /** How often the files are read, in milliseconds. Default: 1,000. */
@@ -83,7 +77,7 @@ export function openTlsFiles(options: TlsFilesOptions) {
   );
   return {
     /** The identity that is in force. */
-    get identity(): TlsIdentity {
+    get identity(): Tls {
       return inForce;
     },
     close,
@@ -100,7 +94,7 @@ function variablesOf({ certFile, keyFile, clientCaFile }: TlsPaths): readonly Tl
   return clientCaFile === undefined ? both : [...both, ["TLS_CLIENT_CA_FILE", clientCaFile]];
 }
 
-function identityOf([cert = "", key = "", clientCa]: readonly string[]): TlsIdentity {
+function identityOf([cert = "", key = "", clientCa]: readonly string[]): Tls {
   return { cert, key, ...(clientCa === undefined ? {} : { clientCa }) };
 }
 
@@ -124,7 +118,7 @@ function unreadable(variable: string, error: unknown): TlsFileError {
 }
 
 /** Returns the identity if its parts can be used together. @throws TlsFileError otherwise */
-function fitting(identity: TlsIdentity): TlsIdentity {
+function fitting(identity: Tls): Tls {
   const { cert, key, clientCa } = identity;
   const [leaf] = certificates("TLS_CERT_FILE", cert);
   if (!leaf?.checkPrivateKey(privateKey(key))) {

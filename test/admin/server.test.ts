@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
-import type { ConsoleData } from "../../src/admin/api.ts";
+import type { ConsoleData } from "../../src/admin/create-console.ts";
 import { loadPage } from "../../src/admin/page.ts";
 import { type AdminOptions, type Console, createAdminServer } from "../../src/admin/server.ts";
 import { GatewayError } from "../../src/errors.ts";

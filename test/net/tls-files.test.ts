@@ -11,7 +11,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { openTlsFiles, TlsFileError, type TlsIdentity } from "../../src/net/tls-files.ts";
+import type { Tls } from "../../src/net/one-port.ts";
+import { openTlsFiles, TlsFileError } from "../../src/net/tls-files.ts";
 
 const fixture = (name: string) =>
   readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), "utf8");
@@ -21,11 +22,11 @@ const clientCa = fixture("ca-one.crt");
 const intervalMs = 20;
 
 /** A secret as Kubernetes mounts it: the files are links through one link that is swapped. */
-function mount(t: TestContext, identity: TlsIdentity) {
+function mount(t: TestContext, identity: Tls) {
   const dir = mkdtempSync(join(tmpdir(), "tls-"));
   t.after(() => rmSync(dir, { recursive: true }));
   let version = 0;
-  const write = ({ cert, key, clientCa = "" }: TlsIdentity) => {
+  const write = ({ cert, key, clientCa = "" }: Tls) => {
     const data = join(dir, `..${++version}`);
     mkdirSync(data);
     for (const [name, text] of Object.entries({ crt: cert, key, ca: clientCa })) {
@@ -47,9 +48,9 @@ function mount(t: TestContext, identity: TlsIdentity) {
 
 /** Watches the files; `next` resolves with the next identity or problem that they report. */
 function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"]) {
-  const waiting: ((told: TlsIdentity | TlsFileError) => void)[] = [];
-  const told: (TlsIdentity | TlsFileError)[] = [];
-  const tell = (what: TlsIdentity | TlsFileError) => {
+  const waiting: ((told: Tls | TlsFileError) => void)[] = [];
+  const told: (Tls | TlsFileError)[] = [];
+  const tell = (what: Tls | TlsFileError) => {
     const next = waiting.shift();
     if (next) next(what);
     else told.push(what);
@@ -61,7 +62,7 @@ function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"
     clearInterval(alive);
     files.close();
   });
-  const next = (): Promise<TlsIdentity | TlsFileError> => {
+  const next = (): Promise<Tls | TlsFileError> => {
     const what = told.shift();
     return what ? Promise.resolve(what) : new Promise((resolve) => waiting.push(resolve));
   };
@@ -111,7 +112,7 @@ test("new files that cannot be used are reported, and good ones after them are l
 
 test("files that cannot be used at start are refused with the name of their variable", (t) => {
   const broken = first.cert.replace(/\n.{20}/, "\nAAAAAAAAAAAAAAAAAAAA");
-  const cases: [Partial<TlsIdentity>, string, RegExp][] = [
+  const cases: [Partial<Tls>, string, RegExp][] = [
     [{ cert: "no PEM" }, "TLS_CERT_FILE", /^has no PEM certificate$/],
     [{ cert: broken }, "TLS_CERT_FILE", /^its certificate 1 is not well-formed$/],
     [{ cert: first.cert + broken }, "TLS_CERT_FILE", /^its certificate 2 is not well-formed$/],
