@@ -1,18 +1,14 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { after, before, type TestContext, test } from "node:test";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { type TestContext, test } from "node:test";
 import { sign } from "../../src/wire/signature.ts";
 import { serve } from "../listen.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
 
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway();
-});
-after(() => gateway.stop());
+const gateway = ofSuite(startTestGateway);
 
 const letters = (...args: string[]) => run(["dead-letters", ...args], { env: placesOf(gateway) });
 

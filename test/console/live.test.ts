@@ -11,6 +11,7 @@ import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { withoutChromium } from "../chromium.ts";
 import { startCuttingProxy } from "../cutting-proxy.ts";
+import { ofSuite } from "../of-suite.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
@@ -21,11 +22,7 @@ const timeout = 90_000;
 
 describe("the console's stream of events", { skip: withoutChromium, timeout }, () => {
   const browser = browserForTests();
-  let gateway: Gateway;
-  before(async () => {
-    gateway = await startTestGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = ofSuite(startTestGateway);
 
   const idsOf = (page: Page) => page.locator("#events .row strong").allInnerTexts();
   /** Waits, since the page draws events some time after it receives them. */

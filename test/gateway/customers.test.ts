@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import { after, before, beforeEach, test } from "node:test";
+import { beforeEach, test } from "node:test";
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { SubscriptionService } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import {
@@ -14,6 +13,7 @@ import {
   signingKey,
   signToken,
 } from "../auth/issuer.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startBefore } from "../start.ts";
 import { clientOf, graphql, socketClient } from "./callers.ts";
 
@@ -36,9 +36,8 @@ const upstream = createServer((request, response) => {
     `{"card":{"full_number":"${number}","mask":"411111******1111"},"option_id":"${uuid}"}`,
   );
 });
-let gateway: Gateway;
-before(async () => {
-  gateway = await startBefore(upstream, {
+const gateway = ofSuite(() =>
+  startBefore(upstream, {
     AUTH_MODE: "keys,jwt",
     API_KEYS_FILE: files.write(
       "keys",
@@ -51,9 +50,8 @@ before(async () => {
     AUTH_ISSUER: issuer,
     AUTH_AUDIENCE: audience,
     RATE_LIMIT_INITIAL: "1000",
-  });
-});
-after(() => gateway.stop());
+  }),
+);
 beforeEach(() => received.splice(0));
 
 interface Identity {

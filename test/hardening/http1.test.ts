@@ -3,10 +3,10 @@ import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
 import { text } from "node:stream/consumers";
-import { after, before, describe, it, type TestContext, test } from "node:test";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { describe, it, type TestContext, test } from "node:test";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { guardHttp1, http1Options, maxPipelined } from "../../src/net/http1.ts";
+import { ofSuite } from "../of-suite.ts";
 import { start } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { recordCuts } from "./cuts.ts";
@@ -54,11 +54,7 @@ const ambiguous: Readonly<Record<string, string>> = {
 };
 
 describe("requests that can be read in two ways are refused, and their connection closed", () => {
-  let gateway: Gateway;
-  before(async () => {
-    gateway = await startTestGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = ofSuite(startTestGateway);
 
   const listeners = {
     rpc: () => gateway.rpcUrl + getPayment,

@@ -5,9 +5,9 @@ import { type AddressInfo, createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import { Sentinels } from "../../src/redis/sentinels.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startCluster } from "./cluster.ts";
 import { withoutRedis } from "./server.ts";
-import { ofSuite } from "./suite.ts";
 
 describe("a connection to a cluster", { skip: withoutRedis }, () => {
   const cluster = ofSuite(startCluster);
