@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { type TestContext, test } from "node:test";
-import { sign } from "../../src/wire/signature.ts";
+import { sendCallback } from "../gateway/callers.ts";
 import { serve } from "../listen.ts";
 import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
@@ -12,14 +12,7 @@ const gateway = ofSuite(startTestGateway);
 
 const letters = (...args: string[]) => run(["dead-letters", ...args], { env: placesOf(gateway) });
 
-async function addDeadLetter(body: string): Promise<void> {
-  const { status } = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-    method: "POST",
-    headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
-    body,
-  });
-  assert.equal(status, 200);
-}
+const addDeadLetter = (body: string) => sendCallback(gateway, body);
 
 test("lists letters, shows them without card data, and prints the bytes with --raw", async () => {
   const none = await letters("list");
