@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { ConsoleData } from "../../src/admin/create-console.ts";
 import { loadPage } from "../../src/admin/page.ts";
@@ -10,6 +9,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { recordCuts } from "../hardening/cuts.ts";
+import { listen } from "../listen.ts";
 
 async function serve(
   t: TestContext,
@@ -35,10 +35,9 @@ async function serve(
       onFailure: () => {},
       ...about,
     },
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  });
   t.after(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listen(server)}`;
 }
 
 test("a console page that was not built is 404 with a hint, and other paths work", async (t) => {

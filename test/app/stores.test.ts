@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { Redis } from "ioredis";
 import { pino } from "pino";
@@ -11,6 +10,7 @@ import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/layout.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { listen } from "../listen.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
@@ -132,13 +132,12 @@ async function slowWayTo(t: TestContext, port: number) {
     client.on("end", leave).on("close", leave);
     onward.pipe(client);
     for (const socket of [client, onward]) sockets.add(socket.on("error", () => {}));
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
+  });
   t.after(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  way.port = (server.address() as AddressInfo).port;
+  way.port = await listen(server);
   return way;
 }
 

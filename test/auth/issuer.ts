@@ -77,6 +77,21 @@ export interface Scratch {
   write(name: string, text: string): string;
 }
 
+/** The environment that accepts these keys and, if there is a signing key, its tokens. */
+export const accessEnv = (
+  files: Scratch,
+  entries: readonly KeyEntry[],
+  signing?: SigningKey,
+): Record<string, string> => ({
+  AUTH_MODE: signing ? "keys,jwt" : "keys",
+  API_KEYS_FILE: files.write("keys", keysText(entries)),
+  ...(signing && {
+    AUTH_JWKS_FILE: files.write("jwks", JSON.stringify({ keys: [signing.jwk] })),
+    AUTH_ISSUER: issuer,
+    AUTH_AUDIENCE: audience,
+  }),
+});
+
 /** A temporary directory, which is removed after the tests of the file. */
 export function scratch(): Scratch {
   const dir = mkdtempSync(join(tmpdir(), "auth-"));

@@ -1,29 +1,18 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { after, before, type TestContext, test } from "node:test";
-import type { Gateway } from "../../src/app/gateway.ts";
-import { sign } from "../../src/wire/signature.ts";
+import { type TestContext, test } from "node:test";
+import { sendCallback } from "../gateway/callers.ts";
 import { serve } from "../listen.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
 
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway();
-});
-after(() => gateway.stop());
+const gateway = ofSuite(startTestGateway);
 
 const letters = (...args: string[]) => run(["dead-letters", ...args], { env: placesOf(gateway) });
 
-async function addDeadLetter(body: string): Promise<void> {
-  const { status } = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-    method: "POST",
-    headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
-    body,
-  });
-  assert.equal(status, 200);
-}
+const addDeadLetter = (body: string) => sendCallback(gateway, body);
 
 test("lists letters, shows them without card data, and prints the bytes with --raw", async () => {
   const none = await letters("list");

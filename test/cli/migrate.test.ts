@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { after, before, describe, it, type TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ending, IntentStore, NewIntent } from "../../src/ledger/intents.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
@@ -14,17 +14,14 @@ import { lettersOf } from "../ledger/letters.ts";
 import { createRedisCalls } from "../ledger/redis/calls-rig.ts";
 import { replica } from "../ledger/redis/rig.ts";
 import { openIntents, openLog } from "../ledger/sqlite/rig.ts";
+import { ofSuite } from "../of-suite.ts";
 import { openCalls } from "../open-calls.ts";
-import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
+import { startRedis, withoutRedis } from "../redis/server.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 
 describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, () => {
-  let redis: RedisServer;
-  before(async () => {
-    redis = await startRedis();
-  });
-  after(() => redis.close());
+  const redis = ofSuite(startRedis);
 
   const times = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
   const { signal } = new AbortController();

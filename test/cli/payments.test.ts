@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { sign } from "../../src/wire/signature.ts";
+import { paymentTold, sendCallback } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
@@ -13,18 +13,8 @@ before(async () => {
     ["order-1", "success"],
     ["order\u001b2", "pending"],
     ["order-3", "success"],
-  ]) {
-    const details = { payment_id: `p-${externalId}`, status };
-    const body = JSON.stringify({ external_id: externalId, operation: "payment", details });
-    const answer = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-      method: "POST",
-      headers: {
-        "x-service-signature": sign(Buffer.from(body), "sandbox-password"),
-        "content-type": "application/json",
-      },
-      body,
-    });
-    assert.equal(answer.status, 200);
+  ] as const) {
+    await sendCallback(gateway, paymentTold(externalId, status));
   }
 });
 after(() => gateway.stop());

@@ -1,17 +1,13 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { test } from "node:test";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
 
 const secret = "a secret of at least thirty-two bytes";
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway({ WATCH_TOKEN_SECRET: secret });
-});
-after(() => gateway.stop());
+const gateway = ofSuite(() => startTestGateway({ WATCH_TOKEN_SECRET: secret }));
 
 /** The first bytes that a browser gets for a watch with this token. */
 async function watch(token: string, externalId: string): Promise<string> {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { after, before, describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import {
@@ -34,6 +33,7 @@ import {
 import { signCallback, verifyCallback } from "../../clients/typescript/src/webhook.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
+import { listen } from "../listen.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 
@@ -252,10 +252,8 @@ describe("a failure", () => {
       // Leaves time for a whole call to arrive: its preface, its headers and its message.
       socket.once("data", () => setTimeout(() => socket.destroy(), 50));
     });
-    held.listen(0, "127.0.0.1");
-    await once(held, "listening");
+    const port = await listen(held);
     try {
-      const { port } = held.address() as AddressInfo;
       const client = createPaymentsGateway(
         createConnectTransport({ baseUrl: `http://127.0.0.1:${port}`, httpVersion: "1.1" }),
       );

@@ -11,8 +11,8 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { type KeyEntry, keysText, newKey, scratch } from "../auth/issuer.ts";
 import { withoutChromium } from "../chromium.ts";
+import { paymentTold, sendCallback } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
-import { sendCallback } from "./callback.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
 
 const files = scratch();
@@ -48,11 +48,11 @@ before(async () => {
   await buildConsole();
   guarded = await startTestGateway({ ...env, AUTH_MODE: "keys" });
   open = await startTestGateway({ ...env, AUTH_MODE: "none" });
-  for (const { publicUrl } of [guarded, open]) {
+  for (const gateway of [guarded, open]) {
     for (const account of accounts) {
-      const signed = { account, password: `password-of-${account}` };
-      await sendCallback(publicUrl, { ...signed, externalId: `order-of-${account}` });
-      await sendCallback(publicUrl, { ...signed, externalId: "", body: { nobody: account } });
+      const of = { path: `${account}/payments`, password: `password-of-${account}` };
+      await sendCallback(gateway, paymentTold(`order-of-${account}`), of);
+      await sendCallback(gateway, { nobody: account }, of);
     }
   }
 });
@@ -216,13 +216,12 @@ describe("with authentication on", () => {
   it("masks card tokens and IBANs in an admin's GraphQL, and not in a service's", async () => {
     const externalId = "order-with-secrets";
     const [token, iban] = ["tok_of_a_saved_card", "UA213223130000026007233566001"];
-    await sendCallback(guarded.publicUrl, {
-      ...{ account: "shop", password: "password-of-shop", externalId },
-      body: {
-        details: { payment_id: "p-1", status: "success", recipient_iban: iban },
-        payment_method: { type: "cc_token", cc_token: { token, mask: "400000******3014" } },
-      },
-    });
+    const told = {
+      ...paymentTold(externalId),
+      details: { payment_id: "p-1", status: "success", recipient_iban: iban },
+      payment_method: { type: "cc_token", cc_token: { token, mask: "400000******3014" } },
+    };
+    await sendCallback(guarded, told, { path: "shop/payments", password: "password-of-shop" });
     const query = `query ($externalId: ID!) {
       payment(externalId: $externalId) {
         events { ... on PaymentEvent { payment {

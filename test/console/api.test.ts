@@ -11,9 +11,9 @@ import type {
   Status,
 } from "../../src/admin/console-api.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
+import { paymentTold, sendCallback } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
-import { sendCallback } from "./callback.ts";
 
 let gateway: Gateway;
 /** The gateway's log. */
@@ -112,13 +112,11 @@ test("a wrong trial is refused with the reason", async () => {
 test("a history has the messages as the REST API writes them, with secrets and card numbers masked", async () => {
   const token = "tok_of_a_card_that_is_secret";
   const number = "4000000000003014";
-  await sendCallback(gateway.publicUrl, {
-    externalId: "1234567812345670",
-    body: {
-      description: undefined,
-      payment_method: { type: "cc_token", cc_token: { token, mask: "400000******3014" } },
-      customer: { first_name: `paid with ${number}` },
-    },
+  const { details, ...paid } = paymentTold("1234567812345670");
+  await sendCallback(gateway, {
+    ...{ ...paid, details: { ...details, amount: 12.5 } },
+    payment_method: { type: "cc_token", cc_token: { token, mask: "400000******3014" } },
+    customer: { first_name: `paid with ${number}` },
   });
   const path = "/api/history?kind=payment&external_id=1234567812345670";
   const { events } = await get<History>(path);
@@ -200,7 +198,7 @@ test("a list has the payments of a state, the one heard of last first, a page at
   const ids = items.map(({ externalId }) => externalId);
   assert.ok(ids.indexOf("h-2") < ids.indexOf("h-1"), ids.join());
   assert.ok(items.every(({ state }) => state === "paid"));
-  for (let at = 0; at < 60; at++) await sendCallback(gateway.publicUrl, { externalId: `l-${at}` });
+  for (let at = 0; at < 60; at++) await sendCallback(gateway, paymentTold(`l-${at}`));
   const first = await get<KnownList>("/api/payments");
   assert.equal(first.items.length, 50);
   const next = await get<KnownList>(`/api/payments?after=${encodeURIComponent(first.next ?? "")}`);

@@ -1,19 +1,15 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import type { Page } from "playwright-core";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { axeViolations, withoutChromium } from "../chromium.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { browserForTests, goTo, live, rowsOf } from "./chromium.ts";
 
 describe("the console's appearance", { skip: withoutChromium, timeout: 90_000 }, () => {
   const browser = browserForTests();
-  let gateway: Gateway;
-  before(async () => {
-    gateway = await startTestGateway({ RECONCILE_AFTER: "60s" });
-  });
-  after(() => gateway.stop());
+  const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "60s" }));
 
   for (const colorScheme of ["light", "dark"] as const) {
     it(`fits wide and narrow screens, has enough contrast and passes axe, ${colorScheme}`, async () => {

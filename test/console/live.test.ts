@@ -11,21 +11,25 @@ import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { withoutChromium } from "../chromium.ts";
 import { startCuttingProxy } from "../cutting-proxy.ts";
+import { paymentTold, postCallback, sendCallback } from "../gateway/callers.ts";
+import { ofSuite } from "../of-suite.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
-import { sendCallback } from "./callback.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
 
 const timeout = 90_000;
 
+const hash = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
+/** A callback whose payment_id does not contain the external_id that the page is searched for. */
+const told = (externalId: string, status?: string) => {
+  const { details, ...rest } = paymentTold(externalId, status);
+  return { ...rest, details: { ...details, payment_id: hash(externalId) } };
+};
+
 describe("the console's stream of events", { skip: withoutChromium, timeout }, () => {
   const browser = browserForTests();
-  let gateway: Gateway;
-  before(async () => {
-    gateway = await startTestGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = ofSuite(startTestGateway);
 
   const idsOf = (page: Page) => page.locator("#events .row strong").allInnerTexts();
   /** Waits, since the page draws events some time after it receives them. */
@@ -34,7 +38,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await until(shown).catch(async () => assert.deepEqual(await idsOf(page), expected));
   };
   const send = (externalId: string, status = "success") =>
-    sendCallback(gateway.publicUrl, { externalId, status });
+    sendCallback(gateway, told(externalId, status));
 
   it("shows every event once after a network cut, and shows the cut meanwhile", async () => {
     const link = await startCuttingProxy(gateway.adminUrl);
@@ -68,13 +72,13 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     const first = await startTestGateway();
     const opened = await browser.open(first.adminUrl);
     const { page } = opened;
-    await sendCallback(first.publicUrl, { externalId: "of-a-log-that-is-lost" });
+    await sendCallback(first, told("of-a-log-that-is-lost"));
     await rowsOf(page, "of-a-log-that-is-lost").waitFor();
     await first.stop();
     const next = await startTestGateway({ ADMIN_ADDR: new URL(first.adminUrl).host });
     try {
       await page.getByText("The log was interrupted").waitFor();
-      await sendCallback(next.publicUrl, { externalId: "of-the-new-log" });
+      await sendCallback(next, told("of-the-new-log"));
       await rowsOf(page, "of-the-new-log").waitFor();
       assert.equal(await rowsOf(page, "of-a-log-that-is-lost").count(), 0);
       await browser.close(opened, /Failed to load resource: net::ERR/);
@@ -106,7 +110,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     };
     await search("FILTER-");
     await shown(["filter-two", "filter-one"]);
-    const paymentId = createHash("sha256").update("filter-one").digest("hex").slice(0, 32);
+    const paymentId = hash("filter-one");
     await search(paymentId);
     await shown(["filter-one"]);
     await page.reload();
@@ -344,8 +348,8 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await page.locator("#calls .problem").waitFor({ state: "detached" });
     await page.locator("#budget").getByText("shared").waitFor();
     await until(async () => {
-      const about = { externalId: "after-the-outage" };
-      return (await sendCallback(gateway.publicUrl, about)) === 200;
+      const { status } = await postCallback(gateway, told("after-the-outage"));
+      return status === 200;
     });
     await rowsOf(page, "after-the-outage").first().waitFor();
     await browser.close(opened, /status of 503/);

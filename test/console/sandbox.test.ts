@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { withoutChromium } from "../chromium.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { browserForTests, goTo, live, rowsOf } from "./chromium.ts";
@@ -12,11 +13,7 @@ const timeout = 90_000;
 
 describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, () => {
   const browser = browserForTests();
-  let gateway: Gateway;
-  before(async () => {
-    gateway = await startTestGateway({ RECONCILE_AFTER: "500ms" });
-  });
-  after(() => gateway.stop());
+  const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "500ms" }));
 
   const tryAt = ({ adminUrl }: Gateway) => browser.open(`${adminUrl}/#/default/try`);
   const press = (page: Page, name: string) =>

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { sign } from "../../src/wire/signature.ts";
+import { sendCallback } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
 import { root } from "./markdown.ts";
 
@@ -22,13 +22,7 @@ test("the admin listener answers the requests that the pages tell operators to s
   const gateway = await startTestGateway();
   t.after(() => gateway.stop());
   for (const { page, method, path } of shown) {
-    const body = `{"nobody understands": ${JSON.stringify(path)}}`;
-    const sent = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-      method: "POST",
-      headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
-      body,
-    });
-    assert.equal(sent.status, 200);
+    await sendCallback(gateway, { "nobody understands": path });
     const list = await fetch(`${gateway.adminUrl}/dead-letters`);
     const { dead_letters } = (await list.json()) as { dead_letters: { id: string }[] };
     const filledIn = path

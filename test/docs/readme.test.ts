@@ -1,17 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { after, before, it } from "node:test";
+import { it } from "node:test";
 import type { Tokens } from "marked";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { codeBlocks, root } from "./markdown.ts";
 
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway({ RECONCILE_AFTER: "1s" });
-});
-after(() => gateway.stop());
+const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "1s" }));
 
 it("the README's tour does what it shows", { timeout: 4 * timeoutMs }, async () => {
   const blocks = await codeBlocks("README.md");

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { build } from "esbuild";
 import { newPage, withoutChromium } from "../chromium.ts";
+import { serve } from "../listen.ts";
 import { startTestGateway } from "../start.ts";
 
 const example = new URL("../../examples/browser/", import.meta.url).pathname;
@@ -28,12 +28,7 @@ test(name, { skip: withoutChromium }, async (t) => {
     response.setHeader("content-type", isScript ? "text/javascript" : "text/html");
     response.end(isScript ? script : page);
   });
-  await new Promise<void>((resolve) => shop.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    shop.close();
-    shop.closeAllConnections();
-  });
-  const origin = `http://127.0.0.1:${(shop.address() as AddressInfo).port}`;
+  const origin = await serve(t, shop);
   // The page has another origin than the gateway, like a shop's page.
   const tab = await newPage(t);
   const gateway = await startTestGateway({ CORS_ORIGINS: origin });

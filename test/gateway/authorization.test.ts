@@ -10,15 +10,7 @@ import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import {
-  audience,
-  issuer,
-  keysText,
-  newKey,
-  scratch,
-  signingKey,
-  signToken,
-} from "../auth/issuer.ts";
+import { accessEnv, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 import { callRpc, type Outcome, type Shown } from "./access.ts";
 import { graphql, paymentInput, paymentRequest, payoutRequest } from "./callers.ts";
@@ -43,11 +35,7 @@ const keyEntries = [
   { name: "none", key: newKey(), scopes: [] },
 ];
 const env = {
-  AUTH_MODE: "keys,jwt",
-  API_KEYS_FILE: files.write("keys", keysText(keyEntries)),
-  AUTH_JWKS_FILE: files.write("jwks", JSON.stringify({ keys: [signing.jwk] })),
-  AUTH_ISSUER: issuer,
-  AUTH_AUDIENCE: audience,
+  ...accessEnv(files, keyEntries, signing),
   WATCH_TOKEN_SECRET: watchSecret,
   RATE_LIMIT_INITIAL: "100000",
 };
@@ -123,10 +111,9 @@ let guarded: Gateway;
 let open: Gateway;
 before(async () => {
   const sandbox = { rateLimit: 100_000 };
-  const { AUTH_MODE: _, ...rest } = env;
   [guarded, open] = await Promise.all([
     startTestGateway(env, sandbox),
-    startTestGateway({ ...rest, AUTH_MODE: "none" }, sandbox),
+    startTestGateway({ ...env, AUTH_MODE: "none" }, sandbox),
   ]);
   for (const gateway of [guarded, open]) {
     for (const { payment, payout } of [own, foreign]) {

@@ -27,15 +27,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { createTracing } from "../../src/telemetry/load-sdk.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
-import {
-  audience,
-  issuer,
-  keysText,
-  newKey,
-  scratch,
-  signingKey,
-  signToken,
-} from "../auth/issuer.ts";
+import { accessEnv, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
 import { dumpRedis } from "../redis/dump.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
@@ -108,6 +100,12 @@ after(async () => {
   await redis?.close();
 });
 
+const scopes = [
+  ...["payments:write", "payments:read", "payouts:write", "payouts:read", "wallet:read"],
+  ...["wallet:write", "subscriptions:write", "operations:read", "events:read"],
+  ...["callbacks:resend", "watch:create"],
+];
+
 function environment(): Record<string, string> {
   return {
     UPSTREAM_URL: upstream.url,
@@ -118,24 +116,7 @@ function environment(): Record<string, string> {
     WATCH_TOKEN_SECRET: secrets.watchSecret,
     RATE_LIMIT_INITIAL: "100000",
     RATE_LIMIT_MAX_WAIT: "50ms",
-    AUTH_MODE: "keys,jwt",
-    API_KEYS_FILE: files.write(
-      "keys",
-      keysText([
-        {
-          name: "shop",
-          key: secrets.apiKey,
-          scopes: [
-            ...["payments:write", "payments:read", "payouts:write", "payouts:read", "wallet:read"],
-            ...["wallet:write", "subscriptions:write", "operations:read", "events:read"],
-            ...["callbacks:resend", "watch:create"],
-          ],
-        },
-      ]),
-    ),
-    AUTH_JWKS_FILE: files.write("jwks", JSON.stringify({ keys: [signing.jwk] })),
-    AUTH_ISSUER: issuer,
-    AUTH_AUDIENCE: audience,
+    ...accessEnv(files, [{ name: "shop", key: secrets.apiKey, scopes }], signing),
     LOG_LEVEL: "trace",
     ...tracedBy(collector),
     OTEL_BSP_MAX_QUEUE_SIZE: "100000",

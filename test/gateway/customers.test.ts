@@ -1,19 +1,11 @@
 import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import { after, before, beforeEach, test } from "node:test";
+import { beforeEach, test } from "node:test";
 import { type CallOptions, Code, ConnectError } from "@connectrpc/connect";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { SubscriptionService } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import {
-  audience,
-  issuer,
-  keysText,
-  newKey,
-  scratch,
-  signingKey,
-  signToken,
-} from "../auth/issuer.ts";
+import { accessEnv, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startBefore } from "../start.ts";
 import { clientOf, graphql, socketClient } from "./callers.ts";
 
@@ -23,6 +15,10 @@ const claims = { customer_external_id: "customer/1", scope: "wallet:pan" };
 const customer = await signToken(signing, claims);
 const [key, panKey] = [newKey(), newKey()];
 const scopes = ["wallet:read", "wallet:write", "subscriptions:write"];
+const keyEntries = [
+  { name: "shop", key, scopes },
+  { name: "pan", key: panKey, scopes: [...scopes, "wallet:pan"] },
+];
 const uuid = "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01";
 const number = "4111111111111111";
 
@@ -36,24 +32,12 @@ const upstream = createServer((request, response) => {
     `{"card":{"full_number":"${number}","mask":"411111******1111"},"option_id":"${uuid}"}`,
   );
 });
-let gateway: Gateway;
-before(async () => {
-  gateway = await startBefore(upstream, {
-    AUTH_MODE: "keys,jwt",
-    API_KEYS_FILE: files.write(
-      "keys",
-      keysText([
-        { name: "shop", key, scopes },
-        { name: "pan", key: panKey, scopes: [...scopes, "wallet:pan"] },
-      ]),
-    ),
-    AUTH_JWKS_FILE: files.write("jwks", JSON.stringify({ keys: [signing.jwk] })),
-    AUTH_ISSUER: issuer,
-    AUTH_AUDIENCE: audience,
+const gateway = ofSuite(() =>
+  startBefore(upstream, {
+    ...accessEnv(files, keyEntries, signing),
     RATE_LIMIT_INITIAL: "1000",
-  });
-});
-after(() => gateway.stop());
+  }),
+);
 beforeEach(() => received.splice(0));
 
 interface Identity {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { pino } from "pino";
 import type { Gateway } from "../../src/app/gateway.ts";
-import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 import { sendCallback } from "./callers.ts";
 
@@ -19,14 +19,10 @@ before(async () => {
   gateway = await startTestGateway(
     {
       MERCHANTS_FILE: files.write("merchants", JSON.stringify(Object.fromEntries(merchants))),
-      AUTH_MODE: "keys",
-      API_KEYS_FILE: files.write(
-        "keys",
-        keysText([
-          { name: "ops", key: adminKey, scopes: ["admin"] },
-          { name: "shop-ops", key: shopKey, scopes: ["admin"], merchants: ["shop"] },
-        ]),
-      ),
+      ...accessEnv(files, [
+        { name: "ops", key: adminKey, scopes: ["admin"] },
+        { name: "shop-ops", key: shopKey, scopes: ["admin"], merchants: ["shop"] },
+      ]),
     },
     {},
     pino({ level: "info" }, { write: (line: string) => void lines.push(line) }),

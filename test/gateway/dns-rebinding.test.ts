@@ -10,7 +10,7 @@ import type { Gateway } from "../../src/app/gateway.ts";
 import { GetPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
-import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 
 /** Headers of a browser for a page of evil.example, whose name now resolves to 127.0.0.1. */
@@ -26,7 +26,7 @@ before(async () => {
   const entry = { name: "shop", key, scopes: ["payments:read"] };
   [open, closed] = await Promise.all([
     startTestGateway({ PUBLIC_URL: "http://gateway.shop.example" }),
-    startTestGateway({ AUTH_MODE: "keys", API_KEYS_FILE: files.write("keys", keysText([entry])) }),
+    startTestGateway(accessEnv(files, [entry])),
   ]);
 });
 after(() => Promise.all([open.stop(), closed.stop()]));

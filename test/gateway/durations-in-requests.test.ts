@@ -1,20 +1,15 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 
-let gateway: Gateway;
-
-before(async () => {
-  gateway = await startTestGateway();
-});
-after(() => gateway.stop());
+const gateway = ofSuite(startTestGateway);
 
 const transport = () => createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
 const about = { kind: EventKind.PAYMENT, externalId: "order-1" };

@@ -1,7 +1,6 @@
-import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { listen } from "../listen.ts";
 
 /** What the service does to a call whose external_id or URL contains the name; else `success`. */
 export const behaviours = [
@@ -46,10 +45,8 @@ export async function startEchoingUpstream(secrets: AnsweredSecrets): Promise<Ec
       () => response.destroy(),
     );
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listen(server)}`,
     requests: () => requests,
     close() {
       server.closeAllConnections();

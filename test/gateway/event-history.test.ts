@@ -1,16 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { test } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { clientOf, dataOf, graphql, sendCallback } from "./callers.ts";
 
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway();
-});
-after(() => gateway.stop());
+const gateway = ofSuite(startTestGateway);
 
 const page = `edges { cursor node { cursor externalId } }
   pageInfo { hasNextPage hasPreviousPage startCursor endCursor }`;

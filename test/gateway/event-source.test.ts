@@ -4,7 +4,7 @@ import { type TestContext, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
 import { newPage, withoutChromium } from "../chromium.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
 import { serve } from "../listen.ts";
@@ -15,10 +15,7 @@ import { sendEvent } from "./live-rig.ts";
 
 const files = scratch();
 const key = newKey();
-const keysFile = files.write(
-  "keys",
-  keysText([{ name: "shop", key, scopes: ["events:read", "watch:create"] }]),
-);
+const access = accessEnv(files, [{ name: "shop", key, scopes: ["events:read", "watch:create"] }]);
 
 interface Started {
   readonly gateway: Gateway;
@@ -26,7 +23,7 @@ interface Started {
 }
 
 async function start(t: TestContext, env: Record<string, string> = {}): Promise<Started> {
-  const gateway = await startTestGateway({ AUTH_MODE: "keys", API_KEYS_FILE: keysFile, ...env });
+  const gateway = await startTestGateway({ ...access, ...env });
   const proxy = await startCuttingProxy(gateway.publicUrl);
   t.after(async () => {
     await proxy.close();

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { inTime } from "../until.ts";
 import {
@@ -18,11 +18,7 @@ import {
 const good = "4111111111111111";
 const insufficientFunds = "4000000000000010";
 
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway();
-});
-after(() => gateway.stop());
+const gateway = ofSuite(startTestGateway);
 
 for (const by of Object.keys(transports) as (keyof typeof transports)[]) {
   test(`by ${by}, only the answer to a repeat has the header idempotent-replayed`, async () => {

@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { type MessageInitShape, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { TimestampSchema, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { BadRequestSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
@@ -13,16 +12,12 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { clientOf, dataOf, graphql, paymentTold, sendCallback } from "./callers.ts";
 
-let gateway: Gateway;
-
-before(async () => {
-  gateway = await startTestGateway();
-});
-after(() => gateway.stop());
+const gateway = ofSuite(startTestGateway);
 
 type Init = MessageInitShape<typeof ListPaymentsRequestSchema>;
 

@@ -7,7 +7,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { clientOf, paymentRequest } from "./callers.ts";
@@ -33,15 +33,11 @@ before(async () => {
   );
   gateway = await startTestGateway({
     MERCHANTS_FILE: files.write("merchants", JSON.stringify(merchants)),
-    AUTH_MODE: "keys",
-    API_KEYS_FILE: files.write(
-      "keys",
-      keysText([
-        { name: "shop", key: shopKey, scopes, merchants: ["shop"] },
-        { name: "market", key: marketKey, scopes, merchants: ["market"] },
-        { name: "both", key: bothKey, scopes },
-      ]),
-    ),
+    ...accessEnv(files, [
+      { name: "shop", key: shopKey, scopes, merchants: ["shop"] },
+      { name: "market", key: marketKey, scopes, merchants: ["market"] },
+      { name: "both", key: bothKey, scopes },
+    ]),
     WATCH_TOKEN_SECRET: "w".repeat(32),
     RATE_LIMIT_INITIAL: "50",
   });

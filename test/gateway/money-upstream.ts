@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { sign } from "../../src/wire/signature.ts";
+import { listen } from "../listen.ts";
 
 /**
  * What goes wrong with a payment: the part of its external_id before the first `-`. With `once` a
@@ -92,11 +92,8 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     if (!answer.ok) throw new Error(`the callback was answered ${answer.status}`);
   }
 
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
   const upstream: MoneyUpstream = {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${await listen(server)}`,
     arrivals,
     charges,
     requests,

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import type { DescEnum } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   PaymentOperationSchema,
@@ -12,20 +11,19 @@ import {
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { inTime } from "../until.ts";
 import { clientOf, dataOf, paymentRequest, paymentTold, sendCallback } from "./callers.ts";
 import { edges, watch } from "./watches.ts";
 
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway({
+const gateway = ofSuite(() =>
+  startTestGateway({
     RECONCILE_AFTER: "200ms",
     UPSTREAM_TIMEOUT: "1s",
     PAYOUT_SUCCESS_STATUSES: "completed",
-  });
-});
-after(() => gateway.stop());
+  }),
+);
 
 const rpc = () => clientOf(PaymentService, gateway);
 const nameOf = (desc: DescEnum, value: number) => desc.value[value]?.localName ?? `${value}`;

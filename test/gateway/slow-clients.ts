@@ -1,5 +1,4 @@
 import http from "node:http";
-import http2 from "node:http2";
 import net from "node:net";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import WebSocket from "ws";
@@ -13,7 +12,7 @@ export interface SlowClient {
   readonly cursors: string[];
   /** The local port of its connection, once that is open. */
   readonly localPort: number | undefined;
-  /** Stops reading from its connection, or from its stream with HTTP/2. */
+  /** Stops reading from its connection. */
   pause(): void;
   resume(): void;
   /** How the stream ended: the code that it received, else `reset <code>`, else `cut`. */
@@ -26,14 +25,14 @@ export interface Urls {
   readonly rpcUrl: string;
 }
 
-/** Functions that open a client, by transport; `after` is a cursor. */
+/**
+ * Functions that open a client, by transport; `after` is a cursor. One for each way to cut a client:
+ * test/rpc/streams.test.ts has that of HTTP/2.
+ */
 export const transports: Readonly<Record<string, (urls: Urls, after?: string) => SlowClient>> = {
   SSE: overSse,
   WebSocket: overWebSocket,
-  "Connect over HTTP/1.1": (urls, after) => overHttp1(urls, "application/connect+proto", after),
-  "gRPC-Web over HTTP/1.1": (urls, after) => overHttp1(urls, "application/grpc-web+proto", after),
-  "gRPC over HTTP/2": (urls, after) => overHttp2(urls, "application/grpc+proto", after),
-  "Connect over HTTP/2": (urls, after) => overHttp2(urls, "application/connect+proto", after),
+  Connect: overConnect,
 };
 
 type Ended = Awaited<SlowClient["ended"]>;
@@ -102,12 +101,12 @@ function overWebSocket({ publicUrl }: Urls, after?: string): SlowClient {
   );
 }
 
-function overHttp1({ rpcUrl }: Urls, type: string, after?: string): SlowClient {
+function overConnect({ rpcUrl }: Urls, after?: string): SlowClient {
   const state = newState();
   const request = http.request(`${rpcUrl}${path}`, {
     method: "POST",
     agent: false,
-    headers: { "content-type": type },
+    headers: { "content-type": "application/connect+proto" },
   });
   request.end(envelope(after));
   request.on("response", (response) => {
@@ -119,36 +118,6 @@ function overHttp1({ rpcUrl }: Urls, type: string, after?: string): SlowClient {
   return state.client(
     () => request.socket,
     () => request.destroy(),
-  );
-}
-
-function overHttp2({ rpcUrl }: Urls, type: string, after?: string): SlowClient {
-  const state = newState();
-  const session = http2.connect(rpcUrl);
-  session.on("error", () => undefined);
-  const stream = session.request({
-    ":method": "POST",
-    ":path": path,
-    "content-type": type,
-    te: "trailers",
-  });
-  stream.end(envelope(after));
-  stream.on("data", readEnvelopes(state));
-  stream.on("trailers", (trailers) => {
-    state.end({
-      code: trailers["grpc-status"] === "8" ? exhausted : String(trailers["grpc-status"]),
-      resumeCursor: trailers["x-resume-cursor"]?.toString(),
-    });
-  });
-  stream
-    .on("error", () => undefined)
-    .on("close", () => {
-      state.end({ code: stream.rstCode === 0 ? "cut" : `reset ${stream.rstCode}` });
-      session.destroy();
-    });
-  return state.client(
-    () => stream,
-    () => session.destroy(),
   );
 }
 
@@ -180,14 +149,8 @@ function readEnvelopes(state: State): (chunk: Buffer) => void {
   };
 }
 
-/** Parses the last envelope of a stream: JSON in Connect, headers in gRPC-Web. */
+/** Parses the last envelope of a stream. */
 function endOf(text: string): Ended {
-  if (!text.startsWith("{")) {
-    return {
-      code: /^grpc-status: 8\r?$/m.test(text) ? exhausted : text,
-      resumeCursor: /^x-resume-cursor: (.*?)\r?$/m.exec(text)?.[1],
-    };
-  }
   const { error, metadata } = JSON.parse(text);
   return {
     code: String(error?.code).toUpperCase(),

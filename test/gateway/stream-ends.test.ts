@@ -4,15 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import {
-  audience,
-  issuer,
-  keysText,
-  newKey,
-  scratch,
-  signingKey,
-  signToken,
-} from "../auth/issuer.ts";
+import { accessEnv, keysText, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { clientOf, paymentRequest, paymentTold, sendCallback } from "./callers.ts";
@@ -26,11 +18,7 @@ const scopes = ["payments:read", "payments:write", "events:read", "watch:create"
 
 async function start(t: TestContext, env: Record<string, string> = {}) {
   const gateway = await startTestGateway({
-    AUTH_MODE: "keys,jwt",
-    API_KEYS_FILE: files.write("keys", keysText([staying, { name: "shop", key, scopes }])),
-    AUTH_JWKS_FILE: files.write("jwks", JSON.stringify({ keys: [signing.jwk] })),
-    AUTH_ISSUER: issuer,
-    AUTH_AUDIENCE: audience,
+    ...accessEnv(files, [staying, { name: "shop", key, scopes }], signing),
     ...env,
   });
   t.after(() => gateway.stop());

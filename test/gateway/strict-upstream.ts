@@ -1,6 +1,5 @@
-import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "../listen.ts";
 
 /** An upstream that enforces a rate limit and counts requests. */
 export interface StrictUpstream {
@@ -37,10 +36,8 @@ export async function startStrictUpstream(limit: number): Promise<StrictUpstream
     });
     response.end(allowed ? answerTo(request.url ?? "", body) : tooMany);
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listen(server)}`,
     counts,
     reset() {
       counts.accepted = 0;

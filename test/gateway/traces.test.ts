@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { EventEmitter, once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
@@ -16,6 +15,7 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
+import { listen } from "../listen.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
@@ -115,10 +115,8 @@ async function startUpstream() {
     }
     json(200, payment(externalId, "pending"));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listen(server)}`,
     requestFor: (externalId: string) =>
       requests.find((request) => request.externalId === externalId) ?? assert.fail(externalId),
     /** Resolves once a call is held, with a function that releases it. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { type CallOptions, Code } from "@connectrpc/connect";
 import type { Gateway } from "../../src/app/gateway.ts";
@@ -11,6 +11,7 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { inTime, until } from "../until.ts";
 import {
@@ -24,11 +25,7 @@ import {
   type transports,
 } from "./callers.ts";
 
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway({ RECONCILE_AFTER: "60s" });
-});
-after(() => gateway.stop());
+const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "60s" }));
 
 const cards = {
   good: "4111111111111111",

@@ -1,6 +1,4 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Credentials } from "../../src/auth/identify.ts";
@@ -8,6 +6,7 @@ import type { Core } from "../../src/core/core.ts";
 import { createGraphqlServer, type GraphqlServerOptions } from "../../src/graphql/server.ts";
 import type { DrainTimes } from "../../src/graphql/transport/socket-drain.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
+import { listen } from "../listen.ts";
 import { fakeCore, type Seen } from "./fake-core.ts";
 
 export const somebody: Caller = { name: "test", account: "default", scopes: new Set(scopes) };
@@ -58,16 +57,13 @@ export async function serve(
   );
   const drain = graphql.attachWebSocket(server);
   const closeWebSockets = (times = { spreadMs: 0, timeoutMs: 0 }) => drain(times);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   t.after(async () => {
     await closeWebSockets();
     server.closeAllConnections();
     server.close();
   });
 
-  const { port } = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}/graphql`;
+  const url = `http://127.0.0.1:${await listen(server)}/graphql`;
   const post = (body: unknown, headers: Record<string, string> = {}) =>
     fetch(url, {
       method: "POST",

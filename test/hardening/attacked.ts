@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import http2 from "node:http2";
-import net, { type AddressInfo } from "node:net";
+import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,6 +13,7 @@ import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { type Spawned, spawnCli } from "../gateway/spawn.ts";
+import { listen } from "../listen.ts";
 
 /** A gateway in a process of its own with a small heap, its service, and who may call it. */
 export interface Target {
@@ -45,15 +46,13 @@ export async function startTarget(
 
   let handle: http.RequestListener = (_, response) => response.writeHead(404).end("{}");
   const service = http.createServer((request, response) => handle(request, response));
-  service.listen(0, "127.0.0.1");
-  await once(service, "listening");
 
   const free = "127.0.0.1:0";
   const spawned = spawnCli(
     ["serve"],
     {
       ...{ PUBLIC_ADDR: free, RPC_ADDR: free, ADMIN_ADDR: free, PUBLIC_URL: "http://127.0.0.1:1" },
-      UPSTREAM_URL: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
+      UPSTREAM_URL: `http://127.0.0.1:${await listen(service)}`,
       ...{ UPSTREAM_LOGIN: "shop", UPSTREAM_PASSWORD: "password" },
       UPSTREAM_PREVIOUS_PASSWORDS: "one,two",
       ...{ AUTH_MODE: "keys", API_KEYS_FILE: keysFile, WATCH_TOKEN_SECRET: watchSecret },

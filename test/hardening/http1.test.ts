@@ -3,10 +3,11 @@ import { once } from "node:events";
 import http from "node:http";
 import net from "node:net";
 import { text } from "node:stream/consumers";
-import { after, before, describe, it, type TestContext, test } from "node:test";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { describe, it, type TestContext, test } from "node:test";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { guardHttp1, http1Options, maxPipelined } from "../../src/net/http1.ts";
+import { listen } from "../listen.ts";
+import { ofSuite } from "../of-suite.ts";
 import { start } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { recordCuts } from "./cuts.ts";
@@ -54,11 +55,7 @@ const ambiguous: Readonly<Record<string, string>> = {
 };
 
 describe("requests that can be read in two ways are refused, and their connection closed", () => {
-  let gateway: Gateway;
-  before(async () => {
-    gateway = await startTestGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = ofSuite(startTestGateway);
 
   const listeners = {
     rpc: () => gateway.rpcUrl + getPayment,
@@ -162,9 +159,7 @@ test("Node parses no further requests of a connection that was cut", async (t) =
     });
     const guard = guardHttp1(server, onCut);
     t.after(() => server.close());
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const attacker = await connect(t, (server.address() as net.AddressInfo).port);
+    const attacker = await connect(t, await listen(server));
     attacker.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2_000));
     await text(attacker).catch(() => {});
     return requests;
@@ -186,9 +181,7 @@ for (const [name, options] of Object.entries({ ours: http1Options, "control: Nod
     server.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 404 Not Found\r\n\r\n"));
     const guard = guardHttp1(server, onCut);
     t.after(() => server.close());
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const attacker = await connect(t, (server.address() as net.AddressInfo).port);
+    const attacker = await connect(t, await listen(server));
     const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n";
     attacker.write(`${post}ab`.repeat(3));
     await text(attacker).catch(() => {});

@@ -1,8 +1,7 @@
-import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
-import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { listen } from "../listen.ts";
 
 /** Longest time that a caller waits for its answer. */
 export const deadlineMs = 1_000;
@@ -25,10 +24,8 @@ export async function startAmpleUpstream(answerMs: number) {
     });
     request.on("end", () => setTimeout(() => answer(response, text), answerMs));
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${await listen(server)}`,
     close() {
       server.close();
       server.closeAllConnections();

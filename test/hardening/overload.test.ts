@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import type { Gateway } from "../../src/app/gateway.ts";
@@ -17,6 +16,7 @@ import { sign } from "../../src/wire/signature.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "../graphql/serve.ts";
 import { socketClient } from "../graphql/socket.ts";
+import { listen } from "../listen.ts";
 import { type Started, start, wires } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { recordCuts } from "./cuts.ts";
@@ -257,12 +257,10 @@ test("control: without a limit, 100 calls at once are all served", async (t) => 
 
 test("an overloaded gateway still answers callbacks, health checks and operators", async (t) => {
   // A payments service that answers only when the test does.
-  const upstream = createServer().listen(0, "127.0.0.1");
-  await once(upstream, "listening");
-  const { port } = upstream.address() as AddressInfo;
+  const upstream = createServer();
   const gateway: Gateway = await startTestGateway({
     MAX_CONCURRENT_CALLS: "1",
-    UPSTREAM_URL: `http://127.0.0.1:${port}`,
+    UPSTREAM_URL: `http://127.0.0.1:${await listen(upstream)}`,
     UPSTREAM_LOGIN: "shop",
     UPSTREAM_PASSWORD: "secret",
     UPSTREAM_TIMEOUT: "10m",

@@ -16,11 +16,11 @@ import type { MinReplicas } from "../../src/redis/writer.ts";
 import { numbered } from "../ledger/entries.ts";
 import { type Replica, replica } from "../ledger/redis/rig.ts";
 import { isAway } from "../ledger/refusals.ts";
+import { closing } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { addReplica, ownerOf, startCluster } from "./cluster.ts";
 import { type SentinelSet, startSentinelSet } from "./sentinel.ts";
 import { withoutRedis } from "./server.ts";
-import { closing } from "./suite.ts";
 
 const up: Candidate = { down: false, eligible: true };
 const down: Candidate = { down: true, eligible: true };

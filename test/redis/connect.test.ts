@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import { Sentinels } from "../../src/redis/sentinels.ts";
+import { listen } from "../listen.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startCluster } from "./cluster.ts";
 import { withoutRedis } from "./server.ts";
-import { ofSuite } from "./suite.ts";
 
 describe("a connection to a cluster", { skip: withoutRedis }, () => {
   const cluster = ofSuite(startCluster);
@@ -56,10 +56,8 @@ async function startSentinel(t: TestContext) {
         socket.write(answerTo(command));
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
   t.after(() => server.close());
-  return { told, port: (server.address() as AddressInfo).port };
+  return { told, port: await listen(server) };
 }
 
 test("an answer of an older epoch does not bring back a primary that was replaced", async (t) => {

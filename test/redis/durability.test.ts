@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
 import { describeDurability } from "../../src/redis/durability.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { startCluster } from "./cluster.ts";
 import { startRedis, withoutRedis } from "./server.ts";
-import { closing, connected, ofSuite } from "./suite.ts";
+import { connected } from "./suite.ts";
 
 describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () => {
   const server = ofSuite(startRedis);

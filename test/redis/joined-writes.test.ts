@@ -4,10 +4,11 @@ import { describe, it, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { Cluster, Redis } from "ioredis";
 import type { RedisClient } from "../../src/redis/connect.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startRedis, withoutRedis } from "./server.ts";
-import { closing, connected, ofSuite } from "./suite.ts";
+import { connected } from "./suite.ts";
 
 const manyCommands = 50;
 

@@ -5,11 +5,11 @@ import { connectRedis, type RedisClient, type RedisConnector } from "../../src/r
 import { keepConnected } from "../../src/redis/keep-connected.ts";
 import { reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { closing } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { freePort, startRedis, withoutRedis } from "./server.ts";
-import { closing } from "./suite.ts";
 
 const timeout = 120_000;
 

@@ -4,11 +4,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { ask, StoreUnavailable } from "../../src/redis/ask.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { closing } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
 import { type RedisServer, startRedis, withoutRedis } from "./server.ts";
-import { closing } from "./suite.ts";
 
 interface Store {
   readonly url: string;

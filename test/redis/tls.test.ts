@@ -9,6 +9,7 @@ import { connectRedis } from "../../src/redis/connect.ts";
 import { readyWithin } from "../../src/redis/ready.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { sign } from "../../src/wire/signature.ts";
+import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
 import { startSentinels } from "./sentinel.ts";
@@ -20,7 +21,6 @@ import {
   startRedis,
   withoutRedis,
 } from "./server.ts";
-import { closing } from "./suite.ts";
 
 type Readiness = { details: { redis: { status: string } } };
 const fixture = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;

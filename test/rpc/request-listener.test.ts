@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
-import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { createAdmission, freeSlot } from "../../src/net/admission.ts";
@@ -13,6 +12,7 @@ import type { AdmissionGate } from "../../src/rpc/admission-gate.ts";
 import type { Methods } from "../../src/rpc/methods.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { listen } from "../listen.ts";
 
 const intake = new Intake({
   budget: createMemoryBudget(),
@@ -43,12 +43,10 @@ function broken() {
 
 test("a call whose method throws outside of its protocol is cut, over HTTP/1.1", async () => {
   const { listener, warned } = broken();
-  const server = http
-    .createServer((request, response) => listener(headOfHttp1(request, response, inlet)))
-    .listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  await assert.rejects(fetch(`http://127.0.0.1:${port}/x`, { method: "POST" }));
+  const server = http.createServer((request, response) =>
+    listener(headOfHttp1(request, response, inlet)),
+  );
+  await assert.rejects(fetch(`http://127.0.0.1:${await listen(server)}/x`, { method: "POST" }));
   server.close();
   assert.equal(warned.length, 1);
   assert.doesNotMatch(JSON.stringify(warned), /41111111/);
@@ -56,12 +54,11 @@ test("a call whose method throws outside of its protocol is cut, over HTTP/1.1",
 
 test("a call whose method throws outside of its protocol is reset, over HTTP/2", async () => {
   const { listener, warned } = broken();
-  const server = http2.createServer().listen(0, "127.0.0.1");
+  const server = http2.createServer();
   server.on("stream", (stream, headers, _flags, raw) =>
     listener(headOfHttp2(stream, headers, raw, inlet)),
   );
-  await once(server, "listening");
-  const session = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const session = http2.connect(`http://127.0.0.1:${await listen(server)}`);
   const stream = session.request({ ":method": "POST", ":path": "/x" });
   stream.end();
   const [error] = await once(stream, "error");

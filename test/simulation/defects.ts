@@ -14,639 +14,561 @@ export interface Defect {
   readonly shownBy: number | keyof typeof kept;
 }
 
+type Planted = Record<string, Record<string, Omit<Defect, "name" | "file">>>;
+
+/** By their file, and there by their name. */
+const defectsIn = (planted: Planted): readonly Defect[] =>
+  Object.entries(planted).flatMap(([file, all]) =>
+    Object.entries(all).map(([name, defect]) => ({ name, file, ...defect })),
+  );
+
 /** Errors that the simulation must find, each by a check that it breaks. */
-export const defects: readonly Defect[] = [
-  {
-    name: "the lock is given back when the outcome is unknown",
-    file: "ledger/calls.ts",
-    line: 'if (ending.state !== "unknown") call.locks = false;',
-    instead: "call.locks = false;",
-    brokenChecks: ["sent while another is open"],
-    shownBy: 1,
+export const defects = defectsIn({
+  "ledger/calls.ts": {
+    "the lock is given back when the outcome is unknown": {
+      line: 'if (ending.state !== "unknown") call.locks = false;',
+      instead: "call.locks = false;",
+      brokenChecks: ["sent while another is open"],
+      shownBy: 1,
+    },
+    "a key is free again when the outcome is unknown": {
+      line: 'if (key.state === "running") key.state = "unknown";',
+      instead: 'if (key.state === "running") draft.value = undefined;',
+      brokenChecks: ["key sent twice"],
+      shownBy: 29,
+    },
+    "a call is opened without its lock": {
+      line: "locks: true",
+      instead: "locks: false",
+      brokenChecks: ["sent while another is open"],
+      shownBy: 1,
+    },
+    "a lock lasts as long as the lease": {
+      line: "Number(call.startedAt) + giveUpMs > nowMs",
+      instead: "Number(call.startedAt) + Math.min(giveUpMs, call.leaseMs) > nowMs",
+      brokenChecks: ["sent while another is open"],
+      shownBy: 6,
+    },
+    "a key's answer is not kept": {
+      line: '    key.state = "done";',
+      instead: "    draft.value = undefined;",
+      brokenChecks: ["key sent twice", "one key, two answers"],
+      shownBy: 11,
+    },
+    "a call that makes a hold is opened without its note": {
+      line: "if (call.hold) record.holds = withHold(record.holds, call.id, true);",
+      instead: "",
+      brokenChecks: ["not what the ledger says", "paid, then not"],
+      shownBy: 9,
+    },
+    "watchers of a call that was told as unknown do not hear of its late end": {
+      line: 'if (was === "unknown" && ending.state !== "unknown" && ending.key !== "keep") {',
+      instead: "if (false) {",
+      brokenChecks: ["published as unknown, and nothing since"],
+      shownBy: "a call that never left is freed late",
+    },
+    "a key that was used is bound to no request": {
+      line: "!fingerprints.includes(key.fingerprint)",
+      instead: "fingerprints.length < 0",
+      brokenChecks: ["told of another payment", "one key, two requests"],
+      shownBy: 11,
+    },
+    "the note of a hold stays when the call was refused": {
+      line: "record.holds = withHold(record.holds, id, false);",
+      instead: "record.holds = withHold(record.holds, id, true);",
+      brokenChecks: ["not what the ledger says"],
+      shownBy: 30,
+    },
   },
-  {
-    name: "an unknown outcome is told as a definite failure",
-    file: "core/money-calls.ts",
-    line: "if (!(error instanceof GatewayError) || error.details.outcomeUnknown)",
-    instead: "if (!(error instanceof GatewayError))",
-    brokenChecks: ["sent while another is open", "charged, told as failed"],
-    shownBy: 1,
+  "core/money-calls.ts": {
+    "an unknown outcome is told as a definite failure": {
+      line: "if (!(error instanceof GatewayError) || error.details.outcomeUnknown)",
+      instead: "if (!(error instanceof GatewayError))",
+      brokenChecks: ["sent while another is open", "charged, told as failed"],
+      shownBy: 1,
+    },
+    "a call that was sent is told as cancelled when its caller's deadline passes": {
+      line: "return perhapsSent ? notKnownYet(externalId, error) : error;",
+      instead: "return perhapsSent && !progress ? notKnownYet(externalId, error) : error;",
+      brokenChecks: ["charged, told as failed"],
+      shownBy: 1,
+    },
+    "the lease is counted from its answer": {
+      line: "return { begun, elapsedMs };",
+      instead: "return { begun, elapsedMs: startStopwatch() };",
+      brokenChecks: ["charged, told as not done"],
+      shownBy: "a gateway stands still for a minute when a call is about to leave",
+    },
+    "what has stood still for too long is sent all the same": {
+      line: 'if (elapsedMs() > sendWithinMs) throw new Error("too late to be sent");',
+      instead: "elapsedMs();",
+      brokenChecks: ["charged, told as not done"],
+      shownBy: "a gateway stands still for a minute when a call is about to leave",
+    },
+    "a call waits for the store however long its caller waits": {
+      line: "return unlessAborted(answer, signal, errorOf);",
+      instead: "return answer ?? unlessAborted(answer, signal, errorOf);",
+      brokenChecks: ["outlived its deadline"],
+      shownBy: 1,
+    },
+    "a key is the same in all accounts": {
+      line: "const id = JSON.stringify([account, method, key]);",
+      instead: "const id = JSON.stringify([method, key]);",
+      brokenChecks: ["refused without a cause"],
+      shownBy: 20,
+    },
+    "a key in use is bound to no request": {
+      line: "if (joined && joined.fingerprint !== fingerprint) throw keyReused();",
+      instead: "",
+      brokenChecks: ["told of another payment", "one key, two requests"],
+      shownBy: 74,
+    },
+    "the time for which the whole machine stood still does not count": {
+      line: "return () => Math.max(Date.now() - wallMs, performance.now() - ownMs);",
+      instead: "return () => performance.now() - ownMs + 0 * wallMs;",
+      brokenChecks: ["charged, told as not done"],
+      shownBy: 146,
+    },
+    "a key keeps the service's request to try later": {
+      line: 'return error.code === "RESOURCE_EXHAUSTED"',
+      instead: 'return error.code === "OK"',
+      brokenChecks: ["refused without a cause"],
+      shownBy: 105,
+    },
+    "every call with a key is refused": {
+      line: "if (call.signal.aborted) throw errorOfAbort(call.signal);\n      const { account } = call.caller;",
+      instead: "throw keyReused();\n      const { account } = call.caller;",
+      brokenChecks: ["refused without a cause"],
+      shownBy: 1,
+    },
+    "the lease of a call is short": {
+      line: "const leaseMs = sendWithinMs + options.timeoutMs + graceMs;",
+      instead: "const leaseMs = 50;",
+      brokenChecks: ["published as unknown without a cause"],
+      shownBy: 1713,
+    },
   },
-  {
-    name: "a call that was sent is told as cancelled when its caller's deadline passes",
-    file: "core/money-calls.ts",
-    line: "return perhapsSent ? notKnownYet(externalId, error) : error;",
-    instead: "return perhapsSent && !progress ? notKnownYet(externalId, error) : error;",
-    brokenChecks: ["charged, told as failed"],
-    shownBy: 1,
+  "ledger/entry.ts": {
+    "callbacks are deduplicated by payment_id alone": {
+      line: "const identity = [kind, subjectId, operation, operationId, status, statusCode];",
+      instead: "const identity: unknown[] = [kind, subjectId];",
+      brokenChecks: ["acknowledged, not in the log once", "not what the ledger says"],
+      shownBy: 1,
+    },
   },
-  {
-    name: "a key is free again when the outcome is unknown",
-    file: "ledger/calls.ts",
-    line: 'if (key.state === "running") key.state = "unknown";',
-    instead: 'if (key.state === "running") draft.value = undefined;',
-    brokenChecks: ["key sent twice"],
-    shownBy: 29,
+  "ledger/entries.ts": {
+    "callbacks are not deduplicated": {
+      line: "if (isRepeat && !changesHold) return",
+      instead: "if (!entry.digest && isRepeat && !changesHold) return",
+      brokenChecks: ["acknowledged, not in the log once"],
+      shownBy: 1,
+    },
   },
-  {
-    name: "callbacks are deduplicated by payment_id alone",
-    file: "ledger/entry.ts",
-    line: "const identity = [kind, subjectId, operation, operationId, status, statusCode];",
-    instead: "const identity: unknown[] = [kind, subjectId];",
-    brokenChecks: ["acknowledged, not in the log once", "not what the ledger says"],
-    shownBy: 1,
+  "callbacks/receiver.ts": {
+    "a callback is answered 200 though it was not stored": {
+      line: 'return answer(res, 503, "the event store is out of reach",',
+      instead: 'return answer(res, 200, "",',
+      brokenChecks: ["acknowledged, not in the log once"],
+      shownBy: "a key's answer does not reach the store at once",
+    },
   },
-  {
-    name: "callbacks are not deduplicated",
-    file: "ledger/entries.ts",
-    line: "if (isRepeat && !changesHold) return",
-    instead: "if (!entry.digest && isRepeat && !changesHold) return",
-    brokenChecks: ["acknowledged, not in the log once"],
-    shownBy: 1,
+  "ledger/tail.ts": {
+    "live events are yielded though the page has told them": {
+      line: "if (event.cursor <= this.#position) continue;",
+      instead: "",
+      brokenChecks: ["shown twice or out of order"],
+      shownBy: 44,
+    },
+    "the live part is attached behind the first page": {
+      line: "this.#position = (await this.#log.bounds()).tail;",
+      instead:
+        "this.#queue.clear(); this.#position = (await this.#log.bounds()).tail; this.#queue.clear();",
+      brokenChecks: ["left out"],
+      shownBy: "a payment is made while streams begin",
+    },
+    "live events wait for the next one": {
+      line: "      this.#queue.push(event);\n      this.#wake?.();",
+      instead: "      this.#queue.push(event);\n      if (this.#queue.length > 1) this.#wake?.();",
+      brokenChecks: ["shown late"],
+      shownBy: 8,
+    },
   },
-  {
-    name: "a callback is answered 200 though it was not stored",
-    file: "callbacks/receiver.ts",
-    line: 'return answer(res, 503, "the event store is out of reach",',
-    instead: 'return answer(res, 200, "",',
-    brokenChecks: ["acknowledged, not in the log once"],
-    shownBy: "a key's answer does not reach the store at once",
+  "stores/memory/kernel.ts": {
+    "a page begins one event behind the cursor": {
+      line: "this.#events.slice(from, ",
+      instead: "this.#events.slice(from + (after ? 1 : 0), ",
+      brokenChecks: ["left out"],
+      shownBy: 5,
+    },
+    "a page begins with the event at the cursor": {
+      line: "after === undefined || cursor > after;",
+      instead: "after === undefined || cursor >= after;",
+      brokenChecks: ["shown twice or out of order"],
+      shownBy: 1,
+    },
+    "a page of one payment says that nothing follows": {
+      line: "(found.length > limit && ",
+      instead: "(topic === undefined && found.length > limit && ",
+      brokenChecks: ["left out"],
+      shownBy: 255,
+    },
+    "a page of the account says that nothing follows": {
+      line: "(found.length > limit && ",
+      instead: "(topic !== undefined && found.length > limit && ",
+      brokenChecks: ["left out"],
+      shownBy: 109,
+    },
+    "a commit happens whatever has become of its records": {
+      line: 'if ((kept?.version ?? "") !== was) return false;',
+      instead: 'if (was === "none") return false;',
+      brokenChecks: ["sent while another is open"],
+      shownBy: 1,
+    },
+    "the reconciler's lease is over at once, and every gateway reconciles": {
+      line: "this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });",
+      instead: "this.#leases.set(name, { holder, untilMs: nowMs + 0 * ttlMs });",
+      brokenChecks: ["looked up by two gateways"],
+      shownBy: 29,
+    },
   },
-  {
-    name: "the lease is counted from its answer",
-    file: "core/money-calls.ts",
-    line: "return { begun, elapsedMs };",
-    instead: "return { begun, elapsedMs: startStopwatch() };",
-    brokenChecks: ["charged, told as not done"],
-    shownBy: "a gateway stands still for a minute when a call is about to leave",
+  "ledger/merge.ts": {
+    "a late callback takes its operation back": {
+      line: "return { replaces: !lower, late, conflict: false };",
+      instead: "return { replaces: true, late, conflict: false };",
+      brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
+      shownBy: 7,
+    },
   },
-  {
-    name: "what has stood still for too long is sent all the same",
-    file: "core/money-calls.ts",
-    line: 'if (elapsedMs() > sendWithinMs) throw new Error("too late to be sent");',
-    instead: "elapsedMs();",
-    brokenChecks: ["charged, told as not done"],
-    shownBy: "a gateway stands still for a minute when a call is about to leave",
+  "ledger/payment-state.ts": {
+    "a later failed attempt hides the success": {
+      line: "if (moved.length > 0) return PaymentState.PAID;",
+      instead:
+        'if (paying.at(-1)?.status === "failure") return PaymentState.FAILED;\n  if (moved.length > 0) return PaymentState.PAID;',
+      brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
+      shownBy: 1,
+    },
+    "an open call does not show in the state": {
+      line: "if (isOpen) return PaymentState.UNKNOWN;",
+      instead: "",
+      brokenChecks: ["charged, shown as failed"],
+      shownBy: 1,
+    },
   },
-  {
-    name: "a call is opened without its lock",
-    file: "ledger/calls.ts",
-    line: "locks: true",
-    instead: "locks: false",
-    brokenChecks: ["sent while another is open"],
-    shownBy: 1,
+  "reconcile/reconciler.ts": {
+    "one NOT_FOUND is taken for not done": {
+      line: "notFound >= 3 && this.#options.intents.nowMs(this.#account) - startedAtMs >= longEnoughMs",
+      instead: "notFound >= 1 && longEnoughMs > startedAtMs - startedAtMs",
+      brokenChecks: ["charged, told as not done", "sent while another is open"],
+      shownBy: "a request arrives when the service has denied twice to know it",
+    },
+    "the reconciler forgets what it could not reach": {
+      line: "await intents.looked(account, intent, { checks, notFound, inMs: this.#restMs });",
+      instead: 'await intents.end(account, intent, { state: "closed", key: "keep" });',
+      brokenChecks: [
+        "charged, shown as failed",
+        "sent while another is open",
+        "not what the ledger says",
+        "published as unknown, and nothing since",
+      ],
+      shownBy: 3_015,
+    },
+    "two answers of NOT_FOUND are taken for not done": {
+      line: "notFound >= 3 &&",
+      instead: "notFound >= 2 &&",
+      brokenChecks: ["charged, told as not done", "sent while another is open"],
+      shownBy: "a request arrives when the service has denied twice to know it",
+    },
+    "look-ups follow each other without a pause": {
+      line: "inMs: Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent)),",
+      instead: "inMs: Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent)) / 100,",
+      brokenChecks: ["looked up too often"],
+      shownBy: 73,
+    },
   },
-  {
-    name: "a lock lasts as long as the lease",
-    file: "ledger/calls.ts",
-    line: "Number(call.startedAt) + giveUpMs > nowMs",
-    instead: "Number(call.startedAt) + Math.min(giveUpMs, call.leaseMs) > nowMs",
-    brokenChecks: ["sent while another is open"],
-    shownBy: 6,
+  "ratelimit/local/budget.ts": {
+    "the refill is doubled": {
+      line: "return (1_000 + margin) * Math.max(1, 1 / (this.#limit * this.#share));",
+      instead: "return (500 + margin / 2) * Math.max(1, 1 / (this.#limit * this.#share));",
+      brokenChecks: ["over the budget"],
+      shownBy: 11,
+    },
   },
-  {
-    name: "live events are yielded though the page has told them",
-    file: "ledger/tail.ts",
-    line: "if (event.cursor <= this.#position) continue;",
-    instead: "",
-    brokenChecks: ["shown twice or out of order"],
-    shownBy: 44,
+  "upstream/parse-response.ts": {
+    "an answer about another payment is believed": {
+      line: 'if (!named || named === about?.externalId) return { kind: "result", result };',
+      instead: 'if (named !== "") return { kind: "result", result };',
+      brokenChecks: [
+        "told as paid, not charged",
+        "told of another payment",
+        "not what the ledger says",
+      ],
+      shownBy: 7,
+    },
+    "an own error of the service is taken for a refusal": {
+      line: "if (money && (reading.leavesOpen || !isRejection(status, object))) {",
+      instead: "if (money && !isRejection(status, object)) {",
+      brokenChecks: ["charged, told as failed", "sent while another is open"],
+      shownBy: 7,
+    },
   },
-  {
-    name: "the live part is attached behind the first page",
-    file: "ledger/tail.ts",
-    line: "this.#position = (await this.#log.bounds()).tail;",
-    instead:
-      "this.#queue.clear(); this.#position = (await this.#log.bounds()).tail; this.#queue.clear();",
-    brokenChecks: ["left out"],
-    shownBy: "a payment is made while streams begin",
+  "upstream/attempt.ts": {
+    "a connection goes on after an answer to another request came by it": {
+      line: "connections.onMixUp();",
+      instead: "connections.dispatch.name;",
+      brokenChecks: ["charged, told as failed", "sent while another is open"],
+      shownBy: "answers come twice while payments go out one after another",
+    },
   },
-  {
-    name: "a page begins one event behind the cursor",
-    file: "stores/memory/kernel.ts",
-    line: "this.#events.slice(from, ",
-    instead: "this.#events.slice(from + (after ? 1 : 0), ",
-    brokenChecks: ["left out"],
-    shownBy: 5,
+  "ledger/outbox.ts": {
+    "an ending that could not be written is forgotten": {
+      line: "this.#writes.add(write);",
+      instead: "this.#writes.size; write;",
+      brokenChecks: ["a key's answer is forgotten"],
+      shownBy: "a key's answer does not reach the store at once",
+    },
   },
-  {
-    name: "a page begins with the event at the cursor",
-    file: "stores/memory/kernel.ts",
-    line: "after === undefined || cursor > after;",
-    instead: "after === undefined || cursor >= after;",
-    brokenChecks: ["shown twice or out of order"],
-    shownBy: 1,
+  "core/payouts.ts": {
+    "a failed payout is told while the store cannot say whether a call is open": {
+      line: 'const isOpen = newEntry?.status === "failure";',
+      instead: "const isOpen = false;",
+      brokenChecks: ["charged, shown as failed"],
+      shownBy: "a payout failed, the next one is on its way, and the store is silent",
+    },
   },
-  {
-    name: "a late callback takes its operation back",
-    file: "ledger/merge.ts",
-    line: "return { replaces: !lower, late, conflict: false };",
-    instead: "return { replaces: true, late, conflict: false };",
-    brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
-    shownBy: 7,
+  "core/money-answer.ts": {
+    "the state behind an answer is asked for however long its caller waits": {
+      line: "await unlessAborted(known, ended);",
+      instead: "await known; unlessAborted.name; ended.aborted;",
+      brokenChecks: ["outlived its deadline"],
+      shownBy: "a key is answered again by a gateway whose store is silent",
+    },
+    "a lost call is answered with the failure of an earlier attempt": {
+      line: "if (lost && (!told || known?.callIsOpen || known?.isGivenUp)) throw lost;",
+      instead: "if (lost && (!told || known?.isGivenUp)) throw lost;",
+      brokenChecks: ["charged, told as failed"],
+      shownBy: "a payment failed, and the answer to the next call, which waits, is lost",
+    },
+    "a deadline that passes during a wait denies the call": {
+      line: "if (lost && error instanceof GatewayError) throw notKnownYet(about.externalId, error);",
+      instead: "throw error;",
+      brokenChecks: ["charged, told as failed"],
+      shownBy: "a gateway stands still until the deadline of a call that waits",
+    },
+    "a wait without news tells the failure of an earlier attempt": {
+      line: 'if (known.current?.status !== "failure" || entry?.status === "failure") return false;',
+      instead: "if (known) return false;",
+      brokenChecks: ["charged, told as failed"],
+      shownBy:
+        "a lost hold, of which one confirmation failed and the next one waits while the store is cut",
+    },
   },
-  {
-    name: "a later failed attempt hides the success",
-    file: "ledger/payment-state.ts",
-    line: "if (moved.length > 0) return PaymentState.PAID;",
-    instead:
-      'if (paying.at(-1)?.status === "failure") return PaymentState.FAILED;\n  if (moved.length > 0) return PaymentState.PAID;',
-    brokenChecks: ["not what the ledger says", "paid, then not", "charged, shown as failed"],
-    shownBy: 1,
+  "ledger/evidence.ts": {
+    "what was taken back is evidence for another payment": {
+      line: "states.some(succeeded) && isKept(known);",
+      instead: "states.some(succeeded);",
+      brokenChecks: [
+        "sent while another is open",
+        "published as unknown, and nothing since",
+        "charged, shown as failed",
+      ],
+      shownBy: "a payment is cancelled, the next one is on its way, and a third is asked for",
+    },
+    "what was known before a call is evidence for it": {
+      line: "return !taken.has(state) && msOf(beganAt(method, state)) >= startedAtMs;",
+      instead: "return !taken.has(state) && msOf(beganAt(method, state)) >= 0 * startedAtMs;",
+      brokenChecks: [
+        "sent while another is open",
+        "published as unknown, and nothing since",
+        "charged, shown as failed",
+      ],
+      shownBy: 93,
+    },
   },
-  {
-    name: "an open call does not show in the state",
-    file: "ledger/payment-state.ts",
-    line: "if (isOpen) return PaymentState.UNKNOWN;",
-    instead: "",
-    brokenChecks: ["charged, shown as failed"],
-    shownBy: 1,
+  "core/wait.ts": {
+    "a call that waits answers early": {
+      line: "if (until !== WaitUntil.ACTION || state !== PaymentState.PENDING) return false;",
+      instead: "if (state !== PaymentState.PENDING) return false;",
+      brokenChecks: ["a wait that ends early"],
+      shownBy: 54,
+    },
+    "a call that waits hears of nothing": {
+      line: "if (await look(event)) break;",
+      instead: "await look(event);",
+      brokenChecks: ["a wait that ends late"],
+      shownBy: 54,
+    },
   },
-  {
-    name: "one NOT_FOUND is taken for not done",
-    file: "reconcile/reconciler.ts",
-    line: "notFound >= 3 && this.#options.intents.nowMs(this.#account) - startedAtMs >= longEnoughMs",
-    instead: "notFound >= 1 && longEnoughMs > startedAtMs - startedAtMs",
-    brokenChecks: ["charged, told as not done", "sent while another is open"],
-    shownBy: "a request arrives when the service has denied twice to know it",
+  "core/watch.ts": {
+    "a watch ends with the first final event, though a call is open": {
+      line: "(isFinal(event) && !(await this.#isCallOpen()))",
+      instead: "isFinal(event)",
+      brokenChecks: ["a watch that ends early"],
+      shownBy: 186,
+    },
+    "a watch that is to end with its payment goes on": {
+      line: "return this.#last !== undefined && this.#place >= this.#last;",
+      instead: "return this.#last !== undefined && this.#place > this.#last;",
+      brokenChecks: ["a watch that does not end"],
+      shownBy: 352,
+    },
+    "the current state is pushed once more": {
+      line: "push: push && ((event) => isKnown(event) || (!end?.mayEndAt(event) && push(event))),",
+      instead: "push: push && ((event) => !end?.mayEndAt(event) && push(event)),",
+      brokenChecks: ["shown twice or out of order"],
+      shownBy: "a payment is made while watches of it begin, whose edges write at once",
+    },
   },
-  {
-    name: "the reconciler forgets what it could not reach",
-    file: "reconcile/reconciler.ts",
-    line: "await intents.looked(account, intent, { checks, notFound, inMs: this.#restMs });",
-    instead: 'await intents.end(account, intent, { state: "closed", key: "keep" });',
-    brokenChecks: [
-      "charged, shown as failed",
-      "sent while another is open",
-      "not what the ledger says",
-      "published as unknown, and nothing since",
-    ],
-    shownBy: 3_015,
+  "stores/cursor.ts": {
+    "cursors of any length are read": {
+      line: "const match = /^([0-9a-f]{12})([0-9a-f]{6})-([0-9a-f]{8})$/.exec(text);",
+      instead: "const match = /^([0-9a-f]+)([0-9a-f]{6})-([0-9a-f]+)$/.exec(text);",
+      brokenChecks: ["no cursor, and not refused"],
+      shownBy: 11,
+    },
+    "a cursor of another account is read": {
+      line: 'if (decodeCursor(cursor).epoch !== epoch) throw cursorExpired("it belongs to another log");',
+      instead: "decodeCursor(cursor);",
+      brokenChecks: ["no cursor, and not refused"],
+      shownBy: 93,
+    },
   },
-  {
-    name: "the refill is doubled",
-    file: "ratelimit/local/budget.ts",
-    line: "return (1_000 + margin) * Math.max(1, 1 / (this.#limit * this.#share));",
-    instead: "return (500 + margin / 2) * Math.max(1, 1 / (this.#limit * this.#share));",
-    brokenChecks: ["over the budget"],
-    shownBy: 11,
+  "collections/shared-calls.ts": {
+    "who leaves cuts those who share its call": {
+      line: "if (--shared.callers > 0) return;",
+      instead: "shared.callers--;",
+      brokenChecks: ["refused without a cause"],
+      shownBy: 19,
+    },
   },
-  {
-    name: "an answer about another payment is believed",
-    file: "upstream/parse-response.ts",
-    line: 'if (!named || named === about?.externalId) return { kind: "result", result };',
-    instead: 'if (named !== "") return { kind: "result", result };',
-    brokenChecks: [
-      "told as paid, not charged",
-      "told of another payment",
-      "not what the ledger says",
-    ],
-    shownBy: 7,
+  "ledger/listing.ts": {
+    "a payment stays in the list of the state that it had": {
+      line: "if (record.index && record.index !== index) {",
+      instead: "if (record.index && index === undefined) {",
+      brokenChecks: ["listed otherwise"],
+      shownBy: 1,
+    },
   },
-  {
-    name: "a connection goes on after an answer to another request came by it",
-    file: "upstream/attempt.ts",
-    line: "connections.onMixUp();",
-    instead: "connections.dispatch.name;",
-    brokenChecks: ["charged, told as failed", "sent while another is open"],
-    shownBy: "answers come twice while payments go out one after another",
-  },
-  {
-    name: "an own error of the service is taken for a refusal",
-    file: "upstream/parse-response.ts",
-    line: "if (money && (reading.leavesOpen || !isRejection(status, object))) {",
-    instead: "if (money && !isRejection(status, object)) {",
-    brokenChecks: ["charged, told as failed", "sent while another is open"],
-    shownBy: 7,
-  },
-  {
-    name: "a key's answer is not kept",
-    file: "ledger/calls.ts",
-    line: '    key.state = "done";',
-    instead: "    draft.value = undefined;",
-    brokenChecks: ["key sent twice", "one key, two answers"],
-    shownBy: 11,
-  },
-  {
-    name: "an ending that could not be written is forgotten",
-    file: "ledger/outbox.ts",
-    line: "this.#writes.add(write);",
-    instead: "this.#writes.size; write;",
-    brokenChecks: ["a key's answer is forgotten"],
-    shownBy: "a key's answer does not reach the store at once",
-  },
-  {
-    name: "a call waits for the store however long its caller waits",
-    file: "core/money-calls.ts",
-    line: "return unlessAborted(answer, signal, errorOf);",
-    instead: "return answer ?? unlessAborted(answer, signal, errorOf);",
-    brokenChecks: ["outlived its deadline"],
-    shownBy: 1,
-  },
-  {
-    name: "a failed payout is told while the store cannot say whether a call is open",
-    file: "core/payouts.ts",
-    line: 'const isOpen = newEntry?.status === "failure";',
-    instead: "const isOpen = false;",
-    brokenChecks: ["charged, shown as failed"],
-    shownBy: "a payout failed, the next one is on its way, and the store is silent",
-  },
-  {
-    name: "a call that makes a hold is opened without its note",
-    file: "ledger/calls.ts",
-    line: "if (call.hold) record.holds = withHold(record.holds, call.id, true);",
-    instead: "",
-    brokenChecks: ["not what the ledger says", "paid, then not"],
-    shownBy: 9,
-  },
-  {
-    name: "the state behind an answer is asked for however long its caller waits",
-    file: "core/money-answer.ts",
-    line: "await unlessAborted(known, ended);",
-    instead: "await known; unlessAborted.name; ended.aborted;",
-    brokenChecks: ["outlived its deadline"],
-    shownBy: "a key is answered again by a gateway whose store is silent",
-  },
-  {
-    name: "watchers of a call that was told as unknown do not hear of its late end",
-    file: "ledger/calls.ts",
-    line: 'if (was === "unknown" && ending.state !== "unknown" && ending.key !== "keep") {',
-    instead: "if (false) {",
-    brokenChecks: ["published as unknown, and nothing since"],
-    shownBy: "a call that never left is freed late",
-  },
-  {
-    name: "what was taken back is evidence for another payment",
-    file: "ledger/evidence.ts",
-    line: "states.some(succeeded) && isKept(known);",
-    instead: "states.some(succeeded);",
-    brokenChecks: [
-      "sent while another is open",
-      "published as unknown, and nothing since",
-      "charged, shown as failed",
-    ],
-    shownBy: "a payment is cancelled, the next one is on its way, and a third is asked for",
-  },
-  {
-    name: "a call that waits answers early",
-    file: "core/wait.ts",
-    line: "if (until !== WaitUntil.ACTION || state !== PaymentState.PENDING) return false;",
-    instead: "if (state !== PaymentState.PENDING) return false;",
-    brokenChecks: ["a wait that ends early"],
-    shownBy: 54,
-  },
-  {
-    name: "a call that waits hears of nothing",
-    file: "core/wait.ts",
-    line: "if (await look(event)) break;",
-    instead: "await look(event);",
-    brokenChecks: ["a wait that ends late"],
-    shownBy: 54,
-  },
-  {
-    name: "a lost call is answered with the failure of an earlier attempt",
-    file: "core/money-answer.ts",
-    line: "if (lost && (!told || known?.callIsOpen || known?.isGivenUp)) throw lost;",
-    instead: "if (lost && (!told || known?.isGivenUp)) throw lost;",
-    brokenChecks: ["charged, told as failed"],
-    shownBy: "a payment failed, and the answer to the next call, which waits, is lost",
-  },
-  {
-    name: "a deadline that passes during a wait denies the call",
-    file: "core/money-answer.ts",
-    line: "if (lost && error instanceof GatewayError) throw notKnownYet(about.externalId, error);",
-    instead: "throw error;",
-    brokenChecks: ["charged, told as failed"],
-    shownBy: "a gateway stands still until the deadline of a call that waits",
-  },
-  {
-    name: "a watch ends with the first final event, though a call is open",
-    file: "core/watch.ts",
-    line: "(isFinal(event) && !(await this.#isCallOpen()))",
-    instead: "isFinal(event)",
-    brokenChecks: ["a watch that ends early"],
-    shownBy: 186,
-  },
-  {
-    name: "a watch that is to end with its payment goes on",
-    file: "core/watch.ts",
-    line: "return this.#last !== undefined && this.#place >= this.#last;",
-    instead: "return this.#last !== undefined && this.#place > this.#last;",
-    brokenChecks: ["a watch that does not end"],
-    shownBy: 352,
-  },
-  {
-    name: "the current state is pushed once more",
-    file: "core/watch.ts",
-    line: "push: push && ((event) => isKnown(event) || (!end?.mayEndAt(event) && push(event))),",
-    instead: "push: push && ((event) => !end?.mayEndAt(event) && push(event)),",
-    brokenChecks: ["shown twice or out of order"],
-    shownBy: "a payment is made while watches of it begin, whose edges write at once",
-  },
-  {
-    name: "a key is the same in all accounts",
-    file: "core/money-calls.ts",
-    line: "const id = JSON.stringify([account, method, key]);",
-    instead: "const id = JSON.stringify([method, key]);",
-    brokenChecks: ["refused without a cause"],
-    shownBy: 20,
-  },
-  {
-    name: "a key in use is bound to no request",
-    file: "core/money-calls.ts",
-    line: "if (joined && joined.fingerprint !== fingerprint) throw keyReused();",
-    instead: "",
-    brokenChecks: ["told of another payment", "one key, two requests"],
-    shownBy: 74,
-  },
-  {
-    name: "a key that was used is bound to no request",
-    file: "ledger/calls.ts",
-    line: "!fingerprints.includes(key.fingerprint)",
-    instead: "fingerprints.length < 0",
-    brokenChecks: ["told of another payment", "one key, two requests"],
-    shownBy: 11,
-  },
-  {
-    name: "a page of one payment says that nothing follows",
-    file: "stores/memory/kernel.ts",
-    line: "(found.length > limit && ",
-    instead: "(topic === undefined && found.length > limit && ",
-    brokenChecks: ["left out"],
-    shownBy: 255,
-  },
-  {
-    name: "a page of the account says that nothing follows",
-    file: "stores/memory/kernel.ts",
-    line: "(found.length > limit && ",
-    instead: "(topic !== undefined && found.length > limit && ",
-    brokenChecks: ["left out"],
-    shownBy: 109,
-  },
-  {
-    name: "cursors of any length are read",
-    file: "stores/cursor.ts",
-    line: "const match = /^([0-9a-f]{12})([0-9a-f]{6})-([0-9a-f]{8})$/.exec(text);",
-    instead: "const match = /^([0-9a-f]+)([0-9a-f]{6})-([0-9a-f]+)$/.exec(text);",
-    brokenChecks: ["no cursor, and not refused"],
-    shownBy: 11,
-  },
-  {
-    name: "a cursor of another account is read",
-    file: "stores/cursor.ts",
-    line: 'if (decodeCursor(cursor).epoch !== epoch) throw cursorExpired("it belongs to another log");',
-    instead: "decodeCursor(cursor);",
-    brokenChecks: ["no cursor, and not refused"],
-    shownBy: 93,
-  },
-  {
-    name: "the time for which the whole machine stood still does not count",
-    file: "core/money-calls.ts",
-    line: "return () => Math.max(Date.now() - wallMs, performance.now() - ownMs);",
-    instead: "return () => performance.now() - ownMs + 0 * wallMs;",
-    brokenChecks: ["charged, told as not done"],
-    shownBy: 146,
-  },
-  {
-    name: "the note of a hold stays when the call was refused",
-    file: "ledger/calls.ts",
-    line: "record.holds = withHold(record.holds, id, false);",
-    instead: "record.holds = withHold(record.holds, id, true);",
-    brokenChecks: ["not what the ledger says"],
-    shownBy: 30,
-  },
-  {
-    name: "a commit happens whatever has become of its records",
-    file: "stores/memory/kernel.ts",
-    line: 'if ((kept?.version ?? "") !== was) return false;',
-    instead: 'if (was === "none") return false;',
-    brokenChecks: ["sent while another is open"],
-    shownBy: 1,
-  },
-  {
-    name: "a wait without news tells the failure of an earlier attempt",
-    file: "core/money-answer.ts",
-    line: 'if (known.current?.status !== "failure" || entry?.status === "failure") return false;',
-    instead: "if (known) return false;",
-    brokenChecks: ["charged, told as failed"],
-    shownBy:
-      "a lost hold, of which one confirmation failed and the next one waits while the store is cut",
-  },
-  {
-    name: "a key keeps the service's request to try later",
-    file: "core/money-calls.ts",
-    line: 'return error.code === "RESOURCE_EXHAUSTED"',
-    instead: 'return error.code === "OK"',
-    brokenChecks: ["refused without a cause"],
-    shownBy: 105,
-  },
-  {
-    name: "who leaves cuts those who share its call",
-    file: "collections/shared-calls.ts",
-    line: "if (--shared.callers > 0) return;",
-    instead: "shared.callers--;",
-    brokenChecks: ["refused without a cause"],
-    shownBy: 19,
-  },
-  {
-    name: "every call with a key is refused",
-    file: "core/money-calls.ts",
-    line: "if (call.signal.aborted) throw errorOfAbort(call.signal);\n      const { account } = call.caller;",
-    instead: "throw keyReused();\n      const { account } = call.caller;",
-    brokenChecks: ["refused without a cause"],
-    shownBy: 1,
-  },
-  {
-    name: "the reconciler's lease is over at once, and every gateway reconciles",
-    file: "stores/memory/kernel.ts",
-    line: "this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });",
-    instead: "this.#leases.set(name, { holder, untilMs: nowMs + 0 * ttlMs });",
-    brokenChecks: ["looked up by two gateways"],
-    shownBy: 29,
-  },
-  {
-    name: "two answers of NOT_FOUND are taken for not done",
-    file: "reconcile/reconciler.ts",
-    line: "notFound >= 3 &&",
-    instead: "notFound >= 2 &&",
-    brokenChecks: ["charged, told as not done", "sent while another is open"],
-    shownBy: "a request arrives when the service has denied twice to know it",
-  },
-  {
-    name: "what was known before a call is evidence for it",
-    file: "ledger/evidence.ts",
-    line: "return !taken.has(state) && msOf(beganAt(method, state)) >= startedAtMs;",
-    instead: "return !taken.has(state) && msOf(beganAt(method, state)) >= 0 * startedAtMs;",
-    brokenChecks: [
-      "sent while another is open",
-      "published as unknown, and nothing since",
-      "charged, shown as failed",
-    ],
-    shownBy: 93,
-  },
-  {
-    name: "the lease of a call is short",
-    file: "core/money-calls.ts",
-    line: "const leaseMs = sendWithinMs + options.timeoutMs + graceMs;",
-    instead: "const leaseMs = 50;",
-    brokenChecks: ["published as unknown without a cause"],
-    shownBy: 1713,
-  },
-  {
-    name: "look-ups follow each other without a pause",
-    file: "reconcile/reconciler.ts",
-    line: "inMs: Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent)),",
-    instead: "inMs: Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent)) / 100,",
-    brokenChecks: ["looked up too often"],
-    shownBy: 73,
-  },
-  {
-    name: "live events wait for the next one",
-    file: "ledger/tail.ts",
-    line: "      this.#queue.push(event);\n      this.#wake?.();",
-    instead: "      this.#queue.push(event);\n      if (this.#queue.length > 1) this.#wake?.();",
-    brokenChecks: ["shown late"],
-    shownBy: 8,
-  },
-  {
-    name: "a payment stays in the list of the state that it had",
-    file: "ledger/listing.ts",
-    line: "if (record.index && record.index !== index) {",
-    instead: "if (record.index && index === undefined) {",
-    brokenChecks: ["listed otherwise"],
-    shownBy: 1,
-  },
-];
+});
 
 /** Errors that only a gateway with the embedded store can have. */
-export const sqliteDefects: readonly Defect[] = [
-  {
-    name: "what a full disk refused is answered as done",
-    file: "stores/sqlite/worker.ts",
-    line: '      this.#database.exec("COMMIT");',
-    instead:
-      '      try {\n this.#database.exec("COMMIT");\n } catch {\n this.#database.exec("ROLLBACK");\n }',
-    brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
-    shownBy: 200,
-  },
-  {
-    name: "a batch is answered before it is on the disk",
-    file: "stores/sqlite/worker.ts",
-    line: `      this.#database.exec("BEGIN IMMEDIATE");
+export const sqliteDefects = defectsIn({
+  "stores/sqlite/worker.ts": {
+    "what a full disk refused is answered as done": {
+      line: '      this.#database.exec("COMMIT");',
+      instead:
+        '      try {\n this.#database.exec("COMMIT");\n } catch {\n this.#database.exec("ROLLBACK");\n }',
+      brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
+      shownBy: 200,
+    },
+    "a batch is answered before it is on the disk": {
+      line: `      this.#database.exec("BEGIN IMMEDIATE");
       const replies = requests.map(reply);
       this.#database.exec("COMMIT");`,
-    instead: `      if (this.#database.isTransaction) this.#database.exec("COMMIT");
+      instead: `      if (this.#database.isTransaction) this.#database.exec("COMMIT");
       this.#database.exec("BEGIN IMMEDIATE");
       const replies = requests.map(reply);`,
-    brokenChecks: ["acknowledged, not in the log once"],
-    shownBy: 159,
+      brokenChecks: ["acknowledged, not in the log once"],
+      shownBy: 159,
+    },
   },
-  {
-    name: "the disk is not asked to keep what it has",
-    file: "stores/sqlite/store-thread.ts",
-    line: 'synchronous = "FULL", startWorker',
-    instead: 'synchronous = "OFF", startWorker',
-    brokenChecks: ["acknowledged, not in the log once"],
-    shownBy: 39,
+  "stores/sqlite/store-thread.ts": {
+    "the disk is not asked to keep what it has": {
+      line: 'synchronous = "FULL", startWorker',
+      instead: 'synchronous = "OFF", startWorker',
+      brokenChecks: ["acknowledged, not in the log once"],
+      shownBy: 39,
+    },
+    "the results of a batch are heard in another order": {
+      line: "for (const reply of replies) {",
+      instead: "for (const reply of replies.toReversed()) {",
+      brokenChecks: ["left out", "shown twice or out of order"],
+      shownBy: 93,
+    },
   },
-  {
-    name: "the results of a batch are heard in another order",
-    file: "stores/sqlite/store-thread.ts",
-    line: "for (const reply of replies) {",
-    instead: "for (const reply of replies.toReversed()) {",
-    brokenChecks: ["left out", "shown twice or out of order"],
-    shownBy: 93,
+  "ledger/process-calls.ts": {
+    "an answer that the disk does not take is forgotten": {
+      line: 'if (kept.state === "unknown" || told) return;',
+      instead: 'if (kept.state === "unknown") return;',
+      brokenChecks: ["charged, shown as failed"],
+      shownBy: "a payment is answered, the disk does not take the answer, and it is asked for",
+    },
   },
-  {
-    name: "an answer that the disk does not take is forgotten",
-    file: "ledger/process-calls.ts",
-    line: 'if (kept.state === "unknown" || told) return;',
-    instead: 'if (kept.state === "unknown") return;',
-    brokenChecks: ["charged, shown as failed"],
-    shownBy: "a payment is answered, the disk does not take the answer, and it is asked for",
+  "ledger/fallback.ts": {
+    "a call goes on without the disk beside one that is just beginning": {
+      line: "given)) ?? 0) > 1) return undefined;",
+      instead: "given)) ?? 0) > 9) return undefined;",
+      brokenChecks: ["sent while another is open"],
+      shownBy: "the disk refuses one write and takes the next, while two payouts begin",
+    },
   },
-  {
-    name: "a call goes on without the disk beside one that is just beginning",
-    file: "ledger/fallback.ts",
-    line: "given)) ?? 0) > 1) return undefined;",
-    instead: "given)) ?? 0) > 9) return undefined;",
-    brokenChecks: ["sent while another is open"],
-    shownBy: "the disk refuses one write and takes the next, while two payouts begin",
-  },
-];
+});
 
 /** Errors that only a gateway on Redis can have, most of them in scripts. */
-export const redisDefects: readonly Defect[] = [
-  {
-    name: "the script commits whatever has become of a record",
-    file: "stores/redis/commit.lua",
-    line: "values[n] ~= given[names + n]",
-    instead: "(n > 1 and values[n] ~= given[names + n])",
-    brokenChecks: ["sent while another is open"],
-    shownBy: 12,
+export const redisDefects = defectsIn({
+  "stores/redis/commit.lua": {
+    "the script commits whatever has become of a record": {
+      line: "values[n] ~= given[names + n]",
+      instead: "(n > 1 and values[n] ~= given[names + n])",
+      brokenChecks: ["sent while another is open"],
+      shownBy: 12,
+    },
+    "the script commits whatever the flags say": {
+      line: "values[n] ~= given[names + n]",
+      instead: "(n == 1 and values[n] ~= given[names + n])",
+      brokenChecks: ["acknowledged, not in the log once", "one callback under two cursors"],
+      shownBy: 30,
+    },
+    "an event may be shown as soon as it is stored, whoever holds it": {
+      line: "local watermark = awaits and head.watermark or tail",
+      instead: "local watermark = tail",
+      brokenChecks: ["shown, not in the log"],
+      shownBy: "a failover takes an event away that was stored and not held yet",
+    },
   },
-  {
-    name: "the store forgets what is attached to a record",
-    file: "stores/redis/account.ts",
-    line: "else fields.push(field, bufferOf(bytes));",
-    instead: "",
-    brokenChecks: ["a key's answer is forgotten"],
-    shownBy: 13,
+  "stores/redis/account.ts": {
+    "the store forgets what is attached to a record": {
+      line: "else fields.push(field, bufferOf(bytes));",
+      instead: "",
+      brokenChecks: ["a key's answer is forgotten"],
+      shownBy: 13,
+    },
   },
-  {
-    name: "the script commits whatever the flags say",
-    file: "stores/redis/commit.lua",
-    line: "values[n] ~= given[names + n]",
-    instead: "(n == 1 and values[n] ~= given[names + n])",
-    brokenChecks: ["acknowledged, not in the log once", "one callback under two cursors"],
-    shownBy: 30,
+  "stores/redis/read-events.lua": {
+    "the page behind a cursor begins with the event at the cursor": {
+      line: "redis.call('XRANGE', events, '(' .. start, watermark, 'COUNT', limit)",
+      instead: "redis.call('XRANGE', events, start, watermark, 'COUNT', limit)",
+      brokenChecks: ["shown twice or out of order"],
+      shownBy: 12,
+    },
+    "who begins to read misses what others were shown before the watermark was set back": {
+      line: "  watermark = shown",
+      instead: "",
+      brokenChecks: ["left out"],
+      shownBy: "a watcher comes back beside another one when a failover has set the watermark back",
+    },
   },
-  {
-    name: "an event may be shown as soon as it is stored, whoever holds it",
-    file: "stores/redis/commit.lua",
-    line: "local watermark = awaits and head.watermark or tail",
-    instead: "local watermark = tail",
-    brokenChecks: ["shown, not in the log"],
-    shownBy: "a failover takes an event away that was stored and not held yet",
+  "redis/acknowledged.ts": {
+    "a replica that could be promoted need not hold a write": {
+      line: "(address) => !holders.includes(address) && !spared.includes(address),",
+      instead: "() => spared.length > all.size,",
+      brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
+      shownBy: "nothing reaches a replica that takes over",
+    },
   },
-  {
-    name: "the page behind a cursor begins with the event at the cursor",
-    file: "stores/redis/read-events.lua",
-    line: "redis.call('XRANGE', events, '(' .. start, watermark, 'COUNT', limit)",
-    instead: "redis.call('XRANGE', events, start, watermark, 'COUNT', limit)",
-    brokenChecks: ["shown twice or out of order"],
-    shownBy: 12,
+  "redis/writer.ts": {
+    "what too few replicas hold is taken for written": {
+      line: "else resolve({ answer, missing });",
+      instead: "else resolve({ answer, missing: undefined });",
+      brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
+      shownBy: "nothing reaches a replica that takes over",
+    },
   },
-  {
-    name: "who begins to read misses what others were shown before the watermark was set back",
-    file: "stores/redis/read-events.lua",
-    line: "  watermark = shown",
-    instead: "",
-    brokenChecks: ["left out"],
-    shownBy: "a watcher comes back beside another one when a failover has set the watermark back",
+  "ratelimit/redis/take-tokens.lua": {
+    "a token comes back after half a window": {
+      line: "window = 1000 + rules.jitterMs + learned()",
+      instead: "window = 500 + rules.jitterMs + learned()",
+      brokenChecks: ["over the budget"],
+      shownBy: 12,
+    },
   },
-  {
-    name: "a replica that could be promoted need not hold a write",
-    file: "redis/acknowledged.ts",
-    line: "(address) => !holders.includes(address) && !spared.includes(address),",
-    instead: "() => spared.length > all.size,",
-    brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
-    shownBy: "nothing reaches a replica that takes over",
-  },
-  {
-    name: "what too few replicas hold is taken for written",
-    file: "redis/writer.ts",
-    line: "else resolve({ answer, missing });",
-    instead: "else resolve({ answer, missing: undefined });",
-    brokenChecks: ["acknowledged, not in the log once", "shown, not in the log"],
-    shownBy: "nothing reaches a replica that takes over",
-  },
-  {
-    name: "a token comes back after half a window",
-    file: "ratelimit/redis/take-tokens.lua",
-    line: "window = 1000 + rules.jitterMs + learned()",
-    instead: "window = 500 + rules.jitterMs + learned()",
-    brokenChecks: ["over the budget"],
-    shownBy: 12,
-  },
-];
+});

@@ -9,9 +9,9 @@ import { createRedisKernel } from "../../src/stores/redis/kernel.ts";
 import { createSqliteKernel } from "../../src/stores/sqlite/kernel.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { testKernel } from "../contracts/kernel.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startCluster } from "../redis/cluster.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { ofSuite } from "../redis/suite.ts";
 import { freshDirectory } from "./sqlite/directories.ts";
 
 const retentionMs = 7 * 86_400_000;

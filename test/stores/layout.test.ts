@@ -18,9 +18,10 @@ import { migrations } from "../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../src/stores/sqlite/store-thread.ts";
 import { payment, payout } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
+import { closing } from "../of-suite.ts";
 import { type Command, commandsOf } from "../redis/dump.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { closing, connected } from "../redis/suite.ts";
+import { connected } from "../redis/suite.ts";
 import { directory } from "./sqlite/directories.ts";
 
 /**

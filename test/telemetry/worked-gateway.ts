@@ -6,7 +6,7 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import type { Gateway } from "../../src/app/gateway.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { sign } from "../../src/wire/signature.ts";
+import { postCallback } from "../gateway/callers.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
@@ -56,12 +56,7 @@ export async function startWorkedGateway(): Promise<WorkedGateway> {
       return answer.text();
     },
     async callback(body, password = "sandbox-password") {
-      const answer = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-        method: "POST",
-        headers: { "x-service-signature": sign(Buffer.from(body), password) },
-        body,
-      });
-      return answer.status;
+      return (await postCallback(gateway, body, { password })).status;
     },
     async stopRedis() {
       await redis?.stop();

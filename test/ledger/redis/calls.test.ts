@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
@@ -12,9 +12,11 @@ import { createWriter, type Writer } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { startCuttingProxy } from "../../cutting-proxy.ts";
+import { listen } from "../../listen.ts";
+import { closing, ofSuite } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
-import { closing, connected, ofSuite } from "../../redis/suite.ts";
+import { connected } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { newCall, started } from "../new-call.ts";
 import { createRedisCalls, type RedisCallsOptions } from "./calls-rig.ts";
@@ -307,9 +309,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
   it("begins no call while connections are accepted but silent from the start", async (t) => {
     const sockets = new Set<Socket>();
     const server = createServer((socket) => void sockets.add(socket.on("error", () => {})));
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    const { port } = server.address() as AddressInfo;
-    const redis = connectRedis(new Secret(`redis://127.0.0.1:${port}`), () => {});
+    const redis = connectRedis(new Secret(`redis://127.0.0.1:${await listen(server)}`), () => {});
     t.after(async () => {
       await redis.close();
       for (const socket of sockets) socket.destroy();

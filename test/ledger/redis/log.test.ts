@@ -4,8 +4,8 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
 import { eventLogModel } from "../../contracts/event-log-model.ts";
+import { ofSuite } from "../../of-suite.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
-import { ofSuite } from "../../redis/suite.ts";
 import { payment } from "../entries.ts";
 import { redisHarness, replica } from "./rig.ts";
 

@@ -9,8 +9,8 @@ import { traceOf } from "../../../src/ledger/stored-event.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { paidByCard } from "../../contracts/sealed.ts";
+import { ofSuite } from "../../of-suite.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
-import { ofSuite } from "../../redis/suite.ts";
 import { reader, replica } from "./rig.ts";
 
 const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { ofSuite } from "../../of-suite.ts";
 import { startReplicated, withoutRedis } from "../../redis/server.ts";
-import { ofSuite } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { cursors, numbered } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe } from "node:test";
 import { testSealed } from "../../contracts/sealed.ts";
+import { ofSuite } from "../../of-suite.ts";
 import { dumpRedis } from "../../redis/dump.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
-import { ofSuite } from "../../redis/suite.ts";
 import { replica } from "./rig.ts";
 
 describe("on a single Redis", { skip: withoutRedis }, () => {

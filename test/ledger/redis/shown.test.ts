@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { beforeEach, describe, it, type TestContext } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { closing, ofSuite } from "../../of-suite.ts";
 import { ownerOf, startCluster } from "../../redis/cluster.ts";
 import { startSentinelSet } from "../../redis/sentinel.ts";
 import { startReplicated, withoutRedis } from "../../redis/server.ts";
-import { closing, ofSuite } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { cursors, numbered } from "../entries.ts";
 import { isAway, isExpired } from "../refusals.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { ofSuite } from "../../of-suite.ts";
 import { seeded } from "../../random.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
-import { ofSuite } from "../../redis/suite.ts";
 import { fixedWindowUpstream, tokenBucketUpstream } from "../modelled-upstream.ts";
 import {
   assertGoals,

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it, type TestContext } from "node:test";
 import type { RedisClient } from "../../../src/redis/connect.ts";
+import { closing } from "../../of-suite.ts";
 import { overridden } from "../../overridden.ts";
 import { seeded } from "../../random.ts";
 import { type RedisServer, type Settings, startRedis, withoutRedis } from "../../redis/server.ts";
-import { closing } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import {
   figuresOf,

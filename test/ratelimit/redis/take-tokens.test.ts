@@ -5,8 +5,9 @@ import type { Priority } from "../../../src/ratelimit/bucket.ts";
 import { budgetRules } from "../../../src/ratelimit/local/budget.ts";
 import type { CallerTokens, TakeReply } from "../../../src/ratelimit/redis/shared-budget.ts";
 import { loadScript } from "../../../src/redis/script.ts";
+import { ofSuite } from "../../of-suite.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
-import { connected, ofSuite } from "../../redis/suite.ts";
+import { connected } from "../../redis/suite.ts";
 
 const takeTokens = loadScript(
   new URL("../../../src/ratelimit/redis/take-tokens.lua", import.meta.url),

@@ -5,9 +5,10 @@ import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { Clock } from "../../../src/ratelimit/clock.ts";
 import { createLocalBucket, createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
+import { ofSuite } from "../../of-suite.ts";
 import { seeded } from "../../random.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
-import { connected, ofSuite } from "../../redis/suite.ts";
+import { connected } from "../../redis/suite.ts";
 import {
   type CallerLoad,
   jainOf,
