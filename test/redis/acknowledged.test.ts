@@ -18,7 +18,7 @@ import { type Replica, replica } from "../ledger/redis/rig.ts";
 import { isAway } from "../ledger/refusals.ts";
 import { closing } from "../of-suite.ts";
 import { until } from "../until.ts";
-import { addReplica, ownerOf, startCluster } from "./cluster.ts";
+import { addReplica, moveSlot, ownerOf, startCluster } from "./cluster.ts";
 import { type SentinelSet, startSentinelSet } from "./sentinel.ts";
 import { withoutRedis } from "./server.ts";
 
@@ -265,5 +265,14 @@ describe("in a cluster", { skip: withoutRedis, timeout: 120_000 }, () => {
     standby.pause();
     await assert.rejects(log.append("shop", numbered(1_000)), isAway);
     await until(async () => (await log.append("shop", numbered(1_000))).outcome === "duplicate");
+  });
+
+  it("goes to the node to which an operator moved its slot", async (t) => {
+    const cluster = closing(t, await startCluster());
+    const { log, close } = await replica(cluster.url, { minReplicas: "all" });
+    t.after(() => close());
+    assert.equal((await log.append("shop", numbered(1))).outcome, "stored", "the slots are known");
+    await moveSlot(cluster, "test:{moved}:log");
+    assert.equal((await log.append("moved", numbered(1))).outcome, "stored");
   });
 });

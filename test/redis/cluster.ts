@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { until } from "../until.ts";
 import { freePort, inSync, type RedisServer, type Settings, startRedis } from "./server.ts";
 
@@ -75,6 +76,19 @@ export async function joinCluster(nodes: readonly ClusterNode[], masters: number
 export async function ownerOf({ nodes }: RedisCluster, key: string): Promise<number> {
   const slot = Number(await nodes[0]?.command("CLUSTER", "KEYSLOT", key));
   return Math.floor(slot / Math.ceil(slots / nodes.length));
+}
+
+/** Gives the slot of a key, which must be empty, to another node. */
+export async function moveSlot(cluster: RedisCluster, key: string): Promise<void> {
+  const { nodes } = cluster;
+  const slot = Number(await nodes[0]?.command("CLUSTER", "KEYSLOT", key));
+  const next = nodes[((await ownerOf(cluster, key)) + 1) % nodes.length];
+  const id = String(await next?.command("CLUSTER", "MYID"));
+  // The new owner first: it tells the others, by an epoch of its own.
+  const others = nodes.filter((node) => node !== next);
+  for (const node of [next, ...others]) {
+    assert.equal(await node?.command("CLUSTER", "SETSLOT", slot, "NODE", id), "OK");
+  }
 }
 
 /** Adds a replica of a node, and waits until it is in sync and all masters know it. */
