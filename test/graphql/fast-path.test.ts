@@ -17,10 +17,9 @@ import {
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { mappings } from "../../src/graphql/errors.ts";
 import type { Admission } from "../../src/net/admission.ts";
-import { freeSlot } from "../../src/net/admission.ts";
 import { reportTo } from "../../src/report.ts";
 import { answeredPayment } from "../core/answers.ts";
-import { assertTracesAlike, fastRig, type Traced } from "./fast-rig.ts";
+import { assertTracesAlike, fastRig, moneyOnly, type Traced } from "./fast-rig.ts";
 import { type Served, serve, somebody } from "./serve.ts";
 
 /*
@@ -94,12 +93,6 @@ const trusted = new Map([
   ["known", "query Known($id: ID!) { payment(externalId: $id) { externalId } }"],
   ["sha256:abc", "{ rateLimit { limit } }"],
 ]);
-
-/** Admission of a process that has slots left only for calls that move money. */
-const moneyOnly: Admission = {
-  inFlight: 0,
-  enter: ({ start }) => start({ ...freeSlot, moneyOnly: true }),
-};
 
 interface Variant {
   readonly introspection?: boolean;

@@ -11,12 +11,19 @@ import { createOperationRecord } from "../../src/graphql/operation-record.ts";
 import { createOperations } from "../../src/graphql/operations.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
+import { type Admission, freeSlot } from "../../src/net/admission.ts";
 import type { Observations } from "../../src/report.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { timeoutMs, until } from "../until.ts";
 import { fakeCore } from "./fake-core.ts";
 import { type Served, somebody } from "./serve.ts";
+
+/** Admission of a process that has slots left only for calls that move money. */
+export const moneyOnly: Admission = {
+  inFlight: 0,
+  enter: ({ start }) => start({ ...freeSlot, moneyOnly: true }),
+};
 
 /** The fast path alone, and what the server gives it with each request. */
 export function fastRig(t: TestContext, methods: Partial<Core>, corsOrigins: readonly string[]) {

@@ -9,8 +9,9 @@ import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import type { Admission } from "../../src/net/admission.ts";
 import { reportTo } from "../../src/report.ts";
-import { assertTracesAlike, fastRig, type Traced } from "./fast-rig.ts";
+import { assertTracesAlike, fastRig, moneyOnly, type Traced } from "./fast-rig.ts";
 import { paymentEvent } from "./feed.ts";
 import { serve, somebody } from "./serve.ts";
 
@@ -153,22 +154,33 @@ test("the fast path takes an ordinary subscription, and leaves all else to Yoga"
   }
 });
 
-async function start(t: TestContext, fast: boolean): Promise<Traced> {
+async function start(t: TestContext, fast: boolean, variant: { admission?: Admission } = {}) {
   const ended: Traced["ended"] = [];
+  const refused: unknown[] = [];
   const served = await serve(t, core, {
-    ...{ identify, fast, corsOrigins: ["https://shop.example"] },
-    report: reportTo({ graphqlEnded: (operation) => void ended.push(operation) }),
+    ...{ identify, fast, ...variant, corsOrigins: ["https://shop.example"] },
+    report: reportTo({
+      graphqlEnded: (operation) => void ended.push(operation),
+      refused: (refusal) => void refused.push(refusal),
+    }),
     trustedDocuments: { documents: new Map([["known", query]]), only: false },
   });
-  return { ...served, ended };
+  return { ...served, ended, refused };
 }
 
 test("a subscription is answered alike by the fast path and by Yoga", async (t) => {
   const [fast, byYoga] = [await start(t, true), await start(t, false)];
-  const compare = async (about: string, path: string, init: RequestInit) => {
-    const [one, other] = await Promise.all(
-      [fast, byYoga].map(({ url }) => answerOf(url + path, init)),
-    );
+  const full = [
+    await start(t, true, { admission: moneyOnly }),
+    await start(t, false, { admission: moneyOnly }),
+  ] as const;
+  const compare = async (
+    about: string,
+    path: string,
+    init: RequestInit,
+    at: readonly Traced[] = [fast, byYoga],
+  ) => {
+    const [one, other] = await Promise.all(at.map(({ url }) => answerOf(url + path, init)));
     assert.deepEqual(one, other, about.slice(0, 400));
   };
   for (const headers of headerSets) {
@@ -187,6 +199,7 @@ test("a subscription is answered alike by the fast path and by Yoga", async (t) 
       const about = JSON.stringify([headers, params]);
       await compare(`GET ${about}`, `?${search}`, { headers });
       await compare(`POST ${about}`, "", post);
+      if (params === asked[0]) await compare(`POST while full ${about}`, "", post, full);
     }
   }
   for (const path of ["?variables={&query=x", "?query=%ff", "?", "?watch_token=wrong&query=x"]) {
@@ -194,4 +207,6 @@ test("a subscription is answered alike by the fast path and by Yoga", async (t) 
   }
   assert.ok(fast.seen().length > 100);
   await assertTracesAlike(fast, byYoga);
+  assert.ok(full[1].refused.length > 0);
+  assert.deepEqual(full[0].refused, full[1].refused);
 });
