@@ -83,6 +83,11 @@ function tell(word: Word): void {
 const room = Buffer.allocUnsafeSlow(65_536);
 const at = 0x40;
 const longestMarker = 40;
+const webSocketPing = Buffer.from([0x89, 0]);
+const webSocketPong = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
+/** The head of a PING without flags, on stream 0; 8 bytes follow. */
+const http2Ping = Buffer.from([0, 0, 8, 6, 0, 0, 0, 0, 0]);
+const http2PingLength = 17;
 const maxTries = 100;
 
 class Watcher {
@@ -194,7 +199,10 @@ class Watcher {
     if (from === bytes.length) return;
     const rest = from === 0 ? bytes : bytes.subarray(from);
     if (this.#of.resumes) this.#readEvents(rest);
-    else if (!this.#answersPing(rest)) this.#readMarkers(rest);
+    else {
+      this.#answerPings(rest);
+      this.#readMarkers(rest);
+    }
   }
 
   /** Closes the socket if the answer only says when to retry; an open watch has a request id. */
@@ -208,18 +216,18 @@ class Watcher {
     return true;
   }
 
-  /** Answers a ping. It is alone in its chunk, since it is sent only in silence. */
-  #answersPing(bytes: Buffer): boolean {
-    if (bytes.length === 2 && bytes[0] === 0x89) {
-      this.#socket?.write(Buffer.from([0x8a, 0x80, 0, 0, 0, 0]));
-      return true;
+  /** Answers the pings in a chunk. No event contains the bytes of one. */
+  #answerPings(bytes: Buffer): void {
+    for (let from = bytes.indexOf(webSocketPing); from >= 0; ) {
+      this.#socket?.write(webSocketPong);
+      from = bytes.indexOf(webSocketPing, from + webSocketPing.length);
     }
-    const isHttp2Ping = bytes.length === 17 && bytes[2] === 8 && bytes[3] === 6 && bytes[4] === 0;
-    if (!isHttp2Ping) return false;
-    const answer = Buffer.from(bytes);
-    answer[4] = 1;
-    this.#socket?.write(answer);
-    return true;
+    for (let from = bytes.indexOf(http2Ping); from >= 0; ) {
+      const answer = Buffer.from(bytes.subarray(from, from + http2PingLength));
+      answer[4] = 1;
+      this.#socket?.write(answer);
+      from = bytes.indexOf(http2Ping, from + http2PingLength);
+    }
   }
 
   #readMarkers(bytes: Buffer): void {
