@@ -93,6 +93,7 @@ const maxTries = 100;
 class Watcher {
   readonly #n: number;
   readonly #of: Opening;
+  readonly #isHttp2: boolean;
   #socket: net.Socket | undefined;
   #step = -1;
   #matched = 0;
@@ -112,6 +113,7 @@ class Watcher {
   constructor(n: number, of: Opening) {
     this.#n = n;
     this.#of = of;
+    this.#isHttp2 = of.steps[0]?.send.includes("PRI * HTTP/2") ?? false;
     this.connect();
   }
 
@@ -216,17 +218,16 @@ class Watcher {
     return true;
   }
 
-  /** Answers the pings in a chunk. No event contains the bytes of one. */
+  /** Answers the pings in a chunk. No event of the protocol contains the bytes of one. */
   #answerPings(bytes: Buffer): void {
-    for (let from = bytes.indexOf(webSocketPing); from >= 0; ) {
-      this.#socket?.write(webSocketPong);
-      from = bytes.indexOf(webSocketPing, from + webSocketPing.length);
-    }
-    for (let from = bytes.indexOf(http2Ping); from >= 0; ) {
-      const answer = Buffer.from(bytes.subarray(from, from + http2PingLength));
-      answer[4] = 1;
-      this.#socket?.write(answer);
-      from = bytes.indexOf(http2Ping, from + http2PingLength);
+    const ping = this.#isHttp2 ? http2Ping : webSocketPing;
+    for (let from = bytes.indexOf(ping); from >= 0; from = bytes.indexOf(ping, from + 1)) {
+      if (!this.#isHttp2) this.#socket?.write(webSocketPong);
+      else {
+        const answer = Buffer.from(bytes.subarray(from, from + http2PingLength));
+        answer[4] = 1;
+        this.#socket?.write(answer);
+      }
     }
   }
 
