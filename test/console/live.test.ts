@@ -212,6 +212,7 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: second ?? "?" }).waitFor();
+    await page.getByRole("button", { name: "Ask for the callback again" }).waitFor();
     await tabTo("Ask for the callback again");
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog", { name: "Ask for the callback again?" });
