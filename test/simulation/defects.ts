@@ -507,14 +507,14 @@ export const sqliteDefects = defectsIn({
 export const redisDefects = defectsIn({
   "stores/redis/commit.lua": {
     "the script commits whatever has become of a record": {
-      line: "values[n] ~= given[names + n]",
-      instead: "(n > 1 and values[n] ~= given[names + n])",
+      line: "found[n] ~= value",
+      instead: "(n > 1 and found[n] ~= value)",
       brokenChecks: ["sent while another is open"],
       shownBy: 12,
     },
     "the script commits whatever the flags say": {
-      line: "values[n] ~= given[names + n]",
-      instead: "(n == 1 and values[n] ~= given[names + n])",
+      line: "found[n] ~= value",
+      instead: "(n == 1 and found[n] ~= value)",
       brokenChecks: ["acknowledged, not in the log once", "one callback under two cursors"],
       shownBy: 30,
     },
@@ -527,8 +527,9 @@ export const redisDefects = defectsIn({
   },
   "stores/redis/account.ts": {
     "the store forgets what is attached to a record": {
-      line: "else fields.push(field, bufferOf(bytes));",
-      instead: "",
+      line: "if (bytes) beside.push(field, placeOf(bufferOf(bytes), args));",
+      instead:
+        "if (bytes && args.includes(bytes as Buffer)) beside.push(field, placeOf(bytes as Buffer, args));",
       brokenChecks: ["a key's answer is forgotten"],
       shownBy: 13,
     },

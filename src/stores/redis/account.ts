@@ -125,24 +125,20 @@ export class RedisAccount implements AccountKernel {
   }
 
   async commit(commit: Commit): Promise<Committed> {
-    const { keys, writer, awaitsReplicas, retentionMs } = this.#options;
+    const { keys, writer, awaitsReplicas: awaits, retentionMs } = this.#options;
     const { records, events, indexes } = commit;
-    const places = placesOf(indexes);
-    const on = [
-      ...[keys.log, keys.events],
-      ...records.map(({ key }) => keys.record(key)),
-      ...events.map(({ topic }) => keys.topic(topic)),
-      ...places.flatMap(({ of }) => of.map((index) => keys.index(index))),
-    ];
-    const args: (string | Buffer)[] = [
-      ...[newEpoch(), `${Math.floor(Math.random() * firstSeqs)}`],
-      ...[keys.wakeUp, awaitsReplicas ? "1" : "0"],
-      ...[`${retentionMs}`, `${records.length}`, `${events.length}`, `${places.length}`],
-      indexes.some(({ score }) => score === "instant") ? "1" : "0",
-      ...events.map(({ bytes }) => bufferOf(bytes)),
-      ...records.flatMap((record) => argumentsOf(record, commit)),
-      ...places.flatMap(({ args }) => args),
-    ];
+    const on = [keys.log, keys.events];
+    for (const { key } of records) on.push(keys.record(key));
+    for (const { topic } of events) on.push(keys.topic(topic));
+    const args: (string | Buffer)[] = [""];
+    for (const { bytes } of events) args.push(bufferOf(bytes));
+    args[0] = JSON.stringify({
+      ...{ epoch: newEpoch(), seq: Math.floor(Math.random() * firstSeqs), events: events.length },
+      ...{ channel: keys.wakeUp, awaits, retentionMs },
+      hasInstant: indexes.some(({ score }) => score === "instant"),
+      records: records.map((record) => givenOf(record, commit.token, args)),
+      indexes: placesOf(indexes, (index) => on.push(keys.index(index))),
+    });
     const { answer, missing } = await writer.attempt(scripts.commit, on, args);
     const [kind, now, ...rest] = answer as [Committed["kind"], string, ...unknown[]];
     this.#hearClock(Number(now));
@@ -153,7 +149,7 @@ export class RedisAccount implements AccountKernel {
     const [epoch, instant, ...ids] = rest as string[];
     const last = ids.at(-1);
     // The events are safely stored. If the watermark cannot be moved now, a reader moves it later.
-    if (awaitsReplicas && epoch && last) await this.#show(epoch, last).catch(() => {});
+    if (awaits && epoch && last) await this.#show(epoch, last).catch(() => {});
     const cursors = ids.map((id) => cursorOf(id, epoch ?? ""));
     return { kind, nowMs, cursors, instant: instant ? Number(instant) : undefined };
   }
@@ -380,46 +376,55 @@ const scripts = {
   lease: loadScript(file("lease")),
 };
 
-/** A record's arguments of commit.lua. */
-function argumentsOf(change: RecordChange, { token, events }: Commit): (string | Buffer)[] {
+/** A record as commit.lua takes it. @param args get its text and its bytes */
+function givenOf(change: RecordChange, token: string, args: (string | Buffer)[]) {
   const { was, keepMs, text, expected, flags, attachments } = change;
-  const names = [...expected.keys()].map((name) => `f:${name}`);
-  const supposed = ["v", ...names, "", was, ...expected.values()];
-  if (text === undefined) return [...supposed, "keep"];
-  if (text === "") return [...supposed, "remove"];
-  const fields: (string | Buffer)[] = ["v", token, "t", text];
-  const ofEvents: string[] = [];
+  const names = ["v"];
+  const values = [was];
+  for (const [name, value] of expected) {
+    names.push(`f:${name}`);
+    values.push(value);
+  }
+  if (text === undefined) return { names, values, how: "keep" };
+  if (text === "") return { names, values, how: "remove" };
+  const fields = ["v", token];
+  const beside: (string | number)[] = ["t", args.push(text)];
   const removed: string[] = [];
   for (const [name, value] of flags) fields.push(`f:${name}`, value);
   for (const [name, bytes] of attachments) {
     const field = `a:${name}`;
-    const event = events.findIndex((one) => one.bytes === bytes);
-    if (!bytes) removed.push(field);
-    else if (event >= 0) ofEvents.push(field, `${event}`);
-    else fields.push(field, bufferOf(bytes));
+    if (bytes) beside.push(field, placeOf(bufferOf(bytes), args));
+    else removed.push(field);
   }
-  const lists = [...fields, "", ...ofEvents, "", ...removed, ""];
-  return [...supposed, "set", `${Math.ceil(keepMs)}`, ...lists];
+  return { names, values, how: "set", keepMs: Math.ceil(keepMs), fields, beside, removed };
+}
+
+/** Where these bytes are among the arguments: an event's are there already. */
+function placeOf(bytes: Buffer, args: (string | Buffer)[]): number {
+  return args.indexOf(bytes) + 1 || args.push(bytes);
 }
 
 /**
- * The changes of indexes as commit.lua takes them. A member that moves from one to another is one
- * change: each key and argument costs Redis as much time as a part of the change itself.
+ * The changes of indexes as commit.lua takes them: member, score and how, in turn. A member that moves
+ * from one to another is one change.
+ * @param add called with each index, in the order of the changes
  */
-function placesOf(changes: readonly IndexChange[]): { of: string[]; args: string[] }[] {
-  const places: { of: string[]; args: string[] }[] = [];
+function placesOf(changes: readonly IndexChange[], add: (index: string) => void): string[] {
+  const places: string[] = [];
   for (let at = 0; at < changes.length; at++) {
     const { index, member, score, onlyNew = false, max } = changes[at] as IndexChange;
     const next = changes[at + 1];
     const isPlain = next && next.score !== undefined && !next.onlyNew && next.max === undefined;
     if (score === undefined && isPlain && next.member === member) {
-      places.push({ of: [next.index, index], args: [member, textOfScore(next.score), "<"] });
+      add(next.index);
+      add(index);
+      places.push(member, textOfScore(next.score), "<");
       at++;
     } else {
       const isBound = score !== undefined && (onlyNew || max !== undefined);
       const most = max ?? Number.MAX_SAFE_INTEGER;
-      const how = isBound ? `${onlyNew ? -most : most}` : "";
-      places.push({ of: [index], args: [member, textOfScore(score), how] });
+      add(index);
+      places.push(member, textOfScore(score), isBound ? `${onlyNew ? -most : most}` : "");
     }
   }
   return places;
