@@ -90,8 +90,8 @@ export class LedgerAccount implements StoredLog {
     let foundMs: number | undefined;
     for (let tries = 0; tries < maxTries; tries++) {
       const drafts = keys.map((key) => {
-        const { text, flags } = this.#cache.get(key);
-        return new Draft(key, text === "" ? undefined : JSON.parse(text), flags);
+        const was = this.#cache.get(key);
+        return new Draft(key, was.text === "" ? undefined : JSON.parse(was.text), was);
       });
       const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts, this.#ages);
       const result = decide(change);
@@ -132,15 +132,15 @@ export class LedgerAccount implements StoredLog {
       return { topic, bytes: this.#codec.write(event, trace) };
     });
     const records = change.drafts.map((draft): RecordChange => {
-      const { key, expected, flags, keepMs, isPinned } = draft;
-      const { text: before, version: was } = this.#cache.get(key);
+      const { key, was, expected, flags, keepMs, isPinned } = draft;
       const text = isBlank(draft.value) ? "" : JSON.stringify(draft.value);
       const attachments = new Map<string, Uint8Array | undefined>();
       for (const [name, part] of draft.attachments) {
         attachments.set(name, typeof part === "number" ? events[part]?.bytes : part);
       }
-      const changed = text === before ? undefined : text;
-      return { key, was, expected, text: changed, attachments, flags, keepMs, isPinned };
+      const changed = text === was.text ? undefined : text;
+      const of = { key, was: was.version, expected, text: changed };
+      return { ...of, attachments, flags, keepMs, isPinned };
     });
     const { token, indexes, isRead } = change;
     return { token, records, events, indexes, isRead };

@@ -1,5 +1,5 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import type { IndexChange } from "../stores/kernel.ts";
+import type { IndexChange, Version } from "../stores/kernel.ts";
 import type { Ages, Intent, SettledBy } from "./intents.ts";
 
 /**
@@ -55,9 +55,21 @@ export interface EventChange {
   readonly trace: string | undefined;
 }
 
+/** A record as a process last saw or wrote it. */
+export interface Supposed {
+  readonly version: Version;
+  /** Empty: there is none. */
+  readonly text: string;
+  readonly flags: ReadonlyMap<string, string>;
+}
+
+export const absent: Supposed = { version: "", text: "", flags: new Map() };
+
 /** A record that a step may change. */
 export class Draft {
   readonly key: string;
+  /** What the step supposes of the record. */
+  readonly was: Supposed;
   /** The record as parsed from its text; undefined if there is none. */
   value: unknown;
   isPinned = false;
@@ -67,17 +79,16 @@ export class Draft {
   readonly flags = new Map<string, string>();
   /** The flags that the step has asked for, with the values that it got. */
   readonly expected = new Map<string, string>();
-  readonly #known: ReadonlyMap<string, string>;
 
-  constructor(key: string, value: unknown, known: ReadonlyMap<string, string>) {
+  constructor(key: string, value: unknown, was: Supposed = absent) {
     this.key = key;
     this.value = value;
-    this.#known = known;
+    this.was = was;
   }
 
   /** The value of a flag; empty if it is not set. The step is decided anew if that is wrong. */
   flag(name: string): string {
-    const value = this.#known.get(name) ?? "";
+    const value = this.was.flags.get(name) ?? "";
     this.expected.set(name, value);
     return value;
   }

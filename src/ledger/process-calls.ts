@@ -68,7 +68,7 @@ export class ProcessCalls {
 
   #step<T>(account: string, key: string, decide: (change: Change, draft: Draft) => T) {
     const name = `${account} ${key}`;
-    const draft = new Draft(key, this.#records.get(name), noFlags);
+    const draft = new Draft(key, this.#records.get(name));
     const result = decide(new OwnChange(token, Date.now(), [draft], this.#ages), draft);
     if (draft.value) this.#records.set(name, draft.value as PaymentRecord);
     else this.#records.delete(name);
@@ -101,8 +101,6 @@ export function endOwnCall(
   const record = draft.value as PaymentRecord;
   record.calls = record.calls.filter(({ id }) => id !== intent.id);
 }
-
-const noFlags: ReadonlyMap<string, string> = new Map();
 
 /** A change in this process, whose clock is the one that counts. */
 class OwnChange extends Change {

@@ -1,21 +1,16 @@
 import { ByAge } from "../collections/by-age.ts";
 import type { Found, Version } from "../stores/kernel.ts";
-
-interface Cached {
-  readonly version: Version;
-  readonly text: string;
-  readonly flags: ReadonlyMap<string, string>;
-}
+import { absent, type Supposed } from "./change.ts";
 
 /**
  * Records as this process last saw or wrote them. A step is decided on them, and decided again if the
  * store has another version: so a wrong entry costs a round trip and nothing else.
  */
 export class RecordCache {
-  readonly #records = new ByAge<Cached>();
+  readonly #records = new ByAge<Supposed>();
   #characters = 0;
 
-  get(key: string): Cached {
+  get(key: string): Supposed {
     return this.#records.get(key) ?? absent;
   }
 
@@ -39,7 +34,7 @@ export class RecordCache {
     this.#characters -= sizeOf(known);
   }
 
-  #set(key: string, record: Cached): void {
+  #set(key: string, record: Supposed): void {
     const known = this.#records.get(key);
     this.#records.set(key, record);
     this.#characters += sizeOf(record) - (known ? sizeOf(known) : 0);
@@ -51,14 +46,12 @@ export class RecordCache {
   }
 }
 
-const absent: Cached = { version: "", text: "", flags: new Map() };
-
-/** About 8 MiB for each account. */
-const maxCharacters = 8 * 1024 * 1024;
+/** About 16 MiB for each account. */
+const maxCharacters = 16 * 1024 * 1024;
 /** More flags than this are asked of the store again. */
 const maxFlags = 64;
 
-function sizeOf({ text, flags }: Cached): number {
+function sizeOf({ text, flags }: Supposed): number {
   return text.length + flags.size * 64 + 200;
 }
 

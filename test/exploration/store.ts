@@ -1,7 +1,7 @@
 import { CallOutcome, CallOutcomeSchema, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { callOfMember, dueIndex, givenUpIndex } from "../../src/ledger/calls.ts";
-import { Change, Draft, type EventChange } from "../../src/ledger/change.ts";
+import { absent, Change, Draft, type EventChange } from "../../src/ledger/change.ts";
 import { isBlank, type KeyRecord, type PaymentRecord } from "../../src/ledger/record.ts";
 import { placeOf } from "../../src/stores/cursor.ts";
 
@@ -61,12 +61,13 @@ export function apply(
   const { log, answers, record } = after;
   const states = record?.states.map((state) => ({ ...state })) ?? [];
   const nowMs = Math.max(timeOf(tick), after.newestMs + 1);
-  const draft = new Draft(recordKey, record ?? undefined, new Map(Object.entries(after.flags)));
+  const was = { ...absent, flags: new Map(Object.entries(after.flags)) };
+  const draft = new Draft(recordKey, record ?? undefined, was);
   const keys = new Map<string, Draft>();
   const change = new Change(token, nowMs, [draft], ages);
   const keyOf = (digest: string | undefined) => {
     if (digest === undefined) return undefined;
-    const key = keys.get(digest) ?? new Draft(`key:${digest}`, after.keys[digest], new Map());
+    const key = keys.get(digest) ?? new Draft(`key:${digest}`, after.keys[digest]);
     keys.set(digest, key);
     return key;
   };

@@ -80,7 +80,7 @@ function books() {
   const key = recordKey(PAYMENT, externalId);
   const step = (decide: (change: Change, draft: Draft) => void) => {
     nowMs++;
-    const draft = new Draft(key, value, new Map());
+    const draft = new Draft(key, value);
     const change = new Change("token", nowMs, [draft], ages);
     decide(change, draft);
     const place = (n: number) =>
