@@ -2,37 +2,43 @@ import { ByAge } from "../collections/by-age.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import type { Cursor } from "../stores/cursor.ts";
 
-/** An event as this process stored it. */
-export interface RecentEvent {
+interface RecentEvent {
   readonly event: Event;
   readonly bytes: Uint8Array;
 }
 
 /**
- * The newest events that this process itself stored in an account's log. Its readers, mostly live
- * ones, get these objects, which spares decoding and decrypting them again.
+ * The newest events that this process itself gave an account's log to store. Its readers, mostly live
+ * ones, get these objects, which spares decoding and decrypting them again. They are found by their
+ * bytes, since a reader may get an event before its writer knows the cursor.
  */
 export class RecentEvents {
-  /** By cursor, oldest first. */
-  readonly #events = new ByAge<RecentEvent>();
+  /** By a number made of their bytes, oldest first. */
+  readonly #events = new ByAge<RecentEvent, number>();
 
-  add(recent: RecentEvent): void {
-    this.#events.set(recent.event.cursor, recent);
+  add(event: Event, bytes: Uint8Array): void {
+    this.#events.set(hashOf(bytes), { event, bytes });
     this.#events.fromOldest(
       (oldest) => this.#events.size > maxEvents && this.#events.delete(oldest),
     );
   }
 
-  /**
-   * The event with this cursor, if it is one of these and equals what is stored: after a failover
-   * another event may have the cursor of one that was lost.
-   */
+  /** The event that has these bytes, with its cursor, if it is one of these. */
   find(cursor: Cursor, bytes: Uint8Array): Event | undefined {
-    const own = this.#events.get(cursor);
-    if (!own) return undefined;
-    return own.bytes === bytes || Buffer.compare(own.bytes, bytes) === 0 ? own.event : undefined;
+    const own = this.#events.get(hashOf(bytes));
+    if (!own || (own.bytes !== bytes && Buffer.compare(own.bytes, bytes) !== 0)) return undefined;
+    const { event } = own;
+    event.cursor ||= cursor;
+    return event.cursor === cursor ? event : undefined;
   }
 }
 
 /** Live readers are hardly ever further behind than a page of the feed. */
-const maxEvents = 256;
+const maxEvents = 512;
+
+/** FNV-1a. */
+function hashOf(bytes: Uint8Array): number {
+  let hash = 0x811c9dc5;
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193);
+  return hash;
+}

@@ -94,7 +94,7 @@ function createClientWriter(client: RedisClient): Writer {
     ask(client, () => script.run(client, keys, args));
   return {
     run,
-    attempt: async (...write) => ({ answer: await run(...write), missing: undefined }),
+    attempt: (...write) => run(...write).then((answer) => ({ answer, missing: undefined })),
     close() {},
   };
 }

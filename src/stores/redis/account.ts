@@ -133,8 +133,12 @@ export class RedisAccount implements AccountKernel {
     const args: (string | Buffer)[] = [""];
     for (const { bytes } of events) args.push(bufferOf(bytes));
     args[0] = JSON.stringify({
-      ...{ epoch: newEpoch(), seq: Math.floor(Math.random() * firstSeqs), events: events.length },
-      ...{ channel: keys.wakeUp, awaits, retentionMs },
+      epoch: newEpoch(),
+      seq: Math.floor(Math.random() * firstSeqs),
+      events: events.length,
+      channel: keys.wakeUp,
+      awaits,
+      retentionMs,
       hasInstant: indexes.some(({ score }) => score === "instant"),
       records: records.map((record) => givenOf(record, commit.token, args)),
       indexes: placesOf(indexes, (index) => on.push(keys.index(index))),
