@@ -44,12 +44,12 @@ export async function historyOf(
 }
 
 function operationView(fact: Fact): OperationState {
-  const { operation, subjectId, atMs } = fact;
-  const { operationId, status, statusCode, amount, currency } = fact;
+  const { operation, subjectId, isAttempt, status, statusCode, amount, currency } = fact;
+  const operationId = isAttempt ? "" : fact.operationId;
   const texts = Object.entries({ operationId, status, statusCode, amount, currency });
   return {
-    ...{ operation, subjectId, atMs },
-    ...Object.fromEntries(texts.filter(([, text]) => text !== "")),
+    ...{ operation, subjectId, atMs: Number(fact.at) },
+    ...Object.fromEntries(texts.filter(([, text]) => text)),
   };
 }
 

@@ -16,12 +16,13 @@ export class ByAge<T, Name = string> {
     return this.#entries.get(key)?.value;
   }
 
-  /** The entry becomes the newest. */
-  set(key: Name, value: T): void {
+  /** The entry becomes the newest. @returns its value before */
+  set(key: Name, value: T): T | undefined {
     let entry = this.#entries.get(key);
+    const before = entry?.value;
     if (entry) {
       entry.value = value;
-      if (entry === this.#newest) return;
+      if (entry === this.#newest) return before;
       this.#unlink(entry);
     } else {
       entry = { key, value, older: undefined, newer: undefined };
@@ -31,6 +32,7 @@ export class ByAge<T, Name = string> {
     if (this.#newest) this.#newest.newer = entry;
     else this.#oldest = entry;
     this.#newest = entry;
+    return before;
   }
 
   /** Whether there was such an entry. */

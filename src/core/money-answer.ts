@@ -1,8 +1,7 @@
 import { GatewayError, unlessAborted } from "../errors.ts";
 import { type Event, WaitUntil } from "../gen/payments/v1/event_pb.ts";
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
-import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
-import type { Entry, Facts } from "../ledger/log.ts";
+import { factsOfEntry } from "../ledger/facts.ts";
 import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { stateAfter, statesAfter } from "../ledger/payment-state.ts";
 import type { Context } from "./context.ts";
@@ -68,13 +67,9 @@ function isOfEarlierAttempt({ kind }: Awaited, { entry }: Made<unknown>, known: 
 
 /** The state as the event of an answer has it; as the answer alone shows it without an event. */
 function stateBy({ kind }: Awaited, { entry, appended }: Made<unknown>): StateAt {
-  if (!appended?.event) return { ...statesAfter(kind, factsOf(entry)), cursor: "" };
+  if (!appended?.event) return { ...statesAfter(kind, factsOfEntry(entry)), cursor: "" };
   const { state, payoutState, cursor } = appended.event;
   return { state, payoutState, cursor };
-}
-
-function factsOf(entry: Entry | undefined): Facts {
-  return entry ? readFacts([storedFact(entry, 0)], noFacts) : noFacts;
 }
 
 /**
@@ -98,7 +93,7 @@ async function withState<Result>(
     ended.throwIfAborted();
     const known = openCallsOf(context, about.account, about.kind, about.externalId);
     const { openCalls, snapshot } = await unlessAborted(known, ended);
-    const { facts = factsOf(entry), cursor = "" } = snapshot ?? {};
+    const { facts = factsOfEntry(entry), cursor = "" } = snapshot ?? {};
     const { outcomeUnknown } = outcomeFlags(openCalls);
     return { answer, ...statesAfter(about.kind, facts, outcomeUnknown), cursor };
   } catch {

@@ -37,7 +37,7 @@ import { paymentEntry } from "../ledger/entry.ts";
 import { noFacts } from "../ledger/facts.ts";
 import type { Intent, Known } from "../ledger/intents.ts";
 import type { Entry, Fact, Facts, OperationState } from "../ledger/log.ts";
-import { stateKey } from "../ledger/merge.ts";
+import { isSameOperation } from "../ledger/merge.ts";
 import { explained, standingOf } from "../ledger/open-calls.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
@@ -256,8 +256,7 @@ function answerOf({ intents, snapshot: all }: Known): GetPaymentResponse | undef
 function paymentOf(state: OperationState, { operations }: Facts): Payment | undefined {
   const { resource } = state.event;
   if (resource.case !== "payment") return undefined;
-  const key = stateKey(state);
-  const { words = [] } = operations.find((fact) => stateKey(fact) === key) ?? {};
+  const { words = [] } = operations.find((fact) => isSameOperation(fact, state)) ?? {};
   if (words.length === 0) return resource.value;
   const said = new Set(words.map(([field]) => field));
   const others = resource.value.unrecognized.filter(({ field }) => !said.has(field));
@@ -267,17 +266,17 @@ function paymentOf(state: OperationState, { operations }: Facts): Payment | unde
 
 /** An operation as callers see it. */
 function summaryOf(fact: Fact): MessageInitShape<typeof OperationSummarySchema> {
-  const { subjectId: paymentId, operation, operationId, status, atMs, ...rest } = fact;
-  const { statusCode, amount, currency, words } = rest;
+  const { subjectId: paymentId, operation, operationId, isAttempt, status, at, ...rest } = fact;
+  const { statusCode, amount, currency, words = [] } = rest;
   return {
     ...(paymentId && { paymentId }),
     operation: numberOf(PaymentOperation, operation),
-    ...(operationId && { operationId }),
+    ...(operationId && !isAttempt && { operationId }),
     status: numberOf(PaymentStatus, status),
     ...(statusCode && { statusCode }),
     ...(amount && { amount }),
     ...(currency && { currency }),
-    ...(atMs > 0 && { at: timestampFromMs(atMs) }),
+    ...(Number(at) > 0 && { at: timestampFromMs(Number(at)) }),
     unrecognized: words.map((word) => unrecognizedValue(...word)),
   };
 }

@@ -15,7 +15,7 @@ import {
 } from "../gen/payments/v1/payout_service_pb.ts";
 import { currentEvent } from "../ledger/current.ts";
 import { payoutEntry } from "../ledger/entry.ts";
-import { noFacts, readFacts, storedFact } from "../ledger/facts.ts";
+import { factsOfEntry, noFacts } from "../ledger/facts.ts";
 import type { Known } from "../ledger/intents.ts";
 import type { Entry, Snapshot } from "../ledger/log.ts";
 import { explained, openCallsOf, outcomeFlags, standingOf } from "../ledger/open-calls.ts";
@@ -154,8 +154,7 @@ function answer(
 ): GetPayoutResponse {
   const { outcomeUnknown, needsOperator } = outcomeFlags(openCalls);
   const isUnknown = outcomeUnknown || isOpen || !payout;
-  const stored = newEntry ? [storedFact(newEntry, 0)] : [];
-  const newest = readFacts(stored, noFacts).operations;
+  const newest = factsOfEntry(newEntry).operations;
   const { operations, ...rest } = snapshot?.facts ?? noFacts;
   return create(GetPayoutResponseSchema, {
     ...(payout && { payout }),

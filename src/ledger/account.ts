@@ -133,8 +133,16 @@ export class LedgerAccount implements StoredLog {
         attachments.set(name, typeof part === "number" ? events[part]?.bytes : part);
       }
       const changed = text === was.text ? undefined : text;
-      const of = { key, was: was.version, expected, text: changed };
-      return { ...of, attachments, flags, keepMs, isPinned };
+      return {
+        key,
+        was: was.version,
+        expected,
+        text: changed,
+        attachments,
+        flags,
+        keepMs,
+        isPinned,
+      };
     });
     const { token, indexes, isRead } = change;
     return { token, records, events, indexes, isRead };
@@ -146,10 +154,11 @@ export class LedgerAccount implements StoredLog {
     { cursors, nowMs, instant, texts }: Extract<Committed, { kind: "committed" }>,
   ): Omit<Done<unknown>, "result"> {
     const places = cursors.map(placeIn);
-    for (const [n, { key, text, flags }] of commit.records.entries()) {
+    for (const [n, draft] of change.drafts.entries()) {
+      const text = commit.records[n]?.text;
       if (text === undefined) continue;
       const now = texts?.[n] ?? filledIn(text, commit.token, places, nowMs, instant);
-      this.#cache.wrote(key, now === "" ? "" : commit.token, now, flags);
+      this.#cache.wrote(draft, commit.token, now);
     }
     const events = change.events.map(({ event }, n) => {
       event.cursor = cursors[n] ?? "";

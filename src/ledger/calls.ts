@@ -75,7 +75,8 @@ export function beginCall(
   };
   if (given.hold) call.hold = true;
   // What is known already is none of its doing: its note must not show that as held.
-  if (call.hold && record.holds.length === 0) for (const fact of record.facts) fact[7] ||= "0";
+  if (call.hold && record.holds.length === 0)
+    for (const one of record.operations) one.held ??= false;
   open(change, draft, record, call);
   if (keyDraft && given.key) {
     keyDraft.value = {

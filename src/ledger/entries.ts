@@ -2,10 +2,10 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Event, EventSource } from "../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Change, Draft } from "./change.ts";
-import { foldIn, noteWords, readFacts, storedFact, takeHold } from "./facts.ts";
+import { factOf, foldIn, replaced, takeHold } from "./facts.ts";
 import type { Ages } from "./intents.ts";
 import type { Appended, Entry, Facts, Unfinished } from "./log.ts";
-import { merge } from "./merge.ts";
+import { isSameOperation, merge } from "./merge.ts";
 import { payingOperations, setStateAfter } from "./payment-state.ts";
 import { newRecord, type PaymentRecord } from "./record.ts";
 
@@ -16,12 +16,9 @@ import { newRecord, type PaymentRecord } from "./record.ts";
 export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
   const { nowMs } = change;
   const record = recordOf(change, draft);
-  const fact = storedFact(entry, 0);
-  fact[8] = change.now;
-  const [key] = fact;
-  const known = record.states.find((state) => state.key === key);
+  const known = record.operations.find((one) => isSameOperation(one, entry));
   const { replaces, late, conflict } = merge(known, entry);
-  const changesHold = takeHold(record, fact, entry.call);
+  const changesHold = takeHold(record, known, entry);
   const seen = seenOf(change, draft, entry);
   const isCallback = entry.source === EventSource.CALLBACK;
   const isRepeat = isCallback
@@ -36,35 +33,24 @@ export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
   record.last = place;
   record.lastMs = nowMs;
   if (replaces) {
-    const { operationId, rank, status } = entry;
-    const state = known ?? {
-      n: record.changes,
-      key,
-      since: place,
-      operationId,
-      rank,
-      status,
-      place,
-    };
-    Object.assign(state, { operationId, rank, status, place });
-    if (!known) record.states.push(state);
-    draft.attachments.set(`e${state.n}`, number);
-    for (const gone of foldIn(record, fact)) {
-      const at = record.states.findIndex((state) => state.key === gone);
-      const [state] = at < 0 ? [] : record.states.splice(at, 1);
-      if (state) draft.attachments.set(`e${state.n}`, undefined);
-      record.folded++;
-    }
+    const fact = factOf(entry, change.now);
+    const operation = known
+      ? replaced(known, fact, place)
+      : { n: record.changes, ...fact, since: place, place };
+    if (known) record.operations[record.operations.indexOf(known)] = operation;
+    else record.operations.push(operation);
+    draft.attachments.set(`e${operation.n}`, number);
+    for (const { n } of foldIn(record)) draft.attachments.set(`e${n}`, undefined);
     // One that is final at once was never noted.
     if (known || entry.rank !== 2) noteUnfinished(change, entry);
-  } else noteWords(record, fact);
+  } else if (known && entry.rank < 0) known.words = entry.words ?? [];
   setStateAfter(event, factsOf(record));
   remember(draft, entry, seen, nowMs);
   return { outcome: "stored", event, conflict };
 }
 
-export function factsOf({ facts, holds, folded }: PaymentRecord): Facts {
-  return readFacts(facts, { held: holds.length > 0, folded });
+export function factsOf({ operations, holds, folded }: PaymentRecord): Facts {
+  return { operations, held: holds.length > 0, folded };
 }
 
 /** How long a record is kept after its last event, at least, in milliseconds. */
@@ -77,8 +63,8 @@ export function recordOf({ nowMs, ages }: Change, draft: Draft): PaymentRecord {
   draft.value ??= newRecord();
   const record = draft.value as PaymentRecord;
   if (isForgotten(record, nowMs, ages)) {
-    for (const { n } of record.states) draft.attachments.set(`e${n}`, undefined);
-    Object.assign(record, { facts: [], states: [], holds: [], folded: 0, last: "", lastMs: 0 });
+    for (const { n } of record.operations) draft.attachments.set(`e${n}`, undefined);
+    Object.assign(record, { operations: [], holds: [], folded: 0, last: "", lastMs: 0 });
     delete record.firstSeen;
   }
   return record;

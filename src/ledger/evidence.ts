@@ -74,10 +74,8 @@ export interface Attempt extends Omit<OperationState, "event"> {
 
 /** What a record knows, as evidence of its calls. */
 export function knownStatesOf(record: PaymentRecord): KnownStates {
-  const states = record.states.map(({ key, operationId, rank, status, since, place }) => {
-    const [subjectId = "", operation = ""] = JSON.parse(key) as string[];
-    const event = { cursor: place };
-    return { subjectId, operation, operationId, rank, status, since, event };
+  const states = record.operations.map(({ place, ...fact }) => {
+    return { ...fact, event: { cursor: place } };
   });
   return { states, facts: factsOf(record) };
 }

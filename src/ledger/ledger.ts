@@ -144,9 +144,9 @@ export class Ledger implements EventLog, IntentStore {
     bounds: Bounds,
   ): Snapshot | undefined {
     if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#options)) return undefined;
-    const states = known.states
-      .map(({ n, key, operationId, rank, status, since, place }): OperationState => {
-        const [subjectId, operation] = JSON.parse(key) as [string, string];
+    const states = known.operations
+      .map(({ n, since, place, ...fact }): OperationState => {
+        const { subjectId, operation, operationId, rank, status } = fact;
         const bytes = record.attachments.get(`e${n}`) ?? new Uint8Array();
         const event = of.eventOf({ cursor: cursorOf(place, bounds.epoch), bytes });
         const first = cursorOf(since, bounds.epoch);

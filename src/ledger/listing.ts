@@ -20,7 +20,7 @@ export function list(change: Change, draft: Draft): void {
   const record = draft.value as PaymentRecord;
   const isBeginning =
     !record.index &&
-    record.states.length === 0 &&
+    record.operations.length === 0 &&
     record.calls.every(({ state }) => state === "running");
   if (isBeginning) return;
   const { kind } = ofRecordKey(draft.key);

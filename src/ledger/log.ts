@@ -96,27 +96,13 @@ export interface OperationState {
 
 /**
  * What is known of one operation, without its event; the external_id's state follows from these.
+ * `words` are the newest since the rest was stored, or those that came with it.
  */
-export interface Fact {
-  /** payment_id, transaction_id, or the id of a call. */
-  readonly subjectId: string;
-  /** As in `Entry`. */
-  readonly operation: string;
-  /** operation_id where given, else empty. */
-  readonly operationId: string;
-  readonly rank: Rank;
-  /** In lower case; empty if the service sent none. */
-  readonly status: string;
-  readonly statusCode: string;
-  /** Decimal text; empty if the service sent none. */
-  readonly amount: string;
-  readonly currency: string;
-  /** When the log stored this state, in milliseconds since the epoch. */
-  readonly atMs: number;
-  /** The newest, since the state was stored or with it. */
-  readonly words: Words;
-  /** Whether it was made with `confirm: false`; undefined if this gateway did not make it. */
-  readonly held?: boolean;
+export interface Fact
+  extends Pick<Entry, "subjectId" | "operation" | "operationId" | "isAttempt" | "rank" | "status">,
+    Pick<Entry, "statusCode" | "words" | "amount" | "currency" | "held"> {
+  /** When the log stored it, in milliseconds since the epoch; text, since the store fills it in. */
+  readonly at: string;
 }
 
 /** All that is known of the operations of an external_id. */

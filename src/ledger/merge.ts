@@ -36,14 +36,15 @@ export function merge(state: Step | undefined, entry: Step): Merge {
 type Step = Pick<OperationState, "operationId" | "rank" | "status">;
 
 /**
- * Key of the state that an entry belongs to, within its external id. Each refund of a payment has a
- * state of its own, if it has an operation_id.
+ * Whether these are of one operation of an external id. Each refund of a payment is one of its own, if
+ * it has an operation_id.
  */
-export function stateKey({
-  subjectId,
-  operation,
-  operationId,
-}: Pick<Entry, "subjectId" | "operation" | "operationId">): string {
-  const apart = operation === "refund" && operationId !== "";
-  return JSON.stringify([subjectId, operation, ...(apart ? [operationId] : [])]);
+export function isSameOperation(one: OperationId, other: OperationId): boolean {
+  return (
+    one.subjectId === other.subjectId &&
+    one.operation === other.operation &&
+    (one.operation !== "refund" || one.operationId === other.operationId)
+  );
 }
+
+type OperationId = Pick<Entry, "subjectId" | "operation" | "operationId">;

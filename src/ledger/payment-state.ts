@@ -163,8 +163,8 @@ function sumOf(facts: readonly Fact[]): { units: bigint; currency: string } | un
   let units = 0n;
   const currency = facts[0]?.currency ?? "";
   for (const fact of facts) {
-    const match = /^(\d{1,30})(?:\.(\d{1,6})0*)?$/.exec(fact.amount);
-    if (!match || fact.currency !== currency) return undefined;
+    const match = /^(\d{1,30})(?:\.(\d{1,6})0*)?$/.exec(fact.amount ?? "");
+    if (!match || (fact.currency ?? "") !== currency) return undefined;
     units += BigInt((match[1] ?? "") + (match[2] ?? "").padEnd(6, "0"));
   }
   return { units, currency };

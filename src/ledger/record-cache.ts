@@ -1,6 +1,6 @@
 import { ByAge } from "../collections/by-age.ts";
 import type { Found, Version } from "../stores/kernel.ts";
-import { absent, type Supposed } from "./change.ts";
+import { absent, type Draft, type Supposed } from "./change.ts";
 
 /**
  * Records as this process last saw or wrote them. A step is decided on them, and decided again if the
@@ -21,10 +21,10 @@ export class RecordCache {
     this.#set(key, { version, text, flags: all });
   }
 
-  /** This process wrote it. */
-  wrote(key: string, version: Version, text: string, flags: ReadonlyMap<string, string>): void {
-    if (version === "") this.forget(key);
-    else this.#set(key, { version, text, flags: merged(this.#records.get(key)?.flags, flags) });
+  /** This process wrote it, deciding on what was. */
+  wrote({ key, was, flags }: Draft, version: Version, text: string): void {
+    if (text === "") this.forget(key);
+    else this.#set(key, { version, text, flags: merged(was.flags, flags) });
   }
 
   forget(key: string): void {
@@ -35,8 +35,7 @@ export class RecordCache {
   }
 
   #set(key: string, record: Supposed): void {
-    const known = this.#records.get(key);
-    this.#records.set(key, record);
+    const known = this.#records.set(key, record);
     this.#characters += sizeOf(record) - (known ? sizeOf(known) : 0);
     if (this.#characters <= maxCharacters) return;
     this.#records.fromOldest((oldest) => {
@@ -56,10 +55,10 @@ function sizeOf({ text, flags }: Supposed): number {
 }
 
 function merged(
-  before: ReadonlyMap<string, string> | undefined,
+  before: ReadonlyMap<string, string>,
   flags: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, string> {
-  if (!before || before.size === 0) return flags;
+  if (before.size === 0) return flags;
   if (flags.size === 0) return before;
   return before.size + flags.size > maxFlags ? flags : new Map([...before, ...flags]);
 }

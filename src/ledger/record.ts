@@ -2,7 +2,7 @@ import { GatewayError } from "../errors.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import type { IntentState } from "./intents.ts";
-import type { Rank } from "./log.ts";
+import type { Fact } from "./log.ts";
 
 /**
  * All that is known of one payment or payout of an account: its operations, its open calls, and what
@@ -12,13 +12,11 @@ import type { Rank } from "./log.ts";
  * are cursors without their epoch.
  */
 export interface PaymentRecord {
-  /** What is known of each operation, in the order in which it became known. */
-  facts: StoredFact[];
-  /** The same operations: where their events are. */
-  states: StoredState[];
+  /** In the order in which they became known. */
+  operations: StoredOperation[];
   /** Ids of calls with `confirm: false` whose payment is not known yet. */
   holds: string[];
-  /** How many failures were left out of `facts`. */
+  /** How many failures were left out of `operations`. */
   folded: number;
   /** Place of the newest event; empty while there is none. */
   last: string;
@@ -37,34 +35,14 @@ export interface PaymentRecord {
   firstSeen?: string;
 }
 
-/**
- * A `Fact` as stores keep it, in texts. `key` is that of its operation (`stateKey`), `held` is `1`
- * or `0`, or empty if unknown, and `atMs` is in milliseconds. `words` is JSON, or empty.
- */
-export type StoredFact = [
-  key: string,
-  rank: string,
-  status: string,
-  operationId: string,
-  statusCode: string,
-  amount: string,
-  currency: string,
-  held: string,
-  atMs: string,
-  words: string,
-];
-
-export interface StoredState {
+/** What is known of one operation, and where its events are. */
+export type StoredOperation = { -readonly [Name in keyof Fact]: Fact[Name] } & {
   /** Number of the operation within the record: its newest event is the attachment `e<n>`. */
   n: number;
-  key: string;
-  operationId: string;
-  rank: Rank;
-  status: string;
-  /** Places of the operation's first and newest event. */
+  /** Places of its first and newest event. */
   since: string;
   place: string;
-}
+};
 
 export interface OpenCall {
   id: string;
@@ -103,8 +81,7 @@ export interface KeyRecord {
 
 export function newRecord(): PaymentRecord {
   return {
-    facts: [],
-    states: [],
+    operations: [],
     holds: [],
     folded: 0,
     last: "",

@@ -1,4 +1,5 @@
-import type { PaymentRecord } from "../../src/ledger/record.ts";
+import { isSameOperation } from "../../src/ledger/merge.ts";
+import type { PaymentRecord, StoredOperation } from "../../src/ledger/record.ts";
 import type { Plant } from "./ledgers.ts";
 import type { Stored } from "./store.ts";
 
@@ -21,12 +22,14 @@ const planted: Record<string, Record<string, Defect["plant"]>> = {
       (call) => (call.locks = false),
     ),
     "a call of open outcome holds its lock": eachCall((call) => (call.locks = isRunning(call))),
-    "what is paid is not shown as AUTHORIZED": eachFact((fact) => (fact[7] &&= "1")),
+    "what is paid is not shown as AUTHORIZED": eachOperation((one) => {
+      if (one.held === false) one.held = true;
+    }),
     "what may be charged is not told as not done": "believesNotFound",
     "what was acknowledged is in the log": (after, before) => Object.assign(after, before()),
     "each open call is looked up, or flagged for an operator": ({ due }) => due.shift(),
-    "what is paid and known is shown so": eachFact((fact) => {
-      if (fact[2] === "success") fact[2] = "failure";
+    "what is paid and known is shown so": eachOperation((one) => {
+      if (one.status === "success") one.status = "failure";
     }),
     "a call that was told as settled is not open"(after, before) {
       reopen(after, before);
@@ -47,18 +50,16 @@ const planted: Record<string, Record<string, Defect["plant"]>> = {
     "while an outcome is open, UNKNOWN is shown": eachCall((call) =>
       Object.assign(call, { state: "pending", subjectId: "p0" }),
     ),
-    "an operation is never forgotten": ({ record }) => record?.states.splice(1),
+    "an operation is never forgotten": ({ record }) => record?.operations.splice(1),
     "a loss is published": (after) =>
       (after.log = after.log.filter((one) => !/UNKNOWN$/.test(one))),
     "a call that may move money is open": dropLost,
-    "in the end the state is the service's"({ record }) {
-      if (record) record.facts = record.facts.filter(([, , status]) => status !== "failure");
-    },
+    "in the end the state is the service's": eachOperation((one) => (one.held = true)),
   },
   "payouts with a key": {
     "while an outcome is open, UNKNOWN is shown"(after) {
       dropLost(after);
-      after.record?.facts.splice(0);
+      for (const one of after.record?.operations ?? []) if (one.operation === "call") one.rank = 2;
     },
     "a key's request is sent once": (after) => (after.keys = {}),
     "a key's repeat gets the first answer": ({ answers }) =>
@@ -67,9 +68,10 @@ const planted: Record<string, Record<string, Defect["plant"]>> = {
       if (before().answers.k) answers.k = "0 0";
     },
     "an operation never goes back"({ record }, before) {
-      const old = before().record?.states ?? [];
-      const isEnded = (key: string) => old.some((state) => state.key === key && state.rank === 2);
-      for (const state of record?.states ?? []) if (isEnded(state.key)) state.rank = 1;
+      const ended = before().record?.operations.filter(({ rank }) => rank === 2) ?? [];
+      for (const one of record?.operations ?? []) {
+        if (ended.some((other) => isSameOperation(one, other))) one.rank = 1;
+      }
     },
     "no attempt is taken for two calls": eachCall((call) => (call.subjectId = "t0")),
   },
@@ -88,8 +90,8 @@ function eachCall(change: (call: PaymentRecord["calls"][number]) => unknown): Pl
   return ({ record }) => record?.calls.forEach(change);
 }
 
-function eachFact(change: (fact: PaymentRecord["facts"][number]) => unknown): Plant {
-  return ({ record }) => record?.facts.forEach(change);
+function eachOperation(change: (one: StoredOperation) => unknown): Plant {
+  return ({ record }) => record?.operations.forEach(change);
 }
 
 function isRunning({ state }: PaymentRecord["calls"][number]): boolean {

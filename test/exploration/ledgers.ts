@@ -1,6 +1,7 @@
 import type { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { intentOfCall } from "../../src/ledger/calls.ts";
 import { knownStatesOf } from "../../src/ledger/evidence.ts";
+import { isSameOperation } from "../../src/ledger/merge.ts";
 import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { stateAfter } from "../../src/ledger/payment-state.ts";
 import { newRecord, ofRecordKey, type PaymentRecord } from "../../src/ledger/record.ts";
@@ -126,21 +127,24 @@ function brokenBy({ acknowledges, isOwn }: Step, { before, after, told }: Applie
   }
   const isTwice = (one: string) => one.endsWith("callback") && before.log.includes(one);
   if (told.some(isTwice)) return "one callback is one event";
-  const { states, calls, over } = record ?? newRecord();
-  for (const { key, rank, status, operationId } of before.states) {
-    const now = states.find((state) => state.key === key);
+  const { operations, calls, over } = record ?? newRecord();
+  for (const was of before.operations) {
+    const { rank, status, operationId } = was;
+    const now = operations.find((one) => isSameOperation(one, was));
     if (!now) return "an operation is never forgotten";
     const isBack = now.rank < rank || (status === "success" && now.status !== status);
     const isAnother = operationId !== "" && now.operationId !== operationId;
     if (isBack && !isAnother) return "an operation never goes back";
   }
-  if (!states.every(({ n }) => events.includes(`e${n}`))) return "each operation has its event";
+  if (!operations.every(({ n }) => events.includes(`e${n}`))) return "each operation has its event";
   if (new Set(calls.map(({ id }) => id)).size < calls.length) return "a call is open once";
   if (calls.some(({ id }) => over.some((one) => one.id === id))) {
     return "a call that is over is not open";
   }
   const isTold = (id: string) =>
-    states.some(({ key, rank }) => rank === 2 && key === JSON.stringify([id, "call"]));
+    operations.some(
+      ({ subjectId, operation, rank }) => subjectId === id && operation === "call" && rank === 2,
+    );
   if (calls.some(({ id, state }) => state !== "pending" && isTold(id))) {
     return "a call that was told as settled is not open";
   }

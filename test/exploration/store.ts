@@ -2,7 +2,12 @@ import { CallOutcome, CallOutcomeSchema, EventSource } from "../../src/gen/payme
 import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { callOfMember, dueIndex, givenUpIndex } from "../../src/ledger/calls.ts";
 import { absent, Change, Draft, type EventChange } from "../../src/ledger/change.ts";
-import { isBlank, type KeyRecord, type PaymentRecord } from "../../src/ledger/record.ts";
+import {
+  isBlank,
+  type KeyRecord,
+  type PaymentRecord,
+  type StoredOperation,
+} from "../../src/ledger/record.ts";
 import { placeOf } from "../../src/stores/cursor.ts";
 
 /** What a store holds of one external_id and of the keys used with it. */
@@ -45,7 +50,7 @@ export interface On {
 export interface Applied {
   readonly out: unknown;
   readonly after: Stored;
-  readonly before: Pick<Stored, "answers" | "log"> & Pick<PaymentRecord, "states">;
+  readonly before: Pick<Stored, "answers" | "log"> & Pick<PaymentRecord, "operations">;
   /** What the step added to the log. */
   readonly told: readonly string[];
   readonly saysPaid: boolean;
@@ -59,7 +64,7 @@ export function apply(
 ): Applied {
   const after: Stored = JSON.parse(text);
   const { log, answers, record } = after;
-  const states = record?.states.map((state) => ({ ...state })) ?? [];
+  const operations = record?.operations.map((one) => ({ ...one })) ?? [];
   const nowMs = Math.max(timeOf(tick), after.newestMs + 1);
   const was = { ...absent, flags: new Map(Object.entries(after.flags)) };
   const draft = new Draft(recordKey, record ?? undefined, was);
@@ -101,7 +106,13 @@ export function apply(
   // A process keeps nothing of calls that the store has.
   if (step.isOwn && !after.record) Object.assign(after, nothing);
   const saysPaid = change.events.some(({ event }) => event.state === PaymentState.PAID);
-  return { out, after: ordered(after, nowMs), before: { answers, log, states }, told, saysPaid };
+  return {
+    out,
+    after: ordered(after, nowMs),
+    before: { answers, log, operations },
+    told,
+    saysPaid,
+  };
 }
 
 /** An event in brief. Entries have their own brief in place of a `traceparent`. */
@@ -113,8 +124,8 @@ function briefOf(
   if (event.callOutcome === CallOutcome.UNSPECIFIED) {
     return `${trace} ${event.source === EventSource.CALLBACK ? "callback" : "answer"}`;
   }
-  const key = record?.states.find((state) => state.place === place)?.key ?? '["nobody"]';
-  return `${JSON.parse(key)[0]} ${CallOutcomeSchema.value[event.callOutcome]?.localName}`;
+  const { subjectId = "nobody" } = record?.operations.find((one) => one.place === place) ?? {};
+  return `${subjectId} ${CallOutcomeSchema.value[event.callOutcome]?.localName}`;
 }
 
 /**
@@ -134,21 +145,21 @@ function ordered(stored: Stored, nowMs: number): Stored {
     times.push({ order: stored.awayMs * 1_000, isStart: true, set });
   }
   if (record) {
-    record.facts.sort(byFirst);
-    record.states.sort((a, b) => (a.key < b.key ? -1 : 1));
+    const nameOf = ({ subjectId, operation, operationId }: StoredOperation) =>
+      `${subjectId} ${operation} ${operation === "refund" ? operationId : ""}`;
+    record.operations.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
     record.over.sort((a, b) => (a.id < b.id ? -1 : 1));
     record.marks.sort();
-    const names = new Map(record.states.map(({ n }, at) => [`e${n}`, `e${at + 1}`]));
+    const names = new Map(record.operations.map(({ n }, at) => [`e${n}`, `e${at + 1}`]));
     stored.events = stored.events.map((name) => names.get(name) ?? name).sort();
-    record.changes = record.states.length || 1;
+    record.changes = record.operations.length || 1;
     if (record.lastMs > 0) Object.assign(record, { last: "last", lastMs: baseMs });
-    for (const fact of record.facts) fact[8] = "0";
     for (const one of record.over) one.atMs = baseMs;
-    for (const [at, state] of record.states.entries()) {
-      state.n = at + 1;
+    for (const [at, one] of record.operations.entries()) {
+      Object.assign(one, { n: at + 1, at: "0" });
       for (const name of ["since", "place"] as const) {
-        const set = (ms: number) => (state[name] = placeOf({ ms, seq: 0 }));
-        times.push({ order: orderOf(state[name]), isStart: false, set });
+        const set = (ms: number) => (one[name] = placeOf({ ms, seq: 0 }));
+        times.push({ order: orderOf(one[name]), isStart: false, set });
       }
     }
     for (const call of record.calls) {

@@ -300,7 +300,7 @@ describe("decisions of the ledger", () => {
     /** Operation, status and words of each operation, as any process knows them. */
     async function lines() {
       const snapshot = await log.snapshot(account, EventKind.PAYMENT, "order-1");
-      return snapshot?.facts.operations.map(({ operation, status, words }) => [
+      return snapshot?.facts.operations.map(({ operation, status, words = [] }) => [
         operation,
         status,
         words,

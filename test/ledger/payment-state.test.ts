@@ -9,8 +9,7 @@ import { ordersOf } from "./entries.ts";
 
 const blank: Fact = {
   ...{ subjectId: "a", operation: "payment", operationId: "", rank: 2, status: "success" },
-  ...{ statusCode: "", amount: "10.00", currency: "UAH", atMs: 0 },
-  words: [],
+  ...{ amount: "10.00", currency: "UAH", at: "0" },
 };
 
 /**

@@ -3,7 +3,7 @@ import type { RedisClient } from "../../redis/connect.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
 
 /** The number of the layout in Redis, as open-log.lua writes it. */
-export const redisLayout = "4";
+export const redisLayout = "5";
 
 /**
  * The number of the layout that Redis has for an account, if it is another one than this version's:

@@ -14,7 +14,7 @@ local function open(log, events, epoch)
   if found[1] then
     return { epoch = found[1], tail = found[2], watermark = found[3] or found[2], instant = found[4] }
   end
-  redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0', 'layout', '4')
+  redis.call('HSET', log, 'epoch', epoch, 'tail', '0-0', 'layout', '5')
   -- The new log must not contain the events of a log whose head was lost.
   redis.call('UNLINK', events)
   return { epoch = epoch, tail = '0-0', watermark = '0-0' }

@@ -92,6 +92,25 @@ export const migrations: readonly string[] = [
     FROM dead_letters GROUP BY account;
   DROP TABLE dead_letters;
   `,
+  // 3: what a record knows of an operation is one object (ledger/record.ts), not one and a list
+  `
+  UPDATE records SET text = json_set(json_remove(text, '$.facts', '$.states'), '$.operations', json((
+    SELECT json_group_array(json(operation)) FROM (
+      SELECT json_patch('{}', json_object(
+          'n', was.value ->> 'n', 'since', was.value ->> 'since', 'place', was.value ->> 'place',
+          'subjectId', was.value ->> 'key' ->> 0, 'operation', was.value ->> 'key' ->> 1,
+          'operationId', was.value ->> 'operationId',
+          'isAttempt', json(iif(fact.value ->> 3 <> was.value ->> 'operationId', 'true', NULL)),
+          'rank', was.value ->> 'rank', 'status', was.value ->> 'status',
+          'statusCode', nullif(fact.value ->> 4, ''), 'amount', nullif(fact.value ->> 5, ''),
+          'currency', nullif(fact.value ->> 6, ''),
+          'held', json(CASE fact.value ->> 7 WHEN '1' THEN 'true' WHEN '0' THEN 'false' END),
+          'at', fact.value ->> 8, 'words', json(nullif(fact.value ->> 9, '')))) AS operation
+        FROM json_each(text, '$.facts') AS fact
+        JOIN json_each(text, '$.states') AS was ON was.value ->> 'key' = fact.value ->> 0
+        ORDER BY fact.key))))
+    WHERE json_type(text, '$.facts') = 'array';
+  `,
 ];
 
 /**
