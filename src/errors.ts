@@ -130,3 +130,15 @@ export function unlessAborted<Result>(
     awaited.then(resolve, reject).finally(done);
   });
 }
+
+/** A configured file that cannot be used. The message says why, and holds nothing of a secret. */
+export class FileError extends Error {
+  override readonly name = "FileError";
+  /** The environment variable that names the file. */
+  readonly variable: string;
+
+  constructor(variable: string, message: string) {
+    super(message);
+    this.variable = variable;
+  }
+}

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
 import { Activity } from "../admin/activity.ts";
-import { AuthFileError, createAuthentication } from "../auth/create-authentication.ts";
+import { createAuthentication } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
 import { createWatchTokens, type WatchTokens } from "../auth/watch-token.ts";
 import { createCallbackHandler } from "../callbacks/receiver.ts";
@@ -11,15 +11,15 @@ import type { Account } from "../core/context.ts";
 import type { Core } from "../core/core.ts";
 import { createCore } from "../core/create-core.ts";
 import { warmUp } from "../core/validate.ts";
+import { FileError } from "../errors.ts";
 import { createSubgraphSchema } from "../graphql/schema/subgraph.ts";
 import { createGraphqlServer } from "../graphql/server.ts";
-import { WrongDocumentError } from "../graphql/trusted-documents.ts";
 import { createCauses } from "../ledger/cause-of.ts";
 import { observed } from "../ledger/observed.ts";
 import { createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
-import { openTlsFiles, TlsFileError, type TlsFiles } from "../net/tls-files.ts";
+import { openTlsFiles, type TlsFiles } from "../net/tls-files.ts";
 import { observedBucket } from "../ratelimit/observed-bucket.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import type { Report } from "../report.ts";
@@ -174,12 +174,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
 
 /** Makes the error of a file or directory that cannot be used at start a ConfigError. */
 function asConfigError(error: unknown): unknown {
-  if (error instanceof AuthFileError || error instanceof TlsFileError) {
-    return new ConfigError(error.variable, error.message);
-  }
-  if (error instanceof WrongDocumentError) {
-    return new ConfigError("PERSISTED_DOCUMENTS_FILE", error.message);
-  }
+  if (error instanceof FileError) return new ConfigError(error.variable, error.message);
   if (error instanceof StoreRefused) return new ConfigError("DATA_DIR", error.message);
   return error;
 }

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { FileError } from "../errors.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { createApiKeys } from "./api-keys.ts";
@@ -36,20 +37,9 @@ export interface AuthenticationOptions extends AuthOptions {
   readonly report?: Report;
 }
 
-/** A file that cannot be read or is wrong. Its message names what is wrong, and holds no secret. */
-export class AuthFileError extends Error {
-  override readonly name = "AuthFileError";
-  /** The variable that names the file. */
-  readonly variable: string;
-  constructor(variable: string, message: string) {
-    super(message);
-    this.variable = variable;
-  }
-}
-
 /**
  * Creates `identify` for the configured modes. `close` stops watching the key files.
- * @throws AuthFileError for a file that cannot be read or is wrong
+ * @throws FileError for a file that cannot be read or is wrong
  */
 export function createAuthentication(options: AuthenticationOptions): {
   readonly identify: Identify;
@@ -116,7 +106,7 @@ function fromFile<Opened>(
   }
 }
 
-function fileError(variable: string, error: unknown): AuthFileError {
+function fileError(variable: string, error: unknown): FileError {
   const { code, message } = error as NodeJS.ErrnoException;
-  return new AuthFileError(variable, code ? `cannot be read (${code})` : message);
+  return new FileError(variable, code ? `cannot be read (${code})` : message);
 }

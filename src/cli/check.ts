@@ -1,8 +1,9 @@
 import type { Command } from "commander";
-import type { Config } from "../config/config.ts";
+import { createAuthentication } from "../auth/create-authentication.ts";
+import { type Config, readConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
-import { readWholeConfig } from "./check-configuration.ts";
+import { FileError } from "../errors.ts";
 import {
   checkApiKeys,
   checkKeySet,
@@ -137,4 +138,38 @@ const marks = {
 function lineOf({ check, verdict, message, advice }: Finding): string {
   const line = `${marks[verdict]()} ${check.padEnd(16)}  ${message}`;
   return advice === undefined ? line : `${line}\n${" ".repeat(20)}→ ${advice}`;
+}
+
+/**
+ * Reads the configuration as `serve` does, and checks the files that it names.
+ * @throws ConfigError for all variables that are wrong, or else for the first file
+ */
+async function readWholeConfig(env: Environment): Promise<Config> {
+  const config = readConfig(env);
+  try {
+    createAuthentication({
+      ...config.auth,
+      accounts: new Set(config.accounts.keys()),
+      watchTokens: undefined,
+    }).close();
+    if (config.trustedDocuments) await checkDocuments(config.trustedDocuments, config);
+  } catch (error) {
+    if (error instanceof FileError) throw new ConfigError(error.variable, error.message);
+    throw error;
+  }
+  return config;
+}
+
+/** Loads the GraphQL schema, which is large, only if there are trusted documents to check. */
+async function checkDocuments(
+  documents: NonNullable<Config["trustedDocuments"]>,
+  { graphqlSubgraph, accounts }: Config,
+): Promise<void> {
+  const [{ schema }, { createSubgraphSchema }, { createDocumentOf }] = await Promise.all([
+    import("../graphql/schema/schema.ts"),
+    import("../graphql/schema/subgraph.ts"),
+    import("../graphql/trusted-documents.ts"),
+  ]);
+  const served = graphqlSubgraph ? createSubgraphSchema(new Set(accounts.keys())) : schema;
+  createDocumentOf(served, documents);
 }

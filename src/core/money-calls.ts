@@ -14,8 +14,7 @@ import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
-import { keyOf, keyReused } from "./idempotency.ts";
-import { openOutcome, sealOutcome } from "./stored-answer.ts";
+import { keyOf, keyReused, openOutcome, sealOutcome } from "./idempotency.ts";
 
 /** One call that moves money. */
 export interface MoneyCall<Request extends DescMessage, Result extends DescMessage> {

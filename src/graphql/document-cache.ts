@@ -1,5 +1,14 @@
 import { hash } from "node:crypto";
-import { type DocumentNode, type GraphQLError, Kind } from "graphql";
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  Kind,
+  parse,
+  validate,
+} from "graphql";
+import { limits } from "./limits.ts";
+import { checkShape, tooComplex } from "./operation-shape.ts";
 import { RequestError } from "./request-error.ts";
 
 /** What is known about a document's text: the valid document, or how it was refused. */
@@ -171,5 +180,66 @@ class BoundedMap<Value> {
       if (this.bytes <= this.#max) return;
       this.#delete(key);
     }
+  }
+}
+
+interface FindDocumentOptions {
+  readonly schema: GraphQLSchema;
+  readonly introspection: boolean;
+  readonly formatError: (error: unknown) => GraphQLError;
+  readonly documents: DocumentCache;
+}
+
+/**
+ * Finds the valid document of a text, or the formatted errors with which it is refused. A text that
+ * is known from an earlier request is neither parsed nor validated again.
+ */
+type FindDocument = (text: string) => KnownDocument;
+
+export function createFindDocument(options: FindDocumentOptions): FindDocument {
+  const { schema, introspection, formatError, documents } = options;
+  return (text) => {
+    if (text.length > limits.documentLength) {
+      const error = tooComplex(`is longer than ${limits.documentLength} characters`);
+      return { refused: { outline: undefined, errors: () => [error] } };
+    }
+    const known = documents.find(text);
+    if (known) return known;
+    let document: DocumentNode;
+    try {
+      document = parseShort(text);
+      checkShape(document, introspection);
+    } catch (error) {
+      return { refused: documents.refuse(text, undefined, [formatError(error)]) };
+    }
+    const options = { maxErrors: limits.faults, hideSuggestions: !introspection };
+    const errors = validate(schema, document, undefined, options);
+    if (errors.length > 0) {
+      for (const { extensions } of errors) extensions.code ??= "GRAPHQL_VALIDATION_FAILED";
+      return {
+        refused: documents.refuse(
+          text,
+          document,
+          errors.map((error) => formatError(error)),
+        ),
+      };
+    }
+    documents.keep(text, document);
+    return { document };
+  };
+}
+
+/** @throws GraphQLError with OPERATION_TOO_COMPLEX for a document of too many tokens */
+function parseShort(text: string): DocumentNode {
+  try {
+    return parse(text, { maxTokens: limits.tokens });
+  } catch (error) {
+    if (
+      !(error instanceof GraphQLError) ||
+      !/contains more tha[nt] \d+ tokens/.test(error.message)
+    ) {
+      throw error;
+    }
+    throw tooComplex(`has more than ${limits.tokens} tokens`);
   }
 }

@@ -13,9 +13,8 @@ import {
 } from "graphql";
 import { compileOperation } from "./compiled-operation.ts";
 import { type Context, concluded } from "./context.ts";
-import { DocumentCache, type KnownDocument } from "./document-cache.ts";
+import { createFindDocument, DocumentCache, type KnownDocument } from "./document-cache.ts";
 import { codeOf, type FormatError } from "./errors.ts";
-import { createFindDocument } from "./find-document.ts";
 import { limits } from "./limits.ts";
 import { costOf } from "./operation-cost.ts";
 import type { OperationRecord } from "./operation-record.ts";

@@ -1,4 +1,5 @@
 import { type GraphQLSchema, parse, validate } from "graphql";
+import { FileError } from "../errors.ts";
 import { RequestError } from "./request-error.ts";
 
 /** The documents that the operator has registered. */
@@ -7,11 +8,6 @@ export interface TrustedDocumentsOptions {
   readonly documents: ReadonlyMap<string, string>;
   /** Whether all other documents are rejected. */
   readonly only: boolean;
-}
-
-/** A trusted document that does not fit the schema. Its message says which and why. */
-export class WrongDocumentError extends Error {
-  override readonly name = "WrongDocumentError";
 }
 
 /** How a request names its document. */
@@ -26,7 +22,7 @@ export interface DocumentParams {
  * Finds the document of a request: by `documentId`, by `extensions.persistedQuery.sha256Hash`, or
  * by its text. The returned function returns the text to run; undefined for a request that names
  * none.
- * @throws WrongDocumentError at once for a document that does not fit the schema, and later
+ * @throws FileError at once for a document that does not fit the schema, and later
  * RequestError with PERSISTED_QUERY_NOT_FOUND, PERSISTED_QUERY_NOT_SUPPORTED or
  * PERSISTED_QUERY_ONLY
  */
@@ -72,7 +68,9 @@ function refusal(message: string, code: string): RequestError {
 
 function checkDocument(schema: GraphQLSchema, id: string, text: string): void {
   const [error] = errorsOf(schema, text);
-  if (error) throw new WrongDocumentError(`document ${JSON.stringify(id)}: ${error.message}`);
+  if (!error) return;
+  const message = `document ${JSON.stringify(id)}: ${error.message}`;
+  throw new FileError("PERSISTED_DOCUMENTS_FILE", message);
 }
 
 function errorsOf(schema: GraphQLSchema, text: string): readonly Error[] {

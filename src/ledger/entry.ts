@@ -1,6 +1,5 @@
 import { hash } from "node:crypto";
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { EventKind, EventSchema, EventSource } from "../gen/payments/v1/event_pb.ts";
 import {
   type Payment,
@@ -11,8 +10,7 @@ import {
 import type { Payout } from "../gen/payments/v1/payout_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { endOf } from "../model/payout-statuses.ts";
-import { unreadFieldsOf } from "../model/unread-fields.ts";
-import { unrecognizedIn } from "../model/unrecognized.ts";
+import { unreadFieldsOf, unrecognizedIn } from "../model/unrecognized.ts";
 import { boundedId } from "../redis/keys.ts";
 import type { AlreadyPaid } from "./intents.ts";
 import type { Entry, Rank, Words } from "./log.ts";

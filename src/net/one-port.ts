@@ -1,18 +1,23 @@
 import http from "node:http";
 import http2 from "node:http2";
+import type { Socket } from "node:net";
 import net from "node:net";
 import tls from "node:tls";
 import { UnderWay } from "../collections/under-way.ts";
-import { type AgeLimits, ageConnection, type ConnectionAge } from "./connection-age.ts";
+import {
+  type AgeLimits,
+  ageConnection,
+  type ConnectionAge,
+  type KeepAlive,
+  keepAlive,
+} from "./connection-age.ts";
 import { acceptBacklog, type ConnectionCounts, limitConnections } from "./connections.ts";
 import type { OnCut } from "./cut.ts";
 import { cutHttp1, guardHttp1, http1Options } from "./http1.ts";
 import type { Intake } from "./intake.ts";
-import { type KeepAlive, keepAlive } from "./keep-alive.ts";
 import { createPenalties } from "./penalties.ts";
 import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
 import { createSessionGuard, type IdleLimit, type SessionLimits } from "./session-guard.ts";
-import { sniff } from "./sniff.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
 import { firstAllowance } from "./stream-allowance.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
@@ -253,3 +258,52 @@ const mutual = { requestCert: true, rejectUnauthorized: true } as const;
 function secureContext({ cert, key, clientCa }: Tls): tls.SecureContextOptions {
   return { cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) };
 }
+
+/**
+ * Detects the HTTP version of a connection by its first bytes, and gives the bytes back to the
+ * socket. Calls back once: with undefined, after destroying the socket, if the connection ends or
+ * `timeoutMs` passes before that.
+ */
+function sniff(
+  socket: Socket,
+  timeoutMs: number,
+  done: (protocol: "h1" | "h2" | undefined) => void,
+): void {
+  let seen = Buffer.alloc(0);
+  const timer = setTimeout(fail, timeoutMs);
+  // This listener stays: without one, an error before the HTTP server takes over would end the
+  // process.
+  socket.on("error", () => {});
+  socket.on("readable", read);
+  socket.once("close", fail);
+
+  function read(): void {
+    const chunk: Buffer | null = socket.read();
+    if (chunk === null) {
+      if (socket.readableEnded) fail();
+      return;
+    }
+    seen = Buffer.concat([seen, chunk]);
+    const compared = Math.min(seen.length, preface.length);
+    const likeH2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
+    if (likeH2 && compared < preface.length) return;
+    settle();
+    socket.unshift(seen);
+    done(likeH2 ? "h2" : "h1");
+  }
+
+  function fail(): void {
+    settle();
+    socket.destroy();
+    done(undefined);
+  }
+
+  function settle(): void {
+    clearTimeout(timer);
+    socket.off("readable", read);
+    socket.off("close", fail);
+  }
+}
+
+/** What an HTTP/2 client sends first (RFC 9113, section 3.4). */
+const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");

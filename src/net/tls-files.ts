@@ -3,8 +3,9 @@ import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { isDeepStrictEqual } from "node:util";
+import { FileError } from "../errors.ts";
 import type { Tls } from "./one-port.ts";
-import { repeat } from "./repeat.ts";
+import { repeat } from "./timer.ts";
 
 /** Paths of a listener's TLS files. */
 export interface TlsPaths {
@@ -19,30 +20,19 @@ export interface TlsFilesOptions {
   /** Called when new files are in force. */
   readonly onChange: (identity: Tls) => void;
   /** Called when new files cannot be used; the previous ones stay in force. */
-  readonly onProblem: (error: TlsFileError) => void;
+  readonly onProblem: (error: FileError) => void;
   /** How often the files are read, in milliseconds. Default: 1,000. */
   readonly intervalMs?: number;
 }
 
 export type TlsFiles = ReturnType<typeof openTlsFiles>;
 
-/** A TLS file that cannot be used. The message never contains any part of a key. */
-export class TlsFileError extends Error {
-  override readonly name = "TlsFileError";
-  /** The environment variable that names the file. */
-  readonly variable: string;
-  constructor(variable: string, message: string) {
-    super(message);
-    this.variable = variable;
-  }
-}
-
 /**
  * Reads a listener's TLS files, and reads them again at each interval to detect changes: file
  * watchers of the operating system lose a file that is replaced by a rename or behind a link. A
  * change takes effect once two consecutive reads agree, since the files may be written one after
  * the other.
- * @throws TlsFileError for files that cannot be used at start
+ * @throws FileError for files that cannot be used at start
  */
 export function openTlsFiles(options: TlsFilesOptions) {
   const { paths, onChange, onProblem, intervalMs = 1_000 } = options;
@@ -64,7 +54,7 @@ export function openTlsFiles(options: TlsFilesOptions) {
   }
 
   /** Reports a problem once, however long it lasts. */
-  function report(problem: TlsFileError): void {
+  function report(problem: FileError): void {
     const text = `${problem.variable} ${problem.message}`;
     if (text !== lastReported) onProblem(problem);
     lastReported = text;
@@ -112,27 +102,24 @@ async function readSoon([variable, path]: TlsFile): Promise<string> {
   });
 }
 
-function unreadable(variable: string, error: unknown): TlsFileError {
+function unreadable(variable: string, error: unknown): FileError {
   const { code, message } = error as NodeJS.ErrnoException;
-  return new TlsFileError(variable, `cannot be read (${code ?? message})`);
+  return new FileError(variable, `cannot be read (${code ?? message})`);
 }
 
-/** Returns the identity if its parts can be used together. @throws TlsFileError otherwise */
+/** Returns the identity if its parts can be used together. @throws FileError otherwise */
 function fitting(identity: Tls): Tls {
   const { cert, key, clientCa } = identity;
   const [leaf] = certificates("TLS_CERT_FILE", cert);
   if (!leaf?.checkPrivateKey(privateKey(key))) {
-    throw new TlsFileError(
-      "TLS_KEY_FILE",
-      "is not the key of the first certificate in TLS_CERT_FILE",
-    );
+    throw new FileError("TLS_KEY_FILE", "is not the key of the first certificate in TLS_CERT_FILE");
   }
   if (clientCa !== undefined) certificates("TLS_CLIENT_CA_FILE", clientCa);
   try {
     createSecureContext({ cert, key, ...(clientCa === undefined ? {} : { ca: clientCa }) });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw new TlsFileError("TLS_CERT_FILE", `cannot be used (${code ?? message})`);
+    throw new FileError("TLS_CERT_FILE", `cannot be used (${code ?? message})`);
   }
   return identity;
 }
@@ -140,16 +127,16 @@ function fitting(identity: Tls): Tls {
 /**
  * The certificates in a PEM text. OpenSSL would read a text without one as an empty list of
  * authorities, which rejects every client.
- * @throws TlsFileError if there is none, or one is malformed
+ * @throws FileError if there is none, or one is malformed
  */
 function certificates(variable: string, text: string): X509Certificate[] {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  if (blocks.length === 0) throw new TlsFileError(variable, "has no PEM certificate");
+  if (blocks.length === 0) throw new FileError(variable, "has no PEM certificate");
   return blocks.map((block, index) => {
     try {
       return new X509Certificate(block);
     } catch {
-      throw new TlsFileError(variable, `its certificate ${index + 1} is not well-formed`);
+      throw new FileError(variable, `its certificate ${index + 1} is not well-formed`);
     }
   });
 }
@@ -158,6 +145,6 @@ function privateKey(text: string): KeyObject {
   try {
     return createPrivateKey(text);
   } catch {
-    throw new TlsFileError("TLS_KEY_FILE", "has no PEM private key without a passphrase");
+    throw new FileError("TLS_KEY_FILE", "has no PEM private key without a passphrase");
   }
 }

@@ -2,6 +2,7 @@ import { inWords } from "../redis/ask.ts";
 import {
   capacityForReads,
   type Permit,
+  type Priority,
   type RateLimitStatus,
   type TakeOptions,
   type TokenBucket,
@@ -10,7 +11,6 @@ import {
 import { Alarm, type Clock, systemClock } from "./clock.ts";
 import { type RateLimitReading, readRateLimitHeaders } from "./headers.ts";
 import { Budget, budgetRules } from "./local/budget.ts";
-import { BudgetSnapshot } from "./redis/budget-snapshot.ts";
 import {
   type CallerTokens,
   flushMs,
@@ -281,3 +281,39 @@ const maxCallers = 64;
 
 /** Reading a status that is older than this asks Redis for a new one, in milliseconds. */
 const statusMs = 250;
+
+/** Redis's last reply, to estimate by until the next one. Times are on the monotonic clock. */
+class BudgetSnapshot {
+  readonly reply: TakeReply;
+  readonly at: number;
+
+  constructor(reply: TakeReply, now: number) {
+    this.reply = reply;
+    this.at = now;
+  }
+
+  /** Whether some call got no token. */
+  get short(): boolean {
+    return this.reply.money.unmet + this.reply.read.unmet > 0;
+  }
+
+  /**
+   * Estimates when a call gets its token if `ahead` tokens go to others first; -Infinity if every
+   * call got one.
+   */
+  turnAt(priority: Priority, ahead: number, now: number): number {
+    const { money, read, intervalMs } = this.reply;
+    if (money.unmet + (priority === "read" ? read.unmet : 0) === 0) return -Infinity;
+    return Math.max(now, this.at + this.reply[priority].nextMs) + ahead * intervalMs;
+  }
+
+  status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
+    const { limit, remaining, fullMs } = this.reply;
+    const fullInMs = Math.max(0, this.at + fullMs - now);
+    return {
+      limit,
+      remaining: fullInMs === 0 ? limit : remaining,
+      resetSeconds: Math.ceil(fullInMs / 1_000),
+    };
+  }
+}

@@ -1,4 +1,4 @@
-import { repeat } from "../net/repeat.ts";
+import { repeat } from "../net/timer.ts";
 import { ask } from "./ask.ts";
 import type { RedisClient } from "./connect.ts";
 

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { repeat } from "../net/repeat.ts";
+import { repeat } from "../net/timer.ts";
 import { readRole } from "./acknowledged.ts";
 import type { RedisClient } from "./connect.ts";
 import { within } from "./deadline.ts";

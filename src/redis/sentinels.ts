@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { AbstractConnector, Redis, type RedisOptions } from "ioredis";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
-import { repeat } from "../net/repeat.ts";
+import { repeat } from "../net/timer.ts";
 import { RedisTimeout, within } from "./deadline.ts";
 import { keepConnected } from "./keep-connected.ts";
 

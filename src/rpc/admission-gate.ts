@@ -1,13 +1,14 @@
+import type { ConnectError } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import { overloaded } from "../net/overloaded.ts";
-import type { RequestHead } from "../net/request-head.ts";
+import type { HttpResponse, RequestHead } from "../net/request-head.ts";
 import { askedTimeoutMs } from "../net/timeout-header.ts";
 import type { Report } from "../report.ts";
 import { outward } from "./errors.ts";
-import { createRefusal } from "./refusal.ts";
+import { envelope, envelopeHeaders, streamProtocols, unaryProtocols } from "./protocols.ts";
 import { reflectionServices } from "./services/reflection.ts";
 
 /** Admits or refuses calls before any work on them. */
@@ -107,4 +108,38 @@ function kindOf({ service, method }: Entered): CallKind {
   if (service.typeName === Health.typeName) return "exempt";
   if (method.methodKind !== "unary") return "watch";
   return moneyKindOf(method) ? "money" : "other";
+}
+
+/** Answers a call with the error, without reading its body. */
+type Refuse = (handler: Pick<UniversalHandler, "method">, head: RequestHead) => void;
+
+/**
+ * Encodes one error in advance for every protocol: a gateway that has more calls than it can serve
+ * must spend next to nothing on those that it refuses. A content type of the other kind of call
+ * gets 415, as from Connect, and an unknown one the answer of JSON.
+ */
+function createRefusal(error: ConnectError): Refuse {
+  const unary = new Map(
+    // Without a compression, the answer is there at once.
+    [...unaryProtocols].map(([type, { fail }]) => [type, fail(error, {}, null) as HttpResponse]),
+  );
+  const streams = new Map<string, HttpResponse>(
+    [...streamProtocols].map(([type, protocol]) => {
+      const end = protocol.end(error);
+      const headers = envelopeHeaders(protocol, null);
+      if ("data" in end) return [type, { status: 200, headers, body: envelope(end, null) }];
+      // Without a body, gRPC's trailers go as headers ("Trailers-Only").
+      return [type, { status: 200, headers: { ...headers, ...end.trailers }, body: "" }];
+    }),
+  );
+  const byDefault = unary.get("application/json") as HttpResponse;
+  const unsupported: HttpResponse = { status: 415, headers: {}, body: "" };
+
+  return ({ method }, head) => {
+    const [answers, others] = method.methodKind === "unary" ? [unary, streams] : [streams, unary];
+    const type = head.headers["content-type"] ?? "";
+    const other = others.has(type) ? unsupported : byDefault;
+    const { status, headers, body } = answers.get(type) ?? other;
+    head.answer(status, headers, body === "" ? undefined : (body as Uint8Array));
+  };
 }

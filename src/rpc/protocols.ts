@@ -1,4 +1,5 @@
-import { brotliCompressSync, gzipSync } from "node:zlib";
+import { promisify } from "node:util";
+import { brotliCompress, brotliCompressSync, constants, gzipSync } from "node:zlib";
 import type { ConnectError } from "@connectrpc/connect";
 import {
   type Compression,
@@ -21,8 +22,8 @@ import {
   setTrailerStatus,
 } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
+import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { HttpResponse, RequestHead } from "../net/request-head.ts";
-import { compressions, quickBrotli } from "./compressions.ts";
 import { encodeGrpcMessage } from "./grpc-message.ts";
 
 type Headers = Readonly<Record<string, string>>;
@@ -342,3 +343,22 @@ function trailerLines(trailers: Headers): Buffer {
   const lines = Object.entries(trailers).map(([name, value]) => `${name}: ${value}\r\n`);
   return Buffer.from(lines.join(""));
 }
+
+const compressByBrotli = promisify(brotliCompress);
+
+/**
+ * Brotli's best quality, which is the default, takes a hundred times as long as the one here for a
+ * tenth fewer bytes.
+ */
+const quickBrotli = {
+  params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_LGWIN]: 18 },
+};
+
+/** The compressions that callers may use for requests and accept for responses. */
+const compressions: Compression[] = [
+  compressionGzip,
+  {
+    ...compressionBrotli,
+    compress: (bytes) => compressByBrotli(bytes, quickBrotli) as Promise<Buffer<ArrayBuffer>>,
+  },
+];

@@ -15,7 +15,6 @@ import type { AdmissionGate } from "./admission-gate.ts";
 import type { Log } from "./call-record.ts";
 import { withReadableMessage } from "./grpc-message.ts";
 import type { Methods } from "./methods.ts";
-import { openapiPath, serveOpenapi } from "./openapi.ts";
 import { bodyOfOpenCall, type ReceiveOptions } from "./request-body.ts";
 import type { ServedMethod } from "./served-call.ts";
 
@@ -139,4 +138,31 @@ function startSpan(
 function cut(response: Response): void {
   if (response instanceof ServerResponse) response.destroy();
   else response.stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+}
+
+/** Where the rpc listener serves openapi.json. */
+const openapiPath = "/openapi.json";
+
+/**
+ * Answers with the description of the unary methods as JSON over HTTP. It needs no credentials, as
+ * reflection does not: it holds nothing but the public contract.
+ */
+async function serveOpenapi({ method, answer }: RequestHead): Promise<void> {
+  if (method !== "GET" && method !== "HEAD") return answer(405, { allow: "GET, HEAD" });
+  document ??= load();
+  const body = await document;
+  const headers = {
+    "content-type": "application/json",
+    "content-length": String(body.byteLength),
+    "cache-control": "no-cache",
+    "x-content-type-options": "nosniff",
+  };
+  answer(200, headers, method === "HEAD" ? undefined : body);
+}
+
+let document: Promise<Buffer> | undefined;
+
+async function load(): Promise<Buffer> {
+  const { default: json } = await import("../../openapi.json", { with: { type: "json" } });
+  return Buffer.from(JSON.stringify(json));
 }

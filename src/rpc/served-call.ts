@@ -3,14 +3,13 @@ import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import type { Caller } from "../auth/caller.ts";
-import type { UnderWay } from "../collections/under-way.ts";
+import type { Member, UnderWay } from "../collections/under-way.ts";
 import type { Call, Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
-import { replayedHeader } from "../net/replayed-header.ts";
 import type { RequestHead } from "../net/request-head.ts";
-import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { replayedHeader, requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { leaveInTurn } from "../net/spread-over-turns.ts";
 import type { Report } from "../report.ts";
-import { CallLife } from "./call-life.ts";
 import { type CallRecord, createCallRecord, type Log, type RecordedCall } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
@@ -130,5 +129,63 @@ export class ServedCall implements RecordedCall {
   end(failure: ConnectError | undefined): void {
     this.#life.end();
     this.#record.settle(failure);
+  }
+}
+
+/**
+ * The lifetime of a call. Its signal aborts at the call's deadline, when the caller leaves or when
+ * the gateway shuts down, and for a stream also when its connection must end (`endWith`). It does
+ * not abort after `end`, when the call has ended by itself.
+ */
+class CallLife {
+  readonly #controller = new AbortController();
+  readonly #member: Member<AbortController>;
+  #timer: NodeJS.Timeout | undefined;
+  #ending: AbortSignal | undefined;
+  #onEnding: (() => void) | undefined;
+
+  constructor(
+    head: RequestHead,
+    timeoutMs: number | undefined,
+    underWay: UnderWay<AbortController>,
+  ) {
+    this.#member = underWay.add(this.#controller);
+    if (timeoutMs !== undefined) this.#endAfter(timeoutMs);
+    head.onClose(() => {
+      if (!this.#member.hasLeft) leaveInTurn(() => this.#leave());
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Also aborts when `ending` does, with the same reason. */
+  endWith(ending: AbortSignal | undefined): void {
+    if (!ending) return;
+    this.#ending = ending;
+    this.#onEnding = () => this.#abort(ending.reason);
+    if (ending.aborted) this.#onEnding();
+    else ending.addEventListener("abort", this.#onEnding);
+  }
+
+  end(): void {
+    this.#member.leave();
+    clearTimeout(this.#timer);
+    if (this.#onEnding) this.#ending?.removeEventListener("abort", this.#onEnding);
+  }
+
+  #leave(): void {
+    if (!this.#member.hasLeft) this.#abort(new GatewayError("CANCELLED", "the caller went away"));
+  }
+
+  #endAfter(timeoutMs: number): void {
+    const end = () => this.#abort(new DOMException("the deadline passed", "TimeoutError"));
+    if (timeoutMs > 0) this.#timer = setTimeout(end, timeoutMs);
+    else end();
+  }
+
+  #abort(reason: unknown): void {
+    this.#controller.abort(reason);
   }
 }

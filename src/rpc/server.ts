@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
@@ -5,6 +6,7 @@ import { type Admission, createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { type ConnectionLimits, createOnePort, type Tls } from "../net/one-port.ts";
+import type { RequestHead } from "../net/request-head.ts";
 import { defaultSessionLimits } from "../net/session-guard.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { noReport, type Report } from "../report.ts";
@@ -12,8 +14,8 @@ import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
 import type { Log } from "./call-record.ts";
 import { codecOptions } from "./codec-options.ts";
+import { encodeGrpcMessage } from "./grpc-message.ts";
 import { createMethods } from "./methods.ts";
-import { type Misdirection, refusesMisdirected } from "./misdirected.ts";
 import { recordsOpenCalls } from "./open-calls.ts";
 import { createRequestListener, type RequestLimits } from "./request-listener.ts";
 import type { Identify } from "./served-call.ts";
@@ -155,3 +157,34 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     },
   };
 }
+
+/** Why a request is refused because of its headers; undefined if it is not. */
+type Misdirection = (
+  headers: IncomingHttpHeaders,
+) => { readonly status: number; readonly message: string } | undefined;
+
+type Listener = (head: RequestHead) => void;
+
+/** Refuses misdirected requests before any other work, in the format of their protocol. */
+function refusesMisdirected(misdirection: Misdirection | undefined, listener: Listener): Listener {
+  if (!misdirection) return listener;
+  return (head) => {
+    const refused = misdirection(head.headers);
+    if (!refused) return listener(head);
+    const type = head.headers["content-type"] ?? "";
+    if (type.startsWith("application/grpc")) {
+      head.answer(200, {
+        "content-type": type,
+        "grpc-status": permissionDenied,
+        "grpc-message": encodeGrpcMessage(refused.message),
+      });
+      return;
+    }
+    const error = { code: "permission_denied", message: refused.message };
+    const headers = { "content-type": "application/json" };
+    head.answer(refused.status, headers, Buffer.from(JSON.stringify(error)));
+  };
+}
+
+/** gRPC's status code. */
+const permissionDenied = "7";

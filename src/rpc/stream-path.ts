@@ -1,13 +1,16 @@
 import { ServerResponse } from "node:http";
 import { constants } from "node:http2";
+import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { requireScope } from "../core/authorize.ts";
+import { oncePerEvent } from "../core/once-per-event.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { cutUnlessRead, drained } from "../live/reader.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import type { Outlet, RequestHead } from "../net/request-head.ts";
+import { jsonWriterOf } from "./json-writer.ts";
 import {
   type Asked,
   envelope,
@@ -15,7 +18,6 @@ import {
   plainMessage,
   type StreamProtocol,
 } from "./protocols.ts";
-import { type EventEncoder, encoderOf } from "./pushed-events.ts";
 import { setRateLimit } from "./rate-limit.ts";
 import { decodeUnusual, notUtf8, receiveBody } from "./request-body.ts";
 import {
@@ -212,4 +214,37 @@ function isOver(outlet: Outlet): boolean {
 function resetCode(error: Error): number {
   const tooSlow = error instanceof GatewayError && error.code === "RESOURCE_EXHAUSTED";
   return tooSlow ? constants.NGHTTP2_ENHANCE_YOUR_CALM : constants.NGHTTP2_CANCEL;
+}
+
+/**
+ * Encodes the messages of a stream: all protocols put the same envelope around them, so each event
+ * is encoded once and shared by all its watchers.
+ */
+interface EventEncoder {
+  readonly event: (event: Event) => Uint8Array;
+  /** A message without an event. */
+  readonly heartbeat: Uint8Array;
+}
+
+/** Encoders by output message, codec and compression. */
+const encoders = new Map<string, EventEncoder>();
+
+/** @param output a message type with an `event` field */
+function encoderOf(
+  output: DescMessage,
+  isJson: boolean,
+  compression: Compression | null,
+): EventEncoder {
+  const key = `${output.typeName} ${isJson} ${compression?.name}`;
+  const known = encoders.get(key);
+  if (known) return known;
+  const writeJson = jsonWriterOf(output);
+  const encode = (init: { event?: Event }) => {
+    const message = create(output, init as Record<string, unknown>);
+    const data = isJson ? Buffer.from(writeJson(message)) : toBinary(output, message);
+    return envelope({ flags: 0, data }, compression);
+  };
+  const encoder = { event: oncePerEvent((event) => encode({ event })), heartbeat: encode({}) };
+  encoders.set(key, encoder);
+  return encoder;
 }

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { AuthFileError } from "../auth/create-authentication.ts";
+import { FileError } from "../errors.ts";
 import type { Handlers } from "../report.ts";
 import { version } from "../version.ts";
 import type { TelemetryContext } from "./metrics.ts";
@@ -75,7 +75,7 @@ export function processes({ metrics, log }: TelemetryContext) {
     ready: ({ isReady }) => ready.set({}, isReady ? 1 : 0),
     keysReloaded: (about) => log.info(about, "key file changed and reloaded"),
     keysUnusable({ variable, error }) {
-      const reason = error instanceof AuthFileError ? error.message : undefined;
+      const reason = error instanceof FileError ? error.message : undefined;
       log.error(
         { variable, reason, err: error },
         "cannot read the changed key file: the previous keys stay valid",

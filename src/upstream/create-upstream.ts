@@ -1,8 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { buildConnector } from "undici";
-import type { GatewayError } from "../errors.ts";
+import { SharedCalls } from "../collections/shared-calls.ts";
+import { errorOfAbort, type GatewayError, unlessAborted } from "../errors.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
+import { startTimer } from "../net/timer.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -12,8 +14,7 @@ import { createBreakers } from "./breakers.ts";
 import { calls } from "./calls.ts";
 import { type Connections, createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
-import { InFlight, type SharedWaitBudget } from "./in-flight.ts";
-import { unavailable } from "./outcome.ts";
+import { deadlinePassed, unavailable } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
 import { createRetryBudget, decideRetry } from "./retry.ts";
 import type { MerchantAccount, SendOptions, Upstream } from "./upstream.ts";
@@ -138,4 +139,50 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
 function closedError(): GatewayError {
   return unavailable("the gateway is shutting down", undefined);
+}
+
+/** How long at least one caller of a shared call waits. */
+interface SharedWaitBudget {
+  /** Aborts when no caller waits any more. */
+  readonly signal: AbortSignal;
+  /** The latest deadline of all callers so far, in milliseconds since the epoch, or Infinity. */
+  deadlineMs: number;
+}
+
+interface SharedCall {
+  readonly answer: Promise<unknown>;
+  readonly waitBudget: SharedWaitBudget;
+}
+
+/** Makes identical calls only once while they are in flight at the same time. */
+class InFlight {
+  readonly #calls = new SharedCalls<SharedCall>();
+
+  /**
+   * Joins the call of this key that is in flight, or starts one. Each caller stops waiting by its
+   * own signal and deadline. All callers get the same object and must not change it.
+   */
+  async share<Result>(
+    key: string,
+    { signal, deadlineMs = Infinity }: Pick<SendOptions, "signal" | "deadlineMs">,
+    start: (shared: SharedWaitBudget) => Promise<Result>,
+  ): Promise<Result> {
+    if (signal.aborted) throw errorOfAbort(signal);
+    if (deadlineMs <= Date.now()) throw deadlinePassed();
+    const gone = new AbortController();
+    const onAbort = () => gone.abort(errorOfAbort(signal));
+    signal.addEventListener("abort", onAbort);
+    const stopTimer = startTimer(deadlineMs - Date.now(), () => gone.abort(deadlinePassed()));
+    try {
+      const { answer, waitBudget } = this.#calls.join(key, gone.signal, (shared) => {
+        const waitBudget = { signal: shared, deadlineMs };
+        return { answer: start(waitBudget), waitBudget };
+      });
+      waitBudget.deadlineMs = Math.max(waitBudget.deadlineMs, deadlineMs);
+      return (await unlessAborted(answer, gone.signal)) as Result;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      stopTimer();
+    }
+  }
 }

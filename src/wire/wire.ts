@@ -1,7 +1,6 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { UnrecognizedValue } from "../gen/payments/v1/unrecognized_value_pb.ts";
-import { noteUnreadFields } from "../model/unread-fields.ts";
-import { isWhole, unrecognizedValue } from "../model/unrecognized.ts";
+import { isWhole, noteUnreadFields, unrecognizedValue } from "../model/unrecognized.ts";
 import { excessOfJson } from "../net/bounded-json.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import {

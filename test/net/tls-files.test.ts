@@ -11,8 +11,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { FileError } from "../../src/errors.ts";
 import type { Tls } from "../../src/net/one-port.ts";
-import { openTlsFiles, TlsFileError } from "../../src/net/tls-files.ts";
+import { openTlsFiles } from "../../src/net/tls-files.ts";
 
 const fixture = (name: string) =>
   readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), "utf8");
@@ -48,9 +49,9 @@ function mount(t: TestContext, identity: Tls) {
 
 /** Watches the files; `next` resolves with the next identity or problem that they report. */
 function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"]) {
-  const waiting: ((told: Tls | TlsFileError) => void)[] = [];
-  const told: (Tls | TlsFileError)[] = [];
-  const tell = (what: Tls | TlsFileError) => {
+  const waiting: ((told: Tls | FileError) => void)[] = [];
+  const told: (Tls | FileError)[] = [];
+  const tell = (what: Tls | FileError) => {
     const next = waiting.shift();
     if (next) next(what);
     else told.push(what);
@@ -62,7 +63,7 @@ function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"
     clearInterval(alive);
     files.close();
   });
-  const next = (): Promise<Tls | TlsFileError> => {
+  const next = (): Promise<Tls | FileError> => {
     const what = told.shift();
     return what ? Promise.resolve(what) : new Promise((resolve) => waiting.push(resolve));
   };
@@ -98,12 +99,12 @@ test("new files that cannot be used are reported, and good ones after them are l
   ] as const) {
     secret.swap(broken);
     const problem = await files.next();
-    assert.ok(problem instanceof TlsFileError);
+    assert.ok(problem instanceof FileError);
     assert.equal(problem.variable, variable);
   }
   rmSync(secret.path("key"));
   const missing = await files.next();
-  assert.ok(missing instanceof TlsFileError);
+  assert.ok(missing instanceof FileError);
   assert.equal(missing.message, "cannot be read (ENOENT)");
   symlinkSync(join("..data", "key"), secret.path("key"));
   secret.swap(second);
@@ -124,7 +125,7 @@ test("files that cannot be used at start are refused with the name of their vari
     const secret = mount(t, { ...first, clientCa, ...wrong });
     const open = () => openTlsFiles({ paths: secret.mutual, onChange() {}, onProblem() {} });
     assert.throws(open, (error) => {
-      assert.ok(error instanceof TlsFileError);
+      assert.ok(error instanceof FileError);
       assert.equal(error.variable, variable);
       assert.match(error.message, message);
       return true;

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mask, redact } from "../../src/secrets/redact.ts";
-import { isSecretName } from "../../src/secrets/secret-names.ts";
+import { isSecretName, mask, redact } from "../../src/secrets/redact.ts";
 
 const number = "4111111111111111";
 const shown = "411111******1111";

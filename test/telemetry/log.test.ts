@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CardSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
+import { createLogger, createTurnWriter } from "../../src/telemetry/log.ts";
 import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
-import { createTurnWriter } from "../../src/telemetry/turn-writer.ts";
 
 function collecting() {
   const lines: string[] = [];

@@ -12,8 +12,9 @@ import {
 } from "../../gen/payments/v1/event_service_pb.ts";
 import { PaymentStateSchema } from "../../gen/payments/v1/payment_pb.ts";
 import { PayoutStateSchema } from "../../gen/payments/v1/payout_pb.ts";
-import { type Kind, kindOf } from "../../model/kinds.ts";
+import { type Kind, type KindName, kindOf } from "../../model/kinds.ts";
 import { builder } from "./builder.ts";
+import { connectionType } from "./connection.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import { messageFields, messageType } from "./message-type.ts";
@@ -123,3 +124,19 @@ mutation("createWatchToken", {
   success: WatchToken,
   run: (core, request, call) => core.createWatchToken(request, call),
 });
+
+/** Defines the type of a page of events. */
+function eventConnection(kind: KindName, event: typeof PaymentEvent, name: string) {
+  return connectionType(name, event, {
+    connection: `A page of the events of a ${kind}.`,
+    edges: "The events, in the order that was asked for.",
+    edge: `An event of the ${kind}, and its place in the list.`,
+    cursor:
+      "The event's place in this list, good for `after` in the same order, and for `page_token` " +
+      "of the RPC `ListEvents`. Watches take `node.cursor` instead.",
+    node: "The event.",
+  });
+}
+
+export const PaymentEventConnection = eventConnection("payment", PaymentEvent, "PaymentEvent");
+export const PayoutEventConnection = eventConnection("payout", PayoutEvent, "PayoutEvent");

@@ -7,7 +7,7 @@ import { builder } from "./builder.ts";
 import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
-import type { PaymentEventConnection } from "./event-connection.ts";
+import type { PaymentEventConnection } from "./event.ts";
 
 type QueryFieldBuilder = Parameters<Parameters<typeof builder.queryField>[1]>[0];
 

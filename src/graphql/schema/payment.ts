@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Core } from "../../core/core.ts";
 import { invalidFields } from "../../core/validate.ts";
+import { OperationDetailsSchema, OperationSchema } from "../../gen/payments/v1/operation_pb.ts";
 import {
   FeeSchema,
   OperationSummarySchema,
@@ -22,13 +23,11 @@ import { declineMessage } from "../../upstream/user-message.ts";
 import type { Loaders } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
-import { PaymentEvent } from "./event.ts";
-import { PaymentEventConnection } from "./event-connection.ts";
+import { PaymentEvent, PaymentEventConnection } from "./event.ts";
 import { addKnownFields, knownConnection, listInit } from "./known-resource.ts";
 import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
-import { Operation } from "./operation.ts";
 import { addWatch } from "./watch.ts";
 
 messageType(FeeSchema, { scalars: { amount: "Decimal" } });
@@ -206,4 +205,23 @@ addWatch(
     "known; with it the stream goes on behind that event, without a gap and without a repeat. A " +
     "stream that ends early ends with an error whose `extensions.resumeCursor` is the cursor to " +
     "go on from; CURSOR_EXPIRED says that `after` is older than what is kept.",
+);
+
+messageType(OperationDetailsSchema, { scalars: { amount: "Decimal" } });
+const Operation = messageType(OperationSchema);
+
+builder.queryField("operation", (t) =>
+  t.field({
+    description: "One operation of an alternative payment, read from the payments service.",
+    type: Operation,
+    args: {
+      externalId: t.arg.id({ description: "The payment's externalId.", required: true }),
+      operationId: t.arg.id({
+        description: "The operation's id, from the details of the payment.",
+        required: true,
+      }),
+    },
+    resolve: (_, { externalId, operationId }, { loaders }) =>
+      loaders.operation(externalId, operationId),
+  }),
 );

@@ -9,8 +9,7 @@ import {
   RequestPayoutRequestSchema,
 } from "../../gen/payments/v1/payout_service_pb.ts";
 import { builder } from "./builder.ts";
-import { PayoutEvent } from "./event.ts";
-import { PayoutEventConnection } from "./event-connection.ts";
+import { PayoutEvent, PayoutEventConnection } from "./event.ts";
 import { addKnownFields, knownConnection, listInit } from "./known-resource.ts";
 import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";

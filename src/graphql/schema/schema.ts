@@ -7,7 +7,7 @@ import "./payment.ts";
 import "./payout.ts";
 import "./wallet.ts";
 import "./billing-subscription.ts";
-import "./operation.ts";
+import "./payment.ts";
 import "./event.ts";
 import "./rate-limit.ts";
 

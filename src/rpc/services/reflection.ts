@@ -1,7 +1,11 @@
 import {
+  createRegistry,
+  type DescExtension,
   type DescFile,
+  type DescMessage,
   type DescService,
   type MessageInitShape,
+  type Registry,
   toBinary,
 } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
@@ -24,7 +28,6 @@ import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import type { Admission, Slot } from "../../net/admission.ts";
 import { overloaded } from "../../net/overloaded.ts";
 import type { Report } from "../../report.ts";
-import { createSymbolIndex } from "./symbol-index.ts";
 
 /** The services of server reflection: both versions, since tools differ in which they ask first. */
 export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as const;
@@ -209,4 +212,58 @@ function withDependencies(file: DescFile, found = new Set<DescFile>()): DescFile
 
 function failure(errorCode: Code, errorMessage: string): ReflectionResponse {
   return { case: "errorResponse", value: { errorCode, errorMessage } };
+}
+
+/** Finds definitions in files. */
+interface SymbolIndex {
+  file(name: string): DescFile | undefined;
+  /** The file of a message, field, oneof, enum, enum value, extension, service or method. */
+  fileOf(symbol: string): DescFile | undefined;
+  extension(typeName: string, number: number): DescExtension | undefined;
+  /** Extension numbers of a message in ascending order; undefined for an unknown message. */
+  extensionNumbers(typeName: string): readonly number[] | undefined;
+}
+
+function createSymbolIndex(all: readonly DescFile[]): SymbolIndex {
+  const files = new Map(all.map((file) => [file.proto.name, file]));
+  const types = createRegistry(...files.values());
+  const symbols = new Map<string, DescFile>();
+  for (const type of types) for (const name of namesIn(type)) symbols.set(name, type.file);
+
+  return {
+    file: (name) => files.get(name),
+    fileOf: (symbol) => symbols.get(symbol),
+    extension(typeName, number) {
+      const extended = types.getMessage(typeName);
+      return extended && types.getExtensionFor(extended, number);
+    },
+    extensionNumbers(typeName) {
+      const extended = types.getMessage(typeName);
+      return extended && extensionsOf(extended, types).sort((a, b) => a - b);
+    },
+  };
+}
+
+function extensionsOf({ typeName }: DescMessage, types: Registry): number[] {
+  return [...types].flatMap((type) =>
+    type.kind === "extension" && type.extendee.typeName === typeName ? type.number : [],
+  );
+}
+
+/** The names of a type and of what is defined in it, besides other types. */
+function namesIn(type: ReturnType<Registry["get"]> & object): string[] {
+  const { typeName } = type;
+  const within = (members: readonly { readonly name: string }[], scope = `${typeName}.`) =>
+    members.map(({ name }) => scope + name);
+  switch (type.kind) {
+    case "message":
+      return [typeName, ...within(type.fields), ...within(type.oneofs)];
+    case "enum":
+      // An enum's values are in the same scope as the enum, not inside it.
+      return [typeName, ...within(type.values, typeName.slice(0, -type.name.length))];
+    case "service":
+      return [typeName, ...within(type.methods)];
+    case "extension":
+      return [typeName];
+  }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { openOutcome, sealOutcome } from "../../src/core/stored-answer.ts";
+import { openOutcome, sealOutcome } from "../../src/core/idempotency.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
