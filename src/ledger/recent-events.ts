@@ -36,9 +36,10 @@ export class RecentEvents {
 /** Live readers are hardly ever further behind than a page of the feed. */
 const maxEvents = 512;
 
-/** FNV-1a. */
+/** FNV-1a of the first bytes, which have the seal's nonce or the external id. */
 function hashOf(bytes: Uint8Array): number {
-  let hash = 0x811c9dc5;
-  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193);
+  let hash = 0x811c9dc5 ^ bytes.length;
+  const end = Math.min(bytes.length, 96);
+  for (let at = 0; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
   return hash;
 }

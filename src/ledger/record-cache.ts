@@ -45,8 +45,8 @@ export class RecordCache {
   }
 }
 
-/** About 16 MiB for each account. */
-const maxCharacters = 16 * 1024 * 1024;
+/** About 12 MiB for each account: some 15,000 records. */
+const maxCharacters = 12 * 1024 * 1024;
 /** More flags than this are asked of the store again. */
 const maxFlags = 64;
 
