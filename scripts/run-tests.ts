@@ -374,9 +374,10 @@ function yieldProcessors({ pid }: ChildProcess): void {
   if (pid === undefined) return;
   const { PRIORITY_LOW } = constants.priority;
   setPriority(pid, PRIORITY_LOW);
-  // Linux may weigh sessions before processes.
-  const ofSession = `/proc/${pid}/autogroup`;
-  if (existsSync(ofSession)) writeFileSync(ofSession, `${PRIORITY_LOW}`);
+  // Linux may weigh sessions before processes; it may refuse two changes at once.
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, `${PRIORITY_LOW}`, { flag: "r+" });
+  } catch {}
 }
 
 /** Processor seconds of all ended children, from /proc, in steps of 0.01 s; 0 except on Linux. */

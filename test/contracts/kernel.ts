@@ -307,6 +307,15 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.deepEqual([await one.count("i"), await one.count("none")], [1, 0]);
     });
 
+    it("takes any text as a member of an index", async () => {
+      const { one } = fresh();
+      const texts = ["", '"\\u0000\\', "\0\n\u2028", "é\u{1f600}", "[]{}", "half: \ud800"];
+      for (const [at, member] of texts.entries()) await done(one.commit(add(member, at)));
+      const found = await one.range(["i"], { limit: 9 });
+      const wellFormed = (text: string) => text.toWellFormed();
+      assert.deepEqual(found.map(({ member }) => member).map(wellFormed), texts.map(wellFormed));
+    });
+
     it("drops the lowest scores of a full index, whichever came first", async () => {
       const { one } = fresh();
       const most = { max: 2 };
