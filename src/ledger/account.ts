@@ -44,6 +44,8 @@ export class LedgerAccount implements StoredLog {
   readonly #ages: Ages;
   readonly #cache = new RecordCache();
   readonly #recent = new RecentEvents();
+  /** Events whose commit is under way, by their bytes: the store may show them before it answers. */
+  readonly #underWay = new ByAge<Event, Uint8Array>();
   /** The last step of each record that has one under way. */
   readonly #steps = new ByAge<Promise<unknown>>();
   readonly #hub = new Hub();
@@ -96,7 +98,7 @@ export class LedgerAccount implements StoredLog {
       // The store has just said what this rests on, at one instant, and there is nothing to store.
       if (change.isRead && foundMs !== undefined) return { result, events: [], nowMs: foundMs };
       const commit = this.#commitOf(change);
-      const committed = await this.#commit(commit, keys);
+      const committed = await this.#commit(change, commit, keys);
       if (committed.kind === "conflict") {
         for (const found of committed.records) this.#cache.found(found);
         foundMs = committed.nowMs;
@@ -107,23 +109,26 @@ export class LedgerAccount implements StoredLog {
     throw outOfTime();
   }
 
-  async #commit(commit: Commit, keys: readonly string[]): Promise<Committed> {
+  async #commit(change: Change, commit: Commit, keys: readonly string[]): Promise<Committed> {
+    for (const [n, { bytes }] of commit.events.entries()) {
+      const added = change.events[n];
+      if (added) this.#underWay.set(bytes, added.event);
+    }
     try {
       return await this.kernel.commit(commit);
     } catch (error) {
       // It may have happened.
       for (const key of keys) this.#cache.forget(key);
       throw error;
+    } finally {
+      for (const { bytes } of commit.events) this.#underWay.delete(bytes);
     }
   }
 
   #commitOf(change: Change): Commit {
     const events = change.events.map(({ topic, event, trace }): NewEvent => {
-      const bytes = this.#codec.write(event, trace);
       rememberTrace(event, trace);
-      // At once: the store may show it before it answers.
-      this.#recent.add(event, bytes);
-      return { topic, bytes };
+      return { topic, bytes: this.#codec.write(event, trace) };
     });
     const records = change.drafts.map((draft): RecordChange => {
       const { key, was, expected, flags, keepMs, isPinned } = draft;
@@ -162,6 +167,8 @@ export class LedgerAccount implements StoredLog {
     }
     const events = change.events.map(({ event }, n) => {
       event.cursor = cursors[n] ?? "";
+      const bytes = commit.events[n]?.bytes;
+      if (bytes) this.#recent.add({ event, bytes });
       return event;
     });
     return { nowMs, events };
@@ -173,8 +180,11 @@ export class LedgerAccount implements StoredLog {
   }
 
   eventOf({ cursor, bytes }: Row): Event {
-    const own = this.#recent.find(cursor, bytes);
-    if (own) return own;
+    const own = this.#underWay.get(bytes) ?? this.#recent.find(cursor, bytes);
+    if (own) {
+      own.cursor = cursor;
+      return own;
+    }
     const event = this.#codec.read(bytes);
     event.cursor = cursor;
     return event;
