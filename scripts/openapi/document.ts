@@ -7,6 +7,7 @@ import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { codeToHttpStatus, codeToString } from "@connectrpc/connect/protocol-connect";
+import { replayedHeader } from "../../src/core/idempotency.ts";
 import {
   BadRequestSchema,
   ErrorInfoSchema,
@@ -15,7 +16,6 @@ import {
 } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { OutcomeUnknownSchema, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { endpoint, moves_money, scope } from "../../src/gen/payments/v1/options_pb.ts";
-import { replayedHeader } from "../../src/net/request-id.ts";
 import { rateLimitHeaderNames } from "../../src/ratelimit/headers.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
 import { services } from "../../src/rpc/services/routes.ts";

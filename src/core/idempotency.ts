@@ -55,6 +55,9 @@ export function keyReused(): GatewayError {
   });
 }
 
+/** Response header of an answer that an earlier call with the same `Idempotency-Key` got. */
+export const replayedHeader = "idempotent-replayed";
+
 /** How the first call of an Idempotency-Key ended: with an answer, or with an error. */
 type Outcome<Result> = { readonly answer: Result } | { readonly error: GatewayError };
 

@@ -3,6 +3,7 @@ import { type CORSOptions, createYoga, type GraphiQLOptions } from "graphql-yoga
 import type { Caller } from "../auth/caller.ts";
 import { inAccount } from "../auth/identify.ts";
 import { UnderWay } from "../collections/under-way.ts";
+import { replayedHeader } from "../core/idempotency.ts";
 import type { GatewayError } from "../errors.ts";
 import { Heartbeats } from "../live/heartbeats.ts";
 import { type Admission, createAdmission, type Slot } from "../net/admission.ts";
@@ -10,7 +11,7 @@ import { isListed } from "../net/browser-origin.ts";
 import type { Cut } from "../net/cut.ts";
 import { cutHttp1 } from "../net/http1.ts";
 import { type Body, Intake } from "../net/intake.ts";
-import { replayedHeader, requestIdHeader, requestIdOf } from "../net/request-id.ts";
+import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
 import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import { noReport } from "../report.ts";

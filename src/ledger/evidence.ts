@@ -74,9 +74,7 @@ export interface Attempt extends Omit<OperationState, "event"> {
 
 /** What a record knows, as evidence of its calls. */
 export function knownStatesOf(record: PaymentRecord): KnownStates {
-  const states = record.operations.map(({ place, ...fact }) => {
-    return { ...fact, event: { cursor: place } };
-  });
+  const states = record.operations.map((one) => ({ ...one, event: { cursor: one.place } }));
   return { states, facts: factsOf(record) };
 }
 

@@ -145,8 +145,8 @@ export class Ledger implements EventLog, IntentStore {
   ): Snapshot | undefined {
     if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#options)) return undefined;
     const states = known.operations
-      .map(({ n, since, place, ...fact }): OperationState => {
-        const { subjectId, operation, operationId, rank, status } = fact;
+      .map((one): OperationState => {
+        const { n, subjectId, operation, operationId, rank, status, since, place } = one;
         const bytes = record.attachments.get(`e${n}`) ?? new Uint8Array();
         const event = of.eventOf({ cursor: cursorOf(place, bounds.epoch), bytes });
         const first = cursorOf(since, bounds.epoch);

@@ -13,6 +13,3 @@ export function requestIdOf(given: string | null | undefined): string {
 }
 
 const wellFormed = /^[\w.:/+=-]{1,128}$/;
-
-/** Response header of an answer that an earlier call with the same `Idempotency-Key` got. */
-export const replayedHeader = "idempotent-replayed";

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { replayedHeader } from "../../core/idempotency.ts";
 import { isListed } from "../../net/browser-origin.ts";
-import { replayedHeader } from "../../net/request-id.ts";
 import { rateLimitHeaderNames } from "../../ratelimit/headers.ts";
 
 /** The headers of every response of this edge. */
