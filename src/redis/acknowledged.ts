@@ -42,10 +42,11 @@ export function candidatesOf(
 ): Candidates | string {
   const all = Math.max(size, ...views.map(({ sentinels }) => sentinels));
   if (views.length <= all / 2) return `${views.length} of ${all} Sentinels answer`;
-  const newest = views.reduce((a, b) => (b.epoch > a.epoch ? b : a));
-  if (newest.primary !== primary) {
-    return `the Sentinels name ${newest.primary} as primary, not ${primary ?? "this server"}`;
-  }
+  const epoch = Math.max(...views.map((view) => view.epoch));
+  // A failover may end between a Sentinel's two answers: its primary is then newer than its epoch.
+  const other = views.find((view) => view.epoch === epoch && view.primary !== primary);
+  if (other)
+    return `the Sentinels name ${other.primary} as primary, not ${primary ?? "this server"}`;
   const replicas = new Map<ServerAddress, Candidate>();
   for (const { address, down, priority } of views.flatMap((view) => view.replicas)) {
     if (address === primary) continue;

@@ -264,13 +264,14 @@ function unreachable(asked: readonly PromiseSettledResult<unknown>[]): Error {
 
 /**
  * SENTINEL MASTER reports the new epoch before the new address, so the address is asked for
- * separately.
+ * separately, and last: a failover may end between the two answers, and an old address with the
+ * new epoch would be taken for the primary until the next failover.
  */
 async function primaryOf(client: Redis, name: string): Promise<Omit<SentinelView, "replicas">> {
-  const [address, reply] = (await Promise.all([
-    client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", name),
+  const [reply, address] = (await Promise.all([
     client.call("SENTINEL", "MASTER", name),
-  ])) as [[string, string] | null, string[]];
+    client.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", name),
+  ])) as [string[], [string, string] | null];
   if (address === null) throw new Error(`the Sentinels know no master ${name}`);
   const field = fieldsOf(reply);
   return {

@@ -104,6 +104,11 @@ e 10.0.0.6:1@2 slave q 0 0 1 connected
       /name a as primary/,
     );
     assert.deepEqual(of([view(), view(), view({ primary: "old", epoch: 0 })]), up);
+    for (const views of [
+      [view(), view({ primary: "a" })],
+      [view({ primary: "a" }), view()],
+    ])
+      assert.match(String(of(views)), /name a as primary/, "its epoch was read before its address");
   });
 });
 
