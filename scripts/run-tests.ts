@@ -22,7 +22,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { availableParallelism, constants, setPriority } from "node:os";
 import { join, relative, resolve, sep } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -56,20 +56,30 @@ const calm = [
   /^test\/ratelimit\/redis\/bucket\.test\.ts$/,
 ];
 
-/** Files that need a process of their own, since they measure it or inspect what it has loaded. */
+/**
+ * Files that compute and measure no time. They start first and take what others leave of the
+ * processors, so that no processor waits while other files do.
+ */
+const background = [/^test\/(exploration\/exploration|simulation\/(many|simulation))\.test\.ts$/];
+
+/** Files that need a process of their own: most measure it or inspect what it has loaded. */
 const alone = [
   ...calm,
+  ...background,
   /^test\/(collections\/under-way|hardening\/(heap|leaks)|telemetry\/tracing\/tracing)\.test\.ts$/,
 ];
 
 /**
  * A larger young generation, in MB, so that V8 collects it less often: saves up to an eighth of the
- * processor time. The files in `alone` run without it.
+ * processor time. The files in `alone` run without it, except in the background.
  */
 const heapOptions = ["--min-semi-space-size=32", "--max-semi-space-size=32"];
 
 const besideThis = (file: string) => new URL(file, import.meta.url).pathname;
-const testOptions = ["--import", besideThis("untracked-tests.ts"), "--test-timeout=120000"];
+const testOptions = ["--import", besideThis("untracked-tests.ts")];
+const testTimeoutMs = 120_000;
+/** In the background. */
+const longTimeoutMs = 600_000;
 
 /** Files that open pages: they share one process, which starts one Chromium. */
 const browsing = [
@@ -109,7 +119,7 @@ interface Job {
   readonly args: readonly string[];
   /** Its test files, whose output has the number of tests; empty for a check. */
   readonly files: readonly string[];
-  /** Expected duration, and the number of processors it uses meanwhile. */
+  /** Expected duration, and the number of processors it uses meanwhile: 0 in the background. */
   readonly seconds: number;
   readonly processors: number;
 }
@@ -171,8 +181,10 @@ if (values.checks) {
   await runAll([checkJob("generated")]);
   jobs.push(checkJob("static"));
 }
-// Calm files start first: later, other jobs are always running.
-jobs.sort((a, b) => Number(isCalm(b)) - Number(isCalm(a)) || b.seconds - a.seconds);
+// Calm files start early: later, other jobs are always running.
+const turn = ({ processors }: Job) =>
+  processors === 0 ? 0 : processors === calmProcessors ? 1 : 2;
+jobs.sort((a, b) => turn(a) - turn(b) || b.seconds - a.seconds);
 await runAll(jobs);
 clearTimeout(runTimer);
 if (values.record) record();
@@ -223,10 +235,6 @@ function evenly(several: readonly string[], parts: number): string[][] {
   return shares.map((share) => share.sort());
 }
 
-function isCalm({ processors }: Job): boolean {
-  return processors === calmProcessors;
-}
-
 function timesOf(several: readonly string[]): Times {
   const times = several.map((file) => timesOfFiles.get(file) ?? shortTimes);
   return {
@@ -238,9 +246,12 @@ function timesOf(several: readonly string[]): Times {
 function testJob(several: readonly string[]): Job {
   const [file = "", ...more] = several;
   const { seconds, cpuSeconds } = timesOf(several);
-  const processors = oneOf(calm)(file) ? calmProcessors : cpuSeconds / seconds;
-  const times = { files: several, seconds, processors };
-  const options = [...(oneOf(alone)(file) ? [] : heapOptions), ...testOptions];
+  const isBackground = oneOf(background)(file);
+  const usual = oneOf(calm)(file) ? calmProcessors : cpuSeconds / seconds;
+  const times = { files: several, seconds, processors: isBackground ? 0 : usual };
+  const timeout = `--test-timeout=${isBackground ? longTimeoutMs : testTimeoutMs}`;
+  const usualHeap = oneOf(alone)(file) && !isBackground;
+  const options = [...(usualHeap ? [] : heapOptions), ...testOptions, timeout];
   if (more.length === 0) {
     return { ...times, name: file, args: [...options, "--test-reporter=spec", file] };
   }
@@ -251,7 +262,8 @@ function testJob(several: readonly string[]): Job {
 
 function checkJob(half: "generated" | "static"): Job {
   const args = ["scripts/check.ts", half];
-  return { name: `checks: ${half}`, args, files: [], seconds: 20, processors: 1 };
+  const processors = half === "static" ? 0 : 1;
+  return { name: `checks: ${half}`, args, files: [], seconds: 20, processors };
 }
 
 /** Runs the jobs in this order, except that one waits while it needs more processors than free. */
@@ -284,7 +296,7 @@ function told(outcome: Outcome): void {
 }
 
 /** Runs a job as the leader of a new process group, until it ends or its time limit is reached. */
-async function runOne({ name, args, files }: Job): Promise<Outcome> {
+async function runOne({ name, args, files, processors }: Job): Promise<Outcome> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const beganMs = performance.now();
   const child = spawn(process.execPath, args, {
@@ -293,6 +305,7 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
     env: { ...ofRun, ...env },
   });
   running.set(name, child);
+  if (processors === 0) yieldProcessors(child);
   let output = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding("utf8").on("data", (text: string) => {
@@ -300,7 +313,7 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
     });
   }
   let late = false;
-  const limitMs = files.length > 1 ? 2 * fileLimitMs : fileLimitMs;
+  const limitMs = files.length > 1 || processors === 0 ? 2 * fileLimitMs : fileLimitMs;
   const timer = setTimeout(() => {
     late = true;
     killGroup(child);
@@ -354,6 +367,17 @@ async function runOne({ name, args, files }: Job): Promise<Outcome> {
     failure: failure(),
     output,
   };
+}
+
+/** Lets all other processes go before this one and its children. */
+function yieldProcessors({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  const { PRIORITY_LOW } = constants.priority;
+  setPriority(pid, PRIORITY_LOW);
+  // Linux may weigh sessions before processes; it may refuse two changes at once.
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, `${PRIORITY_LOW}`, { flag: "r+" });
+  } catch {}
 }
 
 /** Processor seconds of all ended children, from /proc, in steps of 0.01 s; 0 except on Linux. */
