@@ -14,7 +14,7 @@ import { testDefects, testKept } from "./suites.ts";
 import { tableOf } from "./table.ts";
 
 /** `npm run simulate` makes more of them. */
-const histories = 700;
+const histories = 500;
 
 test(`no promise is broken in ${histories} histories`, async () => {
   const { figures, broken } = await runMany({ first: 1, histories, store: "memory" });
