@@ -39,6 +39,11 @@ export interface SentinelsOptions {
   readonly tls?: ClientTlsOptions | undefined;
   /** Called when a newer epoch has another primary than before. */
   readonly onPrimary?: (primary: ServerAddress) => void;
+  /**
+   * How long most Sentinels have to know only older epochs until they are believed, in milliseconds:
+   * then they were set up anew. Default: 10 s, since they tell each other of a failover every 2 s.
+   */
+  readonly anewMs?: number;
 }
 
 /** How long a Sentinel may take to answer, in milliseconds. */
@@ -60,6 +65,8 @@ export class Sentinels {
   readonly #clients: readonly Redis[];
   #primary: ServerAddress | undefined;
   #epoch = -1;
+  /** Since when most Sentinels have known only older epochs, on this process's clock. */
+  #olderSinceMs: number | undefined;
   readonly #looking: { close(): void };
 
   constructor(options: SentinelsOptions) {
@@ -142,8 +149,14 @@ export class Sentinels {
   }
 
   #adopt(views: readonly Pick<SentinelView, "primary" | "epoch">[]): void {
+    const { anewMs = 10_000 } = this.#options;
+    const areOlder =
+      views.length > this.size / 2 && views.every(({ epoch }) => epoch < this.#epoch);
+    const nowMs = performance.now();
+    this.#olderSinceMs = areOlder ? (this.#olderSinceMs ?? nowMs) : undefined;
+    if (areOlder && nowMs - (this.#olderSinceMs ?? nowMs) > anewMs) this.#epoch = -1;
     for (const { primary, epoch } of views) {
-      if (epoch < this.#epoch || (epoch === this.#epoch && this.#primary !== undefined)) continue;
+      if (epoch <= this.#epoch) continue;
       const moved = this.#primary !== undefined && this.#primary !== primary;
       this.#epoch = epoch;
       this.#primary = primary;

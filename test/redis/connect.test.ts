@@ -6,6 +6,7 @@ import { describe, it, type TestContext, test } from "node:test";
 import { Sentinels } from "../../src/redis/sentinels.ts";
 import { listen } from "../listen.ts";
 import { ofSuite } from "../of-suite.ts";
+import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { withoutRedis } from "./server.ts";
 
@@ -38,15 +39,17 @@ describe("a connection to a cluster", { skip: withoutRedis }, () => {
   });
 });
 
-/** A Sentinel that says what the test sets. */
-async function startSentinel(t: TestContext) {
-  const told = { port: "1", epoch: 1 };
+/** A Sentinel that says what the test sets, and the list of the primaries that were moved to. */
+async function startSentinel(t: TestContext, anewMs?: number) {
+  /** `next` is taken over after the next answer about the primary. */
+  const told: { port: string; epoch: number; next?: object } = { port: "1", epoch: 1 };
   const array = (...texts: string[]) =>
     [`*${texts.length}`, ...texts.flatMap((text) => [`$${text.length}`, text]), ""].join("\r\n");
   const answerTo = (command: string) => {
-    if (/GET-MASTER-ADDR/i.test(command)) return array("10.0.0.1", told.port);
+    const { port, epoch, next } = told;
     if (!/MASTER/i.test(command)) return "+OK\r\n";
-    const { epoch } = told;
+    Object.assign(told, next);
+    if (/GET-MASTER-ADDR/i.test(command)) return array("10.0.0.1", port);
     return array("config-epoch", `${epoch}`, "num-other-sentinels", "0", "flags", "master");
   };
   const server = createServer((socket) => {
@@ -57,24 +60,44 @@ async function startSentinel(t: TestContext) {
     });
   });
   t.after(() => server.close());
-  return { told, port: await listen(server) };
+  const moves: string[] = [];
+  const sentinels = new Sentinels({
+    addresses: [{ host: "127.0.0.1", port: await listen(server) }],
+    name: "payments",
+    onPrimary: (primary) => moves.push(primary),
+    ...(anewMs !== undefined && { anewMs }),
+  });
+  t.after(() => sentinels.close());
+  const primaryAt = (epoch: number, port: string) => {
+    Object.assign(told, { epoch, port });
+    return sentinels.primary();
+  };
+  return { told, moves, sentinels, primaryAt };
 }
 
 test("an answer of an older epoch does not bring back a primary that was replaced", async (t) => {
-  const { told, port } = await startSentinel(t);
-  const moves: string[] = [];
-  const sentinels = new Sentinels({
-    addresses: [{ host: "127.0.0.1", port }],
-    name: "payments",
-    onPrimary: (primary) => moves.push(primary),
-  });
-  t.after(() => sentinels.close());
-  const primaryAt = (epoch: number, primary: string) => {
-    Object.assign(told, { epoch, port: primary });
-    return sentinels.primary();
-  };
+  const { moves, primaryAt } = await startSentinel(t);
   assert.equal(await primaryAt(2, "2"), "10.0.0.1:2");
   assert.equal(await primaryAt(1, "1"), "10.0.0.1:2");
   assert.equal(await primaryAt(3, "3"), "10.0.0.1:3");
   assert.deepEqual(moves, ["10.0.0.1:3"]);
+});
+
+test("Sentinels that were set up anew, and count from the start, are believed in time", async (t) => {
+  const { moves, sentinels, primaryAt } = await startSentinel(t, 1_000);
+  assert.equal(await primaryAt(7, "2"), "10.0.0.1:2");
+  assert.equal(await primaryAt(1, "1"), "10.0.0.1:2");
+  assert.equal(await primaryAt(7, "2"), "10.0.0.1:2");
+  assert.equal(await primaryAt(1, "3"), "10.0.0.1:2");
+  await until(async () => (await sentinels.primary()) === "10.0.0.1:3");
+  assert.equal(await primaryAt(2, "4"), "10.0.0.1:4");
+  assert.deepEqual(moves, ["10.0.0.1:3", "10.0.0.1:4"]);
+});
+
+test("a failover that ends between two answers of a Sentinel is followed", async (t) => {
+  const { told, moves, sentinels, primaryAt } = await startSentinel(t);
+  assert.equal(await primaryAt(1, "1"), "10.0.0.1:1");
+  told.next = { epoch: 2, port: "2" };
+  await until(async () => (await sentinels.primary()) === "10.0.0.1:2");
+  assert.deepEqual(moves, ["10.0.0.1:2"]);
 });
