@@ -62,10 +62,10 @@ export async function redisStores(
     isAway: (error) => !requiredForMoney && isAway(error),
     unavailable: (error) => storeAway(error, redis.client),
     answerMs: redisAnswerMs,
-    onStateChange(state, cause) {
+    onStateChange(account, state, cause) {
       const level = state === "shared" ? "info" : "warn";
       const reason = reasonOf(cause);
-      log[level]({ state, reason }, intentsMessages[state]);
+      log[level]({ account, state, reason }, intentsMessages[state]);
     },
   });
   const sources = new Map<string, BudgetSource>();

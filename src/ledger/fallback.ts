@@ -34,8 +34,11 @@ export interface FallbackOptions extends Ages {
    * by the open calls in it. Default: it cannot.
    */
   readonly readsGoOn?: boolean;
-  /** Called when calls that move money notice that the store is away (`alone`) or back (`shared`). */
-  readonly onStateChange?: (state: "shared" | "alone", cause?: unknown) => void;
+  /**
+   * Called when calls that move money notice that an account's store is away (`alone`) or back
+   * (`shared`).
+   */
+  readonly onStateChange?: (account: string, state: "shared" | "alone", cause?: unknown) => void;
   /** Longest that the store may take to answer, in milliseconds. */
   readonly answerMs: number;
 }
@@ -55,8 +58,8 @@ export class CallsWithFallback implements IntentStore {
   readonly #running = new ByAge<NewIntent>();
   /** How many calls for an external_id are being begun, by account and record key. */
   readonly #beginning = new Map<string, number>();
-  /** Steps that the store does not have yet. */
-  readonly #outbox: Outbox;
+  /** Steps that the store does not have yet, by account: one node of a cluster may be away alone. */
+  readonly #outboxes = new Map<string, Outbox>();
   /**
    * Ids of calls that ended here and whose ending the store does not have yet: this process must not
    * look them up as lost.
@@ -69,7 +72,6 @@ export class CallsWithFallback implements IntentStore {
     this.#own = new ProcessCalls(options);
     // Once the store is away, nothing else would show that its lock has fallen.
     this.#ledger.listen((account, settled) => this.#own.forget(account, settled));
-    this.#outbox = new Outbox((state, cause) => options.onStateChange?.(state, cause));
   }
 
   async begin(account: string, given: NewIntent): Promise<Begun> {
@@ -88,7 +90,7 @@ export class CallsWithFallback implements IntentStore {
     let asked = false;
     try {
       const begun = await this.#whileBroken(async () => {
-        await this.#flush();
+        await this.#flush(account);
         asked = true;
         return await this.#within(this.#ledger.begin(account, given));
       });
@@ -107,16 +109,17 @@ export class CallsWithFallback implements IntentStore {
         const nowMs = this.nowMs(account);
         const intent = startedIntent(given, nowMs);
         const free = this.#write(account, intent, { state: "closed", key: "free" });
-        this.#outbox.add(async () => void (await free()), error);
+        this.#outboxOf(account).add(async () => void (await free()), error);
       }
       throw error;
     }
   }
 
   /** Makes the waiting steps first: a call must not overtake a lock that is not written yet. */
-  async #flush(): Promise<void> {
-    if (this.#outbox.isEmpty) return;
-    await within(this.#options.answerMs, this.#outbox.flush()).catch((error: unknown) => {
+  async #flush(account: string): Promise<void> {
+    const outbox = this.#outboxOf(account);
+    if (outbox.isEmpty) return;
+    await within(this.#options.answerMs, outbox.flush()).catch((error: unknown) => {
       throw this.#unavailable(error);
     });
   }
@@ -143,7 +146,7 @@ export class CallsWithFallback implements IntentStore {
     const write = this.#write(account, intent, ending, told, given);
     let recorded: Recorded | undefined;
     let failure: unknown;
-    await this.#outbox.write(async () => {
+    await this.#outboxOf(account).write(async () => {
       try {
         recorded = await write();
       } catch (error) {
@@ -166,7 +169,7 @@ export class CallsWithFallback implements IntentStore {
     const own = new Map([...before, ...now].map((call) => [call.id, call]));
     for (const { id } of stored) own.delete(id);
     const shown = [...own.values()].filter(
-      ({ state }) => state === "running" || !this.#outbox.isEmpty,
+      ({ state }) => state === "running" || !this.#outboxOf(account).isEmpty,
     );
     return { ...known, intents: [...stored, ...shown] };
   }
@@ -207,7 +210,7 @@ export class CallsWithFallback implements IntentStore {
 
   /** Tries once more to write what could not be written. */
   async close(): Promise<void> {
-    await this.#outbox.close();
+    await Promise.all([...this.#outboxes.values()].map((outbox) => outbox.close()));
   }
 
   /** @returns undefined if the call must not go on */
@@ -234,8 +237,18 @@ export class CallsWithFallback implements IntentStore {
     const at = performance.now();
     this.#running.set(given.id, given);
     const adopt = oneAtATime(() => this.#ledger.adopt(account, intent, performance.now() - at));
-    this.#outbox.add(() => this.#within(adopt()), cause);
+    this.#outboxOf(account).add(() => this.#within(adopt()), cause);
     return begun;
+  }
+
+  #outboxOf(account: string): Outbox {
+    let outbox = this.#outboxes.get(account);
+    if (!outbox) {
+      const { onStateChange } = this.#options;
+      outbox = new Outbox((state, cause) => onStateChange?.(account, state, cause));
+      this.#outboxes.set(account, outbox);
+    }
+    return outbox;
   }
 
   #write(account: string, intent: Intent, ending: Ending, told?: Entry, given?: NewIntent) {

@@ -7,6 +7,7 @@ import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Begun, IntentStore, NewIntent } from "../../../src/ledger/intents.ts";
 import { StoreUnavailable } from "../../../src/redis/ask.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
+import { accountKeys } from "../../../src/redis/keys.ts";
 import { linkOf } from "../../../src/redis/link.ts";
 import { createWriter, type Writer } from "../../../src/redis/writer.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
@@ -15,6 +16,7 @@ import { startCuttingProxy } from "../../cutting-proxy.ts";
 import { listen } from "../../listen.ts";
 import { closing, ofSuite } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
+import { slots, startCluster } from "../../redis/cluster.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
 import { connected } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
@@ -213,7 +215,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
           redis,
           prefix: "p",
           answerMs: 200,
-          onStateChange: (state) => void states.push(state),
+          onStateChange: (_, state) => void states.push(state),
         });
       const [store, other] = [make(), make()];
       t.after(() => Promise.all([store.close(), other.close()]));
@@ -320,6 +322,23 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     while (sockets.size < 2) {
       await assert.rejects(store.begin("default", newCall()), { code: "UNAVAILABLE" });
     }
+  });
+
+  it("begins the calls of an account whose node serves while that of another account is away", async (t) => {
+    const cluster = closing(t, await startCluster(3, [["cluster-require-full-coverage", "no"]]));
+    const redis = closing(t, await connected(cluster.url));
+    const [store, other] = [1, 2].map(() => createRedisCalls({ ...options, redis, prefix: "p" }));
+    if (!store || !other) return;
+    t.after(() => Promise.all([store.close(), other.close()]));
+    const nodeOf = async (account: string) => {
+      const slot = await redis.client.call("CLUSTER", "KEYSLOT", accountKeys("p", account).log);
+      return cluster.nodes[Math.floor((Number(slot) / slots) * cluster.nodes.length)];
+    };
+    await (await nodeOf("away"))?.kill();
+    await assert.rejects(store.begin("away", newCall()), { code: "UNAVAILABLE" });
+    assert.notEqual(await nodeOf("up"), await nodeOf("away"));
+    assert.equal((await other.begin("up", newCall())).kind, "started");
+    assert.equal((await store.begin("up", newCall())).kind, "inFlight");
   });
 
   const refusing: [string, [string, ...string[]]][] = [
