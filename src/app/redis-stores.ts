@@ -3,11 +3,11 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/kinds.ts";
-import { CallsWithFallback, isAway } from "../ledger/fallback.ts";
+import { CallsWithFallback } from "../ledger/fallback.ts";
 import type { Ages } from "../ledger/intents.ts";
 import { createRedisLedger, type RedisLedgerOptions } from "../ledger/redis.ts";
 import { createRedisBucket } from "../ratelimit/queued-bucket.ts";
-import { storeAway } from "../redis/ask.ts";
+import { isAway, storeAway } from "../redis/ask.ts";
 import { connectRedis } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
@@ -59,7 +59,8 @@ export async function redisStores(
   const intents = new CallsWithFallback({
     ...ledgerOptions,
     ledger,
-    isAway: (error) => !requiredForMoney && isAway(error),
+    isAway: (error, account) =>
+      !requiredForMoney && isAway(error, redis.client, accountKeys(prefix, account).log),
     unavailable: (error) => storeAway(error, redis.client),
     answerMs: redisAnswerMs,
     onStateChange(account, state, cause) {

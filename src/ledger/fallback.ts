@@ -25,8 +25,8 @@ import { recordKey } from "./record.ts";
 
 export interface FallbackOptions extends Ages {
   readonly ledger: Ledger;
-  /** Whether a call without a key may go on without the store after this error. */
-  readonly isAway: (error: unknown) => boolean;
+  /** Whether a call without a key may go on without the account's store after this error. */
+  readonly isAway: (error: unknown, account: string) => boolean;
   /** The error for callers, of an error of the store. Default: UNAVAILABLE. */
   readonly unavailable?: (error: unknown) => unknown;
   /**
@@ -100,7 +100,7 @@ export class CallsWithFallback implements IntentStore {
       }
       return begun;
     } catch (error) {
-      const goesOn = !given.key && this.#options.isAway(error);
+      const goesOn = !given.key && this.#options.isAway(error, account);
       const begun = goesOn && (await this.#beginAlone(account, given, error));
       if (begun) return begun;
       // The store may have taken key and lock even so.
@@ -304,13 +304,4 @@ function startedIntent(
     leaseUntilMs: now + leaseMs,
     ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: key?.digest ?? "" },
   };
-}
-
-/**
- * Whether the store that replicas share is away for all of them, so that calls that move money may
- * go on without it. A store that is silent or refuses a write is not away: other replicas may use
- * it at the same time. Nor is the store of a single process away when its disk takes no writes.
- */
-export function isAway(error: unknown): boolean {
-  return error instanceof StoreUnavailable && error.away;
 }

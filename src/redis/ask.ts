@@ -72,6 +72,16 @@ export function storeAway(error: unknown, client?: RedisClient): GatewayError {
   return new StoreUnavailable(error, { away: link.isAway(), broken });
 }
 
+/**
+ * Whether the store that replicas share is away for all of them, so that calls that move money may
+ * go on without it. A store that is silent or refuses a write is not away: other replicas may use
+ * it at the same time.
+ * @param key of what was asked for: in a cluster another node may be away, and this one only slow
+ */
+export function isAway(error: unknown, client: RedisClient, key: string): boolean {
+  return error instanceof StoreUnavailable && error.away && linkOf(client).isAway(key);
+}
+
 const opening: ReadonlySet<string> = new Set([
   ...["connecting", "connect", "close", "reconnecting"],
   // The driver gave up; `keepConnected` opens the connection again.

@@ -1,3 +1,4 @@
+import slotOf from "cluster-key-slot";
 import type { Cluster, Redis } from "ioredis";
 import { oncePer } from "../collections/once-per.ts";
 
@@ -7,8 +8,9 @@ export interface Link {
    * Whether the store is away: the last connection was refused, could not be made, or was closed by
    * the server before it sent anything, or no Sentinel can be reached. A store that accepts
    * connections and then stays silent is not away, however long: it may still serve other clients.
+   * @param key in a cluster, only the node that serves it counts. Default: any node
    */
-  isAway(): boolean;
+  isAway(key?: string): boolean;
   /**
    * Called when the cluster reports that it is down: it counts as down until the client is ready
    * again.
@@ -75,9 +77,15 @@ const ownClosings = /^(Socket timeout|Ready check failed)/;
  */
 function clusterLink(client: Cluster): Link {
   const nodes = new Map<Redis, ReturnType<typeof connectionLink>>();
+  /** The last connection to each address: the driver drops a node that refuses it. */
+  const byAddress = new Map<string, Link>();
   let allFailed = false;
   let isDown = false;
-  const follow = (node: Redis) => void nodes.set(node, connectionLink(node));
+  const follow = (node: Redis) => {
+    const link = connectionLink(node);
+    nodes.set(node, link);
+    byAddress.set(`${node.options.host}:${node.options.port}`, link);
+  };
   client.nodes("all").forEach(follow);
   client.on("+node", follow);
   client.on("-node", (node: Redis) => void nodes.delete(node));
@@ -90,10 +98,13 @@ function clusterLink(client: Cluster): Link {
     if (lastNodeError) allFailed = !/timed? ?out/i.test(lastNodeError.message);
   });
   return {
-    isAway() {
+    isAway(key) {
       const all = [...nodes.values()];
       if (all.some((node) => node.isSilent())) return false;
-      return allFailed || isDown || all.some((node) => node.isAway());
+      const [address = ""] = (key !== undefined && client.slots[slotOf(key)]) || [];
+      const serving = byAddress.get(address);
+      const areAway = serving ? serving.isAway() : all.some((node) => node.isAway());
+      return allFailed || isDown || areAway;
     },
     onClusterDown() {
       isDown = true;

@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { EventEmitter } from "node:events";
+import { describe, it, type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { ask, StoreUnavailable } from "../../src/redis/ask.ts";
+import slotOf from "cluster-key-slot";
+import type { Cluster } from "ioredis";
+import { ask, isAway, StoreUnavailable } from "../../src/redis/ask.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
+import { linkOf } from "../../src/redis/link.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { closing } from "../of-suite.ts";
 import { until } from "../until.ts";
@@ -97,4 +101,29 @@ describe("the link to Redis", options, () => {
       });
     });
   }
+});
+
+test("of a cluster only the node that serves a key counts for it", () => {
+  const node = (port: number) =>
+    Object.assign(new EventEmitter(), { options: { host: "10.0.0.1", port } });
+  const [refusing, serving] = [node(1), node(2)];
+  const slots = Array.from({ length: 16_384 }, (_, slot) => [`10.0.0.1:${slot < 8_192 ? 1 : 2}`]);
+  const nodes = () => [refusing, serving];
+  const client = Object.assign(new EventEmitter(), { isCluster: true, slots, nodes });
+  const link = linkOf(client as unknown as Cluster);
+  const [there, here] = ["foo{b}", "{a}"];
+  assert.deepEqual(
+    [there, here].map((key) => slotOf(key) < 8_192),
+    [true, false],
+  );
+  for (const event of ["connect", "ready"]) serving.emit(event);
+  for (const event of ["connecting", "close"]) refusing.emit(event);
+  const states = () => [link.isAway(), link.isAway(there), link.isAway(here)];
+  assert.deepEqual(states(), [true, true, false]);
+  client.emit("-node", refusing);
+  assert.deepEqual(states(), [false, true, false], "the driver drops a node that refuses it");
+  client.emit("+node", node(1));
+  assert.deepEqual(states(), [false, false, false]);
+  const error = new StoreUnavailable(new Error(), { away: true, broken: false });
+  assert.equal(isAway(error, client as unknown as Cluster, here), false);
 });

@@ -1,6 +1,7 @@
-import { CallsWithFallback, type FallbackOptions, isAway } from "../../../src/ledger/fallback.ts";
+import { CallsWithFallback, type FallbackOptions } from "../../../src/ledger/fallback.ts";
 import { createRedisLedger } from "../../../src/ledger/redis.ts";
-import { storeAway } from "../../../src/redis/ask.ts";
+import { isAway, storeAway } from "../../../src/redis/ask.ts";
+import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import type { RedisKernelOptions } from "../../../src/stores/redis/kernel.ts";
@@ -22,7 +23,8 @@ export function createRedisCalls(options: RedisCallsOptions): CallsWithFallback 
   const calls = new CallsWithFallback({
     ...options,
     ...{ ledger, retentionMs, answerMs },
-    isAway: (error) => !required && isAway(error),
+    isAway: (error, account) =>
+      !required && isAway(error, redis.client, accountKeys(options.prefix, account).log),
     unavailable: (error) => storeAway(error, redis.client),
   });
   const close = calls.close.bind(calls);

@@ -1,10 +1,10 @@
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
-import { CallsWithFallback, isAway } from "../../../src/ledger/fallback.ts";
+import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
 import { createRedisLedger } from "../../../src/ledger/redis.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
-import { storeAway } from "../../../src/redis/ask.ts";
+import { isAway, storeAway } from "../../../src/redis/ask.ts";
 import type { RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
@@ -38,7 +38,8 @@ export function createRedisStores(options: StoreOptions): Stores {
       return {
         log: ledger,
         intents: new CallsWithFallback({
-          ...{ ...given, ledger, isAway, answerMs: 500 },
+          ...{ ...given, ledger, answerMs: 500 },
+          isAway: (error) => isAway(error, client, keysOf(accounts[0]).log),
           unavailable: (error) => storeAway(error, client),
         }),
         bucketOf: (account) =>
