@@ -40,8 +40,9 @@ export interface SentinelsOptions {
   /** Called when a newer epoch has another primary than before. */
   readonly onPrimary?: (primary: ServerAddress) => void;
   /**
-   * How long most Sentinels have to know only older epochs until they are believed, in milliseconds:
-   * then they were set up anew. Default: 10 s, since they tell each other of a failover every 2 s.
+   * How long most Sentinels have to say otherwise without a newer epoch until they are believed, in
+   * milliseconds: then they were set up anew. Default: 10 s, since they tell each other of a failover
+   * every 2 s.
    */
   readonly anewMs?: number;
 }
@@ -65,8 +66,8 @@ export class Sentinels {
   readonly #clients: readonly Redis[];
   #primary: ServerAddress | undefined;
   #epoch = -1;
-  /** Since when most Sentinels have known only older epochs, on this process's clock. */
-  #olderSinceMs: number | undefined;
+  /** Since when most Sentinels have said otherwise without a newer epoch, on this process's clock. */
+  #otherwiseSinceMs: number | undefined;
   readonly #looking: { close(): void };
 
   constructor(options: SentinelsOptions) {
@@ -150,11 +151,13 @@ export class Sentinels {
 
   #adopt(views: readonly Pick<SentinelView, "primary" | "epoch">[]): void {
     const { anewMs = 10_000 } = this.#options;
-    const areOlder =
-      views.length > this.size / 2 && views.every(({ epoch }) => epoch < this.#epoch);
-    const nowMs = performance.now();
-    this.#olderSinceMs = areOlder ? (this.#olderSinceMs ?? nowMs) : undefined;
-    if (areOlder && nowMs - (this.#olderSinceMs ?? nowMs) > anewMs) this.#epoch = -1;
+    const isOtherwise = ({ primary, epoch }: (typeof views)[number]) =>
+      epoch < this.#epoch || (epoch === this.#epoch && primary !== this.#primary);
+    const areOtherwise = views.length > this.size / 2 && views.every(isOtherwise);
+    const sinceMs = this.#otherwiseSinceMs ?? performance.now();
+    const areAnew = areOtherwise && performance.now() - sinceMs > anewMs;
+    this.#otherwiseSinceMs = areOtherwise && !areAnew ? sinceMs : undefined;
+    if (areAnew) this.#epoch = -1;
     for (const { primary, epoch } of views) {
       if (epoch <= this.#epoch) continue;
       const moved = this.#primary !== undefined && this.#primary !== primary;
