@@ -70,6 +70,8 @@ export function processes({ metrics, log }: TelemetryContext) {
     ),
   }));
   let spansFail = false;
+  /** The last error of a connection to Redis, while it is away: its reason alone says only that none is there. */
+  let connectionError: string | undefined;
   let exportsFail = false;
   return {
     ready: ({ isReady }) => ready.set({}, isReady ? 1 : 0),
@@ -99,6 +101,7 @@ export function processes({ metrics, log }: TelemetryContext) {
     },
     redisError({ error }) {
       connectionErrors.add({});
+      connectionError = error.message;
       log.debug({ reason: error.message }, "redis");
     },
     redisFailover() {
@@ -107,10 +110,13 @@ export function processes({ metrics, log }: TelemetryContext) {
     },
     redisAway: (about) =>
       log.warn(
-        about,
+        { ...about, connectionError },
         `Redis is ${about.awayMs === 0 ? "" : "still "}away: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying`,
       ),
-    redisBack: (about) => log.info(about, "Redis is back"),
+    redisBack(about) {
+      connectionError = undefined;
+      log.info(about, "Redis is back");
+    },
     redisState({ isUp, awaySinceMs, replicas }) {
       const awayMs = awaySinceMs === undefined ? 0 : Date.now() - awaySinceMs;
       redis().awaySeconds.set({}, Math.max(awayMs, 0) / 1_000);
