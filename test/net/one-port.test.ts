@@ -190,23 +190,6 @@ test("a request with an invalid or a missing host is refused", async () => {
   await assertAlive(started);
 });
 
-test("unknown paths are answered 404, other methods 405 and other types 415", async () => {
-  await using started = await start(answers);
-  const statuses = await Promise.all(
-    [
-      fetch(`${started.url}/payments.v1.PaymentService/Steal`, { method: "POST" }),
-      fetch(`${started.url}/`),
-      fetch(started.url + getPayment, { method: "PUT", body: "{}" }),
-      fetch(started.url + getPayment, {
-        method: "POST",
-        body: "{}",
-        headers: { "content-type": "text/plain" },
-      }),
-    ].map(async (answer) => (await answer).status),
-  );
-  assert.deepEqual(statuses, [404, 404, 405, 415]);
-});
-
 test("a port that is taken is an error and does not end the process", async () => {
   await using started = await start(answers);
   const second = createRpcServer({

@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { GatewayError } from "../../src/errors.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import { type Started, start } from "./start.ts";
+import { envelope, type Started, start } from "./start.ts";
 
 const timeout = 20_000;
 const path = "/payments.v1.PaymentService/GetPayment";
@@ -27,54 +27,20 @@ function connect(t: TestContext, rpc: Started): http2.ClientHttp2Session {
   return session;
 }
 
-/** A call by gRPC with one message of two bytes: an empty object in JSON. */
-function callByGrpc(session: http2.ClientHttp2Session): http2.ClientHttp2Stream {
-  const stream = session.request({
+test("grpc-message percent-encodes only the characters that gRPC requires", {
+  timeout,
+}, async (t) => {
+  const stream = connect(t, await rig(t)).request({
     ":method": "POST",
     ":path": path,
     "content-type": "application/grpc+json",
     te: "trailers",
   });
-  stream.resume().end(Buffer.from([0, 0, 0, 0, 2, ...Buffer.from("{}")]));
-  return stream;
-}
-
-test("grpc-message percent-encodes only the characters that gRPC requires", {
-  timeout,
-}, async (t) => {
-  const stream = callByGrpc(connect(t, await rig(t)));
+  stream.resume().end(envelope("{}"));
   const [headers] = await once(stream, "response");
   const raw = String(headers["grpc-message"]);
   assert.equal(raw, "amount: 1,50 %E2%82%AC is no decimal (100%25 sure)");
   assert.equal(decodeURIComponent(raw), message);
-});
-
-test("an unauthenticated caller receives the scheme to use in www-authenticate", {
-  timeout,
-}, async (t) => {
-  const identify = async () => {
-    throw new GatewayError("UNAUTHENTICATED", "no credentials", { reason: "NONE" });
-  };
-  const rpc = await rig(t, { identify });
-  const init = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
-  const refused = await fetch(rpc.url + path, init);
-  assert.equal(refused.status, 401);
-  assert.equal(refused.headers.get("www-authenticate"), "Bearer");
-  // Control: other errors do not ask for credentials.
-  const known = await fetch((await rig(t)).url + path, init);
-  assert.equal(known.status, 400);
-  assert.equal(known.headers.get("www-authenticate"), null);
-});
-
-test("a request with a wrong HTTP method is answered 405 with the allowed ones", {
-  timeout,
-}, async (t) => {
-  const { url } = await rig(t);
-  const read = await fetch(url + path, { method: "DELETE" });
-  assert.equal(read.status, 405);
-  assert.equal(read.headers.get("allow"), "POST, GET");
-  const write = await fetch(`${url}/payments.v1.PaymentService/CreatePayment`);
-  assert.equal(write.headers.get("allow"), "POST");
 });
 
 test("a request that is no call is refused by its status, and gives its slot back", {
@@ -117,10 +83,9 @@ test("a compressed message in an address grows to 16 KiB at most", { timeout }, 
 test("a message that grows too many times as large is refused in these words", {
   timeout,
 }, async (t) => {
-  const { url } = await rig(t);
+  const rpc = await rig(t);
   const bytes = gzipSync(JSON.stringify({ externalId: "x".repeat(900_000) }));
-  const headers = { "content-type": "application/json", "content-encoding": "gzip" };
-  const answer = await fetch(url + path, { method: "POST", headers, body: bytes });
+  const answer = await rpc.post("GetPayment", bytes, { "content-encoding": "gzip" });
   assert.equal(answer.status, 429);
   assert.match(await answer.text(), /message grows more than 100 times as large/);
 });

@@ -27,7 +27,6 @@ import {
   PaymentState,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
-  type GetPaymentRequest,
   GetPaymentResponseSchema,
   ListPaymentsResponseSchema,
   PaymentService,
@@ -241,35 +240,6 @@ for (const { protocol, httpVersion, name } of wires) {
     }
   });
 }
-
-test("a plain POST of JSON is answered, with field names in snake_case or camelCase", async () => {
-  await using started = await start(everyAnswer);
-  for (const body of ['{"external_id":"order-1"}', '{"externalId":"order-1"}']) {
-    const answer = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body,
-    });
-    assert.equal(answer.status, 200);
-    assert.deepEqual(await answer.json(), { payment: { externalId: "order-1" }, cursor: "c9" });
-    const arrived = started.calls.pop()?.request as GetPaymentRequest | undefined;
-    assert.equal(arrived?.externalId, "order-1");
-  }
-});
-
-test("a method without side effects answers a GET, a method with side effects does not", async () => {
-  await using started = await start(everyAnswer);
-  const query = `?connect=v1&encoding=json&message=${encodeURIComponent('{"externalId":"order-1"}')}`;
-  const read = await fetch(`${started.url}/payments.v1.PaymentService/GetPayment${query}`);
-  assert.equal(read.status, 200);
-  assert.deepEqual(await read.json(), { payment: { externalId: "order-1" }, cursor: "c9" });
-  const write = await fetch(`${started.url}/payments.v1.PaymentService/ConfirmPayment${query}`);
-  assert.equal(write.status, 405);
-  assert.deepEqual(
-    started.calls.map(({ method }) => method),
-    ["getPayment"],
-  );
-});
 
 test("no method whose request has a secret answers a GET, whose URL proxies write to their logs", async () => {
   const hasSecret = ({ fields }: DescMessage): boolean =>

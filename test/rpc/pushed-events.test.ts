@@ -14,7 +14,7 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createFeed } from "../graphql/feed.ts";
 import { timeoutMs, until } from "../until.ts";
-import { start, wires } from "./start.ts";
+import { envelope, start, wires } from "./start.ts";
 
 function event(cursor: string, padding = 0): Event {
   return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
@@ -58,17 +58,9 @@ async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise
     headers,
   });
   const isJson = headers["content-type"]?.endsWith("json");
-  const message = isJson
-    ? Buffer.from('{"externalId":"order-1"}')
-    : Buffer.from(
-        toBinary(
-          WatchPaymentRequestSchema,
-          create(WatchPaymentRequestSchema, { externalId: "order-1" }),
-        ),
-      );
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(message.length, 1);
-  request.end(Buffer.concat([head, message]));
+  const asked = create(WatchPaymentRequestSchema, { externalId: "order-1" });
+  const message = isJson ? '{"externalId":"order-1"}' : toBinary(WatchPaymentRequestSchema, asked);
+  request.end(envelope(message));
   const [response] = (await once(request, "response", {
     signal: AbortSignal.timeout(timeoutMs),
   })) as [http.IncomingMessage];

@@ -17,7 +17,7 @@ import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
-import { caller, type Started, start } from "./start.ts";
+import { caller, envelope, type Started, start } from "./start.ts";
 
 /*
  * Compares answers with those that Connect's own handlers gave to the same requests, before the
@@ -242,13 +242,6 @@ function readable({ "grpc-status-details-bin": details, ...trailers }: Record<st
 export const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 export const binary = <D extends DescMessage>(schema: D, init: MessageInitShape<D>) =>
   Buffer.from(toBinary(schema, create(schema, init)));
-export const envelope = (data: Uint8Array, flags = 0, length = data.length) => {
-  const head = Buffer.alloc(5);
-  head.writeUInt8(flags, 0);
-  head.writeUInt32BE(length, 1);
-  return Buffer.concat([head, data]);
-};
-
 export type Requests = Record<string, Omit<Sent, "path"> & { readonly path?: string }>;
 
 /** How a method is called. */

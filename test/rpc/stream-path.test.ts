@@ -16,7 +16,6 @@ import { statusCodes } from "../../src/rpc/errors.ts";
 import { until } from "../until.ts";
 import {
   binary,
-  envelope,
   errorOf,
   json,
   type Requests,
@@ -25,6 +24,7 @@ import {
   type Sent,
   type Version,
 } from "./recorded-answers.ts";
+import { envelope } from "./start.ts";
 
 /* `recorded-answers.ts` describes what is compared, and what is not. */
 

@@ -13,7 +13,6 @@ import {
 import { answeredPayment } from "../core/answers.ts";
 import {
   binary,
-  envelope,
   errorOf,
   json,
   type Requests,
@@ -21,6 +20,7 @@ import {
   requestsOf,
   type Version,
 } from "./recorded-answers.ts";
+import { envelope } from "./start.ts";
 
 /* `recorded-answers.ts` describes what is compared, and what is not. */
 
