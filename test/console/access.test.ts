@@ -1,7 +1,4 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { request as httpRequest } from "node:http";
-import { text } from "node:stream/consumers";
 import { after, before, describe, it, test } from "node:test";
 import { buildConsole } from "../../scripts/build-console.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
@@ -9,6 +6,7 @@ import { scopes } from "../../src/auth/caller.ts";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { ask } from "../ask.ts";
 import { type KeyEntry, keysText, newKey, scratch } from "../auth/issuer.ts";
 import { withoutChromium } from "../chromium.ts";
 import { paymentTold, sendCallback } from "../gateway/callers.ts";
@@ -275,17 +273,11 @@ interface SecretsShown {
 
 describe("pages of other origins", () => {
   /** Sends a request with headers that `fetch` does not let a script set. */
-  async function send([method, path, body]: Operation, headers: Record<string, string>) {
-    const account = { "x-merchant-account": "shop" };
-    const request = httpRequest(open.adminUrl + path, {
-      method,
-      headers: { ...account, ...headers },
+  const send = ([method, path, body]: Operation, headers: Record<string, string>) =>
+    ask(open.adminUrl + path, {
+      ...{ method, headers: { "x-merchant-account": "shop", ...headers } },
+      ...(body !== undefined && { body }),
     });
-    request.end(body);
-    const [response] = await once(request, "response");
-    await text(response);
-    return response;
-  }
 
   for (const [what, headers] of [
     ["another site", { origin: "https://evil.example", "sec-fetch-site": "cross-site" }],
@@ -295,8 +287,8 @@ describe("pages of other origins", () => {
   ] as const) {
     it(`get nothing and change nothing: ${what}`, async () => {
       for (const operation of operations) {
-        const { statusCode, headers: answered } = await send(operation, { ...json, ...headers });
-        assert.equal(statusCode, 403, operation[1]);
+        const { status, headers: answered } = await send(operation, { ...json, ...headers });
+        assert.equal(status, 403, operation[1]);
         assert.equal(answered["access-control-allow-origin"], undefined);
       }
     });
@@ -306,15 +298,15 @@ describe("pages of other origins", () => {
     for (const [method, path, body] of operations.filter(([name]) => name === "POST")) {
       if (path.startsWith("/api/sandbox")) continue;
       const form = { "content-type": "text/plain" };
-      assert.equal((await send([method, path, body ?? ""], form)).statusCode, 415, path);
-      assert.notEqual((await send([method, path, body ?? ""], json)).statusCode, 415, path);
+      assert.equal((await send([method, path, body ?? ""], form)).status, 415, path);
+      assert.notEqual((await send([method, path, body ?? ""], json)).status, 415, path);
     }
   });
 
   it("do not include the console's own page: its requests are served", async () => {
     const { host } = new URL(open.adminUrl);
     const own = { ...json, origin: `http://${host}`, "sec-fetch-site": "same-origin" };
-    assert.equal((await send(["GET", "/api/session"], own)).statusCode, 200);
+    assert.equal((await send(["GET", "/api/session"], own)).status, 200);
     const before = await send(["OPTIONS", "/api/session"], own);
     assert.equal(before.headers["access-control-allow-origin"], undefined);
   });

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import http from "node:http";
+import type http from "node:http";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
@@ -18,6 +17,7 @@ import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { mappings } from "../../src/graphql/errors.ts";
 import type { Admission } from "../../src/net/admission.ts";
 import { reportTo } from "../../src/report.ts";
+import { ask } from "../ask.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { assertTracesAlike, fastRig, moneyOnly, type Traced } from "./fast-rig.ts";
 import { type Served, serve, somebody } from "./serve.ts";
@@ -117,22 +117,16 @@ async function start(
 }
 
 async function send({ url }: Served, { method = "POST", path = "", headers, body }: Sent) {
-  const request = http.request(url + path, {
-    method,
-    agent: false,
-    headers: { "content-type": "application/json", ...headers },
-  });
-  request.end(body);
-  const [response] = (await once(request, "response").catch(() => [])) as [http.IncomingMessage?];
+  const of = { method, headers: { "content-type": "application/json", ...headers }, body };
+  const response = await ask(url + path, of).catch(() => undefined);
   if (!response) return "cut";
-  const text = Buffer.concat(await response.toArray())
-    .toString()
-    .replace(/^retry: \d+$/gm, "retry");
+  const { status } = response;
+  const text = response.text.replace(/^retry: \d+$/gm, "retry");
   const rest = Object.entries(response.headers).filter(([name]) => !ofFraming.has(name));
   const seen = Object.fromEntries(rest);
   if (/^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(String(seen["x-request-id"])))
     seen["x-request-id"] = "new";
-  return { status: response.statusCode, headers: seen, text };
+  return { status, headers: seen, text };
 }
 
 const ofFraming = new Set([

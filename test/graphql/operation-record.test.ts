@@ -4,6 +4,7 @@ import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { reportTo } from "../../src/report.ts";
 import { answeredPayment } from "../core/answers.ts";
+import { until } from "../until.ts";
 import { type Served, serve } from "./serve.ts";
 import { socketClient } from "./socket.ts";
 
@@ -18,7 +19,6 @@ interface Ended {
 async function observed(t: TestContext, methods: Partial<Core> = {}) {
   const ended: Ended[] = [];
   let open = 0;
-  const waiting: (() => void)[] = [];
   const gateway = await serve(t, methods, {
     report: reportTo({
       graphqlBegan() {
@@ -29,7 +29,6 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
         assert.equal(traceparent, undefined, "nothing is traced");
         open -= 1;
         ended.push(told);
-        for (const resolve of waiting.splice(0)) resolve();
       },
     }),
   });
@@ -37,10 +36,7 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
     gateway,
     open: () => open,
     /** Resolves with the n-th operation that ended, counted from 0. */
-    async ended(nth: number): Promise<Ended> {
-      while (ended.length <= nth) await new Promise<void>((resolve) => waiting.push(resolve));
-      return ended[nth] as Ended;
-    },
+    ended: (nth: number) => until(() => ended[nth]),
     count: () => ended.length,
   };
 }

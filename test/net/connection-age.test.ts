@@ -17,6 +17,7 @@ import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { ask } from "../ask.ts";
 import { grpcJsClient, start, wires } from "../rpc/start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
@@ -89,27 +90,22 @@ for (const { protocol, httpVersion, name } of wires) {
 test("an old HTTP/1.1 connection closes with its next response", async () => {
   await using started = await start(answers, { limits: young });
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-  const ask = async () => {
-    const request = http.request(started.url + getPayment, {
-      agent,
-      method: "POST",
-      headers: json,
+  const call = async () => {
+    const { socket, headers, text } = await ask(started.url + getPayment, {
+      ...{ agent, method: "POST", headers: json, body: "{}" },
     });
-    request.end("{}");
-    const [response] = (await once(request, "response")) as [http.IncomingMessage];
-    const { socket } = response;
-    assert.equal(await text(response), '{"cursor":"c1"}');
-    return { socket, connection: response.headers.connection };
+    assert.equal(text, '{"cursor":"c1"}');
+    return { socket, connection: headers.connection };
   };
   const sockets = new Set<Socket>();
   for (;;) {
-    const { socket, connection } = await ask();
+    const { socket, connection } = await call();
     sockets.add(socket);
     if (connection === "close") break;
     assert.equal(connection, "keep-alive");
   }
   assert.equal(sockets.size, 1);
-  const next = await ask();
+  const next = await call();
   assert.equal(next.connection, "keep-alive");
   assert.ok(!sockets.has(next.socket));
   agent.destroy();

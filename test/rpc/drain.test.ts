@@ -17,6 +17,7 @@ import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { ask } from "../ask.ts";
 import { start } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
@@ -107,23 +108,20 @@ test("an announced drain reports NOT_SERVING and closes kept connections, but st
   const watch = health.watch({ service: "payments.v1.PaymentService" })[Symbol.asyncIterator]();
   assert.equal((await watch.next()).value?.status, ServingStatus.SERVING);
   const agent = new http.Agent({ keepAlive: true });
-  const ask = async () => {
-    const request = http.request(started.url + getPayment, {
-      agent,
-      method: "POST",
-      headers: { "content-type": "application/json" },
+  const connectionOf = async () => {
+    const headers = { "content-type": "application/json" };
+    const answer = await ask(started.url + getPayment, {
+      ...{ agent, method: "POST", headers, body: "{}" },
     });
-    request.end("{}");
-    const [response] = (await once(request, "response")) as [http.IncomingMessage];
-    assert.equal(await text(response), '{"cursor":"c1"}');
-    return response.headers.connection;
+    assert.equal(answer.text, '{"cursor":"c1"}');
+    return answer.headers.connection;
   };
-  assert.equal(await ask(), "keep-alive");
+  assert.equal(await connectionOf(), "keep-alive");
   started.server.announceDrain();
   assert.equal((await watch.next()).value?.status, ServingStatus.NOT_SERVING);
-  assert.equal(await ask(), "close");
+  assert.equal(await connectionOf(), "close");
   // The last call's connection was closed, so this one opens a new connection.
-  assert.equal(await ask(), "close");
+  assert.equal(await connectionOf(), "close");
   const h2 = createClient(PaymentService, started.transport("grpc", "2"));
   assert.equal((await h2.getPayment({})).cursor, "c1");
 

@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import http from "node:http";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
@@ -11,6 +9,7 @@ import {
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { defaultLimits } from "../../src/rpc/server.ts";
+import { ask } from "../ask.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { start, wires } from "./start.ts";
 
@@ -108,15 +107,7 @@ test("JSON that is not UTF-8 is refused compressed and in an address too, and a 
   }
 
   // Raw non-ASCII bytes in the address: fetch would percent-encode them.
-  const raw = http.request({
-    port: started.port,
-    host: "127.0.0.1",
-    path: `${path}?connect=v1&encoding=json&message={"external_id":"\xc3\xa9"}`,
-    agent: false,
-  });
-  raw.end();
-  const [answer] = (await once(raw, "response")) as [http.IncomingMessage];
-  answer.resume();
-  assert.equal(answer.statusCode, 400);
+  const raw = `${path}?connect=v1&encoding=json&message={"external_id":"\xc3\xa9"}`;
+  assert.equal((await ask(started.url, { path: raw })).status, 400);
   assert.deepEqual(ids, []);
 });

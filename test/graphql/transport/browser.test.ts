@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
-import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import WebSocket from "ws";
 import type { Credentials } from "../../../src/auth/identify.ts";
 import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { isCrossOrigin } from "../../../src/net/browser-origin.ts";
+import { ask } from "../../ask.ts";
 import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve, somebody } from "../serve.ts";
 
@@ -14,20 +14,15 @@ const shop = "https://shop.example";
 const budget = "{ rateLimit { limit } }";
 
 /** Sends a request as a browser does: with headers that `fetch` does not let a script set. */
-async function send(
+function send(
   { url }: Served,
   method: string,
   headers: Record<string, string>,
   options: { query?: string; body?: string } = {},
 ) {
-  const { query, body } = options;
-  const request = httpRequest(query ? `${url}?query=${encodeURIComponent(query)}` : url, {
-    method,
-    headers,
-  });
-  request.end(body);
-  const [response] = await once(request, "response");
-  return { status: response.statusCode, headers: response.headers, text: await text(response) };
+  const { query, ...more } = options;
+  const address = query ? `${url}?query=${encodeURIComponent(query)}` : url;
+  return ask(address, { method, headers, ...more });
 }
 
 const foreign: [what: string, headers: Record<string, string>][] = [
