@@ -355,6 +355,30 @@ test("a batch is refused", async (t) => {
   assert.deepEqual(gateway.seen(), []);
 });
 
+test("a request error is answered 400 where application/graphql-response+json is accepted, else 200", async (t) => {
+  const query = "query A($id: ID!) { payment(externalId: $id) { externalId } }";
+  const gateway = await serve(t);
+  for (const body of [
+    { query },
+    { query, variables: {} },
+    { query, variables: { id: null } },
+    { query, variables: { id: ["e", "f"] } },
+    { query: "{ nonsense" },
+    { query: "{ nonsense }" },
+  ]) {
+    for (const [accept, status] of [
+      ["application/json", 200],
+      ["application/graphql-response+json", 400],
+    ] as const) {
+      const answer = await gateway.post(body, { accept });
+      const { errors } = (await answer.json()) as { errors: unknown[] };
+      assert.equal(errors.length, 1);
+      assert.equal(answer.status, status, `${accept}: ${JSON.stringify(body)}`);
+    }
+  }
+  assert.deepEqual(gateway.seen(), []);
+});
+
 test("a query of a client that accepts multipart alone has one length and is read whole", async (t) => {
   const gateway = await serve(t);
   // A client refuses an answer that has a length and is sent in chunks, too.
