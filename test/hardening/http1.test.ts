@@ -57,60 +57,48 @@ const ambiguous: Readonly<Record<string, string>> = {
 describe("requests that can be read in two ways are refused, and their connection closed", () => {
   const gateway = ofSuite(startTestGateway);
 
-  const listeners = {
-    rpc: () => gateway.rpcUrl + getPayment,
-    graphql: () => `${gateway.publicUrl}/graphql`,
-    callbacks: () => `${gateway.publicUrl}/callbacks/default/payments`,
-    admin: () => `${gateway.adminUrl}/healthz`,
-  };
   const badRequest = /^HTTP\/1\.1 400 Bad Request\r\n(.*\r\n)*\r\n$/;
-  const refused = {
-    rpc: badRequest,
-    graphql: badRequest,
+  /** All listeners have the parser's settings of one place: three of them show a few of the rows. */
+  const listeners = {
+    rpc: { url: () => gateway.rpcUrl + getPayment, refused: badRequest },
+    graphql: { url: () => `${gateway.publicUrl}/graphql`, refused: badRequest },
     // These answer before they read the body, so an answer may precede the error in the body.
-    callbacks: /^$|^HTTP\/1\.1 400 /,
-    admin: /^(HTTP\/1\.1 405 (.*\r\n)*\r\n.*\n)?HTTP\/1\.1 400 /,
+    callbacks: {
+      url: () => `${gateway.publicUrl}/callbacks/default/payments`,
+      refused: /^$|^HTTP\/1\.1 400 /,
+    },
+    admin: {
+      url: () => `${gateway.adminUrl}/healthz`,
+      refused: /^(HTTP\/1\.1 405 (.*\r\n)*\r\n.*\n)?HTTP\/1\.1 400 /,
+    },
   };
+  const few = ["length and chunks", "the same length twice", "a zero byte in a header"];
   const head = (url: string) =>
     `POST ${new URL(url).pathname} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n`;
 
-  for (const [listener, url] of Object.entries(listeners)) {
-    for (const [name, rest] of Object.entries(ambiguous)) {
-      it(`${listener}: ${name}`, async (t) => {
-        const answer = await exchange(t, url(), head(url()) + rest);
-        assert.match(answer, refused[listener as keyof typeof listeners]);
-      });
-    }
-
-    it(`${listener}: control: a plain request keeps its connection`, async (t) => {
-      const socket = await connect(t, url());
-      const plain = `${head(url())}Content-Length: 2\r\n\r\n{}`;
-      for (let i = 0; i < 2; i++) {
-        socket.write(plain);
-        const [answer] = (await once(socket, "data")) as [Buffer];
-        assert.match(String(answer), /^HTTP\/1\.1 /);
-        if (/connection: close/i.test(String(answer))) break;
+  for (const [listener, { url, refused }] of Object.entries(listeners)) {
+    it(`${listener}`, async (t) => {
+      for (const [name, rest] of Object.entries(ambiguous)) {
+        if (listener !== "rpc" && !few.includes(name)) continue;
+        assert.match(await exchange(t, url(), head(url()) + rest), refused, name);
       }
+      const long = `X: ${"a".repeat(17_000)}\r\nContent-Length: 2\r\n\r\n{}`;
+      assert.match(await exchange(t, url(), head(url()) + long), /^HTTP\/1\.1 431 /);
     });
 
-    it(`${listener}: a target in absolute form is served as its path`, async (t) => {
+    it(`${listener}: a plain request is served, and one with a target in absolute form as its path`, async (t) => {
       const rest = "Content-Length: 2\r\nConnection: close\r\n\r\n{}";
       const plain = head(url()) + rest;
       const whole = plain.replace("/", `http://localhost:${new URL(url()).port}/`);
       const [asPath] = (await exchange(t, url(), plain)).split("\r\n");
       const [asAddress] = (await exchange(t, url(), whole)).split("\r\n");
-      assert.doesNotMatch(asPath ?? "", /404/);
+      assert.match(asPath ?? "", /^HTTP\/1\.1 (?!404)/);
       assert.equal(asAddress, asPath);
-    });
-
-    it(`${listener}: headers beyond 16 KiB are refused with 431`, async (t) => {
-      const long = `X: ${"a".repeat(17_000)}\r\nContent-Length: 2\r\n\r\n{}`;
-      assert.match(await exchange(t, url(), head(url()) + long), /^HTTP\/1\.1 431 /);
     });
   }
 
   it("an upgrade to anything but a WebSocket is ignored, and the request is served", async (t) => {
-    const url = listeners.graphql();
+    const url = listeners.graphql.url();
     const body = '{"query":"{ rateLimit { limit } }"}';
     const answer = await exchange(
       t,

@@ -5,11 +5,11 @@ import { after, before, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import WebSocket from "ws";
 import { killSpawned } from "../gateway/spawn.ts";
+import { envelope } from "../rpc/start.ts";
 import {
   brotli,
   type Cost,
   costOf,
-  envelope,
   flood,
   head,
   startTarget,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import http, { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type TestContext, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import type { Gateway } from "../../src/app/gateway.ts";
@@ -17,8 +17,10 @@ import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "../graphql/serve.ts";
 import { socketClient } from "../graphql/socket.ts";
 import { listen } from "../listen.ts";
+import { closing } from "../of-suite.ts";
 import { type Started, start, wires } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
+import { timeoutMs } from "../until.ts";
 import { recordCuts } from "./cuts.ts";
 
 const known = { cursor: "c1" } as GetPaymentResponse;
@@ -96,44 +98,22 @@ async function assertOverloaded(call: Promise<unknown>): Promise<void> {
 
 test("a call whose body has not arrived holds no slot", async (t) => {
   const { rpc, admission } = await rpcWithTwoPlaces(t);
-  const slow = await fetchSlowly(rpc);
+  const slow = http.request(`${rpc.url}/payments.v1.PaymentService/GetPayment`, {
+    ...{ method: "POST", agent: false, headers: { "content-type": "application/json" } },
+  });
+  slow.on("error", () => {}).write('{"external');
   while (admission.inFlight < 1) await new Promise((resolve) => setImmediate(resolve));
   while (admission.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
   const client = createClient(PaymentService, rpc.transport("connect", "2"));
   const call = client.createPayment({ externalId: "e" });
   await reached(rpc, 1);
   assert.equal(admission.inFlight, 1);
-  slow.finish();
+  slow.end('_id":"e"}');
   await reached(rpc, 2);
   assert.equal(admission.inFlight, 2);
-  slow.controller.abort();
+  slow.destroy();
   call.catch(() => {});
 });
-
-/** Starts a call whose body stops midway until `finish`. */
-async function fetchSlowly(rpc: Started) {
-  const controller = new AbortController();
-  const body = Promise.withResolvers<void>();
-  const sent = Promise.withResolvers<void>();
-  const stream = new ReadableStream({
-    async start(writer) {
-      writer.enqueue(new TextEncoder().encode('{"external'));
-      sent.resolve();
-      await body.promise;
-      writer.enqueue(new TextEncoder().encode('_id":"e"}'));
-      writer.close();
-    },
-  });
-  fetch(`${rpc.url}/payments.v1.PaymentService/GetPayment`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: stream,
-    signal: controller.signal,
-    duplex: "half",
-  } as RequestInit).catch(() => {});
-  await sent.promise;
-  return { controller, finish: () => body.resolve() };
-}
 
 const read = '{ payment(externalId: "e") { id } }';
 const pay = `mutation { createPayment(input: {amount: "1", currency: "EUR", mode: HOSTED,
@@ -247,14 +227,6 @@ test("an open stream holds no slot, by SSE and by WebSocket", async (t) => {
   await reader?.cancel();
 });
 
-test("control: without a limit, 100 calls at once are all served", async (t) => {
-  const rpc = await start({ getPayment: async () => known });
-  t.after(() => rpc[Symbol.asyncDispose]());
-  const client = createClient(PaymentService, rpc.transport("grpc", "2"));
-  const calls = Array.from({ length: 100 }, () => client.getPayment({ externalId: "e" }));
-  assert.equal((await Promise.all(calls)).length, 100);
-});
-
 test("an overloaded gateway still answers callbacks, health checks and operators", async (t) => {
   // A payments service that answers only when the test does.
   const upstream = createServer();
@@ -321,4 +293,22 @@ test("an overloaded gateway still answers callbacks, health checks and operators
   answer.setHeader("content-type", "application/json");
   answer.end('{"external_id":"slow","details":{"payment_id":"p","status":"pending"}}');
   assert.equal((await slow).status, 200);
+});
+
+test("MAX_BUFFERED_BYTES bounds the bodies of all callers together", {
+  timeout: timeoutMs,
+}, async (t) => {
+  const mebibyte = 1024 * 1024;
+  const gateway = closing(t, await startTestGateway({ MAX_BUFFERED_BYTES: `${8 * mebibyte}` }));
+  const answers = Array.from({ length: 9 }, () => {
+    const request = http.request(`${gateway.publicUrl}/callbacks/default/payments`, {
+      ...{ method: "POST", agent: false },
+      headers: { "x-service-signature": `${"A".repeat(27)}=`, "content-length": mebibyte },
+    });
+    t.after(() => request.destroy());
+    request.on("error", () => {}).write(Buffer.alloc(mebibyte - 1));
+    return once(request, "response") as Promise<[IncomingMessage]>;
+  });
+  const [{ statusCode }] = await Promise.any(answers);
+  assert.equal(statusCode, 503);
 });

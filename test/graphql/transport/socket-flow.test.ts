@@ -37,14 +37,13 @@ test("a socket is limited in its operations, and one that completes makes room f
       return feed.watch(request, call);
     },
   });
-  const { socket, messages, send, subscribe } = await rawSocket(t, gateway);
+  const { send, subscribe, message } = await rawSocket(t, gateway);
   const watch = (id: string) =>
     subscribe(`subscription { paymentUpdated(externalId: "${id}") { cursor } }`, id);
   for (let i = 0; i <= limits.operationsPerSocket; i++) watch(`${i}`);
-  while (!messages.some(({ type }) => type === "error")) await once(socket, "message");
-  const [refused] = messages.filter(({ type }) => type === "error");
-  assert.equal(refused?.id, `${limits.operationsPerSocket}`);
-  assert.deepEqual(refused?.payload[0].extensions, {
+  const refused = await message("error");
+  assert.equal(refused.id, `${limits.operationsPerSocket}`);
+  assert.deepEqual(refused.payload[0].extensions, {
     code: "RATE_LIMITED",
     reason: "TOO_MANY_STREAMS",
   });
@@ -52,7 +51,7 @@ test("a socket is limited in its operations, and one that completes makes room f
   await feeds.get("0")?.released;
   watch("again");
   feeds.get("1")?.push(paymentEvent("c-1", PaymentStatus.PENDING));
-  while (!messages.some(({ type }) => type === "next")) await once(socket, "message");
+  await message("next");
   await feeds.get("again")?.opened;
 });
 
@@ -123,9 +122,7 @@ test("the client with the most unread bytes is cut when all together exceed the 
   const stalled = await Promise.all([askAndStall(t, gateway), askAndStall(t, gateway)]);
   await cut("unread_memory");
   reader.subscribe("{ rateLimit { limit } }");
-  while (!reader.messages.some(({ type }) => type === "complete")) {
-    await once(reader.socket, "message");
-  }
+  await reader.message("complete");
   // The rest is below the limit again, and is delivered completely once it is read.
   for (const { socket } of stalled) socket.resume();
   await Promise.race(
