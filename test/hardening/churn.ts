@@ -5,6 +5,7 @@ import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
+import { dataOf, paymentInput } from "../gateway/callers.ts";
 import { envelope } from "../rpc/start.ts";
 
 const json = { "content-type": "application/json" };
@@ -22,21 +23,8 @@ export interface Churn {
 }
 
 export async function createChurn(gateway: Gateway): Promise<Churn> {
-  const paid = await fetch(`${gateway.rpcUrl}${service}/CreatePayment`, {
-    method: "POST",
-    headers: { ...json, connection: "close" },
-    body: JSON.stringify({
-      amount: "10.00",
-      currency: "UAH",
-      mode: "PAYMENT_MODE_DIRECT",
-      external_id: externalId,
-      customer: { email: "jo@example.com" },
-      payment_method: {
-        cc: { number: "4111111111111111", cvv: "123", exp_month: 12, exp_year: 2031 },
-      },
-    }),
-  });
-  if (paid.status !== 200) throw new Error(await paid.text());
+  const mutation = `mutation { createPayment(input: ${paymentInput(externalId)}) { __typename } }`;
+  await dataOf(gateway, mutation, { headers: { connection: "close" } });
 
   const kinds = [unary, rpcStream, upload, sse, webSocket, callback];
   return {
