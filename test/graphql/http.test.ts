@@ -288,33 +288,28 @@ test("input that is not UTF-8 is refused, and a U+FFFD in valid UTF-8 is kept", 
   });
   const query = "query ($id: ID!) { payment(externalId: $id) { externalId } }";
   const subscription = "subscription ($id: ID!) { paymentUpdated(externalId: $id) { cursor } }";
-  const json = "application/json";
   const escaped = (text: string) =>
     text.replace(/[^ -~]/g, (letter) => `%${letter.charCodeAt(0).toString(16)}`);
-  const waysOf = (id: string): Record<string, readonly [address: string, init: RequestInit]> => {
-    const bodyOf = (document: string) =>
-      Buffer.from(JSON.stringify({ query: document, variables: { id } }), "latin1");
-    const post = (document: string, headers: Record<string, string>, body?: ReadableStream) =>
-      [
-        gateway.url,
-        {
-          ...{ method: "POST", headers: { "content-type": json, ...headers }, duplex: "half" },
-          body: body ?? bodyOf(document),
-        } as RequestInit,
-      ] as const;
-    const get = (document: string, accept: string) =>
-      [
-        `${gateway.url}?query=${encodeURIComponent(document)}&variables=${escaped(JSON.stringify({ id }))}`,
-        { headers: { accept } },
-      ] as const;
-    return {
-      post: post(query, {}),
-      "post that Yoga answers": post(query, {}, new Blob([bodyOf(query)]).stream()),
-      "stream by post": post(subscription, { accept: "text/event-stream" }),
-      get: get(query, json),
-      "stream by get": get(subscription, "text/event-stream"),
-      watch: [`${gateway.watchUrl}/payments/${escaped(id)}`, {}],
-    };
+  const bodyOf = (document: string, id: string) =>
+    Buffer.from(JSON.stringify({ query: document, variables: { id } }), "latin1");
+  const post = (body: BodyInit, accept: string) =>
+    fetch(gateway.url, {
+      ...{ method: "POST", body, duplex: "half" },
+      headers: { "content-type": "application/json", accept },
+    });
+  const get = (document: string, id: string, accept: string) =>
+    fetch(
+      `${gateway.url}?query=${encodeURIComponent(document)}&variables=${escaped(JSON.stringify({ id }))}`,
+      { headers: { accept } },
+    );
+  const eventStream = "text/event-stream";
+  const ways: Record<string, (id: string) => Promise<Response>> = {
+    post: (id) => post(bodyOf(query, id), "*/*"),
+    "post that Yoga answers": (id) => post(new Blob([bodyOf(query, id)]).stream(), "*/*"),
+    "stream by post": (id) => post(bodyOf(subscription, id), eventStream),
+    get: (id) => get(query, id, "application/json"),
+    "stream by get": (id) => get(subscription, id, eventStream),
+    watch: (id) => fetch(`${gateway.watchUrl}/payments/${escaped(id)}`),
   };
   for (const [bytes, id] of [
     ["\xff", undefined],
@@ -323,8 +318,8 @@ test("input that is not UTF-8 is refused, and a U+FFFD in valid UTF-8 is kept", 
     ["\xc3\xa9", "é"],
     ["\xef\xbf\xbd", "\ufffd"],
   ] as const) {
-    for (const [name, [address, init]] of Object.entries(waysOf(bytes))) {
-      const answer = await fetch(address, init);
+    for (const [name, send] of Object.entries(ways)) {
+      const answer = await send(bytes);
       const text = await answer.text();
       if (id === undefined) {
         assert.equal(answer.status, 400, `${name}: ${text}`);

@@ -11,7 +11,7 @@ import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { WatchPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { until } from "../until.ts";
 import { createFeed, type Feed, paymentEvent, payoutEvent } from "./feed.ts";
-import { partsOf } from "./parts.ts";
+import { partsOf, subscribeInParts } from "./parts.ts";
 import { type Answer, type Served, serve } from "./serve.ts";
 import { socketClient } from "./socket.ts";
 
@@ -283,5 +283,37 @@ test("the stream of a client that stops reading and then leaves is released", as
   while (timers() > before) {
     assert.ok(performance.now() < deadlineMs, "a timer is left");
     await new Promise((resolve) => setImmediate(resolve));
+  }
+});
+
+test("a subscription that opens no stream is answered as JSON", async (t) => {
+  const gateway = await serve(t);
+  const response = await subscribeInParts(gateway, "subscription { nonsense }");
+  assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
+  const { errors } = (await response.json()) as { errors: [{ extensions: { code: string } }] };
+  assert.equal(errors[0].extensions.code, "GRAPHQL_VALIDATION_FAILED");
+});
+
+test("the first format in the accept header is used", async (t) => {
+  for (const [asked, type] of [
+    ['multipart/mixed; subscriptionSpec="1.0"', "multipart/mixed"],
+    ["multipart/mixed;subscriptionSpec=1.0, text/event-stream", "multipart/mixed"],
+    ["text/event-stream, multipart/mixed;subscriptionSpec=1.0", "text/event-stream"],
+    ["*/*", "text/event-stream"],
+  ] as const) {
+    const feed = createFeed();
+    feed.finish();
+    const gateway = await serve(t, { watchPayment: feed.watch });
+    const response = await subscribeInParts(gateway, watchPayment, { accept: asked });
+    assert.equal(response.headers.get("content-type")?.split(";")[0], type, asked);
+    await response.text();
+  }
+});
+
+test("multipart/mixed without subscriptionSpec, or with another version, is answered 406", async (t) => {
+  for (const asked of ["multipart/mixed", "multipart/mixed;subscriptionSpec=2.0"]) {
+    const gateway = await serve(t, { watchPayment: createFeed().watch });
+    const response = await subscribeInParts(gateway, watchPayment, { accept: asked });
+    assert.equal(response.status, 406, asked);
   }
 });

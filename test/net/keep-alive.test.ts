@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
 import { text } from "node:stream/consumers";
@@ -13,32 +12,19 @@ import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { h2Peer } from "../hardening/h2-peer.ts";
 import { listen } from "../listen.ts";
 import { start } from "../rpc/start.ts";
 
 const answers = { getPayment: async () => create(GetPaymentResponseSchema, { cursor: "c1" }) };
 const quick = { keepAliveIntervalMs: 20, keepAliveTimeoutMs: 50 };
-const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-
-/** An HTTP/2 client that opens its session and then sends nothing, not even a PING ACK. */
-async function mute(port: number): Promise<net.Socket> {
-  const socket = net.connect(port, "127.0.0.1");
-  socket.resume();
-  await once(socket, "connect");
-  socket.write(preface);
-  socket.write(settings);
-  return socket;
-}
-
 test("a peer that answers no PING is cut, and stays if the gateway sends none", async () => {
   await using asked = await start(answers, { limits: quick });
   await using unasked = await start(answers, { limits: { ...quick, keepAliveIntervalMs: 0 } });
-  const left = await mute(unasked.port);
-  const cut = await mute(asked.port);
-  await once(cut, "close");
-  assert.equal(left.closed, false);
-  left.destroy();
+  const left = await h2Peer(unasked.port, { mute: true });
+  await (await h2Peer(asked.port, { mute: true })).closed;
+  assert.equal(left.isClosed, false);
+  left.socket.destroy();
 });
 
 test("a peer that answers PINGs stays connected without a call", async () => {

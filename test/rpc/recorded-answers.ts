@@ -13,8 +13,7 @@ import {
 } from "node:zlib";
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Core } from "../../src/core/core.ts";
-import { type ErrorCode, GatewayError } from "../../src/errors.ts";
-import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { GatewayError } from "../../src/errors.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
 import { caller, envelope, type Started, start } from "./start.ts";
@@ -44,16 +43,6 @@ export interface Came {
   readonly headers: Record<string, string>;
   readonly body: Buffer;
   readonly trailers: Record<string, string>;
-}
-
-export function errorOf(code: ErrorCode): GatewayError {
-  return new GatewayError(code, `it is ${code}: 100 %, ü`, {
-    reason: `BECAUSE_${code}`,
-    retryAfterMs: 1_500,
-    outcomeUnknown: { externalId: "order" },
-    fields: [{ path: "a.b", message: "must not" }],
-    upstream: create(UpstreamErrorSchema, { code: "x", message: "so it says", httpStatus: 400 }),
-  });
 }
 
 const identify: Identify = async (headers) => {

@@ -13,10 +13,10 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { WatchPayoutRequest } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
+import { errorOf } from "../core/answers.ts";
 import { until } from "../until.ts";
 import {
   binary,
-  errorOf,
   json,
   type Requests,
   recordedAnswers,

@@ -10,10 +10,9 @@ import {
   GetPaymentRequestSchema,
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { answeredPayment } from "../core/answers.ts";
+import { answeredPayment, errorOf } from "../core/answers.ts";
 import {
   binary,
-  errorOf,
   json,
   type Requests,
   recordedAnswers,

@@ -5,6 +5,7 @@ import type net from "node:net";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import WebSocket from "ws";
+import { GatewayError } from "../../../src/errors.ts";
 import { PaymentSchema, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { GetPaymentResponseSchema } from "../../../src/gen/payments/v1/payment_service_pb.ts";
 import { limits } from "../../../src/graphql/limits.ts";
@@ -16,12 +17,14 @@ import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
 import { rawSocket } from "../socket.ts";
 
+const watch = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
+
 test("a socket that does not answer pings is cut, one that does is not", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 1_000 });
   const living = await rawSocket(t, gateway);
   const dead = await rawSocket(t, gateway, { autoPong: false });
-  dead.subscribe(`subscription { paymentUpdated(externalId: "order-1") { cursor } }`);
+  dead.subscribe(watch);
   await feed.opened;
   await Promise.all([once(dead.socket, "close"), feed.released]);
   for (let pings = 0; pings < 3; pings++) await once(living.socket, "ping");
@@ -132,4 +135,46 @@ test("the client with the most unread bytes is cut when all together exceed the 
     }),
   );
   assert.deepEqual(cuts, ["unread_memory"]);
+});
+
+async function connect(t: TestContext, gateway: Served) {
+  const client = await rawSocket(t, gateway);
+  return { ...client, closed: once(client.socket, "close") as Promise<[code: number]> };
+}
+
+test("a drain closes an idle socket, and a busy one after its last message", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  const idle = await connect(t, gateway);
+  const busy = await connect(t, gateway);
+  busy.subscribe(watch);
+  await feed.opened;
+  const drained = gateway.closeWebSockets({ spreadMs: 10, timeoutMs: 60_000 });
+  assert.equal((await idle.closed)[0], 1012);
+  assert.equal(busy.socket.readyState, WebSocket.OPEN);
+  feed.fail(new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c7" }));
+  assert.equal((await busy.closed)[0], 1012);
+  await drained;
+  assert.deepEqual(
+    busy.messages.map(({ type }) => type),
+    ["next", "complete"],
+  );
+  assert.deepEqual(busy.messages[0]?.payload?.errors?.[0]?.extensions, {
+    code: "UPSTREAM_UNAVAILABLE",
+    resumeCursor: "c7",
+  });
+});
+
+test("a drain closes sockets whose operations do not end, and cuts clients that do not answer", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  const endless = await connect(t, gateway);
+  endless.subscribe(watch);
+  await feed.opened;
+  const deaf = await connect(t, gateway);
+  // This client never reads the close frame.
+  (deaf.socket as unknown as { _socket: { pause(): void } })._socket.pause();
+  await gateway.closeWebSockets({ spreadMs: 0, timeoutMs: 50 });
+  assert.equal((await endless.closed)[0], 1012);
+  await feed.released;
 });
