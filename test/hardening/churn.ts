@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { dataOf, paymentInput } from "../gateway/callers.ts";
-import { envelope } from "../rpc/start.ts";
+import { envelope, http2Call } from "../rpc/start.ts";
 
 const json = { "content-type": "application/json" };
 const service = "/payments.v1.PaymentService";
@@ -47,7 +47,7 @@ const atOnce = 10;
 
 async function unary({ rpcUrl }: Gateway): Promise<void> {
   const session = http2.connect(rpcUrl);
-  const stream = session.request({ ":method": "POST", ":path": `${service}/GetPayment`, ...json });
+  const stream = session.request(http2Call());
   stream.on("error", () => {});
   stream.end(JSON.stringify({ external_id: externalId }), () => {
     stream.close(http2.constants.NGHTTP2_CANCEL);
@@ -65,11 +65,7 @@ async function rpcStream({ rpcUrl }: Gateway): Promise<void> {
   await new Promise<void>((resolve) => session.close(resolve));
 }
 
-const watchRequest = {
-  ":method": "POST",
-  ":path": `${service}/WatchPayment`,
-  "content-type": "application/connect+json",
-};
+const watchRequest = http2Call("WatchPayment", { "content-type": "application/connect+json" });
 
 /** Sends the request of a watch, and waits for its first message. */
 async function begin(stream: http2.ClientHttp2Stream): Promise<void> {

@@ -14,15 +14,11 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createRpcServer } from "../../src/rpc/server.ts";
 import { listen } from "../listen.ts";
-import { caller, type Started, start, testTls } from "../rpc/start.ts";
+import { caller, http2Call, type Started, start, testTls } from "../rpc/start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const answers = { getPayment: async () => known };
 const getPayment = "/payments.v1.PaymentService/GetPayment";
-const http2Call = {
-  ...{ ":method": "POST", ":path": getPayment },
-  "content-type": "application/json",
-};
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 async function connected(port: number): Promise<net.Socket> {
@@ -88,7 +84,7 @@ test("bytes may arrive one by one, HTTP/2 preface and HTTP/1.1 request alike", a
   });
   const betweenPort = await listen(between);
   const session = http2.connect(`http://127.0.0.1:${betweenPort}`);
-  const stream = session.request(http2Call);
+  const stream = session.request(http2Call());
   stream.end("{}");
   assert.equal(await text(stream), '{"cursor":"c1"}');
   session.destroy();
@@ -143,12 +139,12 @@ test("an HTTP/1.1 request whose headers or body stall is cut", async () => {
 test("an HTTP/2 request whose body stalls is cut, and its session goes on", async () => {
   await using started = await start(answers, { limits: { requestTimeoutMs: 50 } });
   const session = http2.connect(started.url);
-  const stalled = session.request(http2Call);
+  const stalled = session.request(http2Call());
   stalled.on("error", () => {});
   stalled.write("{");
   await once(stalled, "close");
   assert.equal(stalled.rstCode, http2.constants.NGHTTP2_CANCEL);
-  const next = session.request(http2Call);
+  const next = session.request(http2Call());
   next.end("{}");
   assert.equal(await text(next), '{"cursor":"c1"}');
   session.destroy();
@@ -169,7 +165,7 @@ test("an HTTP/2 session without a call is closed after the idle time-out, one wi
     { limits: { idleTimeoutMs: 150 } },
   );
   const busy = http2.connect(started.url);
-  const stream = busy.request(http2Call);
+  const stream = busy.request(http2Call());
   stream.end("{}");
   await entered.promise;
   const idle = http2.connect(started.url);

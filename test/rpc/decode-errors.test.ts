@@ -5,9 +5,8 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
-import { envelope, start } from "./start.ts";
+import { envelope, http2Call, start } from "./start.ts";
 
-const createPayment = "/payments.v1.PaymentService/CreatePayment";
 const card = "4111111111111111";
 
 /** Each message begins with the field that it names, unless it is about the request as a whole. */
@@ -31,16 +30,6 @@ const refused: readonly (readonly [name: string, body: string, message: string])
     "a value that the enum lacks",
     `{"mode":"${card}"}`,
     "mode: must be PAYMENT_MODE_DIRECT, PAYMENT_MODE_HOSTED or PAYMENT_MODE_EXPRESS_CHECKOUT",
-  ],
-  [
-    "the service's own word for an enum's value",
-    '{"recipient":{"payment_method":{"type":"iban"}}}',
-    "recipient.payment_method.type: must be RECIPIENT_PAYMENT_METHOD_TYPE_IBAN, RECIPIENT_PAYMENT_METHOD_TYPE_CC_TOKEN, RECIPIENT_PAYMENT_METHOD_TYPE_WALLET or RECIPIENT_PAYMENT_METHOD_TYPE_CC_NUMBER",
-  ],
-  [
-    "a list where a message belongs",
-    `{"paymentMethod":["${card}"]}`,
-    "payment_method: must be an object",
   ],
   [
     "text where a list belongs",
@@ -156,12 +145,8 @@ async function grpcPost(
   body: Buffer,
 ): Promise<Record<string, unknown>> {
   const session = http2.connect(`http://127.0.0.1:${port}`);
-  const stream = session.request({
-    ":method": "POST",
-    ":path": createPayment,
-    "content-type": type,
-    te: "trailers",
-  });
+  const head = http2Call("CreatePayment", { "content-type": type, te: "trailers" });
+  const stream = session.request(head);
   const seen: Record<string, unknown> = {};
   stream.on("response", (headers) => Object.assign(seen, headers));
   stream.on("trailers", (trailers) => Object.assign(seen, trailers));

@@ -18,7 +18,7 @@ import {
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { ask } from "../ask.ts";
-import { start } from "./start.ts";
+import { http2Call, start } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const getPayment = "/payments.v1.PaymentService/GetPayment";
@@ -53,11 +53,7 @@ test("a drain lets calls in flight finish, closes idle connections and accepts n
   });
   h1.end("{}");
   const h2 = http2.connect(started.url);
-  const stream = h2.request({
-    ":method": "POST",
-    ":path": getPayment,
-    "content-type": "application/json",
-  });
+  const stream = h2.request(http2Call());
   stream.end("{}");
   await Promise.all(entered.map(({ promise }) => promise));
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http2 from "node:http2";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
@@ -10,8 +11,9 @@ import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createAdmission } from "../../src/net/admission.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
-import { caller, start, wires } from "./start.ts";
+import { caller, envelope, http2Call, type Started, start, wires } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const getPayment = "/payments.v1.PaymentService/GetPayment";
@@ -114,11 +116,7 @@ for (const [protocol, header, value] of [
 test("a caller is refused before its request is read", async () => {
   await using started = await start({}, { identify: nobody });
   const session = http2.connect(started.url);
-  const stream = session.request({
-    ":method": "POST",
-    ":path": getPayment,
-    "content-type": "application/json",
-  });
+  const stream = session.request(http2Call());
   stream.write('{"externalId":');
   const [headers] = await once(stream, "response");
   assert.equal(headers[":status"], 401);
@@ -176,3 +174,109 @@ test("a rate budget that cannot be read does not fail the call", async () => {
   const client = createClient(PaymentService, started.transport("connect", "2"));
   assert.equal((await client.getPayment({})).cursor, "c1");
 });
+
+const timeout = 20_000;
+const watchPath = "/payments.v1.PaymentService/WatchPayment";
+const message = "amount: 1,50 € is no decimal (100% sure)";
+
+async function rig(t: TestContext, options: Parameters<typeof start>[1] = {}): Promise<Started> {
+  const getPayment = async () => {
+    throw new GatewayError("INVALID_ARGUMENT", message, { reason: "INVALID" });
+  };
+  const rpc = await start({ getPayment }, options);
+  t.after(() => rpc[Symbol.asyncDispose]());
+  return rpc;
+}
+
+function connect(t: TestContext, rpc: Started): http2.ClientHttp2Session {
+  const session = http2.connect(rpc.url);
+  t.after(() => session.destroy());
+  return session;
+}
+
+test("grpc-message percent-encodes only the characters that gRPC requires", {
+  timeout,
+}, async (t) => {
+  const head = http2Call("GetPayment", { "content-type": "application/grpc+json", te: "trailers" });
+  const stream = connect(t, await rig(t)).request(head);
+  stream.resume().end(envelope("{}"));
+  const [headers] = await once(stream, "response");
+  const raw = String(headers["grpc-message"]);
+  assert.equal(raw, "amount: 1,50 %E2%82%AC is no decimal (100%25 sure)");
+  assert.equal(decodeURIComponent(raw), message);
+});
+
+test("a request that is no call is refused by its status, and gives its slot back", {
+  timeout,
+}, async (t) => {
+  const admission = createAdmission({ maxCalls: 10 });
+  const rpc = await rig(t, { admission });
+  const session = connect(t, rpc);
+  const ofOther = { "content-type": "text/plain" };
+  for (const [status, headers] of [
+    [415, ofOther],
+    [415, { ":path": watchPath, ...ofOther }],
+    [405, { ":method": "PUT" }],
+    [400, { ":authority": "host:port", "content-type": "application/json" }],
+  ] as const) {
+    const stream = session.request({ ":method": "POST", ":path": getPayment, ...headers });
+    stream.resume().end();
+    const [answer] = await once(stream, "response");
+    assert.equal(answer[":status"], status);
+    assert.equal(admission.inFlight, 0);
+  }
+  assert.equal(rpc.records.length, 0);
+  assert.equal(rpc.calls.length, 0);
+});
+
+test("a compressed message in an address grows to 16 KiB at most", { timeout }, async (t) => {
+  const { url } = await rig(t);
+  for (const [bytes, status] of [
+    [16_000, 400],
+    [17_000, 429],
+  ] as const) {
+    const message = gzipSync(JSON.stringify({ externalId: "x".repeat(bytes) }));
+    const query = new URLSearchParams({ encoding: "json", compression: "gzip", base64: "1" });
+    query.set("message", message.toString("base64url"));
+    const read = await fetch(`${url}${getPayment}?${query}`);
+    assert.equal(read.status, status, await read.text());
+  }
+});
+
+test("a message that grows too many times as large is refused in these words", {
+  timeout,
+}, async (t) => {
+  const rpc = await rig(t);
+  const bytes = gzipSync(JSON.stringify({ externalId: "x".repeat(900_000) }));
+  const answer = await rpc.post("GetPayment", bytes, { "content-encoding": "gzip" });
+  assert.equal(answer.status, 429);
+  assert.match(await answer.text(), /message grows more than 100 times as large/);
+});
+
+test("a request with expect: 100-continue is answered 100 before its body", {
+  timeout,
+}, async (t) => {
+  const head = http2Call("GetPayment", { expect: "100-continue" });
+  const stream = connect(t, await rig(t)).request(head);
+  await once(stream, "continue");
+  stream.resume().end("{}");
+  const [headers] = await once(stream, "response");
+  assert.equal(headers[":status"], 400);
+});
+
+/** Paths of requests whose body does not end, and the status of their responses. */
+const early = { [getPayment]: 429, "/nowhere": 404 };
+
+for (const [path, status] of Object.entries(early)) {
+  test(`a response ${status} before the end of its request closes the stream without an error`, {
+    timeout,
+  }, async (t) => {
+    const rpc = await rig(t, { limits: { readMaxBytes: 10 } });
+    const stream = connect(t, rpc).request(http2Call("GetPayment", { ":path": path }));
+    stream.resume().write("x".repeat(100));
+    const [headers] = await once(stream, "response");
+    assert.equal(headers[":status"], status);
+    await once(stream, "close");
+    assert.equal(stream.rstCode, http2.constants.NGHTTP2_NO_ERROR);
+  });
+}

@@ -124,6 +124,14 @@ export async function start(
   };
 }
 
+/** The head of a call over HTTP/2, of JSON unless it says another type. */
+export const http2Call = (method = "GetPayment", more: Record<string, string> = {}) => ({
+  ":method": "POST",
+  ":path": `/payments.v1.PaymentService/${method}`,
+  "content-type": "application/json",
+  ...more,
+});
+
 /** A message in an envelope of gRPC and of Connect's streams, which may tell another length. */
 export function envelope(
   message: Uint8Array | string,
