@@ -32,6 +32,7 @@ export async function* partsOf(gateway: Served, query: string): AsyncGenerator<A
       if (head === "") continue;
       assert.equal(head.trim(), "content-type: application/json; charset=utf-8");
       const { payload, ...beside } = JSON.parse(body);
+      if (payload) assert.deepEqual(beside, {});
       if (payload !== undefined) yield payload ?? { payload, ...beside };
     }
   }
