@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { request as httpRequest } from "node:http";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { createClient as createSseClient } from "graphql-sse";
@@ -258,25 +257,18 @@ test("the stream of a client that stops reading and then leaves is released", as
   const gateway = await serve(t, { watchPayment: feed.watch });
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
   const before = timers();
-  const request = httpRequest(gateway.url, {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "text/event-stream" },
-  });
-  request.on("error", () => undefined);
-  request.end(
-    JSON.stringify({
-      query: `subscription { paymentUpdated(externalId: "order-1") {
-    payment { details { description } } } }`,
-    }),
-  );
+  const leave = new AbortController();
+  const query = `subscription { paymentUpdated(externalId: "order-1") {
+    payment { details { description } } } }`;
+  const answer = gateway.post({ query }, { accept: "text/event-stream" }, leave.signal);
   await feed.opened;
   const large = paymentEvent("c-1", PENDING);
   if (large.resource.case === "payment" && large.resource.value.details) {
     large.resource.value.details.description = "x".repeat(1_000_000);
   }
   feed.push(...Array.from({ length: 40 }, () => large));
-  await new Promise((resolve) => request.once("response", resolve));
-  request.destroy();
+  await answer;
+  leave.abort();
   await feed.released;
   // The heartbeat timer must stop too: it would keep what belongs to the stream in memory.
   const deadlineMs = performance.now() + 20_000;
