@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Agent, request as httpRequest } from "node:http";
+import { Agent } from "node:http";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
@@ -129,6 +129,12 @@ test("a read after a mutation does not reuse an earlier read", async (t) => {
   assert.equal(data.b.operationInfo.statusCode, "read 2");
 });
 
+/** A call to the core that ends only with its signal. */
+async function untilAborted(_: unknown, { signal }: Call): Promise<never> {
+  await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  throw errorOfAbort(signal);
+}
+
 test("a client that disconnects cancels its query or mutation", async (t) => {
   for (const operation of [
     `{ operation(externalId: "e", operationId: "o") { id } }`,
@@ -136,21 +142,17 @@ test("a client that disconnects cancels its query or mutation", async (t) => {
   ]) {
     const called = Promise.withResolvers<void>();
     const aborted = Promise.withResolvers<unknown>();
-    const wait = async (_: unknown, { signal }: Call): Promise<never> => {
+    const wait = (_: unknown, call: Call): Promise<never> => {
       called.resolve();
-      await new Promise((resolve) => signal.addEventListener("abort", resolve));
-      aborted.resolve(errorOfAbort(signal).code);
-      throw errorOfAbort(signal);
+      const failed = untilAborted(_, call);
+      failed.catch(({ code }) => aborted.resolve(code));
+      return failed;
     };
     const gateway = await serve(t, { getOperation: wait, confirmPayment: wait });
-    const request = httpRequest(gateway.url, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-    });
-    request.on("error", () => undefined);
-    request.end(JSON.stringify({ query: operation }));
+    const leave = new AbortController();
+    gateway.post({ query: operation }, {}, leave.signal).catch(() => undefined);
     await called.promise;
-    request.destroy();
+    leave.abort();
     assert.equal(await aborted.promise, "CANCELLED");
     assert.doesNotMatch(gateway.logged(), /"level":50/);
   }
@@ -174,16 +176,7 @@ test("a body with a content-encoding other than identity is refused", async (t) 
 });
 
 test("an operation that takes too long is cut at its deadline", async (t) => {
-  const gateway = await serve(
-    t,
-    {
-      getOperation: async (_, { signal }) => {
-        await new Promise((resolve) => signal.addEventListener("abort", resolve));
-        throw errorOfAbort(signal);
-      },
-    },
-    { timeoutMs: 20 },
-  );
+  const gateway = await serve(t, { getOperation: untilAborted }, { timeoutMs: 20 });
   const { errors } = await gateway.run(`{ operation(externalId: "e", operationId: "o") { id } }`);
   assert.equal(errors[0].extensions.code, "DEADLINE_EXCEEDED");
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
 import type grpc from "@grpc/grpc-js";
 import type { Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError, type GatewayErrorDetails } from "../../src/errors.ts";
@@ -20,7 +20,7 @@ import {
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { listedCodes } from "../../src/upstream/error-codes.ts";
 import { userMessage } from "../../src/upstream/user-message.ts";
-import { caller, grpcJsClient, start, wires } from "./start.ts";
+import { caller, failure, grpcJsClient, start, wires } from "./start.ts";
 
 /** The gRPC status code and, for Connect, the HTTP status of each code of the closed list. */
 const codes: Readonly<Record<ErrorCode, readonly [grpc: number, http: number]>> = {
@@ -66,15 +66,6 @@ function failing(code: ErrorCode, details: GatewayErrorDetails = {}): Partial<Co
       throw new GatewayError(code, `it is ${code}`, details);
     },
   };
-}
-
-async function failure(call: Promise<unknown>): Promise<ConnectError> {
-  try {
-    await call;
-  } catch (error) {
-    return ConnectError.from(error);
-  }
-  throw new assert.AssertionError({ message: "the call succeeded" });
 }
 
 /** The trailers of a failed GetPayment by grpc-js. */

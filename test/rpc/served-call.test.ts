@@ -4,7 +4,7 @@ import http2 from "node:http2";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import {
@@ -13,7 +13,7 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
-import { caller, envelope, http2Call, type Started, start, wires } from "./start.ts";
+import { caller, envelope, failure, http2Call, type Started, start, wires } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const getPayment = "/payments.v1.PaymentService/GetPayment";
@@ -23,15 +23,6 @@ const nobody: Identify = async () => {
     reason: "NO_CREDENTIALS",
   });
 };
-
-async function code(call: Promise<unknown>): Promise<Code | undefined> {
-  try {
-    await call;
-    return undefined;
-  } catch (error) {
-    return ConnectError.from(error).code;
-  }
-}
 
 /** Resolves when the signal aborts. */
 function aborted(signal: AbortSignal): Promise<unknown> {
@@ -81,10 +72,10 @@ for (const { protocol, httpVersion, name } of wires) {
     });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
     const controller = new AbortController();
-    const outcome = code(client.getPayment({}, { signal: controller.signal }));
+    const failed = failure(client.getPayment({}, { signal: controller.signal }));
     const { signal } = await entered.promise;
     controller.abort();
-    assert.equal(await outcome, Code.Canceled);
+    assert.equal((await failed).code, Code.Canceled);
     await aborted(signal);
     assert.equal((signal.reason as GatewayError).code, "CANCELLED");
     const record = await started.logged(({ message }) => message === "rpc");

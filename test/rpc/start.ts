@@ -1,7 +1,8 @@
+import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { readFileSync } from "node:fs";
 import { type DescService, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import type { Transport } from "@connectrpc/connect";
+import { ConnectError, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
@@ -142,6 +143,15 @@ export function envelope(
   head.writeUInt8(flags, 0);
   head.writeUInt32BE(length, 1);
   return Buffer.concat([head, Buffer.from(message as string)]);
+}
+
+/** The error with which a call fails. */
+export async function failure(call: Promise<unknown>): Promise<ConnectError> {
+  const error = await call.then(
+    () => assert.fail("the call succeeded"),
+    (error: unknown) => error,
+  );
+  return ConnectError.from(error);
 }
 
 /** A plain grpc-js client of a service, with our own messages. */
