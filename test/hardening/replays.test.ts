@@ -91,25 +91,6 @@ async function readAll({ url, headers, body }: Stream, signal: AbortSignal): Pro
   }
 }
 
-/** Reads all stored events by a single stream, asserts their order, and returns their number. */
-async function countAlone({ url, headers, body }: Stream, stored: number): Promise<number> {
-  const request = http.request(url, { method: "POST", headers, agent: false });
-  request.end(body);
-  const [response] = (await once(request, "response")) as [http.IncomingMessage];
-  const cursors: string[] = [];
-  let text = "";
-  for await (const chunk of response.setEncoding("utf8")) {
-    text += chunk;
-    const found = [...text.matchAll(/"cursor":"([^"]+)"/g)];
-    cursors.push(...found.map(([, cursor]) => cursor as string));
-    text = text.slice((found.at(-1)?.index ?? 0) + (found.at(-1)?.[0].length ?? 0));
-    if (cursors.length >= stored) break;
-  }
-  request.destroy();
-  assert.deepEqual(cursors, [...new Set(cursors)].sort(), "in order, and none twice");
-  return cursors.length;
-}
-
 type Attack = (signal: AbortSignal) => Promise<unknown>;
 
 /** Longest time in which a healthy replica answers `/healthz`, in milliseconds. */
@@ -123,11 +104,11 @@ const rounds = 3;
  * load on the machine is allowed for: the limit is multiplied by the factor by which it slows down
  * this process, and it is enough if one round stays within the limit.
  */
-async function keepsAnswering(adminUrl: string, attack: Attack): Promise<void> {
+async function keepsAnswering({ adminUrl }: Urls, stream: Stream): Promise<void> {
   const told: string[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const before = slowness();
-    const wait = await maxWaitMs(adminUrl, attack);
+    const wait = await maxWaitMs(adminUrl, (signal) => readAll(stream, signal));
     const allowed = longestMs * Math.max(before, slowness());
     if (wait <= allowed && wait < stillMs) return;
     told.push(`${Math.round(wait)} of ${Math.round(allowed)} ms`);
@@ -175,17 +156,12 @@ async function isHealthy(adminUrl: string): Promise<boolean> {
   }
 }
 
-async function attack({ adminUrl }: Urls, stream: Stream, stored: number): Promise<void> {
-  await keepsAnswering(adminUrl, (signal) => readAll(stream, signal));
-  assert.equal(await countAlone(stream, stored), stored);
-}
-
 test("/healthz answers while 200 streams of GraphQL read all events in memory", {
   timeout,
 }, async (t) => {
   const urls = await startGateway(t, {});
   await store(storedEvents.memory, (externalId, n) => sendEvent(urls, externalId, n));
-  await attack(urls, graphqlStream(urls.publicUrl), storedEvents.memory);
+  await keepsAnswering(urls, graphqlStream(urls.publicUrl));
 });
 
 test("/healthz answers while 200 streams of RPC read all events in Redis", {
@@ -203,5 +179,5 @@ test("/healthz answers while 200 streams of RPC read all events in Redis", {
   );
   await close();
   const urls = await startGateway(t, { REDIS_URL: redis.url });
-  await attack(urls, rpcStream(urls.rpcUrl), storedEvents.redis);
+  await keepsAnswering(urls, rpcStream(urls.rpcUrl));
 });
