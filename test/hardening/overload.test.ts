@@ -18,7 +18,7 @@ import { socketClient } from "../graphql/socket.ts";
 import { closing } from "../of-suite.ts";
 import { type Started, start, wires } from "../rpc/start.ts";
 import { startBefore, startTestGateway } from "../start.ts";
-import { timeoutMs } from "../until.ts";
+import { timeoutMs, until } from "../until.ts";
 import { recordCuts } from "./cuts.ts";
 
 const known = { cursor: "c1" } as GetPaymentResponse;
@@ -51,9 +51,7 @@ async function rpcWithTwoPlaces(t: TestContext) {
 }
 
 /** Resolves when `n` calls have reached the core. */
-async function reached(rpc: Started, n: number): Promise<void> {
-  while (rpc.calls.length < n) await new Promise((resolve) => setImmediate(resolve));
-}
+const reached = (rpc: Started, n: number) => until(() => rpc.calls.length >= n);
 
 for (const { protocol, httpVersion, name } of wires) {
   test(`${name}: a call beyond the limit is refused at once with a retry delay`, async (t) => {
@@ -138,9 +136,7 @@ async function graphqlWith(t: TestContext, maxCalls: number) {
     },
     options,
   );
-  const reached = async (n: number) => {
-    while (served.seen().length < n) await new Promise((resolve) => setImmediate(resolve));
-  };
+  const reached = (n: number) => until(() => served.seen().length >= n);
   return { served, release, admission, cuts, reached };
 }
 
@@ -196,7 +192,7 @@ test("GraphQL refuses queries and new streams before mutations", async (t) => {
   release.resolve();
   assert.equal((await payment).data.createPayment.id, "p-1");
   await Promise.all(reads);
-  while (admission.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => admission.inFlight === 0);
 });
 
 test("an open stream holds no slot, by SSE and by WebSocket", async (t) => {

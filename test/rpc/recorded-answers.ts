@@ -80,9 +80,15 @@ export function recordedAnswers(name: string, answers: Partial<Core>) {
       await at[Symbol.asyncDispose]();
       if (records) writeFileSync(file, brotliCompressSync(JSON.stringify(known), wideWindow));
     },
-    /** What comes of a request. */
-    outcomeOf(version: Version, sent: Sent) {
-      return this.traced(async () => understood(await senders[version](at, session, sent)));
+    /** Compares what comes of a group of requests, by default to one path, with what is recorded. */
+    async compare(version: Version, type: string, path: string, requests: Requests) {
+      const outcomes: Outcomes = {};
+      for (const [name, request] of Object.entries(requests)) {
+        const act = async () =>
+          understood(await senders[version](at, session, { path, ...request }));
+        outcomes[name] = await this.traced(act);
+      }
+      this.check(`${type} ${version}`, outcomes);
     },
     async traced(act: (at: Started, session: http2.ClientHttp2Session) => Promise<unknown>) {
       const [calls, logged] = [at.calls.length, at.records.length];

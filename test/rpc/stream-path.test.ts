@@ -150,11 +150,7 @@ function allRequestsOf(format: Format): Requests {
 for (const format of formats) {
   for (const version of format.http) {
     test(`watches by ${format.type} over HTTP/${version} are answered as by Connect's handlers`, async () => {
-      const outcomes: Record<string, unknown> = {};
-      for (const [name, request] of Object.entries(allRequestsOf(format))) {
-        outcomes[name] = await recorded.outcomeOf(version, { path: watchPayment, ...request });
-      }
-      recorded.check(`${format.type} ${version}`, outcomes);
+      await recorded.compare(version, format.type, watchPayment, allRequestsOf(format));
     });
 
     test(`a client that leaves is treated as by Connect's handlers, by ${format.type} over HTTP/${version}`, async () => {
