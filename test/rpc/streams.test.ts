@@ -64,33 +64,31 @@ for (const { protocol, httpVersion, name } of wires) {
   });
 }
 
-for (const contentType of ["application/grpc+proto", "application/connect+proto"]) {
-  test(`no more events are pulled for a client that stops reading (${contentType})`, async () => {
-    const total = 1000;
-    let pulled = 0;
-    await using started = await start({
-      async *watchPayment() {
-        for (; pulled < total; pulled += 1) yield event(`c${pulled}`, 4096);
-      },
-    });
-    const session = http2.connect(started.url);
-    const stream = watchBy(session, contentType);
-    await once(stream, "response");
-
-    // The client reads nothing: the gateway stops pulling events, far from the end.
-    await settles(session, () => pulled);
-    assert.ok(pulled > 0 && pulled < total / 2, `${pulled} of ${total} pulled`);
-
-    let received = 0;
-    stream.on("data", (chunk: Buffer) => {
-      received += chunk.length;
-    });
-    await once(stream, "end");
-    assert.equal(pulled, total);
-    assert.ok(received > total * 4096);
-    session.destroy();
+test("no more events are pulled for a client that stops reading", async () => {
+  const total = 1000;
+  let pulled = 0;
+  await using started = await start({
+    async *watchPayment() {
+      for (; pulled < total; pulled += 1) yield event(`c${pulled}`, 4096);
+    },
   });
-}
+  const session = http2.connect(started.url);
+  const stream = watchBy(session, "application/grpc+proto");
+  await once(stream, "response");
+
+  // The client reads nothing: the gateway stops pulling events, far from the end.
+  await settles(session, () => pulled);
+  assert.ok(pulled > 0 && pulled < total / 2, `${pulled} of ${total} pulled`);
+
+  let received = 0;
+  stream.on("data", (chunk: Buffer) => {
+    received += chunk.length;
+  });
+  await once(stream, "end");
+  assert.equal(pulled, total);
+  assert.ok(received > total * 4096);
+  session.destroy();
+});
 
 test("watchers that leave together end in several turns of the event loop", async () => {
   const watchers = 80;
