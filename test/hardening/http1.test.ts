@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
-import net from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { guardHttp1, http1Options, maxPipelined } from "../../src/net/http1.ts";
+import { connected } from "../ask.ts";
 import { listen } from "../listen.ts";
 import { ofSuite } from "../of-suite.ts";
 import { start } from "../rpc/start.ts";
@@ -14,18 +14,9 @@ import { recordCuts } from "./cuts.ts";
 
 const getPayment = "/payments.v1.PaymentService/GetPayment";
 
-async function connect(t: TestContext, address: string | number): Promise<net.Socket> {
-  const port = typeof address === "number" ? address : Number(new URL(address).port);
-  const socket = net.connect(port, "127.0.0.1");
-  t.after(() => socket.destroy());
-  socket.on("error", () => {});
-  await once(socket, "connect");
-  return socket;
-}
-
 /** Sends bytes, and resolves with all that returns until the connection is closed. */
 async function exchange(t: TestContext, address: string, bytes: string): Promise<string> {
-  const socket = await connect(t, address);
+  const socket = await connected(t, address);
   socket.write(bytes, "latin1");
   return text(socket);
 }
@@ -122,13 +113,13 @@ test("pipelined requests are cut beyond the limit and served within it", async (
   const rpc = await start({ getPayment: answer }, { report: cuts.report });
   t.after(() => rpc[Symbol.asyncDispose]());
 
-  const attacker = await connect(t, rpc.port);
+  const attacker = await connected(t, rpc.port);
   attacker.write(request(getPayment).repeat(1_000));
   await text(attacker).catch(() => {});
   assert.deepEqual(cuts.cuts, ["pipelining"]);
   assert.ok(rpc.calls.length <= maxPipelined, `${rpc.calls.length} calls`);
 
-  const usual = await connect(t, rpc.port);
+  const usual = await connected(t, rpc.port);
   usual.write(request(getPayment).repeat(maxPipelined - 1));
   usual.write(request(getPayment).replace("Host", "Connection: close\r\nHost"));
   release.resolve();
@@ -147,7 +138,7 @@ test("Node parses no further requests of a connection that was cut", async (t) =
     });
     const guard = guardHttp1(server, onCut);
     t.after(() => server.close());
-    const attacker = await connect(t, await listen(server));
+    const attacker = await connected(t, await listen(server));
     attacker.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2_000));
     await text(attacker).catch(() => {});
     return requests;
@@ -168,7 +159,7 @@ test("all requests of a cut connection end", async (t) => {
   server.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 404 Not Found\r\n\r\n"));
   const guard = guardHttp1(server, onCut);
   t.after(() => server.close());
-  const attacker = await connect(t, await listen(server));
+  const attacker = await connected(t, await listen(server));
   const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n";
   attacker.write(`${post}ab`.repeat(3));
   await text(attacker).catch(() => {});
@@ -186,7 +177,7 @@ test("an answer that is not read is cut, and one that is read slowly is not", as
       { limits: { unreadTimeoutMs }, report: cuts.report },
     );
     t.after(() => rpc[Symbol.asyncDispose]());
-    const socket = await connect(t, rpc.port);
+    const socket = await connected(t, rpc.port);
     socket.pause();
     socket.write(request(getPayment).replace("Host", "Connection: close\r\nHost"));
     return { ...cuts, socket };
@@ -204,12 +195,12 @@ test("uploads that break off reach no method, and the server goes on serving", a
   const rpc = await start({ getPayment: async () => ({ cursor: "c1" }) as GetPaymentResponse });
   t.after(() => rpc[Symbol.asyncDispose]());
   for (let i = 0; i < 50; i++) {
-    const socket = await connect(t, rpc.port);
+    const socket = await connected(t, rpc.port);
     socket.write(request(getPayment).slice(0, -1 - (i % 3)));
     socket.resetAndDestroy();
     await once(socket, "close");
   }
-  const socket = await connect(t, rpc.port);
+  const socket = await connected(t, rpc.port);
   socket.write(request(getPayment).replace("Host", "Connection: close\r\nHost"));
   assert.match(await text(socket), /^HTTP\/1\.1 200 OK/);
   assert.equal(rpc.calls.length, 1);

@@ -275,10 +275,6 @@ const attacks: Readonly<Record<string, Attack>> = {
   },
   "lists of 349,525, by a key without scopes": ({ rpc, keys }) =>
     flood(rpc, createPayment, senders(100), { ...proto, ...bearer(keys.none) }, manyProducts),
-  "lists of 349,525, by a watch token": ({ rpc, keys }) =>
-    flood(rpc, createPayment, senders(100), { ...proto, ...bearer(keys.watch) }, manyProducts),
-  "lists of 349,525, by a key with the scope": ({ rpc, keys }) =>
-    flood(rpc, createPayment, senders(100), { ...proto, ...bearer(keys.full) }, manyProducts),
   "lists of 349,525 that are not compressed": ({ rpc, keys }) =>
     flood(
       rpc,

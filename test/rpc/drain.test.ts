@@ -18,6 +18,7 @@ import {
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { ask } from "../ask.ts";
+import { until } from "../until.ts";
 import { http2Call, start } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
@@ -144,11 +145,7 @@ test("a drain that takes too long aborts the calls that are left, and then cuts 
   const client = createClient(PaymentService, started.transport("grpc", "2"));
   const polite = client.getPayment({}).catch((error: unknown) => error);
   const deaf = client.confirmPayment({}).catch((error: unknown) => error);
-  while (started.calls.length < 2) {
-    await new Promise(setImmediate);
-    const ended = await Promise.race([polite, deaf, undefined]);
-    assert.equal(ended, undefined, "a call ended before the drain");
-  }
+  await until(() => started.calls.length === 2);
   // Its last tenth is for the answers of the calls that are aborted.
   await started.server.drain(4_000);
   assert.match(String(await polite), /\[unavailable\] the gateway is shutting down/);
