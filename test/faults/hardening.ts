@@ -24,8 +24,8 @@ import { footprint, startNeighbour } from "../hardening/neighbour.ts";
 const long = process.env.FAULTS === "long";
 const attackMs = long ? 20_000 : 500;
 const connections = 8;
-/** One attack of each sort: by streams, by a frame without an end, by calls that cost work. */
-const shortForm = ["rapid reset", "CONTINUATION", "calls that are left"];
+/** One attack; test/hardening/http2.test.ts has each limit, heap.test.ts calls that are left. */
+const shortForm = ["rapid reset"];
 const timeout = 120_000;
 
 /** Latencies below this depend on the machine more than on the gateway. */

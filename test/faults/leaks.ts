@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { createChurn, settled } from "../hardening/churn.ts";
+import { createChurn, inUseBy, settled } from "../hardening/churn.ts";
 import { startTestGateway } from "../start.ts";
 
 /** The long form of test/hardening/heap.test.ts. */
@@ -28,6 +28,10 @@ test("ten thousand calls and streams that break off leave no sockets, calls, lis
   t.after(() => gateway.stop());
   const churn = await createChurn(gateway);
   const idle = { sockets: 4, callsInFlight: 0 };
+  const { sockets } = await inUseBy(gateway);
+  const open = await churn.openStream();
+  assert.ok((await inUseBy(gateway)).sockets > sockets, "the control: an open stream counts");
+  open.end();
   // Warm up: code and data that are kept once are no leak.
   await churn.run(perRound);
   await settled(gateway, idle, 20_000);

@@ -180,6 +180,14 @@ function selectionOf(below: (n: number) => number, depth: number, isUnion: boole
   return `{ ${parts.join(" ") || "__typename"} }`;
 }
 
+/** The first operation of a text, compiled; undefined if it is left to GraphQL.js. */
+function compiled(text: string, of = schema) {
+  const document = parse(text);
+  const operation = getOperationAST(document);
+  assert.ok(operation);
+  return compileOperation(of, document, operation);
+}
+
 /** A result as a client sees it. */
 const shownOf = (result: ExecutionResult) => JSON.parse(JSON.stringify(result));
 
@@ -195,9 +203,7 @@ test("a compiled operation returns what GraphQL.js returns: values, nulls, error
     const document = parse(text);
     const rules = validate(schema, document);
     if (rules.some(({ message }) => !/never used/.test(message))) continue;
-    const node = getOperationAST(document);
-    assert.ok(node);
-    const run = compileOperation(schema, document, node);
+    const run = compiled(text);
     assert.ok(run, text);
     for (const variableValues of [
       { n: 5, text: "t", b: true },
@@ -219,10 +225,7 @@ test("a compiled operation returns what GraphQL.js returns: values, nulls, error
 });
 
 test("invalid variables are left to GraphQL.js before any resolver runs", () => {
-  const document = parse("query ($n: Int!) { number(n: $n) }");
-  const operation = getOperationAST(document);
-  assert.ok(operation);
-  const run = compileOperation(schema, document, operation);
+  const run = compiled("query ($n: Int!) { number(n: $n) }");
   const world = worldOf(1);
   assert.equal(run?.({ variableValues: { n: "x" }, contextValue: world }), undefined);
   assert.equal(run?.({ variableValues: {}, contextValue: world }), undefined);
@@ -230,10 +233,7 @@ test("invalid variables are left to GraphQL.js before any resolver runs", () => 
 });
 
 test("a condition that is null is left to GraphQL.js before any resolver runs", () => {
-  const document = parse("query ($if: Boolean = true) { text @skip(if: $if) number }");
-  const operation = getOperationAST(document);
-  assert.ok(operation);
-  const run = compileOperation(schema, document, operation);
+  const run = compiled("query ($if: Boolean = true) { text @skip(if: $if) number }");
   const world = worldOf(1);
   assert.equal(run?.({ variableValues: { if: null }, contextValue: world }), undefined);
   assert.deepEqual(world.log, []);
@@ -249,21 +249,14 @@ test("operations with other directives, many conditions or a __proto__ alias are
     `query (${names.map((name) => `$${name}: Boolean!`).join(", ")}) { ${many} }`,
     "{ item { __proto__: text } }",
   ]) {
-    const document = parse(text);
-    const operation = getOperationAST(document);
-    assert.ok(operation);
-    assert.equal(compileOperation(schema, document, operation), undefined, text);
+    assert.equal(compiled(text), undefined, text);
   }
 });
 
 test("an operation is not compiled for types that ask their objects: the gateway's do not", () => {
   const asking = new GraphQLObjectType({ name: "Asking", isTypeOf: () => true, fields });
   const query = new GraphQLObjectType({ name: "Query", fields: { asking: { type: asking } } });
-  const document = parse("{ asking { text } }");
-  const operation = getOperationAST(document);
-  assert.ok(operation);
-  const other = new GraphQLSchema({ query });
-  assert.equal(compileOperation(other, document, operation), undefined);
+  assert.equal(compiled("{ asking { text } }", new GraphQLSchema({ query })), undefined);
   const types = Object.values(servedSchema.getTypeMap()).filter(isObjectType);
   assert.ok(types.length > 40, `${types.length}`);
   assert.deepEqual(
@@ -277,8 +270,5 @@ test("a document whose fragments multiply its fields is not compiled", () => {
     const inner = level === 11 ? "text" : `...F${level + 1}`;
     return `fragment F${level} on Item { a: item { ${inner} } b: item { ${inner} } }`;
   });
-  const document = parse(`{ item { ...F0 } } ${levels.join(" ")}`);
-  const operation = getOperationAST(document);
-  assert.ok(operation);
-  assert.equal(compileOperation(schema, document, operation), undefined);
+  assert.equal(compiled(`{ item { ...F0 } } ${levels.join(" ")}`), undefined);
 });

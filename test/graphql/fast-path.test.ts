@@ -1,13 +1,10 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import http from "node:http";
-import { type TestContext, test } from "node:test";
+import type http from "node:http";
+import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
-import type { Identify } from "../../src/auth/identify.ts";
 import type { Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
-import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import {
   type CreatePaymentRequest,
@@ -16,11 +13,11 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { mappings } from "../../src/graphql/errors.ts";
-import type { Admission } from "../../src/net/admission.ts";
-import { reportTo } from "../../src/report.ts";
-import { answeredPayment } from "../core/answers.ts";
-import { assertTracesAlike, fastRig, moneyOnly, type Traced } from "./fast-rig.ts";
-import { type Served, serve, somebody } from "./serve.ts";
+import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
+import { ask } from "../ask.ts";
+import { answeredPayment, errorOf } from "../core/answers.ts";
+import { assertTracesAlike, fastRig, moneyOnly, startBoth } from "./fast-rig.ts";
+import type { Served } from "./serve.ts";
 
 /*
  * Sends the same requests to the fast path and to Yoga: responses, log records, observed
@@ -33,16 +30,6 @@ interface Sent {
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array;
-}
-
-function errorOf(code: ErrorCode): GatewayError {
-  return new GatewayError(code, `it is ${code}: 100 %, ü`, {
-    reason: `BECAUSE_${code}`,
-    retryAfterMs: 1_500,
-    outcomeUnknown: { externalId: "order" },
-    fields: [{ path: "external_id.b", message: "must not" }],
-    upstream: create(UpstreamErrorSchema, { code: "x", message: "so it says", httpStatus: 400 }),
-  });
 }
 
 /** Fails as the external id says: `error:<code>`, `plain:<code>` or `bug:<name>`. */
@@ -78,61 +65,23 @@ const methods: Partial<Core> = {
   },
 };
 
-const identify: Identify = async ({ header }) => {
-  const shown = header("authorization");
-  if (shown === "nobody") {
-    throw new GatewayError("UNAUTHENTICATED", "say who is calling", { reason: "NOBODY" });
-  }
-  if (shown === "denied") throw new GatewayError("PERMISSION_DENIED", "not that account");
-  if (shown === "bug") throw new TypeError("a bug");
-  return somebody;
-};
-
 const shop = "https://shop.example";
 const trusted = new Map([
   ["known", "query Known($id: ID!) { payment(externalId: $id) { externalId } }"],
   ["sha256:abc", "{ rateLimit { limit } }"],
 ]);
 
-interface Variant {
-  readonly introspection?: boolean;
-  readonly corsOrigins?: readonly string[];
-  readonly trustedOnly?: boolean;
-  readonly admission?: Admission;
-}
-
-async function start(
-  t: TestContext,
-  { trustedOnly = false, ...variant }: Variant,
-  fast: boolean,
-): Promise<Traced> {
-  const ended: Traced["ended"] = [];
-  const served = await serve(t, methods, {
-    ...{ identify, fast },
-    report: reportTo({ graphqlEnded: (operation) => void ended.push(operation) }),
-    trustedDocuments: { documents: trusted, only: trustedOnly },
-    ...variant,
-  });
-  return { ...served, ended };
-}
-
 async function send({ url }: Served, { method = "POST", path = "", headers, body }: Sent) {
-  const request = http.request(url + path, {
-    method,
-    agent: false,
-    headers: { "content-type": "application/json", ...headers },
-  });
-  request.end(body);
-  const [response] = (await once(request, "response").catch(() => [])) as [http.IncomingMessage?];
+  const of = { method, headers: { "content-type": "application/json", ...headers }, body };
+  const response = await ask(url + path, of).catch(() => undefined);
   if (!response) return "cut";
-  const text = Buffer.concat(await response.toArray())
-    .toString()
-    .replace(/^retry: \d+$/gm, "retry");
+  const { status } = response;
+  const text = response.text.replace(/^retry: \d+$/gm, "retry");
   const rest = Object.entries(response.headers).filter(([name]) => !ofFraming.has(name));
   const seen = Object.fromEntries(rest);
   if (/^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(String(seen["x-request-id"])))
     seen["x-request-id"] = "new";
-  return { status: response.statusCode, headers: seen, text };
+  return { status, headers: seen, text };
 }
 
 const ofFraming = new Set([
@@ -441,19 +390,23 @@ const corpus: [string, Sent][] = [
   ...ofHeaders(),
 ];
 
-const variants: Record<string, { variant: Variant; every: number }> = {
+const variants: Record<string, { variant: Partial<GraphqlServerOptions>; every: number }> = {
   "as it is by default": { variant: {}, every: 1 },
   "with pages and introspection": {
     variant: { corsOrigins: [shop, "https://other.example"], introspection: true },
     every: 1,
   },
-  "with trusted documents only": { variant: { trustedOnly: true }, every: 3 },
+  "with trusted documents only": {
+    variant: { trustedDocuments: { documents: trusted, only: true } },
+    every: 3,
+  },
   "while it is full": { variant: { admission: moneyOnly }, every: 3 },
 };
 
 for (const [name, { variant, every }] of Object.entries(variants)) {
   test(`the fast path and Yoga answer requests alike, ${name}`, async (t) => {
-    const [fast, byYoga] = [await start(t, variant, true), await start(t, variant, false)];
+    const trustedDocuments = { documents: trusted, only: false };
+    const [fast, byYoga] = await startBoth(t, methods, { trustedDocuments, ...variant });
     const sent = corpus.filter((_, index) => index % every === 0);
     assert.ok(sent.length >= 100, `${sent.length}`);
     for (const [what, request] of sent) {

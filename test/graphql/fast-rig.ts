@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import type { TestContext } from "node:test";
 import { isDeepStrictEqual } from "node:util";
+import type { Identify } from "../../src/auth/identify.ts";
 import { UnderWay } from "../../src/collections/under-way.ts";
 import type { Call, Core } from "../../src/core/core.ts";
+import { GatewayError } from "../../src/errors.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
 import { createFastPath } from "../../src/graphql/fast-path.ts";
 import { Live } from "../../src/graphql/live.ts";
@@ -10,14 +12,15 @@ import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
 import { createOperationRecord } from "../../src/graphql/operation-record.ts";
 import { createOperations } from "../../src/graphql/operations.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
+import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import { type Admission, freeSlot } from "../../src/net/admission.ts";
-import type { Observations } from "../../src/report.ts";
+import { type Observations, reportTo } from "../../src/report.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { timeoutMs, until } from "../until.ts";
 import { fakeCore } from "./fake-core.ts";
-import { type Served, somebody } from "./serve.ts";
+import { type Served, serve, somebody } from "./serve.ts";
 
 /** Admission of a process that has slots left only for calls that move money. */
 export const moneyOnly: Admission = {
@@ -48,9 +51,39 @@ export function fastRig(t: TestContext, methods: Partial<Core>, corsOrigins: rea
   return { path, surroundings };
 }
 
-/** A server by the fast path or by Yoga, and the operations that it reported as ended. */
+/** A server by the fast path or by Yoga, and the operations that it reported as ended and refused. */
 export interface Traced extends Served {
   readonly ended: Observations["graphqlEnded"][];
+  readonly refused: Observations["refused"][];
+}
+
+/** Who is calling, as the credentials say: `nobody`, `denied`, `bug`, or somebody. */
+const identify: Identify = async ({ header, watchToken }) => {
+  const shown = watchToken ?? header("authorization");
+  if (shown === "nobody") {
+    throw new GatewayError("UNAUTHENTICATED", "say who is calling", { reason: "NOBODY" });
+  }
+  if (shown === "denied") throw new GatewayError("PERMISSION_DENIED", "not that account");
+  if (shown === "bug") throw new TypeError("a bug");
+  return somebody;
+};
+
+/** The same edge twice: by the fast path, and by Yoga. */
+export function startBoth(
+  t: TestContext,
+  methods: Partial<Core>,
+  options: Partial<GraphqlServerOptions>,
+): Promise<[fast: Traced, byYoga: Traced]> {
+  const start = async (fast: boolean): Promise<Traced> => {
+    const ended: Traced["ended"] = [];
+    const refused: Traced["refused"] = [];
+    const report = reportTo({
+      graphqlEnded: (operation) => void ended.push(operation),
+      refused: (refusal) => void refused.push(refusal),
+    });
+    return { ...(await serve(t, methods, { identify, fast, report, ...options })), ended, refused };
+  };
+  return Promise.all([start(true), start(false)]);
 }
 
 /**

@@ -1,19 +1,15 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import type { Identify } from "../../src/auth/identify.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { WatchPaymentRequest } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import type { Admission } from "../../src/net/admission.ts";
-import { reportTo } from "../../src/report.ts";
-import { assertTracesAlike, fastRig, moneyOnly, type Traced } from "./fast-rig.ts";
+import { assertTracesAlike, fastRig, moneyOnly, startBoth, type Traced } from "./fast-rig.ts";
 import { paymentEvent } from "./feed.ts";
-import { serve, somebody } from "./serve.ts";
 
 /*
  * Sends the same subscriptions to the fast path and to Yoga: status, headers, body, log records
@@ -51,13 +47,6 @@ const core: Partial<Core> = {
   getPayment: async () => {
     throw new Error("a secret of the inside");
   },
-};
-
-const identify: Identify = async ({ header, watchToken }) => {
-  if (header("authorization") === "wrong" || watchToken === "wrong") {
-    throw new GatewayError("UNAUTHENTICATED", "who is that?", { reason: "NO_SUCH_KEY" });
-  }
-  return somebody;
 };
 
 const query = `subscription S($id: ID!) { paymentUpdated(externalId: $id) { cursor final } }`;
@@ -99,7 +88,7 @@ const headerSets: readonly Readonly<Record<string, string>>[] = [
   { accept: "text/event-stream, application/json" },
   { accept: "text/event-stream", "last-event-id": "c-0" },
   { accept: "text/event-stream", "last-event-id": "" },
-  { accept: "text/event-stream", authorization: "wrong" },
+  { accept: "text/event-stream", authorization: "nobody" },
   { accept: "text/event-stream", origin: "https://shop.example" },
   { accept: "text/event-stream", origin: "https://other.example" },
   { accept: "text/event-stream", "content-encoding": "gzip" },
@@ -154,26 +143,13 @@ test("the fast path takes an ordinary subscription, and leaves all else to Yoga"
   }
 });
 
-async function start(t: TestContext, fast: boolean, variant: { admission?: Admission } = {}) {
-  const ended: Traced["ended"] = [];
-  const refused: unknown[] = [];
-  const served = await serve(t, core, {
-    ...{ identify, fast, ...variant, corsOrigins: ["https://shop.example"] },
-    report: reportTo({
-      graphqlEnded: (operation) => void ended.push(operation),
-      refused: (refusal) => void refused.push(refusal),
-    }),
-    trustedDocuments: { documents: new Map([["known", query]]), only: false },
-  });
-  return { ...served, ended, refused };
-}
-
 test("a subscription is answered alike by the fast path and by Yoga", async (t) => {
-  const [fast, byYoga] = [await start(t, true), await start(t, false)];
-  const full = [
-    await start(t, true, { admission: moneyOnly }),
-    await start(t, false, { admission: moneyOnly }),
-  ] as const;
+  const options = {
+    corsOrigins: ["https://shop.example"],
+    trustedDocuments: { documents: new Map([["known", query]]), only: false },
+  };
+  const [fast, byYoga] = await startBoth(t, core, options);
+  const full = await startBoth(t, core, { ...options, admission: moneyOnly });
   const compare = async (
     about: string,
     path: string,
@@ -202,7 +178,7 @@ test("a subscription is answered alike by the fast path and by Yoga", async (t) 
       if (params === asked[0]) await compare(`POST while full ${about}`, "", post, full);
     }
   }
-  for (const path of ["?variables={&query=x", "?query=%ff", "?", "?watch_token=wrong&query=x"]) {
+  for (const path of ["?variables={&query=x", "?query=%ff", "?", "?watch_token=nobody&query=x"]) {
     await compare(path, path, { headers: { accept: "text/event-stream" } });
   }
   assert.ok(fast.seen().length > 100);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { validate } from "../../src/core/validate.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
@@ -78,4 +79,188 @@ test("a field path of a proto request is translated to the path in its GraphQL i
     [CreatePaymentRequestSchema, "", ""],
   ];
   for (const [desc, path, expected] of paths) assert.equal(toInputPath(desc, path), expected);
+});
+
+test("messages about refused fields use the names of GraphQL, not of the proto", async (t) => {
+  const gateway = await serve(t, {
+    createPayment: async (request) => {
+      validate(CreatePaymentRequestSchema, request);
+      return answeredPayment();
+    },
+    findWalletItems: async (request) => {
+      validate(FindWalletItemsRequestSchema, request);
+      return [];
+    },
+  });
+  const wallet = await gateway.run("{ walletItems(customer: {}) { name } }");
+  assert.equal(
+    wallet.errors[0].message,
+    "customer: must tell who the customer is: give authToken or externalId",
+  );
+  const { data } = await gateway.run(
+    `mutation { createPayment(input: {
+      amount: "1", currency: "EUR", externalId: "", mode: EXPRESS_CHECKOUT, description: ""
+      paymentMethod: {method: {cc: {number: "4111111111111111", cvv: "123", expMonth: 13, expYear: 2030}}}
+    }) { ... on InvalidInputError { message fields { path message } } } }`,
+  );
+  const { message, fields } = data.createPayment;
+  assert.equal(
+    message,
+    fields
+      .map((field: { path: string; message: string }) => `${field.path}: ${field.message}`)
+      .join("; "),
+  );
+  assert.match(message, /externalId: .*paymentMethod\.method\.cc\.expMonth: /);
+  assert.match(message, /is required in mode express_checkout/);
+  assert.doesNotMatch(message, /external_id|payment_method|net_amount/);
+});
+
+test("input of the wrong shape never reaches the core", async (t) => {
+  const gateway = await serve(t);
+  const cases: [query: string, variables: unknown][] = [
+    [`query($c: CustomerInput) { walletItems(customer: $c) { name } }`, { c: { rid: "r" } }],
+    [`query($a: String!) { walletItems(customer: {authToken: $a}) { name } }`, { a: null }],
+    [`{ payment { id } }`, {}],
+    [
+      `mutation($i: ConfirmPaymentInput!) { confirmPayment(input: $i) { __typename } }`,
+      { i: { externalId: "e", callbackUrl: "https://x.example" } },
+    ],
+    [
+      `mutation { resendCallback(input: {externalId: "e", operation: UNSPECIFIED}) { __typename } }`,
+      {},
+    ],
+    [`subscription { events(kinds: [UNSPECIFIED]) { cursor } }`, {}],
+  ];
+  for (const [query, variables] of cases) {
+    const { errors } = await gateway.run(query, variables);
+    assert.ok(errors, query);
+    assert.match(errors[0].extensions.code, /^(BAD_USER_INPUT|GRAPHQL_VALIDATION_FAILED)$/);
+  }
+  assert.deepEqual(gateway.seen(), []);
+});
+
+test("half of a surrogate pair is refused with the path in its variable", async (t) => {
+  const gateway = await serve(t);
+  const half = "pay \ud83d";
+  const cases: [query: string, variables: Record<string, unknown>, path: string][] = [
+    ["query($id: ID!) { payment(externalId: $id) { id } }", { id: half }, "id"],
+    ["query($ids: String) { walletItems(optionId: $ids) { name } }", { ids: half }, "ids"],
+    [
+      "mutation($i: ConfirmPaymentInput!) { confirmPayment(input: $i) { __typename } }",
+      { i: { externalId: "e", payload: half } },
+      "i.payload",
+    ],
+    [
+      "subscription($k: [EventKind!]) { events(kinds: $k) { cursor } }",
+      { k: ["PAYMENT", half] },
+      "k[1]",
+    ],
+    ["subscription($a: String) { events(after: $a) { cursor } }", { a: half }, "a"],
+  ];
+  for (const [query, variables, path] of cases) {
+    const { data, errors } = await gateway.run(query, variables);
+    assert.equal(data, undefined);
+    assert.equal(errors.length, 1, JSON.stringify(errors));
+    assert.equal(errors[0].extensions.code, "BAD_USER_INPUT");
+    assert.ok(errors[0].message.includes(`is invalid at "${path}": `), errors[0].message);
+    assert.ok(errors[0].message.startsWith(`Variable "$${path.split(/\W/)[0]}" `));
+  }
+  assert.deepEqual(gateway.seen(), []);
+  assert.doesNotMatch(gateway.logged(), /INTERNAL_SERVER_ERROR/);
+});
+
+test("at most ten faults in variables are reported, each with its path", async (t) => {
+  const gateway = await serve(t);
+  const query = "mutation($i: CreatePaymentInput!) { createPayment(input: $i) { __typename } }";
+  const told = async (i: unknown): Promise<string[]> => {
+    const { errors } = await gateway.run(query, { i });
+    for (const { extensions } of errors) assert.equal(extensions.code, "BAD_USER_INPUT");
+    return errors.map(({ message }: { message: string }) => message).sort();
+  };
+  assert.deepEqual(
+    await told({
+      amout: "1",
+      amount: 1.5,
+      mode: "NO_SUCH",
+      externalId: { a: 1 },
+      confirm: "yes",
+      customer: "nobody",
+      paymentMethod: { method: { cc: null, wallet: null } },
+      products: [{ netAmount: "1", taxGroup: "x" }],
+    }),
+    [
+      'Variable "$i" is invalid at "i": CreatePaymentInput has no such field "amout"',
+      'Variable "$i" is invalid at "i.externalId": ID expected',
+      'Variable "$i" is invalid at "i.amount": Decimal takes a string, such as "10.10": a JSON ' +
+        "number does not keep its digits",
+      'Variable "$i" is invalid at "i.currency": is required',
+      'Variable "$i" is invalid at "i.mode": is not a value of PaymentMode',
+      'Variable "$i" is invalid at "i.paymentMethod.method": PaymentMethodDetailsInput takes ' +
+        "exactly one field, which is not null",
+      'Variable "$i" is invalid at "i.products[0].taxGroup": Int expected',
+      'Variable "$i" is invalid at "i.confirm": Boolean expected',
+      'Variable "$i" is invalid at "i.customer": PaymentCustomerInput expected, an object',
+    ].sort(),
+  );
+  const many = Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`a${n}`, 1]));
+  assert.equal((await told(many)).length, 10);
+  assert.deepEqual(await told({ list: Array.from({ length: 10_000 }, () => 1) }), [
+    "the request holds more than 10000 values",
+  ]);
+});
+
+test("no response and no log record repeats a refused value", async (t) => {
+  const gateway = await serve(t);
+  const card = `{number: "CANARY", cvv: "CANARY", expMonth: 1, expYear: 2030`;
+  const payment = (method: string, rest = "") => `mutation { createPayment(input: {
+    amount: "1", currency: "EUR", mode: HOSTED, externalId: "e", paymentMethod: ${method} ${rest}
+  }) { __typename } }`;
+  const byVariable = `mutation($i: CreatePaymentInput!) { createPayment(input: $i) { __typename } }`;
+  const bodies: unknown[] = [
+    { query: payment(`{method: {cc: ${card}, extra: "CANARY"}}}`) },
+    { query: payment(`{method: {cc: {number: "CANARY"}}}`) },
+    { query: payment(`{method: {cc: ${card}}, wallet: {optionId: "CANARY"}}}`) },
+    { query: payment(`{method: "CANARY"}`) },
+    { query: payment(`{type: "CANARY"}`) },
+    { query: payment(`{type: CANARY}`) },
+    { query: payment(`{type: CARD}`, `amount: CANARY`) },
+    { query: payment(`{type: CARD}`, `confirm: "CANARY"`) },
+    { query: payment(`{method: {cc: {number: ["CANARY"], cvv: {a: "CANARY"}}}}`) },
+    { query: `mutation { createPayment("CANARY") }` },
+    { query: `mutation { createPayment(input: "CANARY" "CANARY` },
+    { query: `{ payment(externalId: {a: "CANARY"}) { id } }` },
+    { query: `{ payment(externalId: "e") { events(first: "CANARY") { cursor } } }` },
+    `{"query": "CANARY`,
+    `{"query": "{ rateLimit { limit } }", "variables": CANARY}`,
+    { query: byVariable, variables: { i: "CANARY" } },
+    { query: byVariable, variables: { i: ["CANARY"] } },
+    {
+      query: byVariable,
+      variables: { i: { paymentMethod: { method: { cc: { number: "CANARY" } } } } },
+    },
+    {
+      query: byVariable,
+      variables: { i: { amount: { a: "CANARY" }, mode: "CANARY", confirm: "CANARY" } },
+    },
+    { query: byVariable, variables: { i: { mode: ["CANARY"], externalId: { a: "CANARY" } } } },
+    // Misspelt names: GraphQL.js suggests a name, and quotes the whole value.
+    { query: byVariable, variables: { i: { amout: "1", externalId: "CANARY" } } },
+    { query: payment(`{type: CARD}`, `amout: "CANARY"`) },
+    { query: byVariable, variables: { i: { "1CANARY": "1" } } },
+    {
+      query: byVariable,
+      variables: { i: { 'x at "y"; found: ': "CANARY", amount: 'CANARY at "CANARY"; CANARY' } },
+    },
+  ];
+  for (const body of bodies) {
+    const response = await gateway.post(body);
+    const text = await response.text();
+    assert.ok(JSON.parse(text).errors.length > 0, text);
+    assert.doesNotMatch(text, /CANARY/);
+  }
+  const got = await fetch(`${gateway.url}?query={rateLimit{limit}}&variables=CANARY`);
+  assert.equal(got.status, 400);
+  assert.doesNotMatch(await got.text(), /CANARY/);
+  assert.doesNotMatch(gateway.logged(), /CANARY/);
+  assert.deepEqual(gateway.seen(), []);
 });

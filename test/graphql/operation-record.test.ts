@@ -4,6 +4,8 @@ import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { reportTo } from "../../src/report.ts";
 import { answeredPayment } from "../core/answers.ts";
+import { until } from "../until.ts";
+import { createFeed, refusing } from "./feed.ts";
 import { type Served, serve } from "./serve.ts";
 import { socketClient } from "./socket.ts";
 
@@ -18,7 +20,6 @@ interface Ended {
 async function observed(t: TestContext, methods: Partial<Core> = {}) {
   const ended: Ended[] = [];
   let open = 0;
-  const waiting: (() => void)[] = [];
   const gateway = await serve(t, methods, {
     report: reportTo({
       graphqlBegan() {
@@ -29,7 +30,6 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
         assert.equal(traceparent, undefined, "nothing is traced");
         open -= 1;
         ended.push(told);
-        for (const resolve of waiting.splice(0)) resolve();
       },
     }),
   });
@@ -37,10 +37,7 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
     gateway,
     open: () => open,
     /** Resolves with the n-th operation that ended, counted from 0. */
-    async ended(nth: number): Promise<Ended> {
-      while (ended.length <= nth) await new Promise<void>((resolve) => waiting.push(resolve));
-      return ended[nth] as Ended;
-    },
+    ended: (nth: number) => until(() => ended[nth]),
     count: () => ended.length,
   };
 }
@@ -108,40 +105,22 @@ test("WebSocket operations are recorded, including invalid ones", async (t) => {
 });
 
 test("a subscription is recorded with the code of what ended it", async (t) => {
-  const withCode = new GatewayError("RESOURCE_EXHAUSTED", "too slow", { reason: "SLOW_CONSUMER" });
-  let left: (() => void) | undefined;
   const { gateway, ended } = await observed(t, {
-    // biome-ignore lint/correctness/useYield: it fails before its first event
-    async *watchPayment() {
-      throw withCode;
-    },
-    async *watchPayout(_, { signal, onOpen }) {
-      onOpen?.(undefined);
-      await new Promise<void>((resolve) => {
-        left = resolve;
-        signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-      yield* [];
-    },
+    ...refusing("RESOURCE_EXHAUSTED", { reason: "SLOW_CONSUMER" }),
+    watchPayout: createFeed().watch,
   });
-  const subscribe = (query: string, signal?: AbortSignal) =>
-    fetch(gateway.url, {
-      method: "POST",
-      headers: { accept: "text/event-stream", "content-type": "application/json" },
-      body: JSON.stringify({ query }),
-      ...(signal ? { signal } : {}),
-    });
-  await (await subscribe('subscription { paymentUpdated(externalId: "e") { final } }')).text();
+  const subscribe = (field: string, signal?: AbortSignal) => {
+    const query = `subscription { ${field}(externalId: "e") { final } }`;
+    return gateway.post({ query }, { accept: "text/event-stream" }, signal);
+  };
+  await (await subscribe("paymentUpdated")).text();
   const told = { type: "subscription", transport: "sse" };
   assert.deepEqual(await ended(0), { ...told, field: "paymentUpdated", code: "RATE_LIMITED" });
 
   const gone = new AbortController();
-  const query = 'subscription { payoutUpdated(externalId: "e") { final } }';
-  const answer = await subscribe(query, gone.signal);
-  assert.equal(answer.status, 200);
+  assert.equal((await subscribe("payoutUpdated", gone.signal)).status, 200);
   gone.abort();
   assert.deepEqual(await ended(1), { ...told, field: "payoutUpdated", code: "CANCELLED" });
-  left?.();
 });
 
 test("a preflight and a PUT are not recorded as operations", async (t) => {

@@ -5,19 +5,12 @@ import type { Answer, Served } from "./serve.ts";
 const accept = "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json";
 
 /** Subscribes as Apollo's clients do. */
-export function subscribeInParts(
-  { url }: Served,
+export const subscribeInParts = (
+  { post }: Served,
   query: string,
   headers: Record<string, string> = {},
   signal?: AbortSignal,
-): Promise<Response> {
-  return fetch(url, {
-    method: "POST",
-    headers: { accept, "content-type": "application/json", ...headers },
-    body: JSON.stringify({ query }),
-    ...(signal && { signal }),
-  });
-}
+) => post({ query }, { accept, ...headers }, signal);
 
 /** The results of a subscription; an error that is beside a null payload has both. A part is complete when the boundary behind it has arrived. */
 export async function* partsOf(gateway: Served, query: string): AsyncGenerator<Answer> {
@@ -32,6 +25,7 @@ export async function* partsOf(gateway: Served, query: string): AsyncGenerator<A
       if (head === "") continue;
       assert.equal(head.trim(), "content-type: application/json; charset=utf-8");
       const { payload, ...beside } = JSON.parse(body);
+      if (payload) assert.deepEqual(beside, {});
       if (payload !== undefined) yield payload ?? { payload, ...beside };
     }
   }

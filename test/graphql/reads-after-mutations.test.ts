@@ -114,6 +114,9 @@ const failures = {
   "a mistake of ours": new TypeError("undefined is not a function"),
 };
 
+/** All that the tests below read. */
+const everyRead = new Set<string>();
+
 for (const { name, success, text } of documents) {
   test(`whatever is read behind the answer, ${name} answers with its ${success}`, async (t) => {
     const whole = await serve(t, { ...mutations, ...reads });
@@ -122,6 +125,7 @@ for (const { name, success, text } of documents) {
     assert.equal(data[name].__typename, success);
     const read = new Set(whole.seen().map(({ method }) => method));
     read.delete(name as keyof Core);
+    for (const one of read) everyRead.add(one);
 
     for (const [why, error] of Object.entries(failures)) {
       for (const failing of [...[...read].map((one) => [one]), [...read]]) {
@@ -138,12 +142,6 @@ for (const { name, success, text } of documents) {
   });
 }
 
-test("a payment, a payout and their links are read behind the answer", async (t) => {
-  const read: string[] = [];
-  for (const { name, text } of documents) {
-    const gateway = await serve(t, { ...mutations, ...reads });
-    await gateway.run(text);
-    read.push(...gateway.seen().flatMap(({ method }) => (method === name ? [] : [method])));
-  }
-  assert.deepEqual([...new Set(read)].sort(), Object.keys(reads).sort(), "the control");
+test("a payment, a payout and their links are read behind the answer", () => {
+  assert.deepEqual([...everyRead].sort(), Object.keys(reads).sort(), "the control");
 });

@@ -20,7 +20,7 @@ export interface Served {
   readonly seen: () => Seen[];
   /** The log, as it was written. */
   readonly logged: () => string;
-  post(body: unknown, headers?: Record<string, string>): Promise<Response>;
+  post(body: unknown, headers?: Record<string, string>, signal?: AbortSignal): Promise<Response>;
   /** Runs an operation by POST and reads its JSON. */
   run(query: string, variables?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** Closes all WebSockets; by default at once, even with operations in progress. */
@@ -64,11 +64,12 @@ export async function serve(
   });
 
   const url = `http://127.0.0.1:${await listen(server)}/graphql`;
-  const post = (body: unknown, headers: Record<string, string> = {}) =>
+  const post: Served["post"] = (body, headers = {}, signal) =>
     fetch(url, {
       method: "POST",
       headers: { "content-type": "application/json", ...headers },
       body: typeof body === "string" ? body : JSON.stringify(body),
+      ...(signal && { signal }),
     });
   return {
     url,

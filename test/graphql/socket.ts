@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { TestContext } from "node:test";
 import { type Client, type ClientOptions, createClient, type SubscribePayload } from "graphql-ws";
 import WebSocket from "ws";
+import { until } from "../until.ts";
 import type { Answer, Served } from "./serve.ts";
 
 /** A client of graphql-ws, which is disposed of after the test. */
@@ -31,11 +32,11 @@ interface Message {
   readonly payload?: Answer;
 }
 
-/** A client that, after connection_init, sends only what the test tells it to send. */
+/** A client that, after connection_init unless `mute`, sends only what the test tells it to send. */
 export async function rawSocket(
   t: TestContext,
   { wsUrl }: Pick<Served, "wsUrl">,
-  options: WebSocket.ClientOptions = {},
+  { mute = false, ...options }: WebSocket.ClientOptions & { readonly mute?: boolean } = {},
 ) {
   const socket = new WebSocket(wsUrl, "graphql-transport-ws", options);
   socket.on("error", () => undefined);
@@ -43,10 +44,14 @@ export async function rawSocket(
   const messages: Message[] = [];
   const send = (message: Message) => socket.send(JSON.stringify(message));
   await once(socket, "open");
-  send({ type: "connection_init" });
-  await once(socket, "message");
+  if (!mute) {
+    send({ type: "connection_init" });
+    await once(socket, "message");
+  }
   socket.on("message", (data) => messages.push(JSON.parse(String(data))));
   const subscribe = (query: string, id = "1") =>
     send({ id, type: "subscribe", payload: { query } });
-  return { socket, messages, send, subscribe };
+  /** Resolves with the first message of a type that has come, or comes. */
+  const message = (type: string) => until(() => messages.find((one) => one.type === type));
+  return { socket, messages, send, subscribe, message };
 }

@@ -126,28 +126,12 @@ function subgraph(
   });
 }
 
-/** The three ways through the edge. */
-const paths: Record<
-  string,
-  (t: TestContext, names?: ReadonlySet<string>) => Promise<[Served, Run]>
-> = {
-  async "the fast path"(t, names) {
-    const gateway = await subgraph(t, names, { identify });
-    return [gateway, (of, headers) => gateway.run(query, { of }, headers)];
-  },
-  async Yoga(t, names) {
-    const gateway = await subgraph(t, names, { identify, fast: false });
-    return [gateway, (of, headers) => gateway.run(query, { of }, headers)];
-  },
-  async WebSocket(t, names) {
-    const gateway = await subgraph(t, names, { identify });
-    return [
-      gateway,
-      async (of, connectionParams) => {
-        const client = socketClient(t, gateway, connectionParams && { connectionParams });
-        return firstResult(client, { query, variables: { of } });
-      },
-    ];
+/** The two ways through the edge by which a caller names an account. */
+const paths: Record<string, (t: TestContext, gateway: Served) => Run> = {
+  HTTP: (_, gateway) => (of, headers) => gateway.run(query, { of }, headers),
+  WebSocket: (t, gateway) => (of, connectionParams) => {
+    const client = socketClient(t, gateway, connectionParams && { connectionParams });
+    return firstResult(client, { query, variables: { of } });
   },
 };
 
@@ -160,42 +144,45 @@ const codesOf = ({ errors = [] }: Answer): Record<string, string> =>
     errors.map(({ path, extensions }: Answer) => [path.join("."), extensions.code] as const),
   );
 
-for (const [path, start] of Object.entries(paths)) {
-  test(`entities are read in the order of their representations, each once, by ${path}`, async (t) => {
-    const [gateway, run] = await start(t, new Set(["shop"]));
-    const answer = await run([
-      { __typename: "Payment", externalId: "a" },
-      { __typename: "Payout", externalId: "a" },
-      { __typename: "Payment", externalId: "unknown" },
-      { __typename: "Payment", externalId: "a", merchantAccount: "shop" },
-    ]);
-    assert.deepEqual(answer, {
-      data: {
-        _entities: [
-          paymentOf("a"),
-          { __typename: "Payout", externalId: "a", state: "PENDING" },
-          null,
-          paymentOf("a"),
-        ],
-      },
-    });
-    const seen = gateway.seen().map(({ method }) => method);
-    assert.deepEqual(seen.sort(), ["getPayment", "getPayment", "getPayout"]);
+test("entities are read in the order of their representations, each once", async (t) => {
+  const gateway = await subgraph(t, new Set(["shop"]), { identify });
+  const of = [
+    { __typename: "Payment", externalId: "a" },
+    { __typename: "Payout", externalId: "a" },
+    { __typename: "Payment", externalId: "unknown" },
+    { __typename: "Payment", externalId: "a", merchantAccount: "shop" },
+  ];
+  const answer = await gateway.run(query, { of });
+  assert.deepEqual(answer, {
+    data: {
+      _entities: [
+        paymentOf("a"),
+        { __typename: "Payout", externalId: "a", state: "PENDING" },
+        null,
+        paymentOf("a"),
+      ],
+    },
   });
+  const seen = gateway.seen().map(({ method }) => method);
+  assert.deepEqual(seen.sort(), ["getPayment", "getPayment", "getPayout"]);
+});
 
-  test(`an entity that fails has its error in its place, by ${path}`, async (t) => {
-    const [, run] = await start(t, new Set(["shop"]));
-    const ids = ["denied", "a", "bug"];
-    const answer = await run(ids.map((externalId) => ({ __typename: "Payment", externalId })));
-    assert.deepEqual(answer.data, { _entities: [null, paymentOf("a"), null] });
-    assert.deepEqual(codesOf(answer), {
-      "_entities.0": "FORBIDDEN",
-      "_entities.2": "INTERNAL_SERVER_ERROR",
-    });
+test("an entity that fails has its error in its place", async (t) => {
+  const gateway = await subgraph(t, new Set(["shop"]), { identify });
+  const ids = ["denied", "a", "bug"];
+  const of = ids.map((externalId) => ({ __typename: "Payment", externalId }));
+  const answer = await gateway.run(query, { of });
+  assert.deepEqual(answer.data, { _entities: [null, paymentOf("a"), null] });
+  assert.deepEqual(codesOf(answer), {
+    "_entities.0": "FORBIDDEN",
+    "_entities.2": "INTERNAL_SERVER_ERROR",
   });
+});
 
+for (const [path, connect] of Object.entries(paths)) {
   test(`an entity is read in the account that it names, if the caller may, by ${path}`, async (t) => {
-    const [gateway, run] = await start(t, accounts);
+    const gateway = await subgraph(t, accounts, { identify });
+    const run = connect(t, gateway);
     const representations = [
       { merchantAccount: "shop", externalId: "a" },
       { merchantAccount: "market", externalId: "a" },

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
-import { request as httpRequest } from "node:http";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { createClient as createSseClient } from "graphql-sse";
 import { GatewayError } from "../../src/errors.ts";
-import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { type Event, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentState, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { WatchPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { until } from "../until.ts";
 import { createFeed, type Feed, paymentEvent, payoutEvent } from "./feed.ts";
-import { partsOf } from "./parts.ts";
+import { partsOf, subscribeInParts } from "./parts.ts";
 import { type Answer, type Served, serve } from "./serve.ts";
 import { socketClient } from "./socket.ts";
 
@@ -40,6 +40,62 @@ const transports: Record<string, (t: TestContext, gateway: Served) => Iterate> =
   },
   multipart: (_, gateway) => (query) => partsOf(gateway, query),
 };
+
+const paid = (cursor: string): Event => ({
+  ...paymentEvent(cursor, SUCCESS),
+  state: PaymentState.PAID,
+});
+/** An event that lacks what is never null, so that its result has an error. */
+const undated = (cursor: string) => {
+  const event = paid(cursor);
+  delete event.receivedAt;
+  return event;
+};
+const payout = (cursor: string) => payoutEvent(cursor, "success – “пройшло” \n\n");
+
+const ofPayment = (selection: string) =>
+  `subscription ($id: ID! = "order-1") { paymentUpdated(externalId: $id) { ${selection} } }`;
+
+/** Documents, and whether identical subscriptions share their results. */
+const documents: readonly (readonly [
+  query: string,
+  shares: boolean,
+  eventOf?: (cursor: string) => Event,
+])[] = [
+  [ofPayment("cursor"), true],
+  [ofPayment("__typename final: cursor kind source receivedAt state callOutcome externalId"), true],
+  [ofPayment("payment { externalId isSuccess operation actionRequired }"), true],
+  [ofPayment("payment { details { status statusCode amount } }"), true],
+  [ofPayment("payment { details { ...Of } action { __typename } }") + fragment(), true],
+  [
+    ofPayment(
+      "a: payment { projectId } b: payment { externalId } ... on PaymentEvent { paymentId }",
+    ),
+    true,
+  ],
+  [ofPayment("payment { customer { email } batchExternalId }"), true],
+  [
+    `subscription Named { events(kinds: [PAYMENT]) { cursor ... on PaymentEvent { state } } }`,
+    true,
+  ],
+  [
+    `subscription { events { __typename cursor ... on PayoutEvent { payout { status } } } }`,
+    true,
+    payout,
+  ],
+  [
+    `subscription { payoutUpdated(externalId: "x") { transactionId payout { status externalId } } }`,
+    true,
+    payout,
+  ],
+  [ofPayment("cursor @include(if: true) payment @skip(if: true) { operation }"), true],
+  [ofPayment("cursor receivedAt"), false, undated],
+  [ofPayment("cursor receivedAt @skip(if: true)"), true, undated],
+];
+
+function fragment(): string {
+  return " fragment Of on PaymentDetails { status operationId }";
+}
 
 for (const [name, connect] of Object.entries(transports)) {
   const start = async (t: TestContext, feed: Feed) => {
@@ -128,6 +184,47 @@ for (const [name, connect] of Object.entries(transports)) {
     assert.deepEqual([call.deadlineMs, call.transport], [undefined, name.toLowerCase()]);
     await events.return?.();
   });
+
+  test(`${name} delivers an event pushed past the engine as the engine would`, async (t) => {
+    for (const [query, shares, eventOf = paid] of documents) {
+      const feed = createFeed();
+      const events = (await start(t, feed))(query);
+      const next = async () => JSON.stringify((await events.next()).value);
+      feed.push(eventOf("c-1"));
+      const byEngine = await next();
+      await until(feed.waits);
+      const isTaken = feed.offer(eventOf("c-2"));
+      if (!isTaken) feed.push(eventOf("c-2"));
+      assert.equal(isTaken, shares, query);
+      assert.equal(await next(), byEngine.replaceAll("c-1", "c-2"), query);
+      await events.return?.();
+      await feed.released;
+      assert.equal(feed.offer(eventOf("c-3")), false, "nothing is written behind the end");
+    }
+  });
+
+  test(`${name} keeps pushed events in order among the others, and the end comes last`, async (t) => {
+    const feed = createFeed();
+    const events = (await start(t, feed))(ofPayment("cursor"));
+    const cursors = async (count: number) => {
+      const seen: string[] = [];
+      while (seen.length < count) {
+        seen.push((await events.next()).value.data.paymentUpdated.cursor);
+      }
+      await until(feed.waits);
+      return seen;
+    };
+    feed.push(paid("c-1"));
+    assert.deepEqual(await cursors(1), ["c-1"]);
+    assert.equal(feed.offer(paid("c-2")), true);
+    assert.equal(feed.offer(paid("c-3")), true);
+    feed.push(paid("c-4"));
+    assert.deepEqual(await cursors(3), ["c-2", "c-3", "c-4"]);
+    assert.equal(feed.offer(paid("c-5")), true);
+    feed.finish();
+    assert.equal((await events.next()).value.data.paymentUpdated.cursor, "c-5");
+    assert.equal((await events.next()).done, true);
+  });
 }
 
 test("the arguments of a subscription reach the core", async (t) => {
@@ -160,30 +257,55 @@ test("the stream of a client that stops reading and then leaves is released", as
   const gateway = await serve(t, { watchPayment: feed.watch });
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
   const before = timers();
-  const request = httpRequest(gateway.url, {
-    method: "POST",
-    headers: { "content-type": "application/json", accept: "text/event-stream" },
-  });
-  request.on("error", () => undefined);
-  request.end(
-    JSON.stringify({
-      query: `subscription { paymentUpdated(externalId: "order-1") {
-    payment { details { description } } } }`,
-    }),
-  );
+  const leave = new AbortController();
+  const query = `subscription { paymentUpdated(externalId: "order-1") {
+    payment { details { description } } } }`;
+  const answer = gateway.post({ query }, { accept: "text/event-stream" }, leave.signal);
   await feed.opened;
   const large = paymentEvent("c-1", PENDING);
   if (large.resource.case === "payment" && large.resource.value.details) {
     large.resource.value.details.description = "x".repeat(1_000_000);
   }
   feed.push(...Array.from({ length: 40 }, () => large));
-  await new Promise((resolve) => request.once("response", resolve));
-  request.destroy();
+  await answer;
+  leave.abort();
   await feed.released;
   // The heartbeat timer must stop too: it would keep what belongs to the stream in memory.
   const deadlineMs = performance.now() + 20_000;
   while (timers() > before) {
     assert.ok(performance.now() < deadlineMs, "a timer is left");
     await new Promise((resolve) => setImmediate(resolve));
+  }
+});
+
+test("a subscription that opens no stream is answered as JSON", async (t) => {
+  const gateway = await serve(t);
+  const response = await subscribeInParts(gateway, "subscription { nonsense }");
+  assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
+  const { errors } = (await response.json()) as { errors: [{ extensions: { code: string } }] };
+  assert.equal(errors[0].extensions.code, "GRAPHQL_VALIDATION_FAILED");
+});
+
+test("the first format in the accept header is used", async (t) => {
+  for (const [asked, type] of [
+    ['multipart/mixed; subscriptionSpec="1.0"', "multipart/mixed"],
+    ["multipart/mixed;subscriptionSpec=1.0, text/event-stream", "multipart/mixed"],
+    ["text/event-stream, multipart/mixed;subscriptionSpec=1.0", "text/event-stream"],
+    ["*/*", "text/event-stream"],
+  ] as const) {
+    const feed = createFeed();
+    feed.finish();
+    const gateway = await serve(t, { watchPayment: feed.watch });
+    const response = await subscribeInParts(gateway, watchPayment, { accept: asked });
+    assert.equal(response.headers.get("content-type")?.split(";")[0], type, asked);
+    await response.text();
+  }
+});
+
+test("multipart/mixed without subscriptionSpec, or with another version, is answered 406", async (t) => {
+  for (const asked of ["multipart/mixed", "multipart/mixed;subscriptionSpec=2.0"]) {
+    const gateway = await serve(t, { watchPayment: createFeed().watch });
+    const response = await subscribeInParts(gateway, watchPayment, { accept: asked });
+    assert.equal(response.status, 406, asked);
   }
 });

@@ -146,14 +146,6 @@ export function brotli(unit: Buffer | string, bytes: number): Buffer {
   return brotliCompressSync(message, { params });
 }
 
-/** An envelope of gRPC and of Connect's streams. */
-export function envelope(message: Buffer, flags = 0): Buffer {
-  const head = Buffer.alloc(5);
-  head[0] = flags;
-  head.writeUInt32BE(message.length, 1);
-  return Buffer.concat([head, message]);
-}
-
 /** Sends the same request many times at once over one HTTP/2 connection. */
 export async function flood(
   url: string,

@@ -5,6 +5,8 @@ import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
+import { dataOf, paymentInput } from "../gateway/callers.ts";
+import { envelope, http2Call } from "../rpc/start.ts";
 
 const json = { "content-type": "application/json" };
 const service = "/payments.v1.PaymentService";
@@ -16,26 +18,13 @@ const subscription = `subscription { paymentUpdated(externalId: "${externalId}")
 export interface Churn {
   /** Starts and breaks off calls, uploads and streams, `n` of each kind. */
   run(n: number): Promise<void>;
-  /** Opens a stream. `first` is its first message, and `end` closes it. */
-  openStream(): Promise<{ readonly first: string; readonly end: () => void }>;
+  /** Opens a stream, until `end`. */
+  openStream(): Promise<{ readonly end: () => void }>;
 }
 
 export async function createChurn(gateway: Gateway): Promise<Churn> {
-  const paid = await fetch(`${gateway.rpcUrl}${service}/CreatePayment`, {
-    method: "POST",
-    headers: { ...json, connection: "close" },
-    body: JSON.stringify({
-      amount: "10.00",
-      currency: "UAH",
-      mode: "PAYMENT_MODE_DIRECT",
-      external_id: externalId,
-      customer: { email: "jo@example.com" },
-      payment_method: {
-        cc: { number: "4111111111111111", cvv: "123", exp_month: 12, exp_year: 2031 },
-      },
-    }),
-  });
-  if (paid.status !== 200) throw new Error(await paid.text());
+  const mutation = `mutation { createPayment(input: ${paymentInput(externalId)}) { __typename } }`;
+  await dataOf(gateway, mutation, { headers: { connection: "close" } });
 
   const kinds = [unary, rpcStream, upload, sse, webSocket, callback];
   return {
@@ -48,8 +37,8 @@ export async function createChurn(gateway: Gateway): Promise<Churn> {
     },
     async openStream() {
       const session = http2.connect(gateway.rpcUrl);
-      const first = await firstOf(session.request(...watchRequest()));
-      return { first, end: () => session.destroy() };
+      await begin(session.request(watchRequest));
+      return { end: () => session.destroy() };
     },
   };
 }
@@ -58,7 +47,7 @@ const atOnce = 10;
 
 async function unary({ rpcUrl }: Gateway): Promise<void> {
   const session = http2.connect(rpcUrl);
-  const stream = session.request({ ":method": "POST", ":path": `${service}/GetPayment`, ...json });
+  const stream = session.request(http2Call());
   stream.on("error", () => {});
   stream.end(JSON.stringify({ external_id: externalId }), () => {
     stream.close(http2.constants.NGHTTP2_CANCEL);
@@ -69,32 +58,20 @@ async function unary({ rpcUrl }: Gateway): Promise<void> {
 
 async function rpcStream({ rpcUrl }: Gateway): Promise<void> {
   const session = http2.connect(rpcUrl);
-  const stream = session.request(...watchRequest());
-  await firstOf(stream);
+  const stream = session.request(watchRequest);
+  await begin(stream);
   stream.close(http2.constants.NGHTTP2_CANCEL);
   await once(stream, "close");
   await new Promise<void>((resolve) => session.close(resolve));
 }
 
-function watchRequest(): [http2.OutgoingHttpHeaders] {
-  return [
-    {
-      ":method": "POST",
-      ":path": `${service}/WatchPayment`,
-      "content-type": "application/connect+json",
-    },
-  ];
-}
+const watchRequest = http2Call("WatchPayment", { "content-type": "application/connect+json" });
 
-/** Sends the request of a watch and resolves with its first message. */
-async function firstOf(stream: http2.ClientHttp2Stream): Promise<string> {
+/** Sends the request of a watch, and waits for its first message. */
+async function begin(stream: http2.ClientHttp2Stream): Promise<void> {
   stream.on("error", () => {});
-  const message = Buffer.from(JSON.stringify({ external_id: externalId }));
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(message.length, 1);
-  stream.end(Buffer.concat([head, message]));
-  const [chunk] = await once(stream, "data");
-  return String(chunk);
+  stream.end(envelope(JSON.stringify({ external_id: externalId })));
+  await once(stream, "data");
 }
 
 async function upload({ rpcUrl }: Gateway): Promise<void> {

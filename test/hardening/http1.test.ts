@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
-import net from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { guardHttp1, http1Options, maxPipelined } from "../../src/net/http1.ts";
+import { connected } from "../ask.ts";
 import { listen } from "../listen.ts";
 import { ofSuite } from "../of-suite.ts";
 import { start } from "../rpc/start.ts";
@@ -14,18 +14,9 @@ import { recordCuts } from "./cuts.ts";
 
 const getPayment = "/payments.v1.PaymentService/GetPayment";
 
-async function connect(t: TestContext, address: string | number): Promise<net.Socket> {
-  const port = typeof address === "number" ? address : Number(new URL(address).port);
-  const socket = net.connect(port, "127.0.0.1");
-  t.after(() => socket.destroy());
-  socket.on("error", () => {});
-  await once(socket, "connect");
-  return socket;
-}
-
 /** Sends bytes, and resolves with all that returns until the connection is closed. */
 async function exchange(t: TestContext, address: string, bytes: string): Promise<string> {
-  const socket = await connect(t, address);
+  const socket = await connected(t, address);
   socket.write(bytes, "latin1");
   return text(socket);
 }
@@ -57,60 +48,48 @@ const ambiguous: Readonly<Record<string, string>> = {
 describe("requests that can be read in two ways are refused, and their connection closed", () => {
   const gateway = ofSuite(startTestGateway);
 
-  const listeners = {
-    rpc: () => gateway.rpcUrl + getPayment,
-    graphql: () => `${gateway.publicUrl}/graphql`,
-    callbacks: () => `${gateway.publicUrl}/callbacks/default/payments`,
-    admin: () => `${gateway.adminUrl}/healthz`,
-  };
   const badRequest = /^HTTP\/1\.1 400 Bad Request\r\n(.*\r\n)*\r\n$/;
-  const refused = {
-    rpc: badRequest,
-    graphql: badRequest,
+  /** All listeners have the parser's settings of one place: three of them show a few of the rows. */
+  const listeners = {
+    rpc: { url: () => gateway.rpcUrl + getPayment, refused: badRequest },
+    graphql: { url: () => `${gateway.publicUrl}/graphql`, refused: badRequest },
     // These answer before they read the body, so an answer may precede the error in the body.
-    callbacks: /^$|^HTTP\/1\.1 400 /,
-    admin: /^(HTTP\/1\.1 405 (.*\r\n)*\r\n.*\n)?HTTP\/1\.1 400 /,
+    callbacks: {
+      url: () => `${gateway.publicUrl}/callbacks/default/payments`,
+      refused: /^$|^HTTP\/1\.1 400 /,
+    },
+    admin: {
+      url: () => `${gateway.adminUrl}/healthz`,
+      refused: /^(HTTP\/1\.1 405 (.*\r\n)*\r\n.*\n)?HTTP\/1\.1 400 /,
+    },
   };
+  const few = ["length and chunks", "the same length twice", "a zero byte in a header"];
   const head = (url: string) =>
     `POST ${new URL(url).pathname} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n`;
 
-  for (const [listener, url] of Object.entries(listeners)) {
-    for (const [name, rest] of Object.entries(ambiguous)) {
-      it(`${listener}: ${name}`, async (t) => {
-        const answer = await exchange(t, url(), head(url()) + rest);
-        assert.match(answer, refused[listener as keyof typeof listeners]);
-      });
-    }
-
-    it(`${listener}: control: a plain request keeps its connection`, async (t) => {
-      const socket = await connect(t, url());
-      const plain = `${head(url())}Content-Length: 2\r\n\r\n{}`;
-      for (let i = 0; i < 2; i++) {
-        socket.write(plain);
-        const [answer] = (await once(socket, "data")) as [Buffer];
-        assert.match(String(answer), /^HTTP\/1\.1 /);
-        if (/connection: close/i.test(String(answer))) break;
+  for (const [listener, { url, refused }] of Object.entries(listeners)) {
+    it(`${listener}`, async (t) => {
+      for (const [name, rest] of Object.entries(ambiguous)) {
+        if (listener !== "rpc" && !few.includes(name)) continue;
+        assert.match(await exchange(t, url(), head(url()) + rest), refused, name);
       }
+      const long = `X: ${"a".repeat(17_000)}\r\nContent-Length: 2\r\n\r\n{}`;
+      assert.match(await exchange(t, url(), head(url()) + long), /^HTTP\/1\.1 431 /);
     });
 
-    it(`${listener}: a target in absolute form is served as its path`, async (t) => {
+    it(`${listener}: a plain request is served, and one with a target in absolute form as its path`, async (t) => {
       const rest = "Content-Length: 2\r\nConnection: close\r\n\r\n{}";
       const plain = head(url()) + rest;
       const whole = plain.replace("/", `http://localhost:${new URL(url()).port}/`);
       const [asPath] = (await exchange(t, url(), plain)).split("\r\n");
       const [asAddress] = (await exchange(t, url(), whole)).split("\r\n");
-      assert.doesNotMatch(asPath ?? "", /404/);
+      assert.match(asPath ?? "", /^HTTP\/1\.1 (?!404)/);
       assert.equal(asAddress, asPath);
-    });
-
-    it(`${listener}: headers beyond 16 KiB are refused with 431`, async (t) => {
-      const long = `X: ${"a".repeat(17_000)}\r\nContent-Length: 2\r\n\r\n{}`;
-      assert.match(await exchange(t, url(), head(url()) + long), /^HTTP\/1\.1 431 /);
     });
   }
 
   it("an upgrade to anything but a WebSocket is ignored, and the request is served", async (t) => {
-    const url = listeners.graphql();
+    const url = listeners.graphql.url();
     const body = '{"query":"{ rateLimit { limit } }"}';
     const answer = await exchange(
       t,
@@ -134,13 +113,13 @@ test("pipelined requests are cut beyond the limit and served within it", async (
   const rpc = await start({ getPayment: answer }, { report: cuts.report });
   t.after(() => rpc[Symbol.asyncDispose]());
 
-  const attacker = await connect(t, rpc.port);
+  const attacker = await connected(t, rpc.port);
   attacker.write(request(getPayment).repeat(1_000));
   await text(attacker).catch(() => {});
   assert.deepEqual(cuts.cuts, ["pipelining"]);
   assert.ok(rpc.calls.length <= maxPipelined, `${rpc.calls.length} calls`);
 
-  const usual = await connect(t, rpc.port);
+  const usual = await connected(t, rpc.port);
   usual.write(request(getPayment).repeat(maxPipelined - 1));
   usual.write(request(getPayment).replace("Host", "Connection: close\r\nHost"));
   release.resolve();
@@ -159,7 +138,7 @@ test("Node parses no further requests of a connection that was cut", async (t) =
     });
     const guard = guardHttp1(server, onCut);
     t.after(() => server.close());
-    const attacker = await connect(t, await listen(server));
+    const attacker = await connected(t, await listen(server));
     attacker.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2_000));
     await text(attacker).catch(() => {});
     return requests;
@@ -168,27 +147,25 @@ test("Node parses no further requests of a connection that was cut", async (t) =
   assert.ok((await parsed({})) > 1_000, "control");
 });
 
-for (const [name, options] of Object.entries({ ours: http1Options, "control: Node's own": {} })) {
-  test(`all requests of a cut connection end (${name})`, async (t) => {
-    const { onCut } = recordCuts();
-    const ends: Promise<unknown>[] = [];
-    const server = http.createServer(options, (request, response) => {
-      if (!guard.passes(request, response)) return;
-      ends.push(once(response, "close"), new Promise((ended) => request.on("close", ended)));
-      if (ends.length === 4) request.socket.destroy();
-    });
-    // Node takes what follows for an upgrade.
-    server.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 404 Not Found\r\n\r\n"));
-    const guard = guardHttp1(server, onCut);
-    t.after(() => server.close());
-    const attacker = await connect(t, await listen(server));
-    const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n";
-    attacker.write(`${post}ab`.repeat(3));
-    await text(attacker).catch(() => {});
-    assert.equal(ends.length, 4);
-    await Promise.all(ends);
+test("all requests of a cut connection end", async (t) => {
+  const { onCut } = recordCuts();
+  const ends: Promise<unknown>[] = [];
+  const server = http.createServer(http1Options, (request, response) => {
+    if (!guard.passes(request, response)) return;
+    ends.push(once(response, "close"), new Promise((ended) => request.on("close", ended)));
+    if (ends.length === 4) request.socket.destroy();
   });
-}
+  // Node takes what follows for an upgrade.
+  server.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 404 Not Found\r\n\r\n"));
+  const guard = guardHttp1(server, onCut);
+  t.after(() => server.close());
+  const attacker = await connected(t, await listen(server));
+  const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n";
+  attacker.write(`${post}ab`.repeat(3));
+  await text(attacker).catch(() => {});
+  assert.equal(ends.length, 4);
+  await Promise.all(ends);
+});
 
 test("an answer that is not read is cut, and one that is read slowly is not", async (t) => {
   // More than the buffers of both sides hold.
@@ -200,7 +177,7 @@ test("an answer that is not read is cut, and one that is read slowly is not", as
       { limits: { unreadTimeoutMs }, report: cuts.report },
     );
     t.after(() => rpc[Symbol.asyncDispose]());
-    const socket = await connect(t, rpc.port);
+    const socket = await connected(t, rpc.port);
     socket.pause();
     socket.write(request(getPayment).replace("Host", "Connection: close\r\nHost"));
     return { ...cuts, socket };
@@ -218,12 +195,12 @@ test("uploads that break off reach no method, and the server goes on serving", a
   const rpc = await start({ getPayment: async () => ({ cursor: "c1" }) as GetPaymentResponse });
   t.after(() => rpc[Symbol.asyncDispose]());
   for (let i = 0; i < 50; i++) {
-    const socket = await connect(t, rpc.port);
+    const socket = await connected(t, rpc.port);
     socket.write(request(getPayment).slice(0, -1 - (i % 3)));
     socket.resetAndDestroy();
     await once(socket, "close");
   }
-  const socket = await connect(t, rpc.port);
+  const socket = await connected(t, rpc.port);
   socket.write(request(getPayment).replace("Host", "Connection: close\r\nHost"));
   assert.match(await text(socket), /^HTTP\/1\.1 200 OK/);
   assert.equal(rpc.calls.length, 1);

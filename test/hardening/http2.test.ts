@@ -9,7 +9,7 @@ import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { openStreamsPerConnection } from "../../src/rpc/admission-gate.ts";
 import type { RpcLimits } from "../../src/rpc/server.ts";
-import { type Started, start } from "../rpc/start.ts";
+import { http2Call, type Started, start } from "../rpc/start.ts";
 import { until } from "../until.ts";
 import { type Cuts, recordCuts } from "./cuts.ts";
 import {
@@ -76,11 +76,7 @@ async function answered(peer: H2Peer, streamId: number): Promise<void> {
 /** Asserts that other callers' connections are still served. */
 async function neighboursServed({ rpc }: Rig): Promise<void> {
   const session = http2.connect(rpc.url);
-  const stream = session.request({
-    ":method": "POST",
-    ":path": path,
-    "content-type": "application/json",
-  });
+  const stream = session.request(http2Call());
   stream.end("{}");
   assert.match(await text(stream), /cursor/);
   await new Promise<void>((resolve) => session.close(() => resolve()));

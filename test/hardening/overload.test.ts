@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import http, { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type TestContext, test } from "node:test";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
@@ -12,13 +11,14 @@ import {
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
-import { sign } from "../../src/wire/signature.ts";
 import { answeredPayment } from "../core/answers.ts";
+import { clientOf, hostedPayment, paymentTold, sendCallback } from "../gateway/callers.ts";
 import { type Answer, serve } from "../graphql/serve.ts";
 import { socketClient } from "../graphql/socket.ts";
-import { listen } from "../listen.ts";
+import { closing } from "../of-suite.ts";
 import { type Started, start, wires } from "../rpc/start.ts";
-import { startTestGateway } from "../start.ts";
+import { startBefore, startTestGateway } from "../start.ts";
+import { timeoutMs, until } from "../until.ts";
 import { recordCuts } from "./cuts.ts";
 
 const known = { cursor: "c1" } as GetPaymentResponse;
@@ -51,9 +51,7 @@ async function rpcWithTwoPlaces(t: TestContext) {
 }
 
 /** Resolves when `n` calls have reached the core. */
-async function reached(rpc: Started, n: number): Promise<void> {
-  while (rpc.calls.length < n) await new Promise((resolve) => setImmediate(resolve));
-}
+const reached = (rpc: Started, n: number) => until(() => rpc.calls.length >= n);
 
 for (const { protocol, httpVersion, name } of wires) {
   test(`${name}: a call beyond the limit is refused at once with a retry delay`, async (t) => {
@@ -96,44 +94,22 @@ async function assertOverloaded(call: Promise<unknown>): Promise<void> {
 
 test("a call whose body has not arrived holds no slot", async (t) => {
   const { rpc, admission } = await rpcWithTwoPlaces(t);
-  const slow = await fetchSlowly(rpc);
+  const slow = http.request(`${rpc.url}/payments.v1.PaymentService/GetPayment`, {
+    ...{ method: "POST", agent: false, headers: { "content-type": "application/json" } },
+  });
+  slow.on("error", () => {}).write('{"external');
   while (admission.inFlight < 1) await new Promise((resolve) => setImmediate(resolve));
   while (admission.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
   const client = createClient(PaymentService, rpc.transport("connect", "2"));
   const call = client.createPayment({ externalId: "e" });
   await reached(rpc, 1);
   assert.equal(admission.inFlight, 1);
-  slow.finish();
+  slow.end('_id":"e"}');
   await reached(rpc, 2);
   assert.equal(admission.inFlight, 2);
-  slow.controller.abort();
+  slow.destroy();
   call.catch(() => {});
 });
-
-/** Starts a call whose body stops midway until `finish`. */
-async function fetchSlowly(rpc: Started) {
-  const controller = new AbortController();
-  const body = Promise.withResolvers<void>();
-  const sent = Promise.withResolvers<void>();
-  const stream = new ReadableStream({
-    async start(writer) {
-      writer.enqueue(new TextEncoder().encode('{"external'));
-      sent.resolve();
-      await body.promise;
-      writer.enqueue(new TextEncoder().encode('_id":"e"}'));
-      writer.close();
-    },
-  });
-  fetch(`${rpc.url}/payments.v1.PaymentService/GetPayment`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: stream,
-    signal: controller.signal,
-    duplex: "half",
-  } as RequestInit).catch(() => {});
-  await sent.promise;
-  return { controller, finish: () => body.resolve() };
-}
 
 const read = '{ payment(externalId: "e") { id } }';
 const pay = `mutation { createPayment(input: {amount: "1", currency: "EUR", mode: HOSTED,
@@ -160,9 +136,7 @@ async function graphqlWith(t: TestContext, maxCalls: number) {
     },
     options,
   );
-  const reached = async (n: number) => {
-    while (served.seen().length < n) await new Promise((resolve) => setImmediate(resolve));
-  };
+  const reached = (n: number) => until(() => served.seen().length >= n);
   return { served, release, admission, cuts, reached };
 }
 
@@ -218,7 +192,7 @@ test("GraphQL refuses queries and new streams before mutations", async (t) => {
   release.resolve();
   assert.equal((await payment).data.createPayment.id, "p-1");
   await Promise.all(reads);
-  while (admission.inFlight > 0) await new Promise((resolve) => setImmediate(resolve));
+  await until(() => admission.inFlight === 0);
 });
 
 test("an open stream holds no slot, by SSE and by WebSocket", async (t) => {
@@ -247,65 +221,19 @@ test("an open stream holds no slot, by SSE and by WebSocket", async (t) => {
   await reader?.cancel();
 });
 
-test("control: without a limit, 100 calls at once are all served", async (t) => {
-  const rpc = await start({ getPayment: async () => known });
-  t.after(() => rpc[Symbol.asyncDispose]());
-  const client = createClient(PaymentService, rpc.transport("grpc", "2"));
-  const calls = Array.from({ length: 100 }, () => client.getPayment({ externalId: "e" }));
-  assert.equal((await Promise.all(calls)).length, 100);
-});
-
 test("an overloaded gateway still answers callbacks, health checks and operators", async (t) => {
   // A payments service that answers only when the test does.
   const upstream = createServer();
-  const gateway: Gateway = await startTestGateway({
-    MAX_CONCURRENT_CALLS: "1",
-    UPSTREAM_URL: `http://127.0.0.1:${await listen(upstream)}`,
-    UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD: "secret",
-    UPSTREAM_TIMEOUT: "10m",
-    AUTH_MODE: "none",
-  });
-  t.after(async () => {
-    upstream.closeAllConnections();
-    await gateway.stop();
-    upstream.close();
-  });
-  const rpc = `${gateway.rpcUrl}/payments.v1.PaymentService`;
-  const headers = { "content-type": "application/json" };
+  const env = { MAX_CONCURRENT_CALLS: "1", UPSTREAM_TIMEOUT: "10m", AUTH_MODE: "none" };
+  const gateway = closing(t, await startBefore(upstream, env));
   const asked = once(upstream, "request") as Promise<[IncomingMessage, ServerResponse]>;
-  const slow = fetch(`${rpc}/CreatePayment`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify({
-      amount: "10.00",
-      currency: "UAH",
-      mode: "PAYMENT_MODE_HOSTED",
-      external_id: "slow",
-      payment_method: { type: "PAYMENT_METHOD_TYPE_CARD" },
-    }),
-  });
+  const payments = clientOf(PaymentService, gateway);
+  const slow = payments.createPayment(hostedPayment("slow"));
   const [, answer] = await asked;
-  const read = await fetch(`${rpc}/GetPayment`, {
-    method: "POST",
-    headers,
-    body: '{"external_id":"e"}',
-  });
-  assert.equal(read.status, 429);
+  await assert.rejects(payments.getPayment({ externalId: "e" }), { code: Code.ResourceExhausted });
 
-  const body = '{"external_id":"other","details":{"payment_id":"p","status":"success"}}';
-  const callback = await fetch(`${gateway.publicUrl}/callbacks/default/payments`, {
-    method: "POST",
-    headers: { ...headers, "x-service-signature": sign(Buffer.from(body), "secret") },
-    body,
-  });
-  assert.equal(callback.status, 200);
-  const health = await fetch(`${gateway.rpcUrl}/grpc.health.v1.Health/Check`, {
-    method: "POST",
-    headers,
-    body: "{}",
-  });
-  assert.equal(health.status, 200);
+  await sendCallback(gateway, paymentTold("other"), { password: "password" });
+  assert.equal((await clientOf(Health, gateway).check({})).status, 1);
   assert.equal((await fetch(`${gateway.adminUrl}/healthz`)).status, 200);
   assert.equal((await fetch(`${gateway.adminUrl}/readyz`)).status, 200);
   const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
@@ -320,5 +248,23 @@ test("an overloaded gateway still answers callbacks, health checks and operators
   );
   answer.setHeader("content-type", "application/json");
   answer.end('{"external_id":"slow","details":{"payment_id":"p","status":"pending"}}');
-  assert.equal((await slow).status, 200);
+  assert.equal((await slow).payment?.details?.paymentId, "p");
+});
+
+test("MAX_BUFFERED_BYTES bounds the bodies of all callers together", {
+  timeout: timeoutMs,
+}, async (t) => {
+  const mebibyte = 1024 * 1024;
+  const gateway = closing(t, await startTestGateway({ MAX_BUFFERED_BYTES: `${8 * mebibyte}` }));
+  const answers = Array.from({ length: 9 }, () => {
+    const request = http.request(`${gateway.publicUrl}/callbacks/default/payments`, {
+      ...{ method: "POST", agent: false },
+      headers: { "x-service-signature": `${"A".repeat(27)}=`, "content-length": mebibyte },
+    });
+    t.after(() => request.destroy());
+    request.on("error", () => {}).write(Buffer.alloc(mebibyte - 1));
+    return once(request, "response") as Promise<[IncomingMessage]>;
+  });
+  const [{ statusCode }] = await Promise.any(answers);
+  assert.equal(statusCode, 503);
 });

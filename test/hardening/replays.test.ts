@@ -8,7 +8,7 @@ import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
 import { payment } from "../ledger/entries.ts";
 import { replica } from "../ledger/redis/rig.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { keepsAnswering } from "./health.ts";
+import { envelope } from "../rpc/start.ts";
 
 const timeout = 280_000;
 const streams = 200;
@@ -61,13 +61,10 @@ function graphqlStream(publicUrl: string): Stream {
 }
 
 function rpcStream(rpcUrl: string): Stream {
-  const message = Buffer.from('{"after_cursor":"earliest"}');
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(message.length, 1);
   return {
     url: `${rpcUrl}/payments.v1.EventService/StreamEvents`,
     headers: { "content-type": "application/connect+json", "connect-protocol-version": "1" },
-    body: Buffer.concat([head, message]),
+    body: envelope('{"after_cursor":"earliest"}'),
   };
 }
 
@@ -94,28 +91,69 @@ async function readAll({ url, headers, body }: Stream, signal: AbortSignal): Pro
   }
 }
 
-/** Reads all stored events by a single stream, asserts their order, and returns their number. */
-async function countAlone({ url, headers, body }: Stream, stored: number): Promise<number> {
-  const request = http.request(url, { method: "POST", headers, agent: false });
-  request.end(body);
-  const [response] = (await once(request, "response")) as [http.IncomingMessage];
-  const cursors: string[] = [];
-  let text = "";
-  for await (const chunk of response.setEncoding("utf8")) {
-    text += chunk;
-    const found = [...text.matchAll(/"cursor":"([^"]+)"/g)];
-    cursors.push(...found.map(([, cursor]) => cursor as string));
-    text = text.slice((found.at(-1)?.index ?? 0) + (found.at(-1)?.[0].length ?? 0));
-    if (cursors.length >= stored) break;
+type Attack = (signal: AbortSignal) => Promise<unknown>;
+
+/** Longest time in which a healthy replica answers `/healthz`, in milliseconds. */
+const longestMs = 1_500;
+/** After this many milliseconds without an answer the replica is blocked: the check stops. */
+const stillMs = 20_000;
+const rounds = 3;
+
+/**
+ * Asserts that `/healthz` of a gateway in another process keeps answering under an attack. Other
+ * load on the machine is allowed for: the limit is multiplied by the factor by which it slows down
+ * this process, and it is enough if one round stays within the limit.
+ */
+async function keepsAnswering({ adminUrl }: Urls, stream: Stream): Promise<void> {
+  const told: string[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const before = slowness();
+    const wait = await maxWaitMs(adminUrl, (signal) => readAll(stream, signal));
+    const allowed = longestMs * Math.max(before, slowness());
+    if (wait <= allowed && wait < stillMs) return;
+    told.push(`${Math.round(wait)} of ${Math.round(allowed)} ms`);
+    if (wait >= stillMs) break;
   }
-  request.destroy();
-  assert.deepEqual(cursors, [...new Set(cursors)].sort(), "in order, and none twice");
-  return cursors.length;
+  assert.fail(`/healthz was waited for while this went on: ${told.join("; ")}`);
 }
 
-async function attack({ adminUrl }: Urls, stream: Stream, stored: number): Promise<void> {
-  await keepsAnswering(adminUrl, (signal) => readAll(stream, signal), attackMs);
-  assert.equal(await countAlone(stream, stored), stored);
+/** Factor by which other load slows this process down now; 1 on a machine without other load. */
+function slowness(): number {
+  const startedMs = performance.now();
+  const before = process.cpuUsage();
+  let cpuMs = 0;
+  while (cpuMs < 30) {
+    const { user, system } = process.cpuUsage(before);
+    cpuMs = (user + system) / 1_000;
+  }
+  return Math.max(1, (performance.now() - startedMs) / cpuMs);
+}
+
+async function maxWaitMs(adminUrl: string, attack: Attack): Promise<number> {
+  let longest = 0;
+  let over = false;
+  const attacked = attack(AbortSignal.timeout(attackMs)).finally(() => {
+    over = true;
+  });
+  // `await attacked` below reports its failure, after the last health check.
+  attacked.catch(() => {});
+  do {
+    const startedMs = performance.now();
+    const healthy = await isHealthy(adminUrl);
+    longest = Math.max(longest, healthy ? performance.now() - startedMs : stillMs);
+    await delay(5);
+  } while (!over && longest < stillMs);
+  if (longest < stillMs) await attacked;
+  return longest;
+}
+
+async function isHealthy(adminUrl: string): Promise<boolean> {
+  try {
+    const signal = AbortSignal.timeout(stillMs);
+    return (await fetch(`${adminUrl}/healthz`, { signal })).status === 200;
+  } catch {
+    return false;
+  }
 }
 
 test("/healthz answers while 200 streams of GraphQL read all events in memory", {
@@ -123,7 +161,7 @@ test("/healthz answers while 200 streams of GraphQL read all events in memory", 
 }, async (t) => {
   const urls = await startGateway(t, {});
   await store(storedEvents.memory, (externalId, n) => sendEvent(urls, externalId, n));
-  await attack(urls, graphqlStream(urls.publicUrl), storedEvents.memory);
+  await keepsAnswering(urls, graphqlStream(urls.publicUrl));
 });
 
 test("/healthz answers while 200 streams of RPC read all events in Redis", {
@@ -141,5 +179,5 @@ test("/healthz answers while 200 streams of RPC read all events in Redis", {
   );
   await close();
   const urls = await startGateway(t, { REDIS_URL: redis.url });
-  await attack(urls, rpcStream(urls.rpcUrl), storedEvents.redis);
+  await keepsAnswering(urls, rpcStream(urls.rpcUrl));
 });

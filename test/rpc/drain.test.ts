@@ -17,7 +17,9 @@ import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { start } from "./start.ts";
+import { ask } from "../ask.ts";
+import { until } from "../until.ts";
+import { http2Call, start } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const getPayment = "/payments.v1.PaymentService/GetPayment";
@@ -52,11 +54,7 @@ test("a drain lets calls in flight finish, closes idle connections and accepts n
   });
   h1.end("{}");
   const h2 = http2.connect(started.url);
-  const stream = h2.request({
-    ":method": "POST",
-    ":path": getPayment,
-    "content-type": "application/json",
-  });
+  const stream = h2.request(http2Call());
   stream.end("{}");
   await Promise.all(entered.map(({ promise }) => promise));
 
@@ -107,23 +105,20 @@ test("an announced drain reports NOT_SERVING and closes kept connections, but st
   const watch = health.watch({ service: "payments.v1.PaymentService" })[Symbol.asyncIterator]();
   assert.equal((await watch.next()).value?.status, ServingStatus.SERVING);
   const agent = new http.Agent({ keepAlive: true });
-  const ask = async () => {
-    const request = http.request(started.url + getPayment, {
-      agent,
-      method: "POST",
-      headers: { "content-type": "application/json" },
+  const connectionOf = async () => {
+    const headers = { "content-type": "application/json" };
+    const answer = await ask(started.url + getPayment, {
+      ...{ agent, method: "POST", headers, body: "{}" },
     });
-    request.end("{}");
-    const [response] = (await once(request, "response")) as [http.IncomingMessage];
-    assert.equal(await text(response), '{"cursor":"c1"}');
-    return response.headers.connection;
+    assert.equal(answer.text, '{"cursor":"c1"}');
+    return answer.headers.connection;
   };
-  assert.equal(await ask(), "keep-alive");
+  assert.equal(await connectionOf(), "keep-alive");
   started.server.announceDrain();
   assert.equal((await watch.next()).value?.status, ServingStatus.NOT_SERVING);
-  assert.equal(await ask(), "close");
+  assert.equal(await connectionOf(), "close");
   // The last call's connection was closed, so this one opens a new connection.
-  assert.equal(await ask(), "close");
+  assert.equal(await connectionOf(), "close");
   const h2 = createClient(PaymentService, started.transport("grpc", "2"));
   assert.equal((await h2.getPayment({})).cursor, "c1");
 
@@ -150,11 +145,7 @@ test("a drain that takes too long aborts the calls that are left, and then cuts 
   const client = createClient(PaymentService, started.transport("grpc", "2"));
   const polite = client.getPayment({}).catch((error: unknown) => error);
   const deaf = client.confirmPayment({}).catch((error: unknown) => error);
-  while (started.calls.length < 2) {
-    await new Promise(setImmediate);
-    const ended = await Promise.race([polite, deaf, undefined]);
-    assert.equal(ended, undefined, "a call ended before the drain");
-  }
+  await until(() => started.calls.length === 2);
   // Its last tenth is for the answers of the calls that are aborted.
   await started.server.drain(4_000);
   assert.match(String(await polite), /\[unavailable\] the gateway is shutting down/);

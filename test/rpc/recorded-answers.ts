@@ -13,11 +13,10 @@ import {
 } from "node:zlib";
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { Core } from "../../src/core/core.ts";
-import { type ErrorCode, GatewayError } from "../../src/errors.ts";
-import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { GatewayError } from "../../src/errors.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
-import { caller, type Started, start } from "./start.ts";
+import { caller, envelope, type Started, start } from "./start.ts";
 
 /*
  * Compares answers with those that Connect's own handlers gave to the same requests, before the
@@ -44,16 +43,6 @@ export interface Came {
   readonly headers: Record<string, string>;
   readonly body: Buffer;
   readonly trailers: Record<string, string>;
-}
-
-export function errorOf(code: ErrorCode): GatewayError {
-  return new GatewayError(code, `it is ${code}: 100 %, ü`, {
-    reason: `BECAUSE_${code}`,
-    retryAfterMs: 1_500,
-    outcomeUnknown: { externalId: "order" },
-    fields: [{ path: "a.b", message: "must not" }],
-    upstream: create(UpstreamErrorSchema, { code: "x", message: "so it says", httpStatus: 400 }),
-  });
 }
 
 const identify: Identify = async (headers) => {
@@ -91,9 +80,15 @@ export function recordedAnswers(name: string, answers: Partial<Core>) {
       await at[Symbol.asyncDispose]();
       if (records) writeFileSync(file, brotliCompressSync(JSON.stringify(known), wideWindow));
     },
-    /** What comes of a request. */
-    outcomeOf(version: Version, sent: Sent) {
-      return this.traced(async () => understood(await senders[version](at, session, sent)));
+    /** Compares what comes of a group of requests, by default to one path, with what is recorded. */
+    async compare(version: Version, type: string, path: string, requests: Requests) {
+      const outcomes: Outcomes = {};
+      for (const [name, request] of Object.entries(requests)) {
+        const act = async () =>
+          understood(await senders[version](at, session, { path, ...request }));
+        outcomes[name] = await this.traced(act);
+      }
+      this.check(`${type} ${version}`, outcomes);
     },
     async traced(act: (at: Started, session: http2.ClientHttp2Session) => Promise<unknown>) {
       const [calls, logged] = [at.calls.length, at.records.length];
@@ -242,13 +237,6 @@ function readable({ "grpc-status-details-bin": details, ...trailers }: Record<st
 export const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 export const binary = <D extends DescMessage>(schema: D, init: MessageInitShape<D>) =>
   Buffer.from(toBinary(schema, create(schema, init)));
-export const envelope = (data: Uint8Array, flags = 0, length = data.length) => {
-  const head = Buffer.alloc(5);
-  head.writeUInt8(flags, 0);
-  head.writeUInt32BE(length, 1);
-  return Buffer.concat([head, data]);
-};
-
 export type Requests = Record<string, Omit<Sent, "path"> & { readonly path?: string }>;
 
 /** How a method is called. */

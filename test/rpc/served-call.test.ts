@@ -1,17 +1,19 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http2 from "node:http2";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { createAdmission } from "../../src/net/admission.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
-import { caller, start, wires } from "./start.ts";
+import { caller, envelope, failure, http2Call, type Started, start, wires } from "./start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const getPayment = "/payments.v1.PaymentService/GetPayment";
@@ -21,15 +23,6 @@ const nobody: Identify = async () => {
     reason: "NO_CREDENTIALS",
   });
 };
-
-async function code(call: Promise<unknown>): Promise<Code | undefined> {
-  try {
-    await call;
-    return undefined;
-  } catch (error) {
-    return ConnectError.from(error).code;
-  }
-}
 
 /** Resolves when the signal aborts. */
 function aborted(signal: AbortSignal): Promise<unknown> {
@@ -67,60 +60,6 @@ for (const { protocol, httpVersion, name } of wires) {
     assert.equal(call?.signal.aborted, false);
   });
 
-  test(`every unary response has the request id and the rate budget in its headers by ${name}`, async () => {
-    let fails = false;
-    let remaining = 7;
-    await using started = await start({
-      getPayment: async () => {
-        remaining -= 1;
-        if (fails) throw new GatewayError("NOT_FOUND", "no such payment");
-        return known;
-      },
-      rateLimit: () => ({
-        ...{ limit: 10, remaining, remainingForReads: remaining - 2, resetSeconds: 2 },
-      }),
-    });
-    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
-    let told: Headers | undefined;
-    const options = {
-      headers: { "x-request-id": "trace-1" },
-      onHeader: (h: Headers) => (told = h),
-    };
-    await client.getPayment({}, options);
-    assertTold(told, "6");
-
-    fails = true;
-    told = undefined;
-    const failed = await client.getPayment({}, options).then(
-      () => assert.fail("it succeeded"),
-      (error: unknown) => ConnectError.from(error),
-    );
-    assertTold(told ?? failed.metadata, "5");
-  });
-
-  test(`a deadline that passes in the core is DEADLINE_EXCEEDED by ${name}`, async () => {
-    const reasons: unknown[] = [];
-    const outcomes = Promise.withResolvers<void>();
-    await using started = await start({
-      getPayment: async (_request, call) => {
-        await aborted(call.signal);
-        reasons.push(call.signal.reason);
-        outcomes.resolve();
-        call.signal.throwIfAborted();
-        return known;
-      },
-    });
-    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
-    // As headers alone, so that the client has no timer of its own, which could fire first.
-    const headers = { "connect-timeout-ms": "30", "grpc-timeout": "30m" };
-    assert.equal(await code(client.getPayment({}, { headers })), Code.DeadlineExceeded);
-    await outcomes.promise;
-    assert.equal((reasons[0] as Error).name, "TimeoutError");
-    const record = await started.logged(({ message }) => message === "rpc");
-    assert.equal(record.code, "DEADLINE_EXCEEDED");
-    assert.equal(record.level, "info");
-  });
-
   test(`a caller that cancels its call aborts it in the core by ${name}`, async () => {
     const entered = Promise.withResolvers<Call>();
     await using started = await start({
@@ -133,10 +72,10 @@ for (const { protocol, httpVersion, name } of wires) {
     });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
     const controller = new AbortController();
-    const outcome = code(client.getPayment({}, { signal: controller.signal }));
+    const failed = failure(client.getPayment({}, { signal: controller.signal }));
     const { signal } = await entered.promise;
     controller.abort();
-    assert.equal(await outcome, Code.Canceled);
+    assert.equal((await failed).code, Code.Canceled);
     await aborted(signal);
     assert.equal((signal.reason as GatewayError).code, "CANCELLED");
     const record = await started.logged(({ message }) => message === "rpc");
@@ -168,11 +107,7 @@ for (const [protocol, header, value] of [
 test("a caller is refused before its request is read", async () => {
   await using started = await start({}, { identify: nobody });
   const session = http2.connect(started.url);
-  const stream = session.request({
-    ":method": "POST",
-    ":path": getPayment,
-    "content-type": "application/json",
-  });
+  const stream = session.request(http2Call());
   stream.write('{"externalId":');
   const [headers] = await once(stream, "response");
   assert.equal(headers[":status"], 401);
@@ -187,11 +122,7 @@ test("a request id that could forge a log record, or is a card number, is replac
   await using started = await start({ getPayment: async () => known });
   const ids = await Promise.all(
     ["a b", "x".repeat(200), "{}", "card-4111-1111-1111-1111"].map(async (id) => {
-      const answer = await fetch(started.url + getPayment, {
-        method: "POST",
-        headers: { "content-type": "application/json", "x-request-id": id },
-        body: "{}",
-      });
+      const answer = await started.post("GetPayment", "{}", { "x-request-id": id });
       return answer.headers.get("x-request-id") ?? "";
     }),
   );
@@ -235,12 +166,108 @@ test("a rate budget that cannot be read does not fail the call", async () => {
   assert.equal((await client.getPayment({})).cursor, "c1");
 });
 
-function assertTold(headers: Headers | undefined, remaining: string): void {
-  assert.equal(headers?.get("x-request-id"), "trace-1");
-  assert.equal(headers?.get("x-ratelimit-limit"), "10");
-  assert.equal(headers?.get("x-ratelimit-remaining"), remaining);
-  assert.equal(headers?.get("x-ratelimit-reset"), "2");
-  assert.equal(headers?.get("ratelimit-policy"), '"account";q=10;w=1');
-  // What is left for a read: without the reserve.
-  assert.equal(headers?.get("ratelimit"), `"account";r=${Number(remaining) - 2};t=2`);
+const timeout = 20_000;
+const watchPath = "/payments.v1.PaymentService/WatchPayment";
+const message = "amount: 1,50 € is no decimal (100% sure)";
+
+async function rig(t: TestContext, options: Parameters<typeof start>[1] = {}): Promise<Started> {
+  const getPayment = async () => {
+    throw new GatewayError("INVALID_ARGUMENT", message, { reason: "INVALID" });
+  };
+  const rpc = await start({ getPayment }, options);
+  t.after(() => rpc[Symbol.asyncDispose]());
+  return rpc;
+}
+
+function connect(t: TestContext, rpc: Started): http2.ClientHttp2Session {
+  const session = http2.connect(rpc.url);
+  t.after(() => session.destroy());
+  return session;
+}
+
+test("grpc-message percent-encodes only the characters that gRPC requires", {
+  timeout,
+}, async (t) => {
+  const head = http2Call("GetPayment", { "content-type": "application/grpc+json", te: "trailers" });
+  const stream = connect(t, await rig(t)).request(head);
+  stream.resume().end(envelope("{}"));
+  const [headers] = await once(stream, "response");
+  const raw = String(headers["grpc-message"]);
+  assert.equal(raw, "amount: 1,50 %E2%82%AC is no decimal (100%25 sure)");
+  assert.equal(decodeURIComponent(raw), message);
+});
+
+test("a request that is no call is refused by its status, and gives its slot back", {
+  timeout,
+}, async (t) => {
+  const admission = createAdmission({ maxCalls: 10 });
+  const rpc = await rig(t, { admission });
+  const session = connect(t, rpc);
+  const ofOther = { "content-type": "text/plain" };
+  for (const [status, headers] of [
+    [415, ofOther],
+    [415, { ":path": watchPath, ...ofOther }],
+    [405, { ":method": "PUT" }],
+    [400, { ":authority": "host:port", "content-type": "application/json" }],
+  ] as const) {
+    const stream = session.request({ ":method": "POST", ":path": getPayment, ...headers });
+    stream.resume().end();
+    const [answer] = await once(stream, "response");
+    assert.equal(answer[":status"], status);
+    assert.equal(admission.inFlight, 0);
+  }
+  assert.equal(rpc.records.length, 0);
+  assert.equal(rpc.calls.length, 0);
+});
+
+test("a compressed message in an address grows to 16 KiB at most", { timeout }, async (t) => {
+  const { url } = await rig(t);
+  for (const [bytes, status] of [
+    [16_000, 400],
+    [17_000, 429],
+  ] as const) {
+    const message = gzipSync(JSON.stringify({ externalId: "x".repeat(bytes) }));
+    const query = new URLSearchParams({ encoding: "json", compression: "gzip", base64: "1" });
+    query.set("message", message.toString("base64url"));
+    const read = await fetch(`${url}${getPayment}?${query}`);
+    assert.equal(read.status, status, await read.text());
+  }
+});
+
+test("a message that grows too many times as large is refused in these words", {
+  timeout,
+}, async (t) => {
+  const rpc = await rig(t);
+  const bytes = gzipSync(JSON.stringify({ externalId: "x".repeat(900_000) }));
+  const answer = await rpc.post("GetPayment", bytes, { "content-encoding": "gzip" });
+  assert.equal(answer.status, 429);
+  assert.match(await answer.text(), /message grows more than 100 times as large/);
+});
+
+test("a request with expect: 100-continue is answered 100 before its body", {
+  timeout,
+}, async (t) => {
+  const head = http2Call("GetPayment", { expect: "100-continue" });
+  const stream = connect(t, await rig(t)).request(head);
+  await once(stream, "continue");
+  stream.resume().end("{}");
+  const [headers] = await once(stream, "response");
+  assert.equal(headers[":status"], 400);
+});
+
+/** Paths of requests whose body does not end, and the status of their responses. */
+const early = { [getPayment]: 429, "/nowhere": 404 };
+
+for (const [path, status] of Object.entries(early)) {
+  test(`a response ${status} before the end of its request closes the stream without an error`, {
+    timeout,
+  }, async (t) => {
+    const rpc = await rig(t, { limits: { readMaxBytes: 10 } });
+    const stream = connect(t, rpc).request(http2Call("GetPayment", { ":path": path }));
+    stream.resume().write("x".repeat(100));
+    const [headers] = await once(stream, "response");
+    assert.equal(headers[":status"], status);
+    await once(stream, "close");
+    assert.equal(stream.rstCode, http2.constants.NGHTTP2_NO_ERROR);
+  });
 }

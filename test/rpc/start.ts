@@ -1,7 +1,8 @@
+import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { readFileSync } from "node:fs";
 import { type DescService, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import type { Transport } from "@connectrpc/connect";
+import { ConnectError, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
@@ -42,6 +43,12 @@ export interface Started extends AsyncDisposable {
   /** Calls that reached the core, in order. */
   readonly calls: CoreCall[];
   readonly records: LogRecord[];
+  /** Posts to a method of the payment service over HTTP/1.1: JSON, unless a header says otherwise. */
+  post(
+    method: string,
+    body: string | Uint8Array<ArrayBuffer>,
+    headers?: Record<string, string>,
+  ): Promise<Response>;
   /** Resolves with the first log record that fits, whether it is already written or not. */
   logged(fits: (record: LogRecord) => boolean): Promise<LogRecord>;
   transport(protocol: Protocol, httpVersion: "1.1" | "2", compression?: Compressions): Transport;
@@ -89,6 +96,12 @@ export async function start(
     url,
     calls,
     records,
+    post: (method, body, headers = {}) =>
+      fetch(`${url}/payments.v1.PaymentService/${method}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body,
+      }),
     async logged(fits) {
       for (;;) {
         const record = records.find(fits);
@@ -110,6 +123,35 @@ export async function start(
       server.close();
     },
   };
+}
+
+/** The head of a call over HTTP/2, of JSON unless it says another type. */
+export const http2Call = (method = "GetPayment", more: Record<string, string> = {}) => ({
+  ":method": "POST",
+  ":path": `/payments.v1.PaymentService/${method}`,
+  "content-type": "application/json",
+  ...more,
+});
+
+/** A message in an envelope of gRPC and of Connect's streams, which may tell another length. */
+export function envelope(
+  message: Uint8Array | string,
+  flags = 0,
+  length = message.length,
+): Buffer<ArrayBuffer> {
+  const head = Buffer.alloc(5);
+  head.writeUInt8(flags, 0);
+  head.writeUInt32BE(length, 1);
+  return Buffer.concat([head, Buffer.from(message as string)]);
+}
+
+/** The error with which a call fails. */
+export async function failure(call: Promise<unknown>): Promise<ConnectError> {
+  const error = await call.then(
+    () => assert.fail("the call succeeded"),
+    (error: unknown) => error,
+  );
+  return ConnectError.from(error);
 }
 
 /** A plain grpc-js client of a service, with our own messages. */

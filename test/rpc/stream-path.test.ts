@@ -13,11 +13,10 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import type { WatchPayoutRequest } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
+import { errorOf } from "../core/answers.ts";
 import { until } from "../until.ts";
 import {
   binary,
-  envelope,
-  errorOf,
   json,
   type Requests,
   recordedAnswers,
@@ -25,6 +24,7 @@ import {
   type Sent,
   type Version,
 } from "./recorded-answers.ts";
+import { envelope } from "./start.ts";
 
 /* `recorded-answers.ts` describes what is compared, and what is not. */
 
@@ -150,11 +150,7 @@ function allRequestsOf(format: Format): Requests {
 for (const format of formats) {
   for (const version of format.http) {
     test(`watches by ${format.type} over HTTP/${version} are answered as by Connect's handlers`, async () => {
-      const outcomes: Record<string, unknown> = {};
-      for (const [name, request] of Object.entries(allRequestsOf(format))) {
-        outcomes[name] = await recorded.outcomeOf(version, { path: watchPayment, ...request });
-      }
-      recorded.check(`${format.type} ${version}`, outcomes);
+      await recorded.compare(version, format.type, watchPayment, allRequestsOf(format));
     });
 
     test(`a client that leaves is treated as by Connect's handlers, by ${format.type} over HTTP/${version}`, async () => {

@@ -10,17 +10,16 @@ import {
   GetPaymentRequestSchema,
   GetPaymentResponseSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { answeredPayment } from "../core/answers.ts";
+import { answeredPayment, errorOf } from "../core/answers.ts";
 import {
   binary,
-  envelope,
-  errorOf,
   json,
   type Requests,
   recordedAnswers,
   requestsOf,
   type Version,
 } from "./recorded-answers.ts";
+import { envelope } from "./start.ts";
 
 /* `recorded-answers.ts` describes what is compared, and what is not. */
 
@@ -137,11 +136,7 @@ function readsByGet(type: string, messageOf: (externalId: string) => Buffer): Re
 for (const { type, http } of formats) {
   for (const version of http) {
     test(`calls by ${type} over HTTP/${version} are answered as by Connect's handlers`, async () => {
-      const outcomes: Record<string, unknown> = {};
-      for (const [name, request] of Object.entries(allRequestsOf(type))) {
-        outcomes[name] = await recorded.outcomeOf(version, { path: getPayment, ...request });
-      }
-      recorded.check(`${type} ${version}`, outcomes);
+      await recorded.compare(version, type, getPayment, allRequestsOf(type));
     });
   }
 }

@@ -5,6 +5,7 @@ import type net from "node:net";
 import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import WebSocket from "ws";
+import { GatewayError } from "../../../src/errors.ts";
 import { PaymentSchema, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { GetPaymentResponseSchema } from "../../../src/gen/payments/v1/payment_service_pb.ts";
 import { limits } from "../../../src/graphql/limits.ts";
@@ -16,12 +17,14 @@ import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
 import { rawSocket } from "../socket.ts";
 
+const watch = `subscription { paymentUpdated(externalId: "order-1") { cursor } }`;
+
 test("a socket that does not answer pings is cut, one that does is not", async (t) => {
   const feed = createFeed();
   const gateway = await serve(t, { watchPayment: feed.watch }, { heartbeatMs: 1_000 });
   const living = await rawSocket(t, gateway);
   const dead = await rawSocket(t, gateway, { autoPong: false });
-  dead.subscribe(`subscription { paymentUpdated(externalId: "order-1") { cursor } }`);
+  dead.subscribe(watch);
   await feed.opened;
   await Promise.all([once(dead.socket, "close"), feed.released]);
   for (let pings = 0; pings < 3; pings++) await once(living.socket, "ping");
@@ -37,14 +40,13 @@ test("a socket is limited in its operations, and one that completes makes room f
       return feed.watch(request, call);
     },
   });
-  const { socket, messages, send, subscribe } = await rawSocket(t, gateway);
+  const { send, subscribe, message } = await rawSocket(t, gateway);
   const watch = (id: string) =>
     subscribe(`subscription { paymentUpdated(externalId: "${id}") { cursor } }`, id);
   for (let i = 0; i <= limits.operationsPerSocket; i++) watch(`${i}`);
-  while (!messages.some(({ type }) => type === "error")) await once(socket, "message");
-  const [refused] = messages.filter(({ type }) => type === "error");
-  assert.equal(refused?.id, `${limits.operationsPerSocket}`);
-  assert.deepEqual(refused?.payload[0].extensions, {
+  const refused = await message("error");
+  assert.equal(refused.id, `${limits.operationsPerSocket}`);
+  assert.deepEqual(refused.payload[0].extensions, {
     code: "RATE_LIMITED",
     reason: "TOO_MANY_STREAMS",
   });
@@ -52,7 +54,7 @@ test("a socket is limited in its operations, and one that completes makes room f
   await feeds.get("0")?.released;
   watch("again");
   feeds.get("1")?.push(paymentEvent("c-1", PaymentStatus.PENDING));
-  while (!messages.some(({ type }) => type === "next")) await once(socket, "message");
+  await message("next");
   await feeds.get("again")?.opened;
 });
 
@@ -123,9 +125,7 @@ test("the client with the most unread bytes is cut when all together exceed the 
   const stalled = await Promise.all([askAndStall(t, gateway), askAndStall(t, gateway)]);
   await cut("unread_memory");
   reader.subscribe("{ rateLimit { limit } }");
-  while (!reader.messages.some(({ type }) => type === "complete")) {
-    await once(reader.socket, "message");
-  }
+  await reader.message("complete");
   // The rest is below the limit again, and is delivered completely once it is read.
   for (const { socket } of stalled) socket.resume();
   await Promise.race(
@@ -135,4 +135,46 @@ test("the client with the most unread bytes is cut when all together exceed the 
     }),
   );
   assert.deepEqual(cuts, ["unread_memory"]);
+});
+
+async function connect(t: TestContext, gateway: Served) {
+  const client = await rawSocket(t, gateway);
+  return { ...client, closed: once(client.socket, "close") as Promise<[code: number]> };
+}
+
+test("a drain closes an idle socket, and a busy one after its last message", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  const idle = await connect(t, gateway);
+  const busy = await connect(t, gateway);
+  busy.subscribe(watch);
+  await feed.opened;
+  const drained = gateway.closeWebSockets({ spreadMs: 10, timeoutMs: 60_000 });
+  assert.equal((await idle.closed)[0], 1012);
+  assert.equal(busy.socket.readyState, WebSocket.OPEN);
+  feed.fail(new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c7" }));
+  assert.equal((await busy.closed)[0], 1012);
+  await drained;
+  assert.deepEqual(
+    busy.messages.map(({ type }) => type),
+    ["next", "complete"],
+  );
+  assert.deepEqual(busy.messages[0]?.payload?.errors?.[0]?.extensions, {
+    code: "UPSTREAM_UNAVAILABLE",
+    resumeCursor: "c7",
+  });
+});
+
+test("a drain closes sockets whose operations do not end, and cuts clients that do not answer", async (t) => {
+  const feed = createFeed();
+  const gateway = await serve(t, { watchPayment: feed.watch });
+  const endless = await connect(t, gateway);
+  endless.subscribe(watch);
+  await feed.opened;
+  const deaf = await connect(t, gateway);
+  // This client never reads the close frame.
+  (deaf.socket as unknown as { _socket: { pause(): void } })._socket.pause();
+  await gateway.closeWebSockets({ spreadMs: 0, timeoutMs: 50 });
+  assert.equal((await endless.closed)[0], 1012);
+  await feed.released;
 });

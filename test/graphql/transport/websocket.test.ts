@@ -147,6 +147,8 @@ test("a client that ends one subscription keeps the others of its socket", async
   await Promise.all([left.next(), kept.next()]);
   await left.return?.();
   await feeds.left.released;
+  const late = paymentEvent("c-2", PaymentStatus.SUCCESS);
+  assert.equal(feeds.left.offer(late), false, "nothing is pushed behind the end");
   feeds.kept.push(paymentEvent("c-2", PaymentStatus.SUCCESS));
   assert.deepEqual((await kept.next()).value, { data: { paymentUpdated: { cursor: "c-2" } } });
   assert.equal((await feeds.kept.opened).call.signal.aborted, false);

@@ -3,11 +3,12 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
-import type { Socket } from "node:net";
+import net, { type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
@@ -17,7 +18,10 @@ import {
   GetPaymentResponseSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { grpcJsClient, start, wires } from "../rpc/start.ts";
+import { ask } from "../ask.ts";
+import { h2Peer } from "../hardening/h2-peer.ts";
+import { listen } from "../listen.ts";
+import { grpcJsClient, http2Call, start, wires } from "../rpc/start.ts";
 
 const known = create(GetPaymentResponseSchema, { cursor: "c1" });
 const answers = { getPayment: async () => known };
@@ -50,7 +54,7 @@ test("an old HTTP/2 connection takes no new calls, and calls in progress finish"
 
   const session = http2.connect(aging.url);
   const goaway = once(session, "goaway");
-  const stream = session.request({ ":method": "POST", ":path": getPayment, ...json });
+  const stream = session.request(http2Call());
   stream.end("{}");
   await entered.promise;
   assert.equal((await goaway)[0], http2.constants.NGHTTP2_NO_ERROR);
@@ -89,27 +93,22 @@ for (const { protocol, httpVersion, name } of wires) {
 test("an old HTTP/1.1 connection closes with its next response", async () => {
   await using started = await start(answers, { limits: young });
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
-  const ask = async () => {
-    const request = http.request(started.url + getPayment, {
-      agent,
-      method: "POST",
-      headers: json,
+  const call = async () => {
+    const { socket, headers, text } = await ask(started.url + getPayment, {
+      ...{ agent, method: "POST", headers: json, body: "{}" },
     });
-    request.end("{}");
-    const [response] = (await once(request, "response")) as [http.IncomingMessage];
-    const { socket } = response;
-    assert.equal(await text(response), '{"cursor":"c1"}');
-    return { socket, connection: response.headers.connection };
+    assert.equal(text, '{"cursor":"c1"}');
+    return { socket, connection: headers.connection };
   };
   const sockets = new Set<Socket>();
   for (;;) {
-    const { socket, connection } = await ask();
+    const { socket, connection } = await call();
     sockets.add(socket);
     if (connection === "close") break;
     assert.equal(connection, "keep-alive");
   }
   assert.equal(sockets.size, 1);
-  const next = await ask();
+  const next = await call();
   assert.equal(next.connection, "keep-alive");
   assert.ok(!sockets.has(next.socket));
   agent.destroy();
@@ -121,7 +120,7 @@ test("an old connection with a call that does not end is cut", async () => {
   await using started = await start({ getPayment: () => new Promise(() => {}) }, { limits });
   const session = http2.connect(started.url);
   session.on("error", () => {});
-  const stream = session.request({ ":method": "POST", ":path": getPayment, ...json });
+  const stream = session.request(http2Call());
   stream.on("error", () => {});
   stream.end("{}");
   await once(session, "close");
@@ -155,4 +154,69 @@ test("grpc-js sends calls without a break over aging connections, and none fails
   unsubscribe("net.server.socket", count);
   assert.deepEqual(failures, []);
   client.close();
+});
+
+const quick = { keepAliveIntervalMs: 20, keepAliveTimeoutMs: 50 };
+test("a peer that answers no PING is cut, and stays if the gateway sends none", async () => {
+  await using asked = await start(answers, { limits: quick });
+  await using unasked = await start(answers, { limits: { ...quick, keepAliveIntervalMs: 0 } });
+  const left = await h2Peer(unasked.port, { mute: true });
+  await (await h2Peer(asked.port, { mute: true })).closed;
+  assert.equal(left.isClosed, false);
+  left.socket.destroy();
+});
+
+test("a peer that answers PINGs stays connected without a call", async () => {
+  await using started = await start(answers, { limits: quick });
+  const session = http2.connect(started.url);
+  let pings = 0;
+  await new Promise<void>((resolve) => {
+    session.on("ping", () => ++pings === 10 && resolve());
+  });
+  const stream = session.request(http2Call());
+  stream.end("{}");
+  assert.equal(await text(stream), '{"cursor":"c1"}');
+  session.destroy();
+});
+
+test("a peer that becomes unreachable is cut, and its watch ends in the core", async () => {
+  const ended = Promise.withResolvers<void>();
+  await using started = await start(
+    {
+      async *watchPayment(_request: unknown, { signal }: Call): AsyncGenerator<Event> {
+        try {
+          const event = create(EventSchema, { cursor: "c1", externalId: "x".repeat(100_000) });
+          while (!signal.aborted) yield event;
+        } finally {
+          ended.resolve();
+        }
+      },
+    },
+    { limits: quick },
+  );
+  // The cable between the two: once cut, it forwards nothing, and neither end sees a close.
+  const cable = net.createServer((near) => {
+    const far = net.connect(started.port, "127.0.0.1");
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) socket.on("error", () => {});
+    cable.once("cut", () => {
+      near.unpipe().pause();
+      far.unpipe().pause();
+    });
+    cable.once("gone", () => {
+      near.destroy();
+      far.destroy();
+    });
+  });
+  const port = await listen(cable);
+  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}` });
+  const events = createClient(PaymentService, transport).watchPayment({})[Symbol.asyncIterator]();
+  await events.next();
+  cable.emit("cut");
+  await ended.promise;
+  cable.emit("gone");
+  await assert.rejects(async () => {
+    while (!(await events.next()).done);
+  });
+  cable.close();
 });
