@@ -66,7 +66,7 @@ const background = [/^test\/(exploration\/exploration|simulation\/(many|simulati
 const alone = [
   ...calm,
   ...background,
-  /^test\/(collections\/under-way|hardening\/(heap|leaks)|telemetry\/tracing\/tracing)\.test\.ts$/,
+  /^test\/(collections\/under-way|hardening\/heap|telemetry\/tracing\/tracing)\.test\.ts$/,
 ];
 
 /**
