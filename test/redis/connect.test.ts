@@ -6,6 +6,7 @@ import { describe, it, type TestContext, test } from "node:test";
 import { Sentinels } from "../../src/redis/sentinels.ts";
 import { listen } from "../listen.ts";
 import { ofSuite } from "../of-suite.ts";
+import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { withoutRedis } from "./server.ts";
 
@@ -38,9 +39,9 @@ describe("a connection to a cluster", { skip: withoutRedis }, () => {
   });
 });
 
-/** A Sentinel that says what the test sets. */
+/** A Sentinel that says what the test sets, and who asks it; `after` runs after each answer. */
 async function startSentinel(t: TestContext) {
-  const told = { port: "1", epoch: 1 };
+  const told = { port: "1", epoch: 1, after: () => {} };
   const array = (...texts: string[]) =>
     [`*${texts.length}`, ...texts.flatMap((text) => [`$${text.length}`, text]), ""].join("\r\n");
   const answerTo = (command: string) => {
@@ -52,23 +53,25 @@ async function startSentinel(t: TestContext) {
   const server = createServer((socket) => {
     socket.on("error", () => {});
     socket.on("data", (commands) => {
-      for (const command of String(commands).split(/^\*/m).slice(1))
+      for (const command of String(commands).split(/^\*/m).slice(1)) {
         socket.write(answerTo(command));
+        if (/MASTER/i.test(command)) told.after();
+      }
     });
   });
   t.after(() => server.close());
-  return { told, port: await listen(server) };
-}
-
-test("an answer of an older epoch does not bring back a primary that was replaced", async (t) => {
-  const { told, port } = await startSentinel(t);
   const moves: string[] = [];
   const sentinels = new Sentinels({
-    addresses: [{ host: "127.0.0.1", port }],
+    addresses: [{ host: "127.0.0.1", port: await listen(server) }],
     name: "payments",
     onPrimary: (primary) => moves.push(primary),
   });
   t.after(() => sentinels.close());
+  return { told, sentinels, moves };
+}
+
+test("an answer of an older epoch does not bring back a primary that was replaced", async (t) => {
+  const { told, sentinels, moves } = await startSentinel(t);
   const primaryAt = (epoch: number, primary: string) => {
     Object.assign(told, { epoch, port: primary });
     return sentinels.primary();
@@ -77,4 +80,12 @@ test("an answer of an older epoch does not bring back a primary that was replace
   assert.equal(await primaryAt(1, "1"), "10.0.0.1:2");
   assert.equal(await primaryAt(3, "3"), "10.0.0.1:3");
   assert.deepEqual(moves, ["10.0.0.1:3"]);
+});
+
+test("a failover that ends between two answers of a Sentinel is followed", async (t) => {
+  const { told, sentinels, moves } = await startSentinel(t);
+  assert.equal(await sentinels.primary(), "10.0.0.1:1");
+  told.after = () => Object.assign(told, { port: "2", epoch: 2 });
+  await until(async () => (await sentinels.primary()) === "10.0.0.1:2");
+  assert.deepEqual(moves, ["10.0.0.1:2"]);
 });

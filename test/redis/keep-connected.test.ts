@@ -1,17 +1,14 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { Cluster, Redis } from "ioredis";
 import { connectRedis, type RedisClient, type RedisConnector } from "../../src/redis/connect.ts";
 import { keepConnected } from "../../src/redis/keep-connected.ts";
-import { Sentinels } from "../../src/redis/sentinels.ts";
 import { reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { closing } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
-import { setName, startSentinelSet } from "./sentinel.ts";
+import { startSentinelSet } from "./sentinel.ts";
 import { freePort, startRedis, withoutRedis } from "./server.ts";
 
 const timeout = 120_000;
@@ -32,10 +29,6 @@ function kept(t: TestContext, port: number, pauseMs: (tries: number) => number):
   t.after(() => client.disconnect());
   return client;
 }
-
-/** A list of two texts, as Redis answers it. */
-const reply = (...two: [string, string]) =>
-  `*2\r\n${two.map((text) => `$${text.length}\r\n${text}\r\n`).join("")}`;
 
 const endOf = (client: Redis) => new Promise((resolve) => client.once("end", resolve));
 const answers = (client: RedisClient) => until(async () => (await client.ping()) === "PONG");
@@ -73,34 +66,6 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
         return info.includes(`tcp_port:${await set.masterPort()}`);
       });
     }
-  });
-
-  it("follow a failover that ends between two answers of a Sentinel", async (t) => {
-    let primary = { port: "1", epoch: "1" };
-    let next = primary;
-    const sentinel = createServer((socket) => {
-      socket.on("data", (sent) => {
-        for (const command of String(sent)
-          .split(/^\*\d+\r\n/m)
-          .slice(1)) {
-          if (/\bMASTER\r\n/.test(command)) socket.write(reply("config-epoch", primary.epoch));
-          else if (!/\bGET-MASTER/.test(command)) socket.write("+OK\r\n");
-          else socket.write(reply("127.0.0.1", primary.port));
-          if (/MASTER/.test(command)) primary = next;
-        }
-      });
-    });
-    await once(sentinel.listen(0, "127.0.0.1"), "listening");
-    t.after(() => sentinel.close());
-    const { port } = sentinel.address() as AddressInfo;
-    const moves: string[] = [];
-    const addresses = [{ host: "127.0.0.1", port }];
-    const onPrimary = (address: string) => moves.push(address);
-    const sentinels = closing(t, new Sentinels({ addresses, name: setName, onPrimary }));
-    assert.equal(await sentinels.primary(), "127.0.0.1:1");
-    next = { port: "2", epoch: "2" };
-    await until(async () => (await sentinels.primary()) === "127.0.0.1:2");
-    assert.deepEqual(moves, ["127.0.0.1:2"]);
   });
 
   it("report no error while one Sentinel answers, and the cause when none does", async (t) => {
