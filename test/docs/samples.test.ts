@@ -7,6 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { parse, validate } from "graphql";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
+import { ended, filledIn } from "../cli/run.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 import { codeBlocks, pages, root } from "./markdown.ts";
@@ -115,9 +116,9 @@ describe("the samples that pages show", () => {
       for (const [i, { text }] of programs.entries()) {
         const trial = tried[i] as Trial;
         await trial.before?.();
-        const { code, output } = await run(page, text, trial.use ?? "");
-        assert.equal(code, 0, output);
-        assert.match(output, trial.prints);
+        const { code, out, err } = await run(page, text, trial.use ?? "");
+        assert.equal(code, 0, out + err);
+        assert.match(out + err, trial.prints);
       }
     });
   }
@@ -157,13 +158,9 @@ async function post(text: string): Promise<any> {
 
 /** Runs a sample as its reader would, with the addresses of this gateway. */
 async function run(page: string, text: string, use: string) {
-  const addresses: Record<string, string> = {
-    "https://gateway.example.com": gateway.publicUrl,
-    "http://127.0.0.1:4000": gateway.publicUrl,
-    "http://127.0.0.1:4001": gateway.rpcUrl,
-    'from "./': `from "${join(root, dirname(page))}/`,
-  };
-  const sample = Object.entries(addresses).reduce((t, [from, to]) => t.replaceAll(from, to), text);
+  const sample = filledIn(text, gateway)
+    .replaceAll("https://gateway.example.com", gateway.publicUrl)
+    .replaceAll('from "./', `from "${join(root, dirname(page))}/`);
   const file = join(directory, "sample.ts");
   await writeFile(file, `${sample}\n${use}\nexport {};\n`);
   const child = spawn(process.execPath, ["--experimental-eventsource", "--no-warnings", file], {
@@ -172,19 +169,10 @@ async function run(page: string, text: string, use: string) {
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       WATCH_TOKEN: await watchToken("order-live"),
     },
-    stdio: ["ignore", "pipe", "pipe"],
     timeout: timeoutMs,
     killSignal: "SIGKILL",
   });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (chunk: string) => {
-      output += chunk;
-    });
-  }
-  const { promise, resolve } = Promise.withResolvers<number | null>();
-  child.on("close", resolve);
-  return { code: await promise, output };
+  return await ended(child);
 }
 
 async function watchToken(externalId: string): Promise<string> {
