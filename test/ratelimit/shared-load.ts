@@ -32,7 +32,6 @@ export interface LoadOptions {
   readonly tamper?: (client: RedisClient) => RedisClient;
   /** Makes a replica's bucket. Default: on Redis. */
   readonly bucket?: (replica: Replica) => TokenBucket;
-  readonly ignoreAnswers?: boolean;
   readonly clock: VirtualClock;
   readonly random: () => number;
 }
@@ -152,7 +151,6 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     });
     await pause(latency());
     if (headers.limit !== String(limit)) newsAt = Math.min(newsAt, now());
-    if (options.ignoreAnswers) return;
     if (accepted) permit.observe(headers);
     else permit.rejected(headers);
   }
