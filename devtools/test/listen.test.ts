@@ -4,21 +4,17 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { createInterface } from "node:readline";
 import { buffer } from "node:stream/consumers";
-import { after, before, test } from "node:test";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { test } from "node:test";
 import { sign, verify } from "../../src/wire/signature.ts";
 import { run } from "../../test/cli/resident.ts";
 import { placesOf, start } from "../../test/cli/run.ts";
 import { startCuttingProxy } from "../../test/cutting-proxy.ts";
 import { listen as listenOn } from "../../test/listen.ts";
+import { ofSuite } from "../../test/of-suite.ts";
 import { startTestGateway } from "../../test/start.ts";
 import { timeoutMs } from "../../test/until.ts";
 
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway();
-});
-after(() => gateway.stop());
+const gateway = ofSuite(startTestGateway);
 
 /** Sends the gateway a callback of the payments service. */
 async function tell(

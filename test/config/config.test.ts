@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { inspect } from "node:util";
@@ -8,9 +7,9 @@ import { readConfig } from "../../src/config/config.ts";
 import { ConfigError } from "../../src/config/config-error.ts";
 import { unknownVariables } from "../../src/config/unknown-variables.ts";
 import { type Variable, variables } from "../../src/config/variables.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 
-const dir = mkdtempSync(join(tmpdir(), "config-"));
-after(() => rmSync(dir, { recursive: true }));
+const dir = directory({ after });
 
 function file(name: string, text: string): string {
   const path = join(dir, name);

@@ -1,29 +1,23 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { after, before, describe, it } from "node:test";
+import { after, describe, it } from "node:test";
 import { parse, validate } from "graphql";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { ended, filledIn } from "../cli/run.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { timeoutMs } from "../until.ts";
 import { codeBlocks, pages, root } from "./markdown.ts";
 
-let gateway: Gateway;
-let directory: string;
-before(async () => {
-  gateway = await startTestGateway({ WATCH_TOKEN_SECRET: "w".repeat(32), RECONCILE_AFTER: "1s" });
-  directory = await mkdtemp(join(tmpdir(), "samples-"));
-  await symlink(join(root, "node_modules"), join(directory, "node_modules"));
-  await writeFile(join(directory, "package.json"), '{"type":"module"}');
-});
-after(async () => {
-  await gateway.stop();
-  await rm(directory, { recursive: true });
-});
+const gateway = ofSuite(() =>
+  startTestGateway({ WATCH_TOKEN_SECRET: "w".repeat(32), RECONCILE_AFTER: "1s" }),
+);
+const folder = directory({ after });
+await symlink(join(root, "node_modules"), join(folder, "node_modules"));
+await writeFile(join(folder, "package.json"), '{"type":"module"}');
 
 /** How a reader would use a sample, and what it must print. */
 interface Trial {
@@ -161,7 +155,7 @@ async function run(page: string, text: string, use: string) {
   const sample = filledIn(text, gateway)
     .replaceAll("https://gateway.example.com", gateway.publicUrl)
     .replaceAll('from "./', `from "${join(root, dirname(page))}/`);
-  const file = join(directory, "sample.ts");
+  const file = join(folder, "sample.ts");
   await writeFile(file, `${sample}\n${use}\nexport {};\n`);
   const child = spawn(process.execPath, ["--experimental-eventsource", "--no-warnings", file], {
     env: {
