@@ -112,15 +112,6 @@ describe("Sentinels and servers that ask for certificates", { skip: withoutRedis
   });
   after(() => Promise.all(servers.map((server) => server.close())));
 
-  it("are not used without a certificate (control)", async (t) => {
-    const redis = closing(
-      t,
-      connectRedis(new Secret(url), () => {}, { tls: { caFile: files.caFile } }),
-    );
-    await readyWithin(500, redis.client);
-    assert.notEqual(redis.client.status, "ready");
-  });
-
   it("keep what a gateway acknowledges, on every replica that could be promoted", async () => {
     const gateway = await startOn(url);
     try {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { directory } from "../stores/sqlite/directories.ts";
 import { runScript } from "./script.ts";
 
 test("accepts imports along the arrows", async (t) => {
@@ -70,8 +70,7 @@ test("finds each import against the arrows", async (t) => {
 
 /** The findings of the script for a `src` folder with these files. */
 async function check(t: TestContext, files: Readonly<Record<string, string>>): Promise<string[]> {
-  const root = await mkdtemp(join(tmpdir(), "arrows-"));
-  t.after(() => rm(root, { recursive: true }));
+  const root = directory(t);
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(root, "src", path)), { recursive: true });
     await writeFile(join(root, "src", path), text);

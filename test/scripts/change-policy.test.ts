@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { directory } from "../stores/sqlite/directories.ts";
 import { root, runScript } from "./script.ts";
 
 test("accepts new fields in the proto and in GraphQL", async (t) => {
@@ -85,8 +85,7 @@ test("renew --breaking stores the changed contract as the released one", async (
 
 /** Copies what the check reads into a directory of its own. */
 async function copyOfContract(t: TestContext): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), "contract-"));
-  t.after(() => rm(dir, { recursive: true }));
+  const dir = directory(t);
   for (const name of ["buf.yaml", "proto", "third_party", "released", "schema.graphql"]) {
     await cp(join(root, name), join(dir, name), { recursive: true });
   }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { directory } from "../stores/sqlite/directories.ts";
 import { runScript } from "./script.ts";
 
 test("accepts a page whose files exist, by whatever path it names them", async (t) => {
@@ -21,9 +21,7 @@ test("names each file that does not exist", async (t) => {
 });
 
 async function check(t: TestContext, text: string) {
-  const dir = await mkdtemp(join(tmpdir(), "paths-"));
-  t.after(() => rm(dir, { recursive: true }));
-  const page = join(dir, "page.md");
+  const page = join(directory(t), "page.md");
   await writeFile(page, text);
   const { code, stderr } = await runScript("docs/paths.ts", [page]);
   const named = [...stderr.matchAll(/^ {2}.*page\.md: (.*)$/gm)].map(([, path]) => path!);

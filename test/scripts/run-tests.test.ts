@@ -1,17 +1,16 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import { directory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
 
 const passes = 'import { test } from "node:test"; test("adds", () => {});';
 
 test("runs all tests below a folder, and prints failures whole and why tests were skipped", async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
+  const dir = directory(t);
   await mkdir(join(dir, "room/part"), { recursive: true });
   const files = {
     "room/one.test.ts": passes,
@@ -134,8 +133,7 @@ test("short files of a --together folder share a process, and each test counts",
   const alone = await run(t, files);
   assert.equal(await pidsOf(alone.dir), 2);
 
-  const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
+  const dir = directory(t);
   const together = await runIn(dir, { ...files, "bad.test.ts": fails }, `--together=${dir}`);
   assert.equal(await pidsOf(dir), 1);
   assert.equal(together.lines.at(-1), "2 passed, 1 failed, 0 skipped");
@@ -145,9 +143,7 @@ test("short files of a --together folder share a process, and each test counts",
 
 /** Runs these files in a directory of their own. */
 async function run(t: TestContext, files: Record<string, string>, ...options: string[]) {
-  const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
-  return runIn(dir, files, ...options);
+  return runIn(directory(t), files, ...options);
 }
 
 /** Runs the files. The option `CI=true` is of the environment, which is not that of CI without it. */
