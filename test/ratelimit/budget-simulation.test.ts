@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import { overridden } from "../overridden.ts";
 import { seeded } from "../random.ts";
 import {
   fixedWindowUpstream,
   slidingWindowUpstream,
   tokenBucketUpstream,
 } from "./modelled-upstream.ts";
-import { figuresOf, type LoadOptions, localBucket, runLoad } from "./shared-load.ts";
+import { figuresOf, type LoadOptions, localBucket, type Replica, runLoad } from "./shared-load.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 const models = {
@@ -72,6 +73,19 @@ for (const [name, model] of Object.entries(models)) {
         const { rejected, sent } = await simulate(others, seed);
         assert.ok(rejected <= 0.012 * sent, `${rejected} rejected`);
       }
+    });
+
+    it("misses the goals with the bucket ignored (control)", async () => {
+      const permit = { observe() {}, rejected() {}, release() {} };
+      const bucket = (replica: Replica) =>
+        overridden(localBucket(replica), { take: async () => permit });
+      const figures = await simulate({ bucket });
+      assert.throws(() => assertGoals(figures), / of \d+ rejected$/);
+    });
+
+    it("misses the goals after a drop with the answers ignored (control)", async () => {
+      const figures = await simulate({ script: dropping, ignoreAnswers: true });
+      assert.throws(() => assertGoals(figures), / of \d+ rejected$/);
     });
   });
 }

@@ -79,6 +79,16 @@ describe("the local bucket", () => {
     for (const { at } of await Promise.all(waiting)) assert.ok(at <= 2_200, `served at ${at} ms`);
   });
 
+  it("refuses waiting calls at once when a rejection makes them too late", async () => {
+    const { bucket, clock } = virtualBucket({ maxWaitMs: 5_000 });
+    const [first, second] = [await take(bucket), await take(bucket)];
+    first.rejected({ reset: "2" });
+    const waiting = outcome(take(bucket), clock);
+    await clock.run(5);
+    second.rejected({ reset: "9" });
+    assert.deepEqual(await waiting, { code: "RESOURCE_EXHAUSTED", at: 5 });
+  });
+
   it("soon refuses waiting calls when a lower limit makes them too late", async () => {
     const { bucket, clock } = virtualBucket({ initialLimit: 20, maxWaitMs: 2_000 });
     const permits = await Promise.all(Array.from({ length: 20 }, () => take(bucket)));

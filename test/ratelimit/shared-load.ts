@@ -32,6 +32,7 @@ export interface LoadOptions {
   readonly tamper?: (client: RedisClient) => RedisClient;
   /** Makes a replica's bucket. Default: on Redis. */
   readonly bucket?: (replica: Replica) => TokenBucket;
+  readonly ignoreAnswers?: boolean;
   readonly clock: VirtualClock;
   readonly random: () => number;
 }
@@ -151,6 +152,7 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     });
     await pause(latency());
     if (headers.limit !== String(limit)) newsAt = Math.min(newsAt, now());
+    if (options.ignoreAnswers) return;
     if (accepted) permit.observe(headers);
     else permit.rejected(headers);
   }

@@ -21,6 +21,8 @@ export interface TurnsLoad {
   readonly limit: number;
   readonly seconds: number;
   readonly callers: readonly CallerLoad[];
+  /** False: the bucket takes all calls for those of one caller. */
+  readonly turns: boolean;
 }
 
 export interface CallerFigures {
@@ -65,7 +67,7 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
       if (counts) counted.offered++;
       let permit: Permit;
       try {
-        permit = await bucket.take({ priority, signal, caller });
+        permit = await bucket.take({ priority, signal, ...(load.turns && { caller }) });
       } catch (error) {
         if (ending) return;
         assert.ok(error instanceof GatewayError && error.code === "RESOURCE_EXHAUSTED", `${error}`);

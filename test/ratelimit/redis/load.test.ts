@@ -9,6 +9,7 @@ import {
   figuresOf,
   type LoadOptions,
   type LoadResult,
+  localBucket,
   longestMoneyWaitMs,
   runLoad,
 } from "../shared-load.ts";
@@ -60,6 +61,16 @@ describe("replicas that share a budget through Redis, at 5 times the limit,", op
   it("go on when one of them is killed", () =>
     load(losingOne, (result) => {
       assertGoals(figuresOf(result), LEAST_USED);
+    }));
+
+  it("overrun the limit when each has a budget of its own (control)", () =>
+    load({ bucket: localBucket }, (result) => {
+      assert.throws(() => assertGoals(figuresOf(result), LEAST_USED), / of \d+ rejected$/);
+    }));
+
+  it("overrun a limit that drops when they ignore the answers (control)", () =>
+    load({ ...dropping, ignoreAnswers: true }, (result) => {
+      assert.notEqual(figuresOf(result).avoidable, 0);
     }));
 });
 

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
+import type { RedisClient } from "../../../src/redis/connect.ts";
 import { ofSuite } from "../../of-suite.ts";
+import { overridden } from "../../overridden.ts";
 import { seeded } from "../../random.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import {
@@ -73,13 +75,8 @@ const outages: Readonly<Record<string, Outage>> = {
     },
     end: async (redis) => void (await redis.command("FLUSHALL")),
   },
-  "is flushed again and again": {
-    async begin({ command }, pause) {
-      for (let times = 0; times < 3; times++) {
-        await command("FLUSHALL");
-        await pause(100);
-      }
-    },
+  "is flushed": {
+    begin: async (redis) => void (await redis.command("FLUSHALL")),
   },
 };
 
@@ -114,6 +111,33 @@ function assertBack(
 }
 
 /**
+ * Overrides fields of a replica's requests to Redis and of the answers, which switches a protection
+ * off.
+ */
+function tampering(
+  request: Record<string, unknown>,
+  answer: Record<string, unknown> = {},
+): (client: RedisClient) => RedisClient {
+  return (client) => {
+    const run = async (script: string, keys: number, key: string, text: string, rules: string) => {
+      const changed = JSON.stringify({ ...JSON.parse(text), ...request });
+      const reply = await client.evalsha(script, keys, key, changed, rules);
+      return JSON.stringify({ ...JSON.parse(String(reply)), ...answer });
+    };
+    return overridden(client, { eval: run as never, evalsha: run as never });
+  };
+}
+
+const flushes: Outage = {
+  async begin({ command }, pause) {
+    for (let times = 0; times < 3; times++) {
+      await command("FLUSHALL");
+      await pause(100);
+    }
+  },
+};
+
+/**
  * The server on virtual time, which stops while it runs a command. Where a process would die or
  * stand still, the link to it does.
  */
@@ -143,7 +167,10 @@ describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
   const redis = ofSuite(startRedis);
 
   /** Three replicas of one account at 5 times its limit suffer an outage on virtual time. */
-  async function suffer(outage: Outage): Promise<LoadResult> {
+  async function suffer(
+    outage: Outage,
+    tamper = (client: RedisClient) => client,
+  ): Promise<LoadResult> {
     await redis.command("FLUSHALL");
     const clock = new VirtualClock();
     const link = new Link();
@@ -161,7 +188,7 @@ describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
     };
     return await runLoad({
       ...{ redisUrl: redis.url, limit, seconds: 0, script, clock, random: seeded(1) },
-      tamper: (client) => redisOn(clock, client, 1, link),
+      tamper: (client) => tamper(redisOn(clock, client, 1, link)),
     });
   }
 
@@ -170,6 +197,27 @@ describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
       const result = await suffer(outage);
       assertBudgetHolds(result);
       assertBack(result, outage, 0.85);
+    });
+  }
+
+  const controls = {
+    "is flushed again and again, the budget is overrun if nobody minds": {
+      outage: flushes,
+      tamper: tampering({ recent: false }),
+    },
+    "is out of memory, the budget is overrun if nobody tells what it used": {
+      outage: outages["is out of memory"]!,
+      tamper: tampering({ returning: false, spent: [] }),
+    },
+    "stands still, the budget is overrun if nobody counts the others": {
+      outage: outages["stands still"]!,
+      tamper: tampering({}, { replicas: 1 }),
+    },
+  };
+  for (const [name, { outage, tamper }] of Object.entries(controls)) {
+    it(`${name} (control)`, async () => {
+      const result = await suffer(outage, tamper);
+      assert.throws(() => assertBudgetHolds(result), /rejected|in a second/);
     });
   }
 });

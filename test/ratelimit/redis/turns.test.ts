@@ -51,7 +51,7 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
     const { limit = 50 } = load;
     const seconds = Math.min(100, Math.max(4, 500 / limit));
     const buckets = home(limit, clock, timersOf(clock));
-    return await runTurns({ clock, buckets, limit, seconds, ...load });
+    return await runTurns({ clock, buckets, limit, seconds, turns: true, ...load });
   }
 
   for (const [where, home] of Object.entries(homes)) {
@@ -109,6 +109,13 @@ describe("callers take turns", { skip: withoutRedis, timeout: 240_000 }, () => {
         const sum = rest.reduce((all, { granted }) => all + granted, 0);
         assert.ok(jainOf([first!, { offered: Infinity, granted: sum }]) >= 0.95, `${sum} granted`);
         assert.ok(jainOf(rest) >= 0.95, `${rest.map(({ granted }) => granted)}`);
+      });
+
+      it("with turns off, the caller with few calls gets next to nothing (control)", async () => {
+        const load = { callers: hundredToOne(50), turns: false };
+        const figures = await run(home, load);
+        assert.throws(() => assertWaits(figures, "small", 50), /small: \d+ refused/);
+        assert.throws(() => assertGoals(figures), /Jain's index/);
       });
     });
   }
