@@ -19,6 +19,21 @@ describe("the Dockerfile", () => {
     assert.deepEqual(faultsOf(await text("Dockerfile")), []);
   });
 
+  for (const [what, [from, to]] of Object.entries({
+    "a relative WORKDIR": ["WORKDIR /app", "WORKDIR app"],
+    "an unknown instruction": ["USER ", "USERS "],
+    "an instruction in small letters": ["USER ", "user "],
+    "a list in single quotes": ['CMD ["serve"]', "CMD ['serve']"],
+    "two of what counts once": ['CMD ["serve"]', 'CMD ["serve"]\nCMD ["check"]'],
+    "a continuation of nothing": ["NODE_ENV=production \\", "NODE_ENV=production \\\n"],
+  } as const)) {
+    it(`is refused with ${what} (control)`, async () => {
+      const whole = await text("Dockerfile");
+      assert.ok(whole.includes(from));
+      assert.notDeepEqual(faultsOf(whole.replace(from, to)), []);
+    });
+  }
+
   it("runs as an unprivileged user, in exec form so that signals arrive", async () => {
     const dockerfile = await text("Dockerfile");
     const final = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));

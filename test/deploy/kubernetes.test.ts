@@ -50,6 +50,32 @@ describe("the Kubernetes manifests", () => {
     for (const object of await manifests()) assert.equal(faultsOf(object), "");
   });
 
+  it("are refused with a misspelt field, a wrong value or a missing one (control)", async () => {
+    const broken = async (breakIt: (deployment: ReturnType<typeof find>) => void) => {
+      const deployment = find(await manifests(), "Deployment");
+      breakIt(deployment);
+      return faultsOf(deployment);
+    };
+    assert.match(
+      await broken(({ spec }) => {
+        spec.template.spec.containers[0].readynessProbe = {};
+      }),
+      /readynessProbe/,
+    );
+    assert.match(
+      await broken(({ spec }) => {
+        spec.replicas = "2";
+      }),
+      /spec\.replicas/,
+    );
+    assert.match(
+      await broken(({ spec }) => {
+        delete spec.selector;
+      }),
+      /spec\.selector/,
+    );
+  });
+
   it("are all in the kustomization", async () => {
     const { resources } = parse(await readFile(join(folder, "kustomization.yaml"), "utf8"));
     const files = (await readdir(folder)).filter((name) => name.endsWith(".yaml"));

@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { commands } from "../../src/cli/program.ts";
-import { type CommandLine, faultOf, shownCommandLines, wordsOf } from "./command-lines.ts";
+import { type CommandLine, faultOf, shownCommandLines, stepsOf, wordsOf } from "./command-lines.ts";
 import { root } from "./markdown.ts";
 
 const file = (path: string) => readFileSync(join(root, path), "utf8");
@@ -74,5 +74,25 @@ describe("the commands that pages and help show", () => {
     const faults: string[] = [];
     for (const line of lines) faults.push(...(await faultsOf(line)));
     assert.deepEqual(faults, []);
+  });
+
+  it("are reported when they are wrong (control)", async () => {
+    const fault = async (line: string) => (await faultsOf({ where: "here", line })).join();
+    assert.equal(await fault("npx payments-gateway listen --limit 1 --json | head"), "");
+    assert.match(await fault("payments-gateway listen --follow"), /unknown option '--follow'/);
+    assert.match(await fault("payments-gateway dead-letters burn a"), /unknown command 'burn'/);
+    assert.match(await fault('curl -H "$(npx payments-gateway sign)"'), /missing required arg/);
+    assert.match(await fault("npx payments-gateway token"), /required option '--external-id/);
+    assert.match(await fault("npm run deploy"), /there is no deploy/);
+    assert.match(await fault("REDIS_ADDRESS=a npm start"), /no variable REDIS_ADDRESS/);
+    assert.match(await fault("kubectl create --from-file=redis-address"), /there is no redis-addr/);
+    await assert.rejects(fault("npm start &&"), /bash takes it for wrong/);
+  });
+
+  it("are read with their continuation lines, apart from their output", () => {
+    assert.deepEqual(stepsOf("$ a \\\n  b\n1\n2\n$ c"), [
+      { line: "a \\\n  b", shown: "1\n2\n" },
+      { line: "c", shown: "" },
+    ]);
   });
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, it, type TestContext } from "node:test";
 import { setImmediate } from "node:timers/promises";
-import { Cluster, type Redis } from "ioredis";
+import { Cluster, Redis } from "ioredis";
 import type { RedisClient } from "../../src/redis/connect.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
@@ -29,6 +29,15 @@ describe("the commands of one turn of the event loop", {
       Array.from({ length: manyCommands }, (_, at) => at + 1),
     );
     assert.equal(writes(), 1);
+  });
+
+  it("leave in one write each on a connection without joined writes", async (t) => {
+    const client = new Redis(server.url);
+    t.after(() => client.disconnect());
+    await once(client, "ready");
+    const writes = countWrites(client);
+    await Promise.all(increments(client, "{other}counter"));
+    assert.equal(writes(), manyCommands);
   });
 
   it("leave in one write after a reconnect too", async (t) => {

@@ -283,6 +283,23 @@ test("every metric of the gateway is on the dashboard", () => {
   assert.deepEqual(forgotten, []);
 });
 
+test("a misspelt metric, label or value and a missing bracket are found", () => {
+  const fault = (text: string) => faultsOf({ where: "here", text }, scrape)[0] ?? "";
+  const prefix = "payments_gateway_";
+  assert.equal(fault(`rate(${prefix}callbacks_total{verdict="stored"}[5m])`), "");
+  assert.match(fault(`rate(${prefix}callback_total[5m])`), /no metric .*callback_total/);
+  assert.match(fault(`${prefix}callbacks_total{verdct="stored"}`), /no label verdct/);
+  assert.match(fault(`${prefix}callbacks_total{verdct=~"stored"}`), /no label verdct/);
+  assert.match(fault(`${prefix}callbacks_total{verdict="stord"}`), /no verdict="stord"/);
+  assert.match(fault(`sum by (acount) (${prefix}callbacks_total)`), /groups by acount/);
+  assert.match(fault(`rate(${prefix}callbacks_total[5m]`), /does not parse/);
+  assert.match(fault(`rate(${prefix}callbacks_total[$interval])`), /does not parse/);
+  for (const { expr, alert } of rules) {
+    const misspelt = expr.replaceAll(/(payments_gateway_\w|nodejs_|up\{)/g, "x$1");
+    assert.notDeepEqual(faultsOf({ where: alert, text: misspelt }, scrape), []);
+  }
+});
+
 test("every alert has a severity, a summary, a description and a runbook", () => {
   const names = rules.map(({ alert }) => alert);
   assert.equal(new Set(names).size, names.length);

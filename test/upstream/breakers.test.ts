@@ -64,6 +64,26 @@ test("payments that get a 502 do not open the breaker: each is sent and ends as 
   assert.deepEqual(states, []);
 });
 
+test("an open breaker sends one probe at a time and closes once a probe is answered", async (t) => {
+  const { upstream, server, service, states, time } = await breakerRig(t, html);
+  await fail(upstream, 20);
+  time.now += 1_000;
+  await failureOf(read(upstream));
+  assert.equal(server.requests.length, 21, "the probe is not tried again");
+  assert.equal((await failureOf(read(upstream))).details.retryAfterMs, 2_000);
+
+  time.now += 2_000;
+  service.script = good;
+  const together = await Promise.allSettled([1, 2, 3, 4, 5].map(() => read(upstream)));
+  assert.equal(together.filter(({ status }) => status === "fulfilled").length, 1);
+  assert.equal(server.requests.length, 22);
+  assert.deepEqual(
+    states,
+    ["open", "halfOpen", "open", "halfOpen", "closed"].map((state) => `other ${state}`),
+  );
+  await read(upstream);
+});
+
 test("Error objects, Too Many Requests and a 403 do not open the breaker", async (t) => {
   const scripts = [
     json(404, '{"code":"transaction_not_found"}'),
