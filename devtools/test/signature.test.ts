@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { run } from "../../test/cli/resident.ts";
 import { inPairs } from "../../test/cli/run.ts";
+import { directory } from "../../test/stores/sqlite/directories.ts";
 
 interface Vector {
   name: string;
@@ -14,14 +14,9 @@ interface Vector {
   valid: boolean;
 }
 
-let dir: string;
-let vectors: Vector[];
-before(async () => {
-  dir = await mkdtemp(join(tmpdir(), "cli-"));
-  const file = new URL("../../test/fixtures/callback-signatures.json", import.meta.url);
-  vectors = JSON.parse(await readFile(file, "utf8"));
-});
-after(() => rm(dir, { recursive: true }));
+const dir = directory({ after });
+const vectorsFile = new URL("../../test/fixtures/callback-signatures.json", import.meta.url);
+const vectors: Vector[] = JSON.parse(await readFile(vectorsFile, "utf8"));
 
 test("signs and verifies a right and a wrong one, as files and on standard input", () =>
   inPairs(

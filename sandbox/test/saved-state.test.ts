@@ -1,17 +1,9 @@
 import assert from "node:assert/strict";
-import {
-  copyFileSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
+import { directory } from "../../test/stores/sqlite/directories.ts";
 import { demoOptions, demoSubscriptions } from "../ledger/demo-data.ts";
 import type { SandboxOptions } from "../options.ts";
 import { cardPayment, newPayment, paths, type Rig, startReceiver, startRig } from "./start.ts";
@@ -25,9 +17,7 @@ const slow = { callbackMs: 3_600_000, settleMs: 3_600_000, payoutMs: 3_600_000 }
 const publicUrl = "http://sandbox.example";
 
 function stateFile(t: TestContext): string {
-  const directory = mkdtempSync(join(tmpdir(), "sandbox-state-"));
-  t.after(() => rmSync(directory, { recursive: true }));
-  return join(directory, "sandbox.sqlite");
+  return join(directory(t), "sandbox.sqlite");
 }
 
 /** Starts with a copy of what is on the disk now: so a process finds it whose predecessor was killed. */

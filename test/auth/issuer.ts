@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after } from "node:test";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 import { createReadJwt } from "../../src/auth/jwt.ts";
 import type { KeySet } from "../../src/auth/key-set.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 
 /** The issuer and the audience of the tokens that tests sign. */
 export const issuer = "https://login.shop.example/";
@@ -94,8 +94,7 @@ export const accessEnv = (
 
 /** A temporary directory, which is removed after the tests of the file. */
 export function scratch(): Scratch {
-  const dir = mkdtempSync(join(tmpdir(), "auth-"));
-  after(() => rmSync(dir, { recursive: true }));
+  const dir = directory({ after });
   return {
     write(name, text) {
       const path = join(dir, name);

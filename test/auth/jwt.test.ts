@@ -48,15 +48,8 @@ async function tampered(): Promise<string> {
 const text = new TextEncoder();
 const attacks: Record<string, () => Promise<string> | string> = {
   "alg none": () => new UnsecuredJWT(claims).encode(),
-  "alg None with a signature": async () => {
-    const [, payload, signature] = (await signToken(es)).split(".");
-    return [base64url.encode('{"alg":"None"}'), payload, signature].join(".");
-  },
   "HS256 with the public key's PEM as the secret": async () =>
     confused(text.encode(await exportSPKI(rsa.publicKey)), "rsa"),
-  "HS256 with the public key's JWK as the secret": () =>
-    confused(text.encode(JSON.stringify(rsa.jwk)), "rsa"),
-  "HS256 with the modulus as the secret": () => confused(base64url.decode(rsa.jwk.n ?? ""), "rsa"),
   "the kid of no key": () => signToken(es, {}, { kid: "nobody" }),
   "the kid of another key": () => signToken(es, {}, { kid: "rsa" }),
   "somebody else's key under a known kid": () => signToken(stranger),
@@ -75,7 +68,6 @@ const attacks: Record<string, () => Promise<string> | string> = {
   "a start in a minute": () => signToken(es, { nbf: now() + 60 }),
   "a changed payload": tampered,
   "no signature": async () => `${(await signToken(es)).split(".").slice(0, 2).join(".")}.`,
-  "empty parts": () => "..",
   "no JSON": () => "a.b.c",
   "a critical extension that is not known": () =>
     new SignJWT(claims)

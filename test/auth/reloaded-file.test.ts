@@ -1,18 +1,16 @@
 import assert from "node:assert/strict";
-import fs, { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import fs, { writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { reloadedFile } from "../../src/auth/reloaded-file.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
 
 test("a changed file that cannot be read at first is read again", {
   timeout: 30_000,
 }, async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), "reloaded-"));
-  t.after(() => rmSync(directory, { recursive: true }));
-  const path = join(directory, "file");
+  const path = join(directory(t), "file");
   writeFileSync(path, "first");
   const problems: unknown[] = [];
   const onProblem = (error: unknown) => void problems.push(error);

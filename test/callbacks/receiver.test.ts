@@ -321,6 +321,14 @@ describe("the callback receiver", { timeout: 30_000 }, () => {
     });
   });
 
+  it("answers 503 with Retry-After to a body that the budget of memory has no room for", async () => {
+    await using receiver = await startReceiver({ maxBytes: 1_000 });
+    const { status, headers } = await receiver.send(signed(success.padEnd(2_000, " ")));
+    assert.deepEqual([status, headers["retry-after"]], [503, "5"]);
+    assert.equal(receiver.verdicts[0]?.verdict, "overloaded");
+    assert.deepEqual(await history(receiver.log), []);
+  });
+
   it("answers 408 to a body that does not arrive, and closes the connection", async () => {
     await using receiver = await startReceiver({ bodyTimeoutMs: 50 });
     const answer = await receiver.sendRaw(`${headOf(someSignature, "Content-Length: 100")}{`);

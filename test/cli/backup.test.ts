@@ -1,20 +1,14 @@
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, it, type TestContext } from "node:test";
+import { describe, it } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { payment, take } from "../ledger/entries.ts";
 import { openLog } from "../ledger/sqlite/rig.ts";
-import { freshDirectory } from "../stores/sqlite/directories.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 
 describe("payments-gateway backup", { timeout: 120_000 }, () => {
-  function directory(t: TestContext): string {
-    const { path, remove } = freshDirectory();
-    t.after(remove);
-    return path;
-  }
-
   it("copies a database that a gateway is writing to, and the copy can be restored", async (t) => {
     const path = directory(t);
     const file = join(path, "copy.sqlite");

@@ -1,36 +1,28 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { after, before, describe, test } from "node:test";
-import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
+import { after, describe, test } from "node:test";
+import { startSandbox } from "../../sandbox/server.ts";
 import { checkTls } from "../../src/cli/check-surroundings.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { openDirectory } from "../../src/stores/sqlite/directory.ts";
 import { freePorts } from "../gateway/spawn.ts";
 import { listen } from "../listen.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { freshDirectory } from "../stores/sqlite/directories.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 import { run as runAlone, start } from "./run.ts";
 
-let sandbox: Sandbox;
-let dir: string;
-before(async () => {
-  sandbox = await startSandbox({
-    ...{ host: "127.0.0.1", port: 0, login: "shop", password: new Secret("s3cret") },
-  });
-  dir = await mkdtemp(join(tmpdir(), "check-"));
-});
-after(async () => {
-  await sandbox.close();
-  await rm(dir, { recursive: true });
-});
+const sandbox = ofSuite(() =>
+  startSandbox({ host: "127.0.0.1", port: 0, login: "shop", password: new Secret("s3cret") }),
+);
+const dir = directory({ after });
 
 interface Report {
   ok: boolean;
@@ -240,9 +232,7 @@ describe("with Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
 });
 
 test("the database in DATA_DIR is checked, and the process that has it open is named", async (t) => {
-  const { path, remove } = freshDirectory();
-  t.after(remove);
-  const data = join(path, "data");
+  const data = join(directory(t), "data");
   const look = async () => {
     const { code, all } = await check({ DATA_DIR: data });
     const { checks } = JSON.parse(all) as Report;

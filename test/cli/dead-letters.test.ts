@@ -14,7 +14,7 @@ const letters = (...args: string[]) => run(["dead-letters", ...args], { env: pla
 
 const addDeadLetter = (body: string) => sendCallback(gateway, body);
 
-test("lists letters, shows them without card data, and prints the bytes with --raw", async () => {
+test("lists letters, shows them without card data, as the console does, and prints the bytes with --raw", async () => {
   const none = await letters("list");
   assert.deepEqual([none.code, none.out, none.err], [0, "", "no dead letters\n"]);
   const body = '{"cc": {"number": "4111111111111111", "cvv":"941"} }';
@@ -34,6 +34,10 @@ test("lists letters, shows them without card data, and prints the bytes with --r
   const shown = await letters("show", id.slice(0, 10));
   assert.equal(shown.code, 0);
   assert.match(shown.out, /"number": "\[redacted\]",\n {4}"cvv": "\[redacted\]"/);
+  const console = await fetch(`${gateway.adminUrl}/api/dead-letters/default/${id}`);
+  const letter = (await console.json()) as Record<string, string>;
+  assert.match(letter.text ?? "", /"cvv": "\[redacted\]"/);
+  assert.equal(letter.body, undefined, "the console has no use for what is not masked");
   const raw = await letters("show", id, "--raw");
   assert.equal(raw.out, body);
   assert.match(raw.err, /may hold card data/);

@@ -1,19 +1,15 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, test } from "node:test";
 import { parseKeys } from "../../src/auth/api-keys.ts";
 import { startTestGateway } from "../start.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
 
-let dir: string;
-before(async () => {
-  dir = await mkdtemp(join(tmpdir(), "keys-"));
-});
-after(() => rm(dir, { recursive: true }));
+const dir = directory({ after });
 
 const newKey = (name: string, ...args: string[]) =>
   run(["keys", "new", "--name", name, "--scopes", "watch:create,events:read", ...args]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { describe, it, type TestContext } from "node:test";
+import { describe, it } from "node:test";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ending, IntentStore, NewIntent } from "../../src/ledger/intents.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
@@ -17,7 +17,7 @@ import { openIntents, openLog } from "../ledger/sqlite/rig.ts";
 import { ofSuite } from "../of-suite.ts";
 import { openCalls } from "../open-calls.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
-import { freshDirectory } from "../stores/sqlite/directories.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
 
 describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, () => {
@@ -25,12 +25,6 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
 
   const times = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
   const { signal } = new AbortController();
-
-  function directory(t: TestContext): string {
-    const { path, remove } = freshDirectory();
-    t.after(remove);
-    return join(path, "data");
-  }
 
   const letter = {
     ...{ id: "l-1", kind: EventKind.PAYMENT, reason: "the body is not JSON", receivedAtMs: 1 },
@@ -120,7 +114,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
   }
 
   it("moves all state to Redis, and cursors stay valid", async (t) => {
-    const path = directory(t);
+    const path = join(directory(t), "data");
     const disk = await onDisk(path);
     const cursor = await fill(disk.log, disk.intents);
     const before = await seen(disk.log, disk.intents, cursor);
@@ -165,7 +159,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
   });
 
   it("refuses to run if Redis already has events of an account", async (t) => {
-    const path = directory(t);
+    const path = join(directory(t), "data");
     const disk = await onDisk(path);
     await disk.log.append("shop", payment());
     await disk.close();

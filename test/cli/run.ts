@@ -25,9 +25,14 @@ export interface RunOptions {
 }
 
 /** Runs `payments-gateway` with these arguments and nothing but this environment, to its end. */
-export async function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+export function run(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   const child = start(args, options);
   child.stdin?.end(options.input ?? "");
+  return ended(child);
+}
+
+/** What a process prints until its end. */
+export async function ended(child: ChildProcess): Promise<Ran> {
   const [out, err, [code]] = await Promise.all([
     text(child.stdout!),
     text(child.stderr!),
@@ -72,4 +77,12 @@ export async function inPairs<T>(
     for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
   };
   await Promise.all([worker(), worker()]);
+}
+
+/** The text of a page with the addresses of this gateway in place of those that it shows. */
+export function filledIn(text: string, gateway: Parameters<typeof placesOf>[0]): string {
+  const addresses = [gateway.publicUrl, gateway.rpcUrl, gateway.adminUrl];
+  return addresses
+    .reduce((all, url, nth) => all.replaceAll(`http://127.0.0.1:400${nth}`, url), text)
+    .replaceAll("http://127.0.0.1:4010", gateway.sandboxUrl ?? "");
 }

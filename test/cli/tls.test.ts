@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { createServer } from "node:https";
-import { after, before, describe, type TestContext, test } from "node:test";
+import { describe, type TestContext, test } from "node:test";
 import type { TlsOptions } from "node:tls";
 import { createClient } from "@connectrpc/connect";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { openGateway } from "../../src/cli/gateway-client.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { scratch } from "../auth/issuer.ts";
 import { freePorts } from "../gateway/spawn.ts";
 import { listen } from "../listen.ts";
+import { ofSuite } from "../of-suite.ts";
 import { freePort, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { run } from "./resident.ts";
@@ -30,19 +30,15 @@ const certificate = (client: string) => ({
 });
 
 describe("commands at a gateway that asks for client certificates", () => {
-  let gateway: Gateway;
-  let places: Record<string, string>;
-  before(async () => {
-    gateway = await startTestGateway({
+  const gateway = ofSuite(() =>
+    startTestGateway({
       TLS_CERT_FILE: path("localhost.crt"),
       TLS_KEY_FILE: path("localhost.key"),
       TLS_CLIENT_CA_FILE: path("ca-one.crt"),
-    });
-    places = placesOf(gateway);
-  });
-  after(() => gateway.stop());
+    }),
+  );
 
-  const known = () => ({ ...places, ...authority, ...certificate("client-one") });
+  const known = () => ({ ...placesOf(gateway), ...authority, ...certificate("client-one") });
 
   test("show theirs: trigger, listen, payments and token", async () => {
     const ran = async (...args: string[]) => {
@@ -59,7 +55,7 @@ describe("commands at a gateway that asks for client certificates", () => {
 
   test("say what is wrong with TLS, and end with 69", async () => {
     const refused = async (env: Record<string, string>) => {
-      const { code, err } = await run(["payments"], { env: { ...places, ...env } });
+      const { code, err } = await run(["payments"], { env: { ...placesOf(gateway), ...env } });
       assert.equal(code, 69, err);
       return err;
     };
@@ -70,7 +66,9 @@ describe("commands at a gateway that asks for client certificates", () => {
 
   test("refuse files that do not fit, with 64", async () => {
     const wrong = async (env: Record<string, string>) => {
-      const { code, err } = await run(["payments"], { env: { ...places, ...authority, ...env } });
+      const { code, err } = await run(["payments"], {
+        env: { ...placesOf(gateway), ...authority, ...env },
+      });
       assert.equal(code, 64, err);
       return err;
     };
@@ -107,7 +105,7 @@ describe("commands at a gateway that asks for client certificates", () => {
     const proxy = await serve(t, mutual, gateway.adminUrl);
     const story = (env: Record<string, string>) =>
       run(["story", "nothing"], { env: { ...env, PAYMENTS_GATEWAY_ADMIN_URL: proxy } });
-    const direct = await run(["story", "nothing"], { env: places });
+    const direct = await run(["story", "nothing"], { env: placesOf(gateway) });
     assert.deepEqual(await story(known()), direct);
     const without = await story(authority);
     assert.equal(without.code, 69);

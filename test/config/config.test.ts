@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { inspect } from "node:util";
@@ -8,9 +7,9 @@ import { readConfig } from "../../src/config/config.ts";
 import { ConfigError } from "../../src/config/config-error.ts";
 import { unknownVariables } from "../../src/config/unknown-variables.ts";
 import { type Variable, variables } from "../../src/config/variables.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 
-const dir = mkdtempSync(join(tmpdir(), "config-"));
-after(() => rmSync(dir, { recursive: true }));
+const dir = directory({ after });
 
 function file(name: string, text: string): string {
   const path = join(dir, name);
@@ -128,9 +127,33 @@ test("a wrong value is refused with the variable, what it got and what is accept
     ["MAX_STREAMS_PER_CALLER", "0", / from 1/],
     ["MAX_CONCURRENT_CALLS", "many", / from 0/],
     ["GRAPHQL_SUBGRAPH", "federation", /true or false/],
+    ["OTEL_METRICS_EXPORTER", "statsd", /none, or otlp, console, prometheus/],
+    ["OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc", /http\/protobuf/],
+    ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "collector:4318", /http or https URL/],
+    ["OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "both", /cumulative, delta or lowmemory/],
+    ["OTEL_METRIC_EXPORT_INTERVAL", "0", /whole number from 1/],
+    ["OTEL_METRIC_EXPORT_TIMEOUT", "30s", /whole number/],
+    ["OTEL_SDK_DISABLED", "yes", /true or false/],
+    ["OTEL_TRACES_EXPORTER", "zipkin", /otlp, console/],
+    ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", /"grpc", accepted is http\/protobuf/],
+    ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json", /http\/protobuf/],
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", /http or https URL/],
+    ["OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", /none or gzip/],
+    ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", /whole number/],
+    ["OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere/ca.pem", /can be read/],
+    ["OTEL_TRACES_SAMPLER", "sometimes", /traceidratio/],
+    ["OTEL_PROPAGATORS", "b3", /tracecontext, baggage/],
+    ["OTEL_SEMCONV_STABILITY_OPT_IN", "RPC", /such as rpc\/dup/],
+    ["OTEL_RESOURCE_ATTRIBUTES", "team", /key=value/],
+    ["OTEL_BSP_MAX_QUEUE_SIZE", "0", /whole number from 1/],
   ];
+  // OTEL_* variables are looked at only where traces or metrics are sent.
+  const sends = { OTEL_METRICS_EXPORTER: "otlp", OTEL_TRACES_EXPORTER: "otlp" };
   for (const [variable, value, accepted] of cases) {
-    refused({ ...live, [variable]: value }, new RegExp(`^${variable}: got .*${accepted.source}`));
+    refused(
+      { ...live, ...sends, [variable]: value },
+      new RegExp(`^${variable}: got .*${accepted.source}`),
+    );
   }
 });
 

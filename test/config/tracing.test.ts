@@ -87,34 +87,6 @@ test("the other variables are read, and have defaults", () => {
   });
 });
 
-const wrong: [variable: string, value: string, accepted: RegExp][] = [
-  ["OTEL_SDK_DISABLED", "yes", /true or false/],
-  ["OTEL_TRACES_EXPORTER", "zipkin", /otlp, console/],
-  ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", /"grpc", accepted is http\/protobuf/],
-  ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json", /http\/protobuf/],
-  ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", /http or https URL/],
-  ["OTEL_EXPORTER_OTLP_COMPRESSION", "zstd", /none or gzip/],
-  ["OTEL_EXPORTER_OTLP_TIMEOUT", "10s", /whole number/],
-  ["OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere/ca.pem", /can be read/],
-  ["OTEL_TRACES_SAMPLER", "sometimes", /traceidratio/],
-  ["OTEL_PROPAGATORS", "b3", /tracecontext, baggage/],
-  ["OTEL_SEMCONV_STABILITY_OPT_IN", "RPC", /such as rpc\/dup/],
-  ["OTEL_RESOURCE_ATTRIBUTES", "team", /key=value/],
-  ["OTEL_BSP_MAX_QUEUE_SIZE", "0", /whole number from 1/],
-];
-
-for (const [variable, value, accepted] of wrong) {
-  test(`a wrong ${variable} is refused by name`, () => {
-    assert.throws(
-      () => tracing({ ...endpoint, [variable]: value }),
-      (error) =>
-        error instanceof ConfigError &&
-        error.message.startsWith(`${variable}: got`) &&
-        accepted.test(error.message),
-    );
-  });
-}
-
 test("a wrong sampler argument is refused, and the value of a header is not shown", () => {
   const ratio = { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "2" };
   assert.throws(() => tracing({ ...endpoint, ...ratio }), /OTEL_TRACES_SAMPLER_ARG: got "2"/);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { it } from "node:test";
 import type { Tokens } from "marked";
+import { ended, filledIn, type Ran } from "../cli/run.ts";
 import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
@@ -11,7 +12,7 @@ const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "1s" }));
 
 it("the README's tour does what it shows", { timeout: 4 * timeoutMs }, async () => {
   const blocks = await codeBlocks("README.md");
-  const watchers: Promise<Run>[] = [];
+  const watchers: Promise<Ran>[] = [];
   let ran = 0;
   for (const [i, { lang, text }] of blocks.entries()) {
     if (lang !== "sh" || !/curl/.test(text)) continue;
@@ -22,51 +23,25 @@ it("the README's tour does what it shows", { timeout: 4 * timeoutMs }, async () 
       watchers.push(run(text));
       continue;
     }
-    const { code, output } = await run(text);
-    assert.equal(code, 0, `${text}\n${output}`);
-    if (shown?.lang === "json") assertShown(shown, output);
-    else if (!shown?.lang) assertBegins(shown, output);
-    const page = /"value":\s*"(http[^"]+)"/.exec(output)?.[1];
+    const { code, out, err } = await run(text);
+    assert.equal(code, 0, `${text}\n${out}${err}`);
+    if (shown?.lang === "json") assertShown(shown, out);
+    else if (!shown?.lang) assertBegins(shown, out);
+    const page = /"value":\s*"(http[^"]+)"/.exec(out)?.[1];
     if (page) await approve(page);
   }
   assert.ok(ran >= 8, `only ${ran} commands were run`);
   assert.ok(watchers.length >= 3);
-  for (const { code, output } of await Promise.all(watchers)) {
-    assert.equal(code, 0, output);
-    assert.match(output, /SUCCESS/);
+  for (const { code, out, err } of await Promise.all(watchers)) {
+    assert.equal(code, 0, out + err);
+    assert.match(out, /SUCCESS/);
   }
 });
 
-interface Run {
-  readonly code: number | null;
-  readonly output: string;
-}
-
 /** Runs a block as a reader would paste it, with the ports of this gateway. */
-function run(text: string): Promise<Run> {
-  const ports: Record<string, string> = {
-    "http://127.0.0.1:4000": gateway.publicUrl,
-    "http://127.0.0.1:4001": gateway.rpcUrl,
-    "http://127.0.0.1:4002": gateway.adminUrl,
-    "http://127.0.0.1:4010": gateway.sandboxUrl ?? "",
-  };
-  const command = Object.entries(ports).reduce((t, [from, to]) => t.replaceAll(from, to), text);
-  const child = spawn("bash", ["-euc", command], {
-    cwd: root,
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: timeoutMs,
-  });
-  let output = "";
-  let errors = "";
-  child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-    output += chunk;
-  });
-  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-    errors += chunk;
-  });
-  return new Promise((resolve) => {
-    child.on("close", (code) => resolve({ code, output: code === 0 ? output : output + errors }));
-  });
+function run(text: string): Promise<Ran> {
+  const options = { cwd: root, timeout: timeoutMs };
+  return ended(spawn("bash", ["-euc", filledIn(text, gateway)], options));
 }
 
 /** The README shows a part of the answer; `…` stands for what differs from run to run. */

@@ -1,28 +1,23 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { after, before, describe, it } from "node:test";
+import { after, describe, it } from "node:test";
 import { parse, validate } from "graphql";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
+import { ended, filledIn } from "../cli/run.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { timeoutMs } from "../until.ts";
 import { codeBlocks, pages, root } from "./markdown.ts";
 
-let gateway: Gateway;
-let directory: string;
-before(async () => {
-  gateway = await startTestGateway({ WATCH_TOKEN_SECRET: "w".repeat(32), RECONCILE_AFTER: "1s" });
-  directory = await mkdtemp(join(tmpdir(), "samples-"));
-  await symlink(join(root, "node_modules"), join(directory, "node_modules"));
-  await writeFile(join(directory, "package.json"), '{"type":"module"}');
-});
-after(async () => {
-  await gateway.stop();
-  await rm(directory, { recursive: true });
-});
+const gateway = ofSuite(() =>
+  startTestGateway({ WATCH_TOKEN_SECRET: "w".repeat(32), RECONCILE_AFTER: "1s" }),
+);
+const folder = directory({ after });
+await symlink(join(root, "node_modules"), join(folder, "node_modules"));
+await writeFile(join(folder, "package.json"), '{"type":"module"}');
 
 /** How a reader would use a sample, and what it must print. */
 interface Trial {
@@ -115,9 +110,9 @@ describe("the samples that pages show", () => {
       for (const [i, { text }] of programs.entries()) {
         const trial = tried[i] as Trial;
         await trial.before?.();
-        const { code, output } = await run(page, text, trial.use ?? "");
-        assert.equal(code, 0, output);
-        assert.match(output, trial.prints);
+        const { code, out, err } = await run(page, text, trial.use ?? "");
+        assert.equal(code, 0, out + err);
+        assert.match(out + err, trial.prints);
       }
     });
   }
@@ -157,14 +152,10 @@ async function post(text: string): Promise<any> {
 
 /** Runs a sample as its reader would, with the addresses of this gateway. */
 async function run(page: string, text: string, use: string) {
-  const addresses: Record<string, string> = {
-    "https://gateway.example.com": gateway.publicUrl,
-    "http://127.0.0.1:4000": gateway.publicUrl,
-    "http://127.0.0.1:4001": gateway.rpcUrl,
-    'from "./': `from "${join(root, dirname(page))}/`,
-  };
-  const sample = Object.entries(addresses).reduce((t, [from, to]) => t.replaceAll(from, to), text);
-  const file = join(directory, "sample.ts");
+  const sample = filledIn(text, gateway)
+    .replaceAll("https://gateway.example.com", gateway.publicUrl)
+    .replaceAll('from "./', `from "${join(root, dirname(page))}/`);
+  const file = join(folder, "sample.ts");
   await writeFile(file, `${sample}\n${use}\nexport {};\n`);
   const child = spawn(process.execPath, ["--experimental-eventsource", "--no-warnings", file], {
     env: {
@@ -172,19 +163,10 @@ async function run(page: string, text: string, use: string) {
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       WATCH_TOKEN: await watchToken("order-live"),
     },
-    stdio: ["ignore", "pipe", "pipe"],
     timeout: timeoutMs,
     killSignal: "SIGKILL",
   });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (chunk: string) => {
-      output += chunk;
-    });
-  }
-  const { promise, resolve } = Promise.withResolvers<number | null>();
-  child.on("close", resolve);
-  return { code: await promise, output };
+  return await ended(child);
 }
 
 async function watchToken(externalId: string): Promise<string> {

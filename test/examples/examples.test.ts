@@ -2,20 +2,16 @@ import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
-import { after, before, describe, it } from "node:test";
+import { after, describe, it } from "node:test";
 import { signCallback } from "../../clients/typescript/src/webhook.ts";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
 
-let gateway: Gateway;
+const gateway = ofSuite(startTestGateway);
 const running = new Set<ChildProcess>();
-before(async () => {
-  gateway = await startTestGateway();
-});
-after(async () => {
+after(() => {
   for (const child of running) child.kill("SIGKILL");
-  await gateway.stop();
 });
 
 /** Starts an example as a user would, and collects the lines that it prints. */

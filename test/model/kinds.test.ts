@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { GatewayError } from "../../src/errors.ts";
@@ -15,6 +14,7 @@ import {
   kindOfResource,
   kinds,
 } from "../../src/model/kinds.ts";
+import { directory as emptyDirectory } from "../stores/sqlite/directories.ts";
 
 test("the kinds are those of the contract, and each is found by its name and resource", () => {
   const numbers = EventKindSchema.values.map(({ number }) => number).filter((n) => n !== 0);
@@ -40,8 +40,7 @@ test("an unknown stored kind is refused, not treated as a payment", () => {
 test("a new kind is a compile error in each table that lacks it", {
   timeout: 110_000,
 }, async (t) => {
-  const directory = await mkdtemp(join(tmpdir(), "kinds-"));
-  t.after(() => rm(directory, { recursive: true, force: true }));
+  const directory = emptyDirectory(t);
   const root = new URL("../..", import.meta.url).pathname;
   await cp(join(root, "src"), join(directory, "src"), { recursive: true });
   await cp(join(root, "package.json"), join(directory, "package.json"));

@@ -10,7 +10,7 @@ import { accountKeys } from "../../src/redis/keys.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { until } from "../until.ts";
 import { type ModelledUpstream, slidingWindowUpstream } from "./modelled-upstream.ts";
-import { type RunningClock, realClock } from "./turns-load.ts";
+import type { VirtualClock } from "./virtual-clock.ts";
 
 export interface LoadOptions {
   /** Only a `bucket` of another kind does without. */
@@ -19,8 +19,6 @@ export interface LoadOptions {
   readonly seconds: number;
   /** Default: 3. */
   readonly replicas?: number;
-  /** Offered load as a multiple of the limit. Default: 5. */
-  readonly overload?: number;
   /** Share of the calls that move money. Default: a tenth. */
   readonly moneyShare?: number;
   readonly reserve?: number;
@@ -35,10 +33,8 @@ export interface LoadOptions {
   /** Makes a replica's bucket. Default: on Redis. */
   readonly bucket?: (replica: Replica) => TokenBucket;
   readonly ignoreAnswers?: boolean;
-  /** Default: real time. */
-  readonly clock?: RunningClock;
-  /** Default: `Math.random`. */
-  readonly random?: () => number;
+  readonly clock: VirtualClock;
+  readonly random: () => number;
 }
 
 export interface Replica {
@@ -56,8 +52,6 @@ export interface Load {
   readonly upstream: ModelledUpstream;
   now(): number;
   pause(ms: number): Promise<void>;
-  /** How many calls have arrived at the upstream. */
-  sent(): number;
   /** Ends one replica as SIGKILL would: it does not announce its end. */
   killReplica(): void;
   /** Each change of a replica's source of tokens. */
@@ -88,10 +82,13 @@ export interface LoadResult {
   readonly endedAt: number;
 }
 
+/** Offered load as a multiple of the limit. */
+const overload = 5;
+
 /** Lets replicas of one account send to one modelled upstream. */
 export async function runLoad(options: LoadOptions): Promise<LoadResult> {
-  const { clock = realClock, random = Math.random } = options;
-  const { limit, seconds, overload = 5, moneyShare = 0.1, reserve = 0.2, jitterMs = 20 } = options;
+  const { clock, random } = options;
+  const { limit, seconds, moneyShare = 0.1, reserve = 0.2, jitterMs = 20 } = options;
   const upstream = (options.model ?? slidingWindowUpstream)(limit);
   const account = randomUUID();
   const start = clock.now();
@@ -140,7 +137,6 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     const sentAt = now();
     const onTheWayMs = latency();
     await pause(onTheWayMs);
-    // A late timer of this process does not count as latency of the network.
     const arrivedAt = Math.max(latestArrival, sentAt + onTheWayMs);
     latestArrival = arrivedAt;
     const { accepted, headers } = upstream.request(arrivedAt);
@@ -165,7 +161,6 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
     upstream,
     now,
     pause,
-    sent: () => calls.length,
     changes,
     killReplica() {
       const replica = replicas.pop()!;
@@ -236,9 +231,9 @@ export function localBucket({ limit, reserve, clock }: Replica): TokenBucket {
   return createLocalBucket({ initialLimit: limit, reserve, maxWaitMs: 1_500, clock });
 }
 
-/** Most requests that arrived in any second between two times. */
-export function mostInAnySecond(calls: readonly Call[], from = 0, to = Infinity): number {
-  const times = calls.map(({ arrivedAt }) => arrivedAt).filter((time) => time >= from && time < to);
+/** Most requests that arrived in any second. */
+function mostInAnySecond(calls: readonly Call[]): number {
+  const times = calls.map(({ arrivedAt }) => arrivedAt);
   let most = 0;
   for (let first = 0, last = 0; last < times.length; last++) {
     while (times[first]! <= times[last]! - 1_000) first++;

@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
-import { setTimeout as delay } from "node:timers/promises";
 import { GatewayError } from "../../src/errors.ts";
 import type { Permit, Priority, TokenBucket, TurnTaker } from "../../src/ratelimit/bucket.ts";
-import { type Clock, systemClock } from "../../src/ratelimit/clock.ts";
 import { seeded } from "../random.ts";
 import { slidingWindowUpstream } from "./modelled-upstream.ts";
+import type { VirtualClock } from "./virtual-clock.ts";
 
 /** One caller's load. */
 export interface CallerLoad {
@@ -15,16 +14,8 @@ export interface CallerLoad {
   readonly spaced?: true;
 }
 
-/** A clock whose `run` lets `ms` pass. */
-export interface RunningClock extends Clock {
-  run(ms: number): Promise<void>;
-}
-
-/** Real time. */
-export const realClock: RunningClock = { ...systemClock, run: (ms) => delay(ms) };
-
 export interface TurnsLoad {
-  readonly clock: RunningClock;
+  readonly clock: VirtualClock;
   /** One bucket per replica. */
   readonly buckets: readonly TokenBucket[];
   readonly limit: number;
@@ -86,7 +77,6 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
       if (counts) counted.granted++;
       if (counts) counted.waits.push(now() - askedAt);
       const onTheWayMs = 5 + random() * 20;
-      // A late timer of this process does not count as latency of the network.
       const arrivesAt = now() + onTheWayMs;
       await pause(onTheWayMs);
       latestArrival = Math.max(latestArrival, arrivesAt);

@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-
-const script = join(import.meta.dirname, "../../scripts/arrows.ts");
+import { directory } from "../stores/sqlite/directories.ts";
+import { runScript } from "./script.ts";
 
 test("accepts imports along the arrows", async (t) => {
   const files = {
@@ -72,23 +70,13 @@ test("finds each import against the arrows", async (t) => {
 
 /** The findings of the script for a `src` folder with these files. */
 async function check(t: TestContext, files: Readonly<Record<string, string>>): Promise<string[]> {
-  const root = await mkdtemp(join(tmpdir(), "arrows-"));
-  t.after(() => rm(root, { recursive: true }));
+  const root = directory(t);
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(root, "src", path)), { recursive: true });
     await writeFile(join(root, "src", path), text);
   }
-  const { code, findings } = await new Promise<{ code: number | null; findings: string[] }>(
-    (resolve) => {
-      const options = { timeout: 60_000 };
-      const child = execFile(process.execPath, [script, root], options, (_error, _out, stderr) =>
-        resolve({
-          code: child.exitCode,
-          findings: stderr.split("\n").filter((line) => line.includes(" -> ")),
-        }),
-      );
-    },
-  );
+  const { code, stderr } = await runScript("arrows.ts", [root]);
+  const findings = stderr.split("\n").filter((line) => line.includes(" -> "));
   // `npm run check` relies on the exit code.
   assert.equal(code, findings.length > 0 ? 1 : 0);
   return findings;

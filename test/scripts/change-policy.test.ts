@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-
-const root = join(import.meta.dirname, "../..");
+import { directory } from "../stores/sqlite/directories.ts";
+import { root, runScript } from "./script.ts";
 
 test("accepts new fields in the proto and in GraphQL", async (t) => {
   const dir = await copyOfContract(t);
@@ -87,8 +85,7 @@ test("renew --breaking stores the changed contract as the released one", async (
 
 /** Copies what the check reads into a directory of its own. */
 async function copyOfContract(t: TestContext): Promise<string> {
-  const dir = await mkdtemp(join(tmpdir(), "contract-"));
-  t.after(() => rm(dir, { recursive: true }));
+  const dir = directory(t);
   for (const name of ["buf.yaml", "proto", "third_party", "released", "schema.graphql"]) {
     await cp(join(root, name), join(dir, name), { recursive: true });
   }
@@ -102,12 +99,6 @@ async function edit(dir: string, file: string, from: RegExp, to: (found: string)
 }
 
 async function compare(cwd: string, ...args: readonly string[]) {
-  const path = `${join(root, "node_modules/.bin")}:${process.env.PATH}`;
-  return new Promise<{ code: number | null; stderr: string }>((resolve) => {
-    const script = join(root, "scripts/change-policy.ts");
-    const options = { cwd, env: { ...process.env, PATH: path }, timeout: 60_000 };
-    const child = execFile(process.execPath, [script, ...args], options, (_error, _out, stderr) =>
-      resolve({ code: child.exitCode, stderr }),
-    );
-  });
+  const { code, stderr } = await runScript("change-policy.ts", args, { cwd });
+  return { code, stderr };
 }

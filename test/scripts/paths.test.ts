@@ -1,11 +1,9 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-
-const root = join(import.meta.dirname, "../..");
+import { directory } from "../stores/sqlite/directories.ts";
+import { runScript } from "./script.ts";
 
 test("accepts a page whose files exist, by whatever path it names them", async (t) => {
   const text = [
@@ -23,18 +21,9 @@ test("names each file that does not exist", async (t) => {
 });
 
 async function check(t: TestContext, text: string) {
-  const dir = await mkdtemp(join(tmpdir(), "paths-"));
-  t.after(() => rm(dir, { recursive: true }));
-  const page = join(dir, "page.md");
+  const page = join(directory(t), "page.md");
   await writeFile(page, text);
-  return new Promise<{ code: number | null; named: string[] }>((resolve) => {
-    const options = { cwd: root, timeout: 60_000 };
-    const args = ["scripts/docs/paths.ts", page];
-    const child = execFile(process.execPath, args, options, (_error, _out, stderr) =>
-      resolve({
-        code: child.exitCode,
-        named: [...stderr.matchAll(/^ {2}.*page\.md: (.*)$/gm)].map(([, path]) => path!),
-      }),
-    );
-  });
+  const { code, stderr } = await runScript("docs/paths.ts", [page]);
+  const named = [...stderr.matchAll(/^ {2}.*page\.md: (.*)$/gm)].map(([, path]) => path!);
+  return { code, named };
 }

@@ -9,8 +9,8 @@ import { after, before, describe, it, type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { serve } from "../listen.ts";
 import { timeoutMs } from "../until.ts";
+import { type Ended, root, runScript } from "./script.ts";
 
-const root = join(import.meta.dirname, "../..");
 const exec = promisify(execFile);
 const text = (...path: string[]) => readFile(join(...path), "utf8");
 const json = async (...path: string[]) => JSON.parse(await text(...path));
@@ -154,17 +154,12 @@ async function registry(
   return `${await serve(t, server)}/`;
 }
 
-async function audit(registry: string): Promise<{ code: number | null; stdout: string }> {
+async function audit(registry: string): Promise<Ended> {
   // npm keeps advisories by their ids.
   const cache = await mkdtemp(join(tmpdir(), "npm-cache-"));
-  const env = { ...process.env, npm_config_registry: registry, npm_config_cache: cache };
   try {
-    return await new Promise((resolve) => {
-      const args = [join(root, "scripts/audit.ts")];
-      const child = execFile(process.execPath, args, { cwd: root, env }, (_error, stdout) =>
-        resolve({ code: child.exitCode, stdout }),
-      );
-    });
+    const env = { npm_config_registry: registry, npm_config_cache: cache };
+    return await runScript("audit.ts", [], { env });
   } finally {
     await rm(cache, { recursive: true });
   }

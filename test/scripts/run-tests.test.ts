@@ -1,22 +1,29 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import { directory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
 
 const passes = 'import { test } from "node:test"; test("adds", () => {});';
 
-test("counts the tests of files that run side by side", async (t) => {
-  const { code, lines } = await run(t, {
-    "one.test.ts": passes,
-    "two.test.ts": `${passes} test("waits", { skip: "for rain" }, () => {});`,
-  });
-  assert.equal(lines.at(-1), "2 passed, 0 failed, 1 skipped");
+test("runs all tests below a folder, and prints failures whole and why tests were skipped", async (t) => {
+  const dir = directory(t);
+  await mkdir(join(dir, "room/part"), { recursive: true });
+  const files = {
+    "room/one.test.ts": passes,
+    "room/part/two.test.ts": `${passes} test("waits", { skip: "for rain" }, () => {});`,
+    "room/part/bad.test.ts":
+      'import { test } from "node:test"; test("x", () => { throw Error("why not"); });',
+    "room/rig.ts": "?",
+  };
+  const { code, lines } = await runIn(dir, files, join(dir, "room"));
+  assert.equal(lines.at(-1), "2 passed, 1 failed, 1 skipped");
+  assert.ok(lines.some((line) => line.includes("why not")));
   assert.ok(lines.some((line) => /^ {2}\S+two\.test\.ts: waits .*for rain/.test(line)));
-  assert.equal(code, 0);
+  assert.equal(code, 1);
 });
 
 test("passes without programs that tests need, below --floor, and says how to install them", async (t) => {
@@ -46,17 +53,6 @@ test("passes without programs that tests need, below --floor, and says how to in
   const control = await run(t, { "one.test.ts": passes }, "--floor=2");
   assert.ok(control.lines.includes("  only 1 tests passed, at least 2 must"));
   assert.equal(control.code, 1);
-});
-
-test("prints the whole failure of a test and fails", async (t) => {
-  const { code, lines } = await run(t, {
-    "good.test.ts": passes,
-    "bad.test.ts":
-      'import { test } from "node:test"; test("x", () => { throw Error("why not"); });',
-  });
-  assert.equal(lines.at(-1), "1 passed, 1 failed, 0 skipped");
-  assert.ok(lines.some((line) => line.includes("why not")));
-  assert.equal(code, 1);
 });
 
 test("fails a file in which nobody awaits an error", async (t) => {
@@ -103,16 +99,6 @@ test("fails a file whose process ends with 0 before its tests are over", async (
   assert.equal(code, 1);
 });
 
-test("runs all tests below a folder", async (t) => {
-  const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
-  await mkdir(join(dir, "room/part"), { recursive: true });
-  const files = { "room/one.test.ts": passes, "room/part/two.test.ts": passes, "room/rig.ts": "?" };
-  const { code, lines } = await runIn(dir, files, join(dir, "room"));
-  assert.equal(lines.at(-1), "2 passed, 0 failed, 0 skipped");
-  assert.equal(code, 0);
-});
-
 test("fails a file without tests, and a run without files", async (t) => {
   assert.equal((await run(t, { "none.test.ts": "" })).code, 1);
   assert.equal((await run(t, {})).code, 1);
@@ -147,8 +133,7 @@ test("short files of a --together folder share a process, and each test counts",
   const alone = await run(t, files);
   assert.equal(await pidsOf(alone.dir), 2);
 
-  const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
+  const dir = directory(t);
   const together = await runIn(dir, { ...files, "bad.test.ts": fails }, `--together=${dir}`);
   assert.equal(await pidsOf(dir), 1);
   assert.equal(together.lines.at(-1), "2 passed, 1 failed, 0 skipped");
@@ -158,9 +143,7 @@ test("short files of a --together folder share a process, and each test counts",
 
 /** Runs these files in a directory of their own. */
 async function run(t: TestContext, files: Record<string, string>, ...options: string[]) {
-  const dir = await mkdtemp(join(tmpdir(), "run-tests-"));
-  t.after(() => rm(dir, { recursive: true, force: true }));
-  return runIn(dir, files, ...options);
+  return runIn(directory(t), files, ...options);
 }
 
 /** Runs the files. The option `CI=true` is of the environment, which is not that of CI without it. */

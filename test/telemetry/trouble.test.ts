@@ -3,15 +3,16 @@ import { createServer, type RequestListener } from "node:http";
 import { type TestContext, test } from "node:test";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { pino } from "pino";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
+import { createTelemetry } from "../../src/telemetry/telemetry.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startBefore } from "../start.ts";
 import { timeoutMs } from "../until.ts";
-import { type Scrape, scrapeOf } from "./scrape.ts";
+import { readScrape, scrapeOf } from "./scrape.ts";
 
 const account = "default";
 const timeout = 2 * timeoutMs;
@@ -36,11 +37,6 @@ async function rig(t: TestContext, answer: RequestListener, env: Record<string, 
   };
 }
 
-/** Resolves when the metrics fit. If they never do, the test times out. */
-async function scrapeUntil(gateway: Gateway, fits: (scrape: Scrape) => boolean): Promise<void> {
-  for (;;) if (fits(await scrapeOf(gateway))) return;
-}
-
 const status =
   (code: number, body = "{}"): RequestListener =>
   (request, response) => {
@@ -62,57 +58,39 @@ test("refused credentials show in the metrics and count as an internal error", {
   assert.equal(value("internal_errors_total", { edge: "rpc" }), 1);
 });
 
-test("failed reads are counted by what followed, and the breaker's state is a metric", {
-  timeout,
-}, async (t) => {
-  const { gateway, look } = await rig(t, status(500), { RATE_LIMIT_INITIAL: "1000" });
-  await scrapeUntil(gateway, ({ value }) => {
-    void look();
-    return value("upstream_breaker_state", { account, calls: "other" }) === 2;
-  });
-  const { sum, value } = await scrapeOf(gateway);
-  assert.ok(sum("upstream_read_failures_total", { account, next: "retry" }) > 0);
-  assert.ok(sum("upstream_requests_total", { account, outcome: "500" }) > 0);
-  assert.equal(value("upstream_breaker_state", { account, calls: "money" }), 0);
-});
-
-test("calls that wait for a token, and those that get none, are counted", {
-  timeout,
-}, async (t) => {
-  const answers = status(404, '{"error":{"code":"payout_not_found","type":"api_error"}}');
-  const env = { RATE_LIMIT_INITIAL: "2", RATE_LIMIT_RESERVE: "0" };
-  const { gateway, look } = await rig(t, answers, { ...env, RATE_LIMIT_MAX_WAIT: "1500ms" });
-  const looks = Promise.all(Array.from({ length: 12 }, (_, nth) => look(`none-${nth}`)));
-  const labels = { account, priority: "read" };
-  await scrapeUntil(gateway, ({ value }) => (value("rate_limit_waiting", labels) ?? 0) > 0);
-  await scrapeUntil(gateway, ({ value }) => value("rate_limit_waiting_callers", labels) === 1);
-  await looks;
-  const { value, sum } = await scrapeOf(gateway);
-  assert.equal(value("rate_limit_waiting", labels), 0);
-  assert.equal(value("rate_limit_waiting_callers", labels), 0);
-  const refused = value("rate_limit_refusals_total", { ...labels, reason: "RESOURCE_EXHAUSTED" });
-  const taken = sum("rate_limit_wait_seconds_count", labels);
-  assert.ok(refused && refused > 0);
-  assert.equal(taken + refused, 12);
-  assert.equal(taken, sum("upstream_requests_total", { account }));
-});
-
-test("a call whose outcome cannot be looked up is given up and counted", { timeout }, async (t) => {
-  const { gateway, pay } = await rig(
-    t,
-    (request, response) => {
-      if (request.url?.endsWith("/new"))
-        request.resume().once("end", () => request.socket.destroy());
-      else status(500)(request, response);
-    },
-    { RECONCILE_AFTER: "50ms", RECONCILE_GIVE_UP: "1s", RATE_LIMIT_INITIAL: "100" },
+test("failed reads, waits for tokens and calls that are given up are counted, as reported", async () => {
+  const { metrics, report } = createTelemetry(pino({ level: "silent" }), [account]);
+  const read = async () => readScrape(await metrics.registry.metrics());
+  report("readFailed", { account, endpoint: "GET /x", next: "retry" });
+  report("breaker", { account, calls: "other", state: "open" });
+  const labels = { account, priority: "read" } as const;
+  const ask = { ...labels, caller: { name: "shop" } };
+  for (let nth = 0; nth < 3; nth++) report("tokenAsked", ask);
+  const { value } = await read();
+  assert.equal(
+    value("upstream_read_failures_total", { account, endpoint: "GET /x", next: "retry" }),
+    1,
   );
-  await pay("lost");
-  await scrapeUntil(gateway, ({ value }) => {
-    return value("reconciliations_given_up_total", { account }) === 1;
+  assert.equal(value("upstream_breaker_state", { account, calls: "other" }), 2);
+  assert.equal(value("upstream_breaker_state", { account, calls: "money" }), 0);
+  assert.equal(value("rate_limit_waiting", labels), 3);
+  assert.equal(value("rate_limit_waiting_callers", labels), 1);
+
+  const reason = "RESOURCE_EXHAUSTED";
+  report("tokenGiven", { ...ask, waitedMs: 1 });
+  for (let nth = 0; nth < 2; nth++) report("tokenGiven", { ...ask, waitedMs: 1, refused: reason });
+  report("probed", { account, lookupMethod: "resend", outcome: "asked" });
+  report("givenUp", {
+    ...{ account, method: "CreatePayment", externalId: "lost", was: "unknown" },
+    startedAtMs: 0,
   });
-  const { sum } = await scrapeOf(gateway);
-  assert.ok(sum("reconciliation_probes_total", { account }) > 0);
+  const after = await read();
+  assert.equal(after.value("rate_limit_waiting", labels), 0);
+  assert.equal(after.value("rate_limit_waiting_callers", labels), 0);
+  assert.equal(after.value("rate_limit_refusals_total", { ...labels, reason }), 2);
+  assert.equal(after.sum("rate_limit_wait_seconds_count", labels), 1);
+  assert.equal(after.sum("reconciliation_probes_total", { account }), 1);
+  assert.equal(after.value("reconciliations_given_up_total", { account }), 1);
 });
 
 test("an answer that cannot be recorded is counted", {

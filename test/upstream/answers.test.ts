@@ -253,7 +253,10 @@ const senseless: Array<[what: string, script: Script]> = [
   ["an empty body", answer(200, "")],
   ["a JSON string", json(200, '"ok"')],
   ["an empty 500", answer(500, "")],
-  ["an answer that breaks off", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"],
+  [
+    "an answer that breaks off",
+    ({ socket }) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{"),
+  ],
   [
     "a compressed answer, which the gateway does not request",
     ({ socket }) => {

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { test } from "node:test";
+import { createServer, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { GetOperationRequestSchema } from "../../src/gen/payments/v1/operation_service_pb.ts";
-import { closedPort } from "../listen.ts";
+import { closedPort, listen } from "../listen.ts";
 import {
   createPayment,
   failureOf,
@@ -45,13 +46,33 @@ test("concurrent calls do not wait for each other's answers", async (t) => {
   assert.equal(server.connections, 3);
 });
 
-const unreachable: Array<[what: string, url: () => Promise<string>]> = [
+/** A server that does this at the first bytes of each connection. @returns its port */
+async function atFirstBytes(t: TestContext, react: (socket: Socket) => void): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on("error", () => {}).once("data", () => react(socket));
+  });
+  t.after(() => server.close());
+  return listen(server);
+}
+
+const withoutTls = (t: TestContext, react: (socket: Socket) => void) =>
+  atFirstBytes(t, react).then((port) => `https://127.0.0.1:${port}`);
+const unreachable: Array<[what: string, url: (t: TestContext) => Promise<string>]> = [
   ["a refused connection", async () => `http://127.0.0.1:${await closedPort()}`],
   ["a name that is not found", async () => "http://upstream.invalid"],
+  ["a reset TLS handshake", (t) => withoutTls(t, (socket) => socket.resetAndDestroy())],
+  [
+    "plain HTTP in place of TLS",
+    (t) => withoutTls(t, (socket) => socket.end("HTTP/1.1 400 No TLS\r\n\r\n")),
+  ],
+  [
+    "a refused TLS handshake",
+    (t) => withoutTls(t, (socket) => socket.end(Buffer.from([0x15, 3, 3, 0, 2, 2, 40]))),
+  ],
 ];
 for (const [what, url] of unreachable) {
   test(`${what} is UNAVAILABLE: nothing was sent, and the token goes back`, async (t) => {
-    const { upstream, settled } = rig(t, await url());
+    const { upstream, settled } = rig(t, await url(t));
     const options = counting();
     for (const call of [...Object.values(moneyCalls), resendCallback]) {
       const error = await failureOf(call(upstream, options));
@@ -156,6 +177,46 @@ test("a connection lost within the answer makes a read UNAVAILABLE and a payment
   assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
   const seen = ["observe", { limit: undefined, remaining: "4", reset: undefined }];
   assert.deepEqual(settled, Array(4).fill(seen), "the headers that came count");
+});
+
+const ends: Array<[how: string, end: (socket: Socket) => void]> = [
+  ["reset", (socket) => socket.resetAndDestroy()],
+  ["closed", (socket) => socket.end()],
+];
+for (const [how, end] of ends) {
+  test(`a money call whose connection is ${how} anywhere in its answer is UNKNOWN, sent once`, async (t) => {
+    const whole = json(200, '{"external_id":"order-1","id":"p-1"}');
+    let bytes = 0;
+    const { upstream, server } = await serverRig(
+      t,
+      ({ socket }) => void socket.write(whole.slice(0, bytes), () => end(socket)),
+      { breaker: { minimumCalls: Infinity } },
+    );
+    const calls = Object.values(moneyCalls);
+    for (; bytes < whole.length; bytes += 3) {
+      const options = counting();
+      const error = await failureOf(calls[bytes % calls.length]!(upstream, options));
+      assert.deepEqual([error.code, options.sent], ["UNKNOWN", 1], `${bytes} bytes`);
+      assert.deepEqual(error.details.outcomeUnknown, { externalId: "order-1" });
+      assert.equal(server.requests.length, bytes / 3 + 1);
+    }
+    // Control: a whole answer.
+    const { id } = await createPayment(upstream);
+    assert.equal(id, "p-1");
+  });
+}
+
+test("a money call that is cut off while it is written is UNKNOWN, and not written again", async (t) => {
+  let connections = 0;
+  const port = await atFirstBytes(t, (socket) => {
+    connections++;
+    socket.resetAndDestroy();
+  });
+  const { upstream } = rig(t, `http://127.0.0.1:${port}`);
+  const large = { ...hostedPayment, description: "x".repeat(3_000_000) };
+  const options = counting();
+  const error = await failureOf(upstream.createPayment(large, options));
+  assert.deepEqual([error.code, options.sent, connections], ["UNKNOWN", 1, 1]);
 });
 
 test("UPSTREAM_TIMEOUT ends a call without an answer and closes its socket", async (t) => {

@@ -33,11 +33,6 @@ describe("a callback's signature", () => {
     });
   }
 
-  it("has vectors of both verdicts", () => {
-    assert.equal(vectors.filter(({ valid }) => valid).length, 11);
-    assert.equal(vectors.filter(({ valid }) => !valid).length, 6);
-  });
-
   it("is refused when any byte of the body is changed, dropped or doubled", () => {
     assert.ok(verify(body, signature, [password]));
     for (let at = 0; at < body.length; at++) {
@@ -64,14 +59,6 @@ describe("a callback's signature", () => {
       assert.ok(!verify(body, before + after, [password]));
       assert.ok(!verify(body, before + signature[at] + signature.slice(at), [password]));
     }
-  });
-
-  it("is compared as text: altered trailing bits, which decode alike, are refused", () => {
-    const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    const last = alphabet[alphabet.indexOf(signature[26]!) ^ 1];
-    const altered = `${signature.slice(0, 26)}${last}=`;
-    assert.deepEqual(Buffer.from(altered, "base64url"), Buffer.from(signature, "base64url"));
-    assert.ok(!verify(body, altered, [password]));
   });
 
   it("is refused when absent, spaced, in another case, doubled or in another encoding", () => {
@@ -112,12 +99,6 @@ describe("a callback's signature", () => {
     assert.ok(!verify(body, anybodys, [""]));
     assert.ok(!verify(body, anybodys, [new Secret(""), "other"]));
     assert.ok(verify(body, signature, ["", password]));
-  });
-
-  it("uses passwords untrimmed, as UTF-8", () => {
-    assert.ok(!verify(body, sign(body, "pass "), ["pass"]));
-    assert.ok(!verify(body, sign(body, "pass"), ["pass\n"]));
-    assert.ok(verify(body, sign(body, "päss:😀"), ["päss:😀"]));
   });
 
   it("is what the spec's formula gives, for any bytes and any password", () => {

@@ -189,6 +189,36 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
       }
     });
 
+    it("goes on alone while Redis is dead or stands still, and uses it again afterwards", async (t) => {
+      const own = closing(t, await startRedis());
+      const connection = closing(t, await connected(own.url));
+      let now: BudgetSource = "redis";
+      const bucket = create({
+        client: connection.client,
+        initialLimit: 100,
+        onStateChange: (changed) => {
+          now = changed;
+        },
+      });
+      t.after(() => bucket.close());
+      const uses = (source: BudgetSource) =>
+        until(async () => {
+          await take(bucket);
+          return now === source;
+        });
+      await own.command("SCRIPT", "FLUSH");
+      await take(bucket);
+      assert.equal(now, "redis", "a script that Redis forgot is sent again");
+      await own.kill();
+      await uses("local");
+      await own.start();
+      await uses("redis");
+      own.pause();
+      await uses("local");
+      own.resume();
+      await uses("redis");
+    });
+
     it("waits for a connection that is being made", async (t) => {
       const late = connectRedis(new Secret(server.url), () => {});
       const changes: string[] = [];

@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { describe, it, type TestContext } from "node:test";
+import { describe, it } from "node:test";
 import type { RedisClient } from "../../../src/redis/connect.ts";
-import { closing } from "../../of-suite.ts";
+import { ofSuite } from "../../of-suite.ts";
 import { overridden } from "../../overridden.ts";
 import { seeded } from "../../random.ts";
-import { type RedisServer, type Settings, startRedis, withoutRedis } from "../../redis/server.ts";
-import { until } from "../../until.ts";
+import { type RedisServer, startRedis, withoutRedis } from "../../redis/server.ts";
 import {
   figuresOf,
   type Load,
@@ -20,11 +19,12 @@ import { Link, redisOn } from "./virtual-redis.ts";
 /** The upstream's limit, in requests a second. */
 const limit = 30;
 
-/** What an outage does to a server: to a real one, or to one on virtual time. */
+/** What an outage does to a server on virtual time. */
 type Suffering = Pick<RedisServer, "kill" | "start" | "stop" | "pause" | "resume" | "command">;
 
 interface Outage {
-  readonly settings?: Settings;
+  /** A server that starts again has its data. */
+  readonly keeps?: true;
   /** All replicas go on alone meanwhile; absent where the outage may be too short for that. */
   readonly noticed?: true;
   begin(redis: Suffering, pause: (ms: number) => Promise<void>): Promise<void>;
@@ -40,10 +40,7 @@ const outages: Readonly<Record<string, Outage>> = {
     end: (redis) => redis.start(),
   },
   "is killed and keeps everything on disk": {
-    settings: [
-      ["appendonly", "yes"],
-      ["appendfsync", "always"],
-    ],
+    keeps: true,
     noticed: true,
     begin: (redis) => redis.kill(),
     end: (redis) => redis.start(),
@@ -80,9 +77,6 @@ const outages: Readonly<Record<string, Outage>> = {
   },
   "is flushed": {
     begin: async (redis) => void (await redis.command("FLUSHALL")),
-  },
-  "forgets its scripts": {
-    begin: async (redis) => void (await redis.command("SCRIPT", "FLUSH")),
   },
 };
 
@@ -143,11 +137,6 @@ const flushes: Outage = {
   },
 };
 
-async function serverFor(t: TestContext, outage?: Outage): Promise<RedisServer> {
-  const redis = closing(t, await startRedis(outage?.settings));
-  return redis;
-}
-
 /**
  * The server on virtual time, which stops while it runs a command. Where a process would die or
  * stand still, the link to it does.
@@ -174,38 +163,38 @@ function virtual(
   };
 }
 
-/** Three replicas of one account at 5 times its limit suffer an outage on virtual time. */
-async function suffer(
-  t: TestContext,
-  outage: Outage,
-  tamper = (client: RedisClient) => client,
-): Promise<LoadResult> {
-  const redis = await serverFor(t);
-  const clock = new VirtualClock();
-  const link = new Link();
-  const script: LoadOptions["script"] = async ({ pause, mark }) => {
-    const suffering = virtual(redis, { clock, link, pause }, outage.settings !== undefined);
-    await pause(2_000);
-    mark("away");
-    await outage.begin(suffering, pause);
-    if (outage.end) {
-      await pause(4_000);
-      await outage.end(suffering);
-    }
-    mark("back");
-    await pause(4_000);
-  };
-  return await runLoad({
-    ...{ redisUrl: redis.url, limit, seconds: 0, script, clock, random: seeded(1) },
-    tamper: (client) => tamper(redisOn(clock, client, 1, link)),
-  });
-}
-
 describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
-  const { "forgets its scripts": _, ...virtualOutages } = outages;
-  for (const [name, outage] of Object.entries(virtualOutages)) {
-    it(`${name}, the budget holds and all replicas are back within 2 s`, async (t) => {
-      const result = await suffer(t, outage);
+  const redis = ofSuite(startRedis);
+
+  /** Three replicas of one account at 5 times its limit suffer an outage on virtual time. */
+  async function suffer(
+    outage: Outage,
+    tamper = (client: RedisClient) => client,
+  ): Promise<LoadResult> {
+    await redis.command("FLUSHALL");
+    const clock = new VirtualClock();
+    const link = new Link();
+    const script: LoadOptions["script"] = async ({ pause, mark }) => {
+      const suffering = virtual(redis, { clock, link, pause }, outage.keeps ?? false);
+      await pause(2_000);
+      mark("away");
+      await outage.begin(suffering, pause);
+      if (outage.end) {
+        await pause(4_000);
+        await outage.end(suffering);
+      }
+      mark("back");
+      await pause(4_000);
+    };
+    return await runLoad({
+      ...{ redisUrl: redis.url, limit, seconds: 0, script, clock, random: seeded(1) },
+      tamper: (client) => tamper(redisOn(clock, client, 1, link)),
+    });
+  }
+
+  for (const [name, outage] of Object.entries(outages)) {
+    it(`${name}, the budget holds and all replicas are back within 2 s`, async () => {
+      const result = await suffer(outage);
       assertBudgetHolds(result);
       assertBack(result, outage, 0.85);
     });
@@ -226,35 +215,9 @@ describe("when Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
     },
   };
   for (const [name, { outage, tamper }] of Object.entries(controls)) {
-    it(`${name} (control)`, async (t) => {
-      const result = await suffer(t, outage, tamper);
+    it(`${name} (control)`, async () => {
+      const result = await suffer(outage, tamper);
       assert.throws(() => assertBudgetHolds(result), /rejected|in a second/);
-    });
-  }
-});
-
-/** The figures come from virtual time. Here real servers die, and the tests wait for recovery. */
-describe("when a real Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
-  const real = Object.entries(outages).filter(([name]) =>
-    /loses everything|stands still|scripts/.test(name),
-  );
-  for (const [name, outage] of real) {
-    it(`${name}, replicas go on without it and use it again afterwards`, async (t) => {
-      const redis = await serverFor(t, outage);
-      const script: LoadOptions["script"] = async (load) => {
-        // How many replicas go on alone now. On a busy machine one may do so at any time.
-        const alone = () =>
-          load.changes.reduce((sum, { source }) => sum + (source === "local" ? 1 : -1), 0);
-        await load.pause(500);
-        await outage.begin(redis, load.pause);
-        if (outage.noticed) await until(async () => alone() === 3);
-        await outage.end?.(redis);
-        await until(async () => alone() === 0);
-        // More calls than were in flight.
-        const before = load.sent();
-        await until(async () => load.sent() > before + limit);
-      };
-      await runLoad({ redisUrl: redis.url, limit, seconds: 0, script, overload: 1.5 });
     });
   }
 });

@@ -1,7 +1,6 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { TestContext } from "node:test";
 
 /** In memory where possible, so that tests do not wait for disk syncs. */
 const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
@@ -12,8 +11,8 @@ export function freshDirectory(): { readonly path: string; remove(): void } {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** The path of an empty directory, which is deleted with the test. */
-export function directory(t: TestContext): string {
+/** The path of an empty directory, which is deleted after the test, or after those of a suite. */
+export function directory(t: { after(done: () => void): unknown }): string {
   const { path, remove } = freshDirectory();
   t.after(remove);
   return path;
