@@ -9,8 +9,8 @@ import { newPage, withoutChromium } from "../chromium.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
 import { serve } from "../listen.ts";
 import { startTestGateway } from "../start.ts";
-import { timeoutMs, until } from "../until.ts";
-import { clientOf } from "./callers.ts";
+import { until } from "../until.ts";
+import { clientOf, cursorsOf } from "./callers.ts";
 import { sendEvent } from "./live-rig.ts";
 
 const files = scratch();
@@ -51,21 +51,6 @@ async function addressOf(
   }
   const query = `subscription { paymentUpdated(externalId: "${externalId}", untilFinal: true) { cursor final } }`;
   return `${proxy.url}/graphql?${new URLSearchParams({ query, watch_token: token })}`;
-}
-
-/** The cursors of the first `count` events in the log. */
-async function logged(gateway: Gateway, count: number): Promise<string[]> {
-  const cursors: string[] = [];
-  const signal = AbortSignal.timeout(timeoutMs);
-  const all = clientOf(EventService, gateway).streamEvents(
-    { afterCursor: "earliest" },
-    { headers, signal },
-  );
-  for await (const { event } of all) {
-    cursors.push(event?.cursor ?? "");
-    if (cursors.length === count) break;
-  }
-  return cursors;
 }
 
 /**
@@ -112,7 +97,7 @@ for (const [name, plain] of [
     await tab.evaluate(watchInPage, address);
     const count = await broken(started, () => seen.length);
     await ended.promise;
-    assert.deepEqual(seen, await logged(gateway, count));
+    assert.deepEqual(seen, await cursorsOf(gateway, count, headers));
   });
 }
 
@@ -120,7 +105,7 @@ test("a plain watch serves only its token's payment, and its cursors are those o
   const { gateway } = await start(t);
   const address = await addressOf(gateway, { url: gateway.publicUrl }, "order", true);
   await sendEvent(gateway, "order", 0, "payment");
-  const [cursor = ""] = await logged(gateway, 1);
+  const [cursor = ""] = await cursorsOf(gateway, 1, headers);
   const ask = async (url: string, headers: Record<string, string> = {}) => {
     const response = await fetch(url, { headers });
     return { status: response.status, text: await response.text() };

@@ -4,10 +4,10 @@ import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts"
 import { freePort, type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { until } from "../until.ts";
-import { clientOf, hostedPayment } from "./callers.ts";
+import { clientOf, cursorsOf, hostedPayment } from "./callers.ts";
 import { type Haproxy, startHaproxy, withoutHaproxy } from "./haproxy.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
-import { callOn, everyCursor, followOn } from "./rolling-load.ts";
+import { callOn, followOn } from "./rolling-load.ts";
 import { killSpawned, type Spawned, spawnCli } from "./spawn.ts";
 
 const password = "password";
@@ -96,7 +96,7 @@ describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     ]);
 
     const most = () => Math.max(...Object.values(followers).map(({ seen }) => seen.length));
-    const every = await everyCursor(replicas[0]?.ready.rpc ?? "", most());
+    const every = await cursorsOf({ rpcUrl: replicas[0]?.ready.rpc ?? "" }, most());
     for (const [name, follower] of Object.entries(followers)) {
       await until(async () => follower.seen.length >= every.length);
       console.log(`${name}: ${follower.seen.length} events`, follower.ends);
