@@ -3,7 +3,6 @@ import { spawnSync } from "node:child_process";
 import { after, before, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
@@ -130,29 +129,6 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
       assert.equal(upstream.arrivals.get(`resetAfter-${round}`), 1);
       await again.stop();
     }
-  });
-
-  test("asks the service again once a callback has settled a call that SIGKILL cut off", async () => {
-    const externalId = "once-killed";
-    // So long could the call still have been under way.
-    const killed = await start({ UPSTREAM_TIMEOUT: "120s" });
-    const release = upstream.hold();
-    const lost = assert.rejects(pay(killed, externalId));
-    await until(() => upstream.charges.get(externalId) === 1);
-    await killed.kill();
-    await lost;
-    release();
-    // Nothing but the callback tells what became of the call.
-    upstream.down = true;
-    const again = await start();
-    await assert.rejects(pay(again, externalId), { code: Code.Aborted });
-    await upstream.callBack(externalId);
-    const { state, outcomeUnknown } = await again.payments.getPayment({ externalId });
-    assert.deepEqual([state, outcomeUnknown], [PaymentState.PAID, false]);
-    await assert.rejects(pay(again, externalId), { code: Code.AlreadyExists });
-    assert.equal(upstream.charges.get(externalId), 1);
-    upstream.down = false;
-    await again.stop();
   });
 
   test("reports a full disk, and recovers when the disk takes writes again", {

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { PaymentState, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
@@ -102,58 +101,6 @@ describe("calls that move money, at three gateways on one Redis", {
       keys.map((key) => upstream.arrivals.get(`none-${key}`)),
       posts,
     );
-  });
-
-  test("of many calls for one payment at once, all but one are ABORTED", async () => {
-    const release = upstream.hold();
-    let refused = 0;
-    const calls = Array.from({ length: 30 }, (_, n) =>
-      pay(replicas[n % 3]!, "none-one").catch((error) => {
-        refused++;
-        throw error;
-      }),
-    );
-    const outcomes = Promise.allSettled(calls);
-    await until(async () => refused === 29).finally(release);
-    const codes = (await outcomes).map((result) =>
-      result.status === "fulfilled" ? "paid" : (result.reason as ConnectError).code,
-    );
-    assert.equal(codes.filter((code) => code === "paid").length, 1);
-    assert.equal(codes.filter((code) => code === Code.Aborted).length, 29);
-    assert.equal(upstream.charges.get("none-one"), 1);
-  });
-
-  test("while Redis stalls, no gateway sends a call that is in flight at another one", async () => {
-    const externalId = "none-stalled";
-    const release = upstream.hold();
-    const first = pay(replicas[0]!, externalId);
-    await until(async () => upstream.arrivals.get(externalId) === 1);
-    redis.pause();
-    try {
-      await assert.rejects(pay(replicas[1]!, externalId), { code: Code.Unavailable });
-    } finally {
-      redis.resume();
-      release();
-    }
-    assert.equal((await first).payment?.details?.paymentId, `p-${externalId}`);
-    assert.equal(upstream.arrivals.get(externalId), 1);
-  });
-
-  test("other gateways report an unknown outcome by key and look-up, and settle it", async () => {
-    const externalId = "resetAfter-1";
-    const isUnknown = (error: unknown) =>
-      error instanceof ConnectError &&
-      error.code === Code.Unknown &&
-      error.findDetails(OutcomeUnknownSchema)[0]?.externalId === externalId;
-    upstream.down = true;
-    await assert.rejects(pay(replicas[0]!, externalId, "unknown"), isUnknown);
-    await assert.rejects(pay(replicas[1]!, externalId, "unknown"), isUnknown);
-    await assert.rejects(pay(replicas[2]!, externalId), { code: Code.Aborted });
-    const known = await replicas[2]!.client.getPayment({ externalId });
-    assert.deepEqual([known.payment, known.outcomeUnknown], [undefined, true]);
-    upstream.down = false;
-    await settled(replicas[1]!, externalId);
-    assert.equal(upstream.arrivals.get(externalId), 1);
   });
 
   for (let round = 0; round < kills; round++) {
