@@ -6,9 +6,10 @@ import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { sign } from "../../../src/wire/signature.ts";
 import { paymentRequest } from "../../gateway/callers.ts";
 import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
+import { password } from "../../gateway/serving.ts";
 import type { CallRecord, History, LoggedEvent, ResumeRecord } from "../../simulation/history.ts";
 import { eventOf, nameOf } from "../../simulation/words.ts";
-import { type Gateway, password } from "./gateways.ts";
+import type { Gateway } from "./gateways.ts";
 import {
   historyOf,
   paymentIdOf,
