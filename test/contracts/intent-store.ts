@@ -232,7 +232,7 @@ export function testIntentStore(name: string, make: IntentStoreFactory): void {
       await a.end(account, intent, { state: "unknown" });
       assert.deepEqual(await known(), [["pending", "p1", 2, ["p1"]]]);
       assert.deepEqual(await b.due(account, 10), []);
-      await a.end(account, intent, { state: "closed", key: "keep" });
+      await b.end(account, intent, { state: "closed", key: "keep" });
       await a.end(account, intent, { state: "unknown" });
       await a.looked(account, intent, { inMs: 0, checks: 3, notFound: 0 });
       await a.giveUp(account, intent);

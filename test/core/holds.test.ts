@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
 import { createCore } from "../../src/core/create-core.ts";
@@ -28,14 +27,12 @@ import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { reportTo } from "../../src/report.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { outcomeUnknown } from "../../src/upstream/outcome.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
 import { payment, stateOn } from "../ledger/entries.ts";
 
 const account = "default";
 const externalId = "order-1";
 const keyring = await deriveKeyring(account, [new Secret("password")]);
-const declined = new GatewayError("FAILED_PRECONDITION", "declined");
 
 /** What the service does with a call, and what it answers. */
 type Behaviour = () => Promise<MessageInitShape<typeof PaymentSchema>>;
@@ -120,30 +117,6 @@ test("a hold is AUTHORIZED until it is confirmed, also if its callback comes bef
     assert.equal(await callback({ operation: "confirm", status: "success" }), "PAID");
     assert.equal(await state(), "PAID");
   }
-});
-
-test("a hold is UNKNOWN while its confirmation has no answer, and AUTHORIZED if it is refused", async () => {
-  const { pay, confirm, state, callback } = rig();
-  await pay(false, async () => succeeded("pay-1"));
-  assert.equal(await state(), "AUTHORIZED");
-  await assert.rejects(
-    confirm(async () => {
-      assert.equal(await state(), "UNKNOWN", "while it is out");
-      throw declined;
-    }),
-    declined,
-  );
-  assert.equal(await state(), "AUTHORIZED");
-  await delay(2);
-  await assert.rejects(
-    confirm(async () => {
-      throw outcomeUnknown(externalId);
-    }),
-    { code: "UNKNOWN" },
-  );
-  assert.equal(await state(), "UNKNOWN");
-  assert.equal(await callback({ operation: "lookup", status: "success" }), "UNKNOWN");
-  assert.equal(await callback({ operation: "confirm", status: "success" }), "PAID");
 });
 
 test("GetPayment lists a confirmation that the service attempted and declined with an Error object", async () => {

@@ -142,14 +142,6 @@ for (const when of ["before", "after"] as const) {
   });
 }
 
-test("an event between an empty snapshot and the live part is delivered", async () => {
-  const log = newLog();
-  const add = () => append(log, entry("pending"));
-  const { events, leave } = start(whileReading(log, () => {}, add));
-  assert.equal(await next(events), "payment:pending");
-  leave();
-});
-
 test("a follower that looks again and again keeps nothing of its pauses", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { promise, resolve } = Promise.withResolvers<IteratorResult<Event>>();

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { sign } from "../../src/wire/signature.ts";
+import { paymentTold, postCallback } from "../gateway/callers.ts";
 import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
 import {
   createCallers,
@@ -125,11 +125,7 @@ async function cpuSeconds(adminUrl: string): Promise<number> {
 function sendCallbacks(publicUrl: string) {
   const sent: Promise<Outcome>[] = [];
   const timer = setInterval(() => {
-    const body = JSON.stringify({
-      external_id: `callback-${performance.now()}`,
-      details: { payment_id: `callback-${performance.now()}`, status: "success" },
-    });
-    sent.push(send(`${publicUrl}/callbacks/default/payments`, body));
+    sent.push(send(publicUrl, paymentTold(`callback-${performance.now()}`)));
   }, 100);
   return {
     stop() {
@@ -139,13 +135,9 @@ function sendCallbacks(publicUrl: string) {
   };
 }
 
-async function send(url: string, body: string): Promise<Outcome> {
+async function send(publicUrl: string, told: object): Promise<Outcome> {
   const beganMs = performance.now();
-  const headers = {
-    "content-type": "application/json",
-    "x-service-signature": sign(Buffer.from(body), password),
-  };
-  const { status } = await fetch(url, { method: "POST", headers, body });
+  const { status } = await postCallback({ publicUrl }, told, { password });
   return { status, ms: performance.now() - beganMs };
 }
 

@@ -10,9 +10,11 @@ import {
 import { type ClientOptions, createClient as createSocketClient } from "graphql-ws";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import { sign } from "../../src/wire/signature.ts";
+import { inTime } from "../until.ts";
 
 export type Urls = Pick<Gateway, "publicUrl" | "rpcUrl">;
 
@@ -147,6 +149,19 @@ export async function postCallback(
 /** Sends a signed callback, which the gateway must accept. */
 export async function sendCallback(...sent: Parameters<typeof postCallback>): Promise<void> {
   assert.equal((await postCallback(...sent)).status, 200);
+}
+
+/** The cursors of the first `count` events in the log of a gateway. */
+export async function cursorsOf(
+  gateway: Pick<Gateway, "rpcUrl">,
+  count: number,
+  headers: Record<string, string> = {},
+): Promise<string[]> {
+  const cursors: string[] = [];
+  const options = { headers, ...inTime() };
+  const all = clientOf(EventService, gateway).streamEvents({ afterCursor: "earliest" }, options);
+  for await (const { event } of all) if (cursors.push(event?.cursor ?? "") === count) break;
+  return cursors;
 }
 
 /** Number of requests for this external_id that the sandbox received. */

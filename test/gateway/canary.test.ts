@@ -5,8 +5,6 @@ import { after, before, test } from "node:test";
 import { create, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
-import { createClient as createWsClient } from "graphql-ws";
-import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { parseCallback } from "../../src/callbacks/parse-callback.ts";
 import { readConfig } from "../../src/config/config.ts";
@@ -33,6 +31,7 @@ import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
 import { timeoutMs } from "../until.ts";
+import { socketClient } from "./callers.ts";
 import { findCanaries, type Place } from "./canaries.ts";
 import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoing-upstream.ts";
 
@@ -384,12 +383,8 @@ const edges: Record<string, (after: (fn: () => unknown) => void) => Send> = {
   HTTP: () => (query, variables) => post(query, variables, {}),
   SSE: () => (query, variables) => post(query, variables, { accept: "text/event-stream" }),
   WebSocket: (after) => {
-    const client = createWsClient({
-      url: `${gateway.publicUrl.replace("http", "ws")}/graphql`,
-      webSocketImpl: WebSocket,
-      retryAttempts: 0,
-      connectionParams: { authorization: `Bearer ${secrets.jwt}` },
-    });
+    const connectionParams = { authorization: `Bearer ${secrets.jwt}` };
+    const client = socketClient(gateway, { connectionParams });
     after(() => client.dispose());
     return async (query, variables) => {
       try {
@@ -481,10 +476,8 @@ test("GraphQL refuses callers without valid credentials or scopes", async () => 
     assert.match(answered, /UNAUTHENTICATED|FORBIDDEN/);
     errors.push({ where: "answer to the refused", text: answered });
   }
-  const client = createWsClient({
+  const client = socketClient(gateway, {
     url: `${gateway.publicUrl.replace("http", "ws")}/graphql?watch_token=${secrets.wrongWatchToken}`,
-    webSocketImpl: WebSocket,
-    retryAttempts: 0,
   });
   await assert.rejects(client.iterate({ query: "{ __typename }" }).next(), (closed) => {
     const { code, reason } = closed as { code: number; reason: string };

@@ -80,38 +80,26 @@ test("a changed keys file that names an unknown account is logged and not used",
   assert.equal((await dataOf(gateway, "{ __typename }", { headers })).__typename, "Query");
 });
 
-test("in a rotation of the watch secret the tokens of the step before are accepted", async (t) => {
+test("in a rotation the secrets of the step before are accepted, and no others", async (t) => {
   const [old, next] = ["old-secret".repeat(4), "new-secret".repeat(4)];
-  const about = { account: "default", kind: EventKind.PAYMENT, externalId: "e" } as const;
-  const token = await createWatchTokens(new Secret(old)).issue({
-    ...{ ...about, expiresAtMs: Date.now() + 60_000 },
+  const gateway = await start(t, {
+    ...{ WATCH_TOKEN_SECRET: next, WATCH_TOKEN_PREVIOUS_SECRETS: old },
+    ...{ UPSTREAM_PASSWORD: "new", UPSTREAM_PREVIOUS_PASSWORDS: "old" },
   });
-  for (const [previous, code] of [
-    // A valid watch token is FORBIDDEN to look up a payment; an invalid one is UNAUTHENTICATED.
-    [old, "FORBIDDEN"],
-    ["", "UNAUTHENTICATED"],
-  ] as const) {
-    const env = { WATCH_TOKEN_SECRET: next, WATCH_TOKEN_PREVIOUS_SECRETS: previous };
+  const about = { account: "default", kind: EventKind.PAYMENT, externalId: "e" } as const;
+  const codeOf = async (secret: string) => {
+    const tokens = createWatchTokens(new Secret(secret));
+    const token = await tokens.issue({ ...about, expiresAtMs: Date.now() + 60_000 });
     const headers = { authorization: `Bearer ${token}` };
-    const query = '{ payment(externalId: "e") { id } }';
-    const { errors } = await graphql(await start(t, env), query, { headers });
-    assert.equal(errors?.[0].extensions.code, code);
-  }
-});
+    const { errors } = await graphql(gateway, '{ payment(externalId: "e") { id } }', { headers });
+    return errors?.[0].extensions.code;
+  };
+  // A valid watch token is FORBIDDEN to look up a payment; an invalid one is UNAUTHENTICATED.
+  const codes = [await codeOf(next), await codeOf(old), await codeOf("another".repeat(6))];
+  assert.deepEqual(codes, ["FORBIDDEN", "FORBIDDEN", "UNAUTHENTICATED"]);
 
-test("in a rotation of the merchant's password callbacks with both passwords are accepted", async (t) => {
-  for (const [previous, accepted] of [
-    ["old", ["new", "old"]],
-    ["", ["new"]],
-  ] as const) {
-    const env = { UPSTREAM_PASSWORD: "new", UPSTREAM_PREVIOUS_PASSWORDS: previous };
-    const gateway = await start(t, env);
-    const statusOf = async (password: string) =>
-      (await postCallback(gateway, paymentTold(password), { password })).status;
-    const statuses = await Promise.all(["new", "old", "another"].map(statusOf));
-    assert.deepEqual(
-      statuses,
-      ["new", "old", "another"].map((one) => (accepted.some((by) => by === one) ? 200 : 401)),
-    );
-  }
+  const statusOf = async (password: string) =>
+    (await postCallback(gateway, paymentTold(password), { password })).status;
+  const statuses = await Promise.all(["new", "old", "another"].map(statusOf));
+  assert.deepEqual(statuses, [200, 200, 401]);
 });

@@ -2,18 +2,15 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { after, before, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
-import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
-import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
-import { clientOf, hostedPayment, paymentTold, postCallback } from "./callers.ts";
+import { hostedPayment, paymentTold, postCallback } from "./callers.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
-import { freePorts, killSpawned, type Spawned, spawnCli } from "./spawn.ts";
+import { password, serveBefore } from "./serving.ts";
+import { killSpawned } from "./spawn.ts";
 
 /** Times that the gateway is killed: 100 in the long form, `npm run faults`. */
 const kills = process.env.FAULTS === "long" ? 100 : 1;
-const password = "password";
 
 describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
   const directory = freshDirectory();
@@ -27,38 +24,21 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     directory.remove();
   });
 
-  const settings = () => ({
-    ...freePorts,
-    ALLOW_VOLATILE: "",
-    UPSTREAM_URL: upstream.url,
-    UPSTREAM_LOGIN: "shop",
-    UPSTREAM_PASSWORD: password,
-    UPSTREAM_TIMEOUT: "2s",
-    RATE_LIMIT_INITIAL: "1000",
-    RECONCILE_AFTER: "500ms",
-    AUTH_MODE: "none",
-    LOG_LEVEL: "warn",
-    DATA_DIR: directory.path,
-  });
-
-  async function start(about: Record<string, string> = {}) {
-    const spawned: Spawned = spawnCli(["serve"], { ...settings(), ...about });
-    const { rpc = "", public: publicUrl = "", admin = "" } = await spawned.ready;
+  async function start() {
+    const serving = await serveBefore(upstream.url, {
+      ALLOW_VOLATILE: "",
+      UPSTREAM_TIMEOUT: "2s",
+      RATE_LIMIT_INITIAL: "1000",
+      RECONCILE_AFTER: "500ms",
+      DATA_DIR: directory.path,
+    });
     // Each start has new ports: resent callbacks must go to the gateway that runs now.
-    upstream.callbackTo = publicUrl;
-    const at = { rpcUrl: rpc };
+    upstream.callbackTo = serving.publicUrl;
     return {
-      ...spawned,
-      ...{ publicUrl, admin },
-      payments: clientOf(PaymentService, at),
-      events: clientOf(EventService, at),
-      async kill() {
-        spawned.child.kill("SIGKILL");
-        await spawned.exit;
-      },
+      ...serving,
       async stop() {
-        spawned.child.kill("SIGTERM");
-        assert.deepEqual(await spawned.exit, [0, null]);
+        serving.spawned.child.kill("SIGTERM");
+        assert.deepEqual(await serving.spawned.exit, [0, null]);
       },
     };
   }
@@ -132,40 +112,17 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     }
   });
 
-  test("asks the service again once a callback has settled a call that SIGKILL cut off", async () => {
-    const externalId = "once-killed";
-    // So long could the call still have been under way.
-    const killed = await start({ UPSTREAM_TIMEOUT: "120s" });
-    const release = upstream.hold();
-    const lost = assert.rejects(pay(killed, externalId));
-    await until(() => upstream.charges.get(externalId) === 1);
-    await killed.kill();
-    await lost;
-    release();
-    // Nothing but the callback tells what became of the call.
-    upstream.down = true;
-    const again = await start();
-    await assert.rejects(pay(again, externalId), { code: Code.Aborted });
-    await upstream.callBack(externalId);
-    const { state, outcomeUnknown } = await again.payments.getPayment({ externalId });
-    assert.deepEqual([state, outcomeUnknown], [PaymentState.PAID, false]);
-    await assert.rejects(pay(again, externalId), { code: Code.AlreadyExists });
-    assert.equal(upstream.charges.get(externalId), 1);
-    upstream.down = false;
-    await again.stop();
-  });
-
   test("reports a full disk, and recovers when the disk takes writes again", {
     skip: spawnSync("prlimit", ["--version"]).status === 0 ? false : "needs prlimit",
   }, async () => {
     const running = await start();
     const ready = async () => {
-      const answer = await fetch(`${running.admin}/readyz`);
+      const answer = await fetch(`${running.adminUrl}/readyz`);
       return { status: answer.status, text: await answer.text() };
     };
     // A limit on the size of files has the same effect as a full disk.
     const limit = (bytes: string) => {
-      const args = ["--pid", `${running.child.pid}`, `--fsize=${bytes}:`];
+      const args = ["--pid", `${running.spawned.child.pid}`, `--fsize=${bytes}:`];
       assert.equal(spawnSync("prlimit", args).status, 0);
     };
     assert.equal((await ready()).status, 200);

@@ -14,7 +14,6 @@ import {
   type HealthCheckResponse,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
-import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { grpcJsClient } from "../rpc/start.ts";
 import { startBefore, startTestGateway } from "../start.ts";
@@ -69,7 +68,7 @@ test("a shutdown ends streams over SHUTDOWN_SPREAD, with a retryable code and a 
   const gateway = await startTestGateway({ SHUTDOWN_SPREAD: "2s" });
   await clientOf(PaymentService, gateway).createPayment(paymentRequest("order"));
   const open = edges.flatMap((edge) =>
-    Array.from({ length: 100 }, () => ({ edge, watching: watch(edge, gateway, "order") })),
+    Array.from({ length: 20 }, () => ({ edge, watching: watch(edge, gateway, "order") })),
   );
   const firsts = await Promise.all(open.map(({ watching }) => watching.next()));
   const ends = open.map(async ({ edge, watching }, at) => {
@@ -80,28 +79,13 @@ test("a shutdown ends streams over SHUTDOWN_SPREAD, with a retryable code and a 
     return { edge, atMs: performance.now() };
   });
   await gateway.stop();
-  // Each ends at a random time within two seconds, so the 100 are spread over more than 300 ms.
+  // Each ends at a random time within two seconds, so the 20 are spread over more than 300 ms.
   for (const [edge, all] of Object.entries(
     Object.groupBy(await Promise.all(ends), (e) => e.edge),
   )) {
     const atMs = all.map((end) => end.atMs);
     assert.ok(Math.max(...atMs) - Math.min(...atMs) > 300, edge);
   }
-});
-
-test("a stream delivers every event that is stored after its headers arrived", async (t) => {
-  const gateway = await startTestGateway();
-  t.after(() => gateway.stop());
-  const header = Promise.withResolvers<Headers>();
-  const leave = new AbortController();
-  const events = clientOf(EventService, gateway)
-    .streamEvents({}, { onHeader: header.resolve, signal: leave.signal })
-    [Symbol.asyncIterator]();
-  const first = events.next();
-  await header.promise;
-  await clientOf(PaymentService, gateway).createPayment(paymentRequest("order"));
-  assert.equal((await first).value?.event?.externalId, "order");
-  leave.abort();
 });
 
 test("a shutdown answers calls that wait for the service, on every kind of connection", async (t) => {

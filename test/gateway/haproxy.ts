@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { freePort } from "../redis/server.ts";
 import { until } from "../until.ts";
 
@@ -14,12 +15,8 @@ export const withoutHaproxy: string | false =
     ? false
     : "needs haproxy: apt-get install haproxy";
 
-/** The addresses of one gateway, as its ready line names them. */
-export interface Backend {
-  readonly rpc: string;
-  readonly public: string;
-  readonly admin: string;
-}
+/** The addresses of one gateway. */
+export type Backend = Pick<Gateway, "rpcUrl" | "publicUrl" | "adminUrl">;
 
 /** A HAProxy in front of some gateways. It requests their `/readyz` ten times a second. */
 export interface Haproxy {
@@ -74,11 +71,11 @@ type Ports = Record<"grpc" | "rpc" | "web" | "stats", number>;
  * established, on which nothing was sent.
  */
 function configuration(backends: readonly Backend[], { grpc, rpc, web, stats }: Ports): string {
-  const servers = (listener: "rpc" | "public", options = "") =>
+  const servers = (listener: "rpcUrl" | "publicUrl", options = "") =>
     backends
       .map((backend, index) => {
         const { host } = new URL(backend[listener]);
-        const { port } = new URL(backend.admin);
+        const { port } = new URL(backend.adminUrl);
         return `  server gateway${index} ${host} check check-proto h1 port ${port} ${options}`;
       })
       .join("\n");
@@ -100,15 +97,15 @@ defaults
 listen grpc
   bind 127.0.0.1:${grpc} proto h2
   option httpchk GET /readyz
-${servers("rpc", "proto h2")}
+${servers("rpcUrl", "proto h2")}
 listen rpc
   bind 127.0.0.1:${rpc}
   option httpchk GET /readyz
-${servers("rpc")}
+${servers("rpcUrl")}
 listen public
   bind 127.0.0.1:${web}
   option httpchk GET /readyz
-${servers("public")}
+${servers("publicUrl")}
 frontend stats
   bind 127.0.0.1:${stats}
   stats enable

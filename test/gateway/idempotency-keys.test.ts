@@ -98,13 +98,6 @@ for (const [name, headers] of Object.entries({
   });
 }
 
-test("a header and an input with different keys are refused, and nothing is sent", async () => {
-  const { data } = await byHttp("different", "one", "two");
-  const message = "is not the key of the Idempotency-Key header";
-  assert.deepEqual(data.createPayment.fields, [{ path: "idempotencyKey", message }]);
-  assert.equal(await countSent(gateway, "different"), 0);
-});
-
 test("several mutations of one operation may each have a key", async () => {
   const mutation = (alias: string) => `${alias}: createPayment(input: ${inputOf(alias, alias)}) {
     ... on Payment { id }

@@ -21,25 +21,24 @@ const gateway = ofSuite(startTestGateway);
 
 type Init = MessageInitShape<typeof ListPaymentsRequestSchema>;
 
-const clients = (of = gateway) => ({
-  payments: clientOf(PaymentService, of),
-  payouts: clientOf(PayoutService, of),
+const clients = () => ({
+  payments: clientOf(PaymentService, gateway),
+  payouts: clientOf(PayoutService, gateway),
 });
 
 /** A callback about a payment, which the service made for somebody else. */
-const tell = (externalId: string, status: string, of = gateway, operation = "payment") =>
-  sendCallback(of, paymentTold(externalId, status, operation));
+const tell = (externalId: string, status: string, operation = "payment") =>
+  sendCallback(gateway, paymentTold(externalId, status, operation));
 
 /** All payments of a list, read page by page. */
-async function walk(init: Init, of = gateway, onPage = async () => {}): Promise<ListedPayment[]> {
-  const { payments: client } = clients(of);
+async function walk(init: Init): Promise<ListedPayment[]> {
+  const { payments: client } = clients();
   const all: ListedPayment[] = [];
   for (let pageToken = ""; ; ) {
     const page = await client.listPayments({ ...init, pageToken });
     all.push(...page.payments);
     pageToken = page.nextPageToken;
     if (pageToken === "") return all;
-    await onPage();
   }
 }
 
@@ -81,45 +80,17 @@ test("a list shows of each payment what GetPayment shows, without a call to the 
   assert.equal(names(await walk(before))[0], "shown-1");
 });
 
-test("pages neither skip nor repeat a payment while payments change", async (t) => {
-  const of = await startTestGateway();
-  t.after(() => of.stop());
-  const first = Array.from({ length: 25 }, (_, n) => `walk-${n}`);
-  for (const name of first) await tell(name, "pending", of);
-  let turn = 0;
-  const change = async () => {
-    turn++;
-    await tell(`walk-${turn % 25}`, "success", of);
-    await tell(`walk-${(turn * 7) % 25}`, "success", of);
-    await tell(`walk-${(turn * 7) % 25}`, "success", of, "refund");
-    await tell(`walk-new-${turn}`, "pending", of);
-  };
-  assert.deepEqual(
-    names(await walk({ pageSize: 3, newestFirst: true }, of, change)),
-    first.toReversed(),
-  );
-  const states = [PaymentState.PENDING, PaymentState.PAID, PaymentState.REFUNDED];
-  const oldest = names(
-    await walk({ pageSize: 3, states }, of, () => (turn < 30 ? change() : Promise.resolve())),
-  );
-  assert.deepEqual(oldest.slice(0, 25), first);
-  assert.deepEqual(
-    oldest.slice(25),
-    Array.from({ length: turn }, (_, n) => `walk-new-${n + 1}`),
-  );
-});
-
-test("page_size over 100 counts as 100, and a page without more has no token", async (t) => {
-  const of = await startTestGateway();
-  t.after(() => of.stop());
-  for (let n = 0; n < 103; n++) await tell(`many-${n}`, "success", of);
-  const { payments: client } = clients(of);
-  const page = await client.listPayments({ pageSize: 5_000 });
+test("page_size over 100 counts as 100, and a page without more has no token", async () => {
+  // The payments of no other test are cancelled.
+  for (let n = 0; n < 103; n++) await tell(`many-${n}`, "success", "cancel");
+  const { payments: client } = clients();
+  const list = (init: Init) => client.listPayments({ states: [PaymentState.CANCELLED], ...init });
+  const page = await list({ pageSize: 5_000 });
   assert.equal(page.payments.length, 100);
-  const rest = await client.listPayments({ pageSize: 5_000, pageToken: page.nextPageToken });
+  const rest = await list({ pageSize: 5_000, pageToken: page.nextPageToken });
   assert.deepEqual([rest.payments.length, rest.nextPageToken], [3, ""]);
-  assert.equal((await client.listPayments({})).payments.length, 50);
-  const data = await dataOf(of, "{ payments(first: 100) { edges { node { state } } } }");
+  assert.equal((await list({})).payments.length, 50);
+  const data = await dataOf(gateway, "{ payments(first: 100) { edges { node { state } } } }");
   assert.equal(data.payments.edges.length, 100);
 });
 

@@ -13,7 +13,6 @@ export async function sendEvent(
   externalId: string,
   n: number,
   operation = "refund",
-  payload = "",
 ): Promise<void> {
   const text = JSON.stringify({
     external_id: externalId,
@@ -25,7 +24,6 @@ export async function sendEvent(
       amount: "1.00",
       status: operation === "payment" ? "success" : "pending",
       status_code: "code",
-      payload,
     },
   });
   const body = new TextEncoder().encode(text);
@@ -43,21 +41,3 @@ export async function sendEvent(
 
 /** `fetch` would need more processor time for thousands of callbacks than the gateway does. */
 const agent = new http.Agent({ keepAlive: true });
-
-/** Sends `count` events from the `from`th on, ten at a time, each of at least `bytes` bytes. */
-export async function sendEvents(
-  gateway: Pick<Gateway, "publicUrl">,
-  from: number,
-  count: number,
-  bytes: number,
-): Promise<void> {
-  const payload = "x".repeat(bytes);
-  let next = from;
-  const send = async () => {
-    while (next < from + count) {
-      const n = next++;
-      await sendEvent(gateway, `order-${n % 100}`, n, "refund", payload);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(count, 10) }, send));
-}

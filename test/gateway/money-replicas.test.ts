@@ -2,19 +2,17 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { PaymentState, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
-import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { until } from "../until.ts";
-import { clientOf, hostedPayment } from "./callers.ts";
+import { hostedPayment } from "./callers.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
-import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
+import { password, type Serving, serveBefore } from "./serving.ts";
+import { killSpawned } from "./spawn.ts";
 
 /** Number of keys, of callers of each key and of killed calls: 100 in `npm run faults`. */
 const size = Number(process.env.MONEY_SIZE ?? 12);
 const kills = Number(process.env.MONEY_KILLS ?? 1);
-const password = "password";
 
 describe("calls that move money, at three gateways on one Redis", {
   skip: withoutRedis,
@@ -22,7 +20,7 @@ describe("calls that move money, at three gateways on one Redis", {
 }, () => {
   let redis: RedisServer;
   let upstream: MoneyUpstream;
-  let replicas: Replica[];
+  let replicas: Serving[];
 
   before(async () => {
     redis = await startRedis();
@@ -35,29 +33,18 @@ describe("calls that move money, at three gateways on one Redis", {
     await redis.close();
   });
 
-  async function start() {
-    const { child, ready, exit } = spawnCli(["serve"], {
-      ...freePorts,
-      UPSTREAM_URL: upstream.url,
-      UPSTREAM_LOGIN: "shop",
-      UPSTREAM_PASSWORD: password,
+  const start = () =>
+    serveBefore(upstream.url, {
       // Ten thousand calls at once keep cold gateways busy for seconds.
       UPSTREAM_TIMEOUT: "20s",
       RATE_LIMIT_INITIAL: "1000",
       RATE_LIMIT_MAX_WAIT: "1s",
       RECONCILE_AFTER: "500ms",
-      AUTH_MODE: "none",
-      LOG_LEVEL: "warn",
       REDIS_URL: redis.url,
     });
-    const { rpc = "", public: publicUrl = "" } = await ready;
-    const client = clientOf(PaymentService, { rpcUrl: rpc });
-    return { client, child, exit, publicUrl };
-  }
-  type Replica = Awaited<ReturnType<typeof start>>;
 
-  const pay = (replica: Replica, externalId: string, key?: string, amount?: string) =>
-    replica.client.createPayment(
+  const pay = (replica: Serving, externalId: string, key?: string, amount?: string) =>
+    replica.payments.createPayment(
       hostedPayment(externalId, amount),
       key === undefined ? {} : { headers: { "idempotency-key": key } },
     );
@@ -67,7 +54,7 @@ describe("calls that move money, at three gateways on one Redis", {
     const keys = Array.from({ length: size }, (_, n) => `key-${n}`);
     let again = 0;
     /** Repeats a call that a busy gateway did not send: the key makes that safe. */
-    const payWithKey = async (replica: Replica, key: string) => {
+    const payWithKey = async (replica: Serving, key: string) => {
       for (;;) {
         try {
           return await pay(replica, `none-${key}`, key);
@@ -104,58 +91,6 @@ describe("calls that move money, at three gateways on one Redis", {
     );
   });
 
-  test("of many calls for one payment at once, all but one are ABORTED", async () => {
-    const release = upstream.hold();
-    let refused = 0;
-    const calls = Array.from({ length: 30 }, (_, n) =>
-      pay(replicas[n % 3]!, "none-one").catch((error) => {
-        refused++;
-        throw error;
-      }),
-    );
-    const outcomes = Promise.allSettled(calls);
-    await until(async () => refused === 29).finally(release);
-    const codes = (await outcomes).map((result) =>
-      result.status === "fulfilled" ? "paid" : (result.reason as ConnectError).code,
-    );
-    assert.equal(codes.filter((code) => code === "paid").length, 1);
-    assert.equal(codes.filter((code) => code === Code.Aborted).length, 29);
-    assert.equal(upstream.charges.get("none-one"), 1);
-  });
-
-  test("while Redis stalls, no gateway sends a call that is in flight at another one", async () => {
-    const externalId = "none-stalled";
-    const release = upstream.hold();
-    const first = pay(replicas[0]!, externalId);
-    await until(async () => upstream.arrivals.get(externalId) === 1);
-    redis.pause();
-    try {
-      await assert.rejects(pay(replicas[1]!, externalId), { code: Code.Unavailable });
-    } finally {
-      redis.resume();
-      release();
-    }
-    assert.equal((await first).payment?.details?.paymentId, `p-${externalId}`);
-    assert.equal(upstream.arrivals.get(externalId), 1);
-  });
-
-  test("other gateways report an unknown outcome by key and look-up, and settle it", async () => {
-    const externalId = "resetAfter-1";
-    const isUnknown = (error: unknown) =>
-      error instanceof ConnectError &&
-      error.code === Code.Unknown &&
-      error.findDetails(OutcomeUnknownSchema)[0]?.externalId === externalId;
-    upstream.down = true;
-    await assert.rejects(pay(replicas[0]!, externalId, "unknown"), isUnknown);
-    await assert.rejects(pay(replicas[1]!, externalId, "unknown"), isUnknown);
-    await assert.rejects(pay(replicas[2]!, externalId), { code: Code.Aborted });
-    const known = await replicas[2]!.client.getPayment({ externalId });
-    assert.deepEqual([known.payment, known.outcomeUnknown], [undefined, true]);
-    upstream.down = false;
-    await settled(replicas[1]!, externalId);
-    assert.equal(upstream.arrivals.get(externalId), 1);
-  });
-
   for (let round = 0; round < kills; round++) {
     test(`calls of a killed gateway are unknown and locked until they are settled (${round})`, async (t) => {
       const victim = replicas.pop()!;
@@ -170,20 +105,19 @@ describe("calls that move money, at three gateways on one Redis", {
       await until(async () => all.every((id) => upstream.charges.has(id) || ended.has(id)));
       const ids = all.filter((id) => upstream.charges.has(id));
       assert.ok(ids.length > size / 2 && ids.includes(toldBack), `${ids.join()} were sent`);
-      victim.child.kill("SIGKILL");
-      await Promise.all([over, victim.exit]);
+      await Promise.all([over, victim.kill()]);
       upstream.answerMs = 0;
 
-      const [one] = replicas as [Replica];
+      const [one] = replicas as [Serving];
       upstream.callbackTo = one.publicUrl;
       const isOpen = async (id: string) => {
-        const { outcomeUnknown } = await one.client.getPayment({ externalId: id });
+        const { outcomeUnknown } = await one.payments.getPayment({ externalId: id });
         assert.equal(outcomeUnknown, true);
         await assert.rejects(pay(one, id), { code: Code.Aborted });
       };
       await isOpen(toldBack);
       await upstream.callBack(toldBack);
-      const { state, outcomeUnknown } = await one.client.getPayment({ externalId: toldBack });
+      const { state, outcomeUnknown } = await one.payments.getPayment({ externalId: toldBack });
       assert.deepEqual([state, outcomeUnknown], [PaymentState.PAID, false]);
       await assert.rejects(pay(one, toldBack), { code: Code.AlreadyExists }, "the service's word");
       for (const id of ids.filter((id) => id !== toldBack)) await isOpen(id);
@@ -220,9 +154,9 @@ describe("calls that move money, at three gateways on one Redis", {
   }
 
   /** Polls until the payment is paid, and asserts that it is never reported as failed. */
-  async function settled(replica: Replica, externalId: string): Promise<void> {
+  async function settled(replica: Serving, externalId: string): Promise<void> {
     for (;;) {
-      const { payment, outcomeUnknown } = await replica.client.getPayment({ externalId });
+      const { payment, outcomeUnknown } = await replica.payments.getPayment({ externalId });
       assert.notEqual(payment?.details?.status, PaymentStatus.FAILURE);
       if (!outcomeUnknown && payment?.details?.status === PaymentStatus.SUCCESS) return;
       await delay(50);

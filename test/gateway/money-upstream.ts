@@ -17,6 +17,8 @@ export interface MoneyUpstream {
   readonly charges: Map<string, number>;
   /** The same requests in order. `atMs` is when each was read, by `performance.now()`. */
   readonly requests: { readonly externalId: string; readonly atMs: number; charged: boolean }[];
+  /** Requests within the limit and beyond it, until somebody sets them to 0. */
+  readonly counts: { accepted: number; rejected: number };
   /** While true, every request is cut except payments, which get the answer of their fault. */
   down: boolean;
   /** Origin that callbacks go to instead of their own, as with a proxy before the gateways. */
@@ -32,16 +34,36 @@ export interface MoneyUpstream {
 
 /**
  * A payments service that charges as soon as it has read a whole request, whatever happens to the
- * answer. It sends a callback only when asked to resend it, or by `callBack`.
+ * answer. It sends a callback only when asked to resend it, or by `callBack`. Requests beyond a token
+ * bucket of one second's requests are answered 429.
  */
-export async function startMoneyUpstream(password: string): Promise<MoneyUpstream> {
+export async function startMoneyUpstream(
+  password: string,
+  perSecond = 2_000,
+): Promise<MoneyUpstream> {
   const arrivals = new Map<string, number>();
   const charges = new Map<string, number>();
   const requests: MoneyUpstream["requests"] = [];
   const callbackUrls = new Map<string, string>();
+  const counts = { accepted: 0, rejected: 0 };
   let held: Promise<void> | undefined;
+  let tokens = perSecond;
+  let atMs = performance.now();
 
   const server = createServer(async (request, response) => {
+    const nowMs = performance.now();
+    tokens = Math.min(perSecond, tokens + ((nowMs - atMs) / 1_000) * perSecond);
+    atMs = nowMs;
+    const isWithin = tokens >= 1;
+    if (isWithin) tokens--;
+    counts[isWithin ? "accepted" : "rejected"]++;
+    response.setHeader("x-ratelimit-limit", perSecond);
+    response.setHeader("x-ratelimit-remaining", Math.floor(tokens));
+    response.setHeader("x-ratelimit-reset", Math.ceil((perSecond - tokens) / perSecond));
+    if (!isWithin) {
+      request.resume();
+      return end(response, 429, '{"code":"too_many_requests","type":"api_error"}');
+    }
     if (request.url?.endsWith("/payments/v1/new")) return await charge(request, response);
     if (upstream.down) return void request.socket.destroy();
     if (request.url?.endsWith("/callback/resend")) return await resend(request, response);
@@ -97,6 +119,7 @@ export async function startMoneyUpstream(password: string): Promise<MoneyUpstrea
     arrivals,
     charges,
     requests,
+    counts,
     down: false,
     callbackTo: undefined,
     answerMs: 0,
@@ -136,13 +159,7 @@ function notFound(response: ServerResponse): void {
 }
 
 function end(response: ServerResponse, status: number, body: string): void {
-  response.writeHead(status, {
-    "content-type": "application/json",
-    "x-ratelimit-limit": 2_000,
-    "x-ratelimit-remaining": 2_000,
-    "x-ratelimit-reset": 0,
-  });
-  response.end(body);
+  response.writeHead(status, { "content-type": "application/json" }).end(body);
 }
 
 async function textOf(request: IncomingMessage): Promise<string> {

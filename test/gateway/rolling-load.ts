@@ -1,12 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import type grpc from "@grpc/grpc-js";
-import { createClient as createSseClient } from "graphql-sse";
-import {
-  EventService,
-  StreamEventsRequestSchema,
-  type StreamEventsResponse,
-} from "../../src/gen/payments/v1/event_service_pb.ts";
 import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
@@ -20,9 +14,9 @@ import {
   paymentRequest,
   paymentTold,
   sendCallback,
-  socketClient,
 } from "./callers.ts";
 import type { Haproxy } from "./haproxy.ts";
+import { type Edge, WatchEnd, type Watching, watch } from "./watches.ts";
 
 /** Calls that run continuously: how many of each kind were made, and which failed. */
 export interface Calls {
@@ -100,150 +94,55 @@ export interface Follower {
   stop(): Promise<void>;
 }
 
-export interface StreamEnd extends StreamFault {
+export interface StreamEnd {
+  readonly code: string;
+  readonly resumeCursor?: string | undefined;
   /** Number of events that the stream delivered. */
   readonly events: number;
 }
 
-interface StreamFault {
-  readonly code: string;
-  readonly resumeCursor?: string | undefined;
-}
-
-/** Reads events behind a cursor until the stream ends, and resolves with how it ended. */
-type Read = (
-  after: string,
-  seen: (cursor: string) => void,
-  leave: AbortSignal,
-) => Promise<StreamFault>;
-
 /** One follower for each kind of stream, from the oldest event on. */
-export function followOn(proxy: Haproxy): Record<string, Follower> {
-  return {
-    "grpc-js": follow(readByGrpc(proxy)),
-    SSE: follow(readBySse(proxy)),
-    WebSocket: follow(readByWebSocket(proxy)),
-  };
-}
-
-function follow(read: Read): Follower {
-  const seen: string[] = [];
-  const ends: StreamEnd[] = [];
-  const leave = new AbortController();
-  const run = async () => {
-    let after = "earliest";
-    while (!leave.signal.aborted) {
-      const before = seen.length;
-      const end = await read(
-        after,
-        (cursor) => {
-          seen.push(cursor);
-          after = cursor;
-        },
-        leave.signal,
-      ).catch((error: Error): StreamFault => ({ code: error.message || String(error) }));
-      if (leave.signal.aborted) return;
-      ends.push({ ...end, events: seen.length - before });
-      // The gateway's resume cursor may be later than the last event: it skips other topics.
-      after = end.resumeCursor ?? after;
-      await delay(20);
-    }
-  };
-  const running = run();
-  return {
-    seen,
-    ends,
-    async stop() {
-      leave.abort();
-      await running;
-    },
-  };
-}
-
-function readByGrpc({ grpcUrl }: Haproxy): Read {
-  return (after, seen, leave) =>
-    new Promise((resolve) => {
-      const client = grpcJsClient(EventService, Number(new URL(grpcUrl).port)) as never as {
-        streamEvents(request: unknown): grpc.ClientReadableStream<StreamEventsResponse>;
-      } & grpc.Client;
-      const stream = client.streamEvents(create(StreamEventsRequestSchema, { afterCursor: after }));
-      const cancel = () => stream.cancel();
-      leave.addEventListener("abort", cancel, { once: true });
-      const end = (how: StreamFault) => {
-        leave.removeEventListener("abort", cancel);
-        client.close();
-        resolve(how);
-      };
-      stream.on("data", ({ event }) => seen(event?.cursor ?? ""));
-      stream.on("end", () => end({ code: "OK" }));
-      stream.on("error", ({ code, metadata, details }: grpc.ServiceError) =>
-        end({
-          code: code === 14 ? "UNAVAILABLE" : `${code} ${details}`,
-          resumeCursor: metadata.get("x-resume-cursor")[0]?.toString(),
-        }),
-      );
-    });
-}
-
-interface Result {
-  readonly data?: { readonly events: { readonly cursor: string } } | null;
-  readonly errors?: readonly {
-    readonly extensions?: { readonly code?: string; readonly resumeCursor?: string };
-  }[];
-}
-
-const subscription = (after: string) => ({
-  query: `subscription { events(after: "${after}") { cursor } }`,
-});
-
-async function readResults(
-  results: AsyncIterableIterator<unknown>,
-  seen: (cursor: string) => void,
-  leave: AbortSignal,
-): Promise<StreamFault> {
-  const cancel = () => void results.return?.();
-  leave.addEventListener("abort", cancel, { once: true });
-  try {
-    for await (const result of results) {
-      const { data, errors } = result as Result;
-      if (errors) {
-        const { code = "none", resumeCursor } = errors[0]?.extensions ?? {};
-        return { code: code.replace("UPSTREAM_", ""), resumeCursor };
+export function followOn({ grpcUrl, publicUrl }: Haproxy): Record<Edge, Follower> {
+  const follow = (edge: Edge): Follower => {
+    const seen: string[] = [];
+    const ends: StreamEnd[] = [];
+    let isOver = false;
+    let watching: Watching | undefined;
+    const run = async () => {
+      for (let after = "earliest"; !isOver; ) {
+        const before = seen.length;
+        watching = watch(edge, { rpcUrl: grpcUrl, publicUrl }, undefined, {
+          after,
+          isEndless: true,
+        });
+        const { next } = watching;
+        const end = await (async () => {
+          for (let event = await next(); event; event = await next()) {
+            seen.push(event.cursor);
+            after = event.cursor;
+          }
+          return { code: "complete" };
+        })().catch((error: Error) =>
+          error instanceof WatchEnd ? error : { code: error.message || String(error) },
+        );
+        if (isOver) return;
+        const { code, resumeCursor } = end as WatchEnd;
+        ends.push({ code, resumeCursor, events: seen.length - before });
+        // The gateway's resume cursor may be later than the last event: it skips other topics.
+        after = resumeCursor ?? after;
+        await delay(20);
       }
-      if (data) seen(data.events.cursor);
-    }
-    return { code: "complete" };
-  } finally {
-    leave.removeEventListener("abort", cancel);
-  }
-}
-
-function readBySse({ publicUrl }: Haproxy): Read {
-  return async (after, seen, leave) => {
-    const client = createSseClient({ url: `${publicUrl}/graphql`, retryAttempts: 0 });
-    try {
-      return await readResults(client.iterate(subscription(after)), seen, leave);
-    } finally {
-      client.dispose();
-    }
+    };
+    const running = run();
+    return {
+      seen,
+      ends,
+      async stop() {
+        isOver = true;
+        await watching?.leave();
+        await running;
+      },
+    };
   };
-}
-
-function readByWebSocket(proxy: Haproxy): Read {
-  return async (after, seen, leave) => {
-    const client = socketClient(proxy);
-    try {
-      return await readResults(client.iterate(subscription(after)), seen, leave);
-    } finally {
-      await client.dispose();
-    }
-  };
-}
-
-/** The cursors of the first `upTo` events, read from one gateway. */
-export async function everyCursor(rpcUrl: string, upTo: number): Promise<string[]> {
-  const cursors: string[] = [];
-  const events = clientOf(EventService, { rpcUrl }).streamEvents({ afterCursor: "earliest" });
-  for await (const { event } of events) if (cursors.push(event?.cursor ?? "") === upTo) break;
-  return cursors;
+  return { gRPC: follow("gRPC"), SSE: follow("SSE"), WebSocket: follow("WebSocket") };
 }

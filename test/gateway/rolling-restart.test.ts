@@ -1,27 +1,21 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { freePort, type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { until } from "../until.ts";
-import { clientOf, hostedPayment } from "./callers.ts";
+import { cursorsOf, hostedPayment } from "./callers.ts";
 import { type Haproxy, startHaproxy, withoutHaproxy } from "./haproxy.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
-import { callOn, everyCursor, followOn } from "./rolling-load.ts";
-import { killSpawned, type Spawned, spawnCli } from "./spawn.ts";
+import { callOn, followOn } from "./rolling-load.ts";
+import { password, type Serving, serveBefore } from "./serving.ts";
+import { killSpawned } from "./spawn.ts";
 
-const password = "password";
 const skip = [withoutRedis, withoutHaproxy].filter(Boolean).join("; ") || false;
-
-interface Replica {
-  readonly spawned: Spawned;
-  readonly ready: Record<string, string>;
-}
 
 describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
   let redis: RedisServer;
   let upstream: MoneyUpstream;
-  let replicas: Replica[];
+  let replicas: Serving[];
   let proxy: Haproxy;
 
   before(async () => {
@@ -30,9 +24,8 @@ describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     // With slow answers, some call is always in flight.
     upstream.answerMs = 50;
     replicas = await Promise.all([start(), start()]);
-    proxy = await startHaproxy(replicas.map(({ ready }) => ready as never));
-    const { rpc = "" } = replicas[0]?.ready ?? {};
-    await clientOf(PaymentService, { rpcUrl: rpc }).createPayment(hostedPayment("none-first"));
+    proxy = await startHaproxy(replicas);
+    await replicas[0]?.payments.createPayment(hostedPayment("none-first"));
   });
   after(async () => {
     killSpawned();
@@ -42,18 +35,14 @@ describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
   });
 
   /** Starts a gateway, at the addresses of the one that it replaces, if any. */
-  async function start({ rpc, public: web, admin }: Record<string, string> = {}): Promise<Replica> {
+  async function start({ rpcUrl, publicUrl, adminUrl }: Partial<Serving> = {}): Promise<Serving> {
     // Unlike port 0: the system gives these ports to no other process while the gateway is away.
     const address = async (url?: string) =>
       url ? new URL(url).host : `127.0.0.1:${await freePort()}`;
-    const spawned = spawnCli(["serve"], {
-      PUBLIC_ADDR: await address(web),
-      RPC_ADDR: await address(rpc),
-      ADMIN_ADDR: await address(admin),
-      UPSTREAM_URL: upstream.url,
-      UPSTREAM_LOGIN: "shop",
-      UPSTREAM_PASSWORD: password,
-      AUTH_MODE: "none",
+    return serveBefore(upstream.url, {
+      PUBLIC_ADDR: await address(publicUrl),
+      RPC_ADDR: await address(rpcUrl),
+      ADMIN_ADDR: await address(adminUrl),
       REDIS_URL: redis.url,
       RATE_LIMIT_INITIAL: "2000",
       // If a busy machine delays Redis, calls wait for their share instead of being refused.
@@ -61,9 +50,7 @@ describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
       RECONCILE_AFTER: "0",
       // Ten health checks of the proxy, of which one is enough.
       SHUTDOWN_DELAY: "1s",
-      LOG_LEVEL: "warn",
     });
-    return { spawned, ready: await spawned.ready };
   }
 
   async function replace(index: number, signal: "SIGTERM" | "SIGKILL"): Promise<unknown[]> {
@@ -71,7 +58,7 @@ describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     assert.ok(old);
     old.spawned.child.kill(signal);
     const exit = await old.spawned.exit;
-    replicas[index] = await start(old.ready);
+    replicas[index] = await start(old);
     await proxy.serving(2);
     return exit;
   }
@@ -96,7 +83,7 @@ describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     ]);
 
     const most = () => Math.max(...Object.values(followers).map(({ seen }) => seen.length));
-    const every = await everyCursor(replicas[0]?.ready.rpc ?? "", most());
+    const every = await cursorsOf(replicas[0] as Serving, most());
     for (const [name, follower] of Object.entries(followers)) {
       await until(async () => follower.seen.length >= every.length);
       console.log(`${name}: ${follower.seen.length} events`, follower.ends);
@@ -118,8 +105,7 @@ describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     try {
       // Choose a gateway with a call in flight, which stays so until `release`.
       await until(async () => {
-        const { ready } = replicas[++victim % replicas.length] as Replica;
-        const { sum } = await scrapeOf({ adminUrl: ready.admin ?? "" });
+        const { sum } = await scrapeOf(replicas[++victim % replicas.length] as Serving);
         return sum("upstream_requests_in_flight", {}) > 0;
       });
       replicas[victim % replicas.length]?.spawned.child.kill("SIGKILL");

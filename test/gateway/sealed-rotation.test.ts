@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it, type TestContext } from "node:test";
+import { parseCallback } from "../../src/callbacks/parse-callback.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createRedisLedger } from "../../src/ledger/redis.ts";
@@ -11,7 +12,7 @@ import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { until } from "../until.ts";
-import { clientOf, sendCallback } from "./callers.ts";
+import { clientOf } from "./callers.ts";
 
 const callback = (externalId: string) =>
   JSON.stringify({
@@ -44,8 +45,10 @@ describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout
       keyringOf,
     });
     await until(async () => (await connector.client.ping()) === "PONG");
-    for (const id of ["same", "rotated", "dropped"])
-      await log.letters.addDeadLetter("default", letter(id));
+    for (const id of ["rotated", "dropped"]) await log.letters.addDeadLetter("default", letter(id));
+    const { entry } = parseCallback(EventKind.PAYMENT, Buffer.from(callback("before")));
+    assert.ok(entry);
+    await log.append("default", entry);
     await log.close();
     await connector.close();
   });
@@ -71,7 +74,6 @@ describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout
     await until(async () => (await json("/dead-letters")).status === 200);
     return {
       logged,
-      tell: (externalId: string) => sendCallback(gateway, callback(externalId), { password }),
       async tokenOf(externalId: string) {
         const { payment } = await clientOf(PaymentService, gateway).getPayment({ externalId });
         assert.equal(payment?.externalId, externalId);
@@ -84,30 +86,21 @@ describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout
     };
   }
 
-  it("reads and replays the dead letters that it stored", async (t) => {
-    const { look, replay, tell, tokenOf } = await start(t, "old", "");
-    await tell("before");
-    assert.equal((await look("same")).body.body, letter("same").body);
-    assert.deepEqual(await replay("same"), { status: 200, body: { outcome: "stored" } });
-    assert.equal(await tokenOf("same"), "card-token-same");
-    assert.equal((await look("same")).status, 404);
-  });
-
-  it("does so after a password change while the old password is among the previous ones", async (t) => {
+  it("reads and replays all after a password change while the old password is a previous one", async (t) => {
     const { look, replay, tokenOf, counted, logged } = await start(t, "new", "old");
     assert.equal(await tokenOf("before"), "card-token-before");
     assert.equal((await look("rotated")).body.body, letter("rotated").body);
     assert.deepEqual(await replay("rotated"), { status: 200, body: { outcome: "stored" } });
     assert.equal(await tokenOf("rotated"), "card-token-rotated");
+    assert.equal((await look("rotated")).status, 404);
     assert.deepEqual([await counted("event"), await counted("dead_letter"), logged], [0, 0, []]);
   });
 
   it("serves events without their secrets once the old password is dropped, and logs it", async (t) => {
     const { look, replay, tokenOf, counted, logged } = await start(t, "new", "");
     assert.equal(await tokenOf("before"), undefined);
-    assert.equal(await tokenOf("same"), undefined);
     assert.equal(await tokenOf("rotated"), "card-token-rotated");
-    assert.equal(await counted("event"), 2);
+    assert.equal(await counted("event"), 1);
 
     const { status, body } = await look("dropped");
     assert.deepEqual([status, body.locked, body.body], [200, true, undefined]);
@@ -120,11 +113,5 @@ describe("a gateway that restarts on sealed data", { skip: withoutRedis, timeout
       ["default", "dead_letter"],
       ["default", "event"],
     ]);
-  });
-
-  it("reads all secrets again once the old password is back", async (t) => {
-    const { replay, tokenOf } = await start(t, "new", "old");
-    assert.deepEqual(await replay("dropped"), { status: 200, body: { outcome: "stored" } });
-    assert.equal(await tokenOf("before"), "card-token-before");
   });
 });

@@ -1,107 +1,174 @@
 import assert from "node:assert/strict";
 import diagnostics from "node:diagnostics_channel";
+import { once } from "node:events";
+import http from "node:http";
 import type net from "node:net";
-import { test } from "node:test";
-import { isDeepStrictEqual } from "node:util";
-import { startTestGateway } from "../start.ts";
-import { scrapeOf } from "../telemetry/scrape.ts";
+import { text } from "node:stream/consumers";
+import { describe, it, type TestContext } from "node:test";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { pino } from "pino";
+import WebSocket from "ws";
+import type { Call, Core } from "../../src/core/core.ts";
+import { observedStreams } from "../../src/core/observed-streams.ts";
+import { GatewayError } from "../../src/errors.ts";
+import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
+import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { reportTo } from "../../src/report.ts";
+import { edges } from "../../src/telemetry/edges.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { serve } from "../graphql/serve.ts";
+import { start } from "../rpc/start.ts";
+import { readScrape } from "../telemetry/scrape.ts";
 import { until } from "../until.ts";
-import { sendEvents } from "./live-rig.ts";
-import { type SlowClient, transports } from "./slow-clients.ts";
 
-/** Ports of clients that have a connection open to a listener of this process. */
-const connected = new Set<number | undefined>();
+/** The local ports of clients whose connection the listeners of this process have closed. */
+const closed = new Set<number | undefined>();
 diagnostics.subscribe("net.server.socket", (message) => {
   const { socket } = message as { socket: net.Socket };
   const { remotePort } = socket;
-  connected.add(remotePort);
-  socket.once("close", () => connected.delete(remotePort));
+  socket.once("close", () => closed.add(remotePort));
 });
 
-const names = Object.keys(transports);
-/** So large that some thousand events fill the megabytes that the system buffers for a connection. */
-const eventBytes = 8_192;
-const maxEvents = 12_000;
+/** A client of the stream of all events that reads nothing yet. */
+interface Client {
+  readonly localPort: number | undefined;
+  /** Reads on, and resolves with all that comes until the stream ends or is cut. */
+  rest(): Promise<string>;
+}
 
-test("a slow reader is cut on every transport, delays no other, and resumes without a gap", {
-  timeout: 120_000,
-}, async (t) => {
-  const gateway = await startTestGateway({ HEARTBEAT_INTERVAL: "1h" });
-  const open: SlowClient[] = [];
-  t.after(async () => {
-    for (const client of open) client.close();
-    await gateway.stop();
-  });
-  const clientsOf = (after?: string[]) => {
-    const clients = names.map((name, i) => {
-      const connect = transports[name] as (typeof transports)[string];
-      return connect(gateway, after?.[i]);
+async function byHttp(
+  t: TestContext,
+  url: string,
+  headers: Record<string, string>,
+  body: string | Buffer,
+): Promise<Client> {
+  const request = http.request(url, { method: "POST", agent: false, headers });
+  t.after(() => request.destroy());
+  request.end(body);
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  const localPort = request.socket?.localPort;
+  return { localPort, rest: () => text(response).catch((error: Error) => error.message) };
+}
+
+const query =
+  "subscription { events { cursor ... on PaymentEvent { payment { details { payload } } } } }";
+
+/** One for each way to cut a client: test/rpc/streams.test.ts has that of HTTP/2. */
+const transports: Record<string, (t: TestContext, core: Partial<Core>) => Promise<Client>> = {
+  async sse(t, core) {
+    const { url } = await serve(t, core);
+    const headers = { accept: "text/event-stream", "content-type": "application/json" };
+    return byHttp(t, url, headers, JSON.stringify({ query }));
+  },
+  async websocket(t, core) {
+    // A socket that answers no pings is cut for that too, but much later.
+    const report = reportTo({ cut: ({ limit }) => assert.fail(limit) });
+    const { wsUrl } = await serve(t, core, { report });
+    const socket = new WebSocket(wsUrl, "graphql-transport-ws");
+    t.after(() => socket.terminate());
+    let told = "";
+    const over = new Promise<string>((resolve) => {
+      socket.on("error", () => {}).on("close", () => resolve(told));
+      socket.on("message", (data) => {
+        told += data;
+        if (/"type":"(error|complete)"/.test(String(data))) resolve(told);
+      });
     });
-    open.push(...clients);
-    return clients;
-  };
-  let sent = 0;
-  const send = async (count: number) => {
-    const from = sent;
-    sent += count;
-    await sendEvents(gateway, from, count, eventBytes);
-  };
-  const all = (clients: SlowClient[], cursor: string | undefined) => () =>
-    clients.every(({ cursors }) => cursors.at(-1) === cursor);
+    const opened = once(socket, "open");
+    const [upgraded] = (await once(socket, "upgrade")) as [http.IncomingMessage];
+    await opened;
+    socket.send('{"type":"connection_init"}');
+    await once(socket, "message");
+    socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query } }));
+    await once(socket, "message");
+    socket.pause();
+    const rest = () => {
+      socket.resume();
+      return over;
+    };
+    return { localPort: upgraded.socket.localPort, rest };
+  },
+  async connect(t, core) {
+    const started = await start(core);
+    t.after(() => started[Symbol.asyncDispose]());
+    const message = toBinary(StreamEventsRequestSchema, create(StreamEventsRequestSchema));
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(message.length, 1);
+    const url = `${started.url}/payments.v1.EventService/StreamEvents`;
+    const headers = { "content-type": "application/connect+proto" };
+    return byHttp(t, url, headers, Buffer.concat([head, message]));
+  },
+};
 
-  const fast = clientsOf();
-  const late = clientsOf();
-  const slow = clientsOf();
-  // All streams are open once each has seen an event.
-  while (!open.every(({ cursors }) => cursors.length > 0)) await send(1);
-  const caughtUp = async (clients: SlowClient[]) => {
-    const [first] = fast;
-    const before = first?.cursors.length ?? 0;
-    await send(1);
-    await until(() => (first?.cursors.length ?? 0) > before, "the event comes");
-    await until(all(clients, first?.cursors.at(-1)), "everybody has it");
-  };
-  await caughtUp(open);
-
-  for (const client of [...late, ...slow]) client.pause();
-  // A paused client does not notice the end of its connection.
-  const isCut = ({ localPort }: SlowClient) => localPort !== undefined && !connected.has(localPort);
-  while (!slow.every(isCut) && sent < maxEvents) {
-    // Only as fast as the fast clients read.
-    await send(50);
-    await caughtUp(fast);
-    if (sent < 500 || late.length === 0) continue;
-    // Control: a client that resumes in time gets the buffered events and is not cut.
-    for (const client of late) client.resume();
-    await caughtUp([...fast, ...late]);
-    for (const client of late.splice(0)) {
-      assert.ok(!isCut(client));
-      client.close();
+/** A core whose stream goes on until it fails because its reader is too slow. */
+function core() {
+  const failure = new GatewayError("RESOURCE_EXHAUSTED", "too slow", {
+    ...{ reason: "SLOW_CONSUMER", resumeCursor: "c-last" },
+  });
+  let yielded = 0;
+  let isFailed = false;
+  let tell: Call["onFail"];
+  async function* events(_: unknown, call: Call) {
+    tell = call.onFail;
+    while (!isFailed) {
+      const value = { details: { payload: "x".repeat(65_536) } };
+      const resource = { case: "payment" as const, value };
+      const about = { kind: EventKind.PAYMENT, externalId: "order", resource };
+      yield create(EventSchema, { cursor: `c${yielded++}`, ...about });
     }
+    throw failure;
   }
-  await until(() => slow.every(isCut), "the slow ones are cut");
-  t.diagnostic(`${sent} events`);
-  const wanted = { sse: 1, websocket: 1, connect: 1 };
-  for (let counted: object = {}; !isDeepStrictEqual(counted, wanted); ) {
-    const { value } = await scrapeOf(gateway);
-    const cuts = (transport: string) => value("slow_consumers_cut_total", { transport });
-    counted = Object.fromEntries(Object.keys(wanted).map((name) => [name, cuts(name)]));
-  }
-  await caughtUp(fast);
+  const metrics = createMetrics();
+  const report = reportTo(
+    edges({ metrics, durations: undefined, log: pino({ level: "silent" }), accounts: [] }),
+  );
+  return {
+    cases: observedStreams(
+      { watchPayment: events, watchPayout: events, streamEvents: events },
+      noTracing,
+      report,
+    ),
+    /** Resolves once the edge takes no more events, since its client does not read. */
+    async stalled() {
+      let last = -1;
+      for (let looks = 0; looks < 20; looks++) {
+        if (yielded !== last) looks = 0;
+        last = yielded;
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    },
+    fail() {
+      isFailed = true;
+      tell?.(failure);
+    },
+    async cuts(transport: string) {
+      const { value } = readScrape(await metrics.registry.metrics());
+      return value("slow_consumers_cut_total", { transport });
+    },
+  };
+}
 
-  for (const client of slow) client.resume();
-  const ends = await Promise.all(slow.map(({ ended }) => ended));
-  t.diagnostic(names.map((name, i) => `${name}: ${ends[i]?.code}`).join(", "));
-  const again = clientsOf(slow.map(({ cursors }) => cursors.at(-1) ?? ""));
-  const rest = all(again, fast[0]?.cursors.at(-1));
-  await until(rest, "those who were cut have the rest");
+describe("a slow reader", { concurrency: true, timeout: 60_000 }, () => {
+  for (const [transport, open] of Object.entries(transports)) {
+    it(`by ${transport} is cut, and counted`, async (t) => {
+      const { cases, stalled, fail, cuts } = core();
+      const client = await open(t, cases);
+      await stalled();
+      fail();
+      await until(() => closed.has(client.localPort), "it is cut");
+      assert.doesNotMatch(await client.rest(), /c-last/);
+      await until(async () => (await cuts(transport)) === 1);
+    });
 
-  const whole = fast[0]?.cursors ?? [];
-  for (const [i, name] of names.entries()) {
-    const from = whole.slice(whole.indexOf(fast[i]?.cursors[0] ?? ""));
-    assert.deepEqual(fast[i]?.cursors, from, `${name}, fast`);
-    const seen = [...(slow[i]?.cursors ?? []), ...(again[i]?.cursors ?? [])];
-    assert.deepEqual(seen, whole.slice(whole.indexOf(seen[0] ?? "")), `${name}, slow`);
-    assert.ok((again[i]?.cursors.length ?? 0) >= 1_000, `${name} had its buffer full`);
+    it(`by ${transport} that reads on in time is told where to resume`, async (t) => {
+      const { cases, stalled, fail } = core();
+      const client = await open(t, cases);
+      await stalled();
+      fail();
+      const rest = await client.rest();
+      assert.match(rest, /c-last/);
+      assert.match(rest, /RATE_LIMITED|resource_exhausted/);
+    });
   }
 });

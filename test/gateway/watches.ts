@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createClient as createSseClient } from "graphql-sse";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
+import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentStateSchema, PaymentStatusSchema } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { timeoutMs } from "../until.ts";
@@ -31,12 +32,14 @@ export interface WatchOptions {
   readonly after?: string;
   readonly untilFinal?: boolean;
   readonly token?: string;
+  /** It may last for as long as it likes. */
+  readonly isEndless?: boolean;
 }
 
-/** The watch of one payment by each edge; it ends when `signal` aborts. */
+/** The watch of one payment, or the stream of all events, by each edge; ends when `signal` aborts. */
 type Watch = (
   urls: Urls,
-  externalId: string,
+  externalId: string | undefined,
   options: WatchOptions,
   signal: AbortSignal,
 ) => AsyncGenerator<Seen>;
@@ -57,15 +60,16 @@ export interface Watching {
   leave(): Promise<void>;
 }
 
-/** Watches a payment. What does not happen in time rejects. */
+/** Watches a payment, or all without an id. What does not happen in time rejects. */
 export function watch(
   by: Edge,
   urls: Urls,
-  externalId: string,
-  options: WatchOptions = {},
+  externalId: string | undefined,
+  { isEndless = false, ...options }: WatchOptions = {},
 ): Watching {
   const leaving = new AbortController();
-  const signal = AbortSignal.any([leaving.signal, AbortSignal.timeout(timeoutMs)]);
+  const limits = isEndless ? [] : [AbortSignal.timeout(timeoutMs)];
+  const signal = AbortSignal.any([leaving.signal, ...limits]);
   const events = watches[by](urls, externalId, options, signal);
   const next = async () => {
     const { done, value } = await events.next();
@@ -99,16 +103,22 @@ export function watch(
 
 async function* byGrpc(
   urls: Urls,
-  externalId: string,
+  externalId: string | undefined,
   { after, untilFinal = false, token }: WatchOptions,
   signal: AbortSignal,
 ): AsyncGenerator<Seen> {
   const start =
     after === "earliest" ? { fromStart: true } : { ...(after && { afterCursor: after }) };
   const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
-  const request = { externalId, untilFinal, ...start };
+  const options = { headers, signal };
   try {
-    const events = clientOf(PaymentService, urls).watchPayment(request, { headers, signal });
+    const events =
+      externalId === undefined
+        ? clientOf(EventService, urls).streamEvents({ afterCursor: after ?? "" }, options)
+        : clientOf(PaymentService, urls).watchPayment(
+            { externalId, untilFinal, ...start },
+            options,
+          );
     for await (const { event } of events) if (event) yield seenOf(event);
   } catch (thrown) {
     const { code, metadata } = ConnectError.from(thrown);
@@ -126,15 +136,15 @@ function seenOf({ cursor, state, resource }: Event): Seen {
   };
 }
 
+const seen = "cursor ... on PaymentEvent { state payment { details { status } } }";
 const query = `subscription ($externalId: ID!, $after: String, $untilFinal: Boolean) {
-  paymentUpdated(externalId: $externalId, after: $after, untilFinal: $untilFinal) {
-    cursor state ... on PaymentEvent { payment { details { status } } }
-  }
+  seen: paymentUpdated(externalId: $externalId, after: $after, untilFinal: $untilFinal) { ${seen} }
 }`;
+const allQuery = `subscription ($after: String) { seen: events(after: $after) { ${seen} } }`;
 
 async function* bySse(
   { publicUrl }: Urls,
-  externalId: string,
+  externalId: string | undefined,
   { token, ...options }: WatchOptions,
   signal: AbortSignal,
 ): AsyncGenerator<Seen> {
@@ -148,7 +158,7 @@ async function* bySse(
 
 async function* bySocket(
   urls: Urls,
-  externalId: string,
+  externalId: string | undefined,
   { token, ...options }: WatchOptions,
   signal: AbortSignal,
 ): AsyncGenerator<Seen> {
@@ -163,7 +173,7 @@ interface GraphqlClient {
 
 interface Result {
   readonly data?: {
-    readonly paymentUpdated: Omit<Seen, "status"> & {
+    readonly seen: Omit<Seen, "status"> & {
       readonly payment?: { readonly details?: { readonly status?: string } };
     };
   } | null;
@@ -180,17 +190,15 @@ async function* seenIn(
   const leave = () => void client.dispose();
   signal.addEventListener("abort", leave, { once: true });
   try {
-    for await (const { data, errors } of client.iterate({
-      query,
-      variables,
-    }) as AsyncIterable<Result>) {
+    const asked = { query: variables.externalId === undefined ? allQuery : query, variables };
+    for await (const { data, errors } of client.iterate(asked) as AsyncIterable<Result>) {
       if (errors?.[0]) {
         const { code, resumeCursor } = errors[0].extensions;
         const name = code.replace("UPSTREAM_", "").replace("RATE_LIMITED", "RESOURCE_EXHAUSTED");
         throw new WatchEnd(name, resumeCursor);
       }
       if (!data) continue;
-      const { cursor, state, payment } = data.paymentUpdated;
+      const { cursor, state, payment } = data.seen;
       yield { cursor, state, status: payment?.details?.status };
     }
     signal.throwIfAborted();

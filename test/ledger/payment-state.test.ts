@@ -122,6 +122,8 @@ describe("the state of a payment", () => {
     assert.equal(paymentState(noFacts, true), PaymentState.UNKNOWN);
     const paid = { ...noFacts, operations: [fact("payment:success")] };
     assert.equal(paymentState(paid, true), PaymentState.PAID);
+    const held = { ...noFacts, operations: [fact("payment:success held")] };
+    assert.equal(paymentState(held, true), PaymentState.UNKNOWN);
   });
 });
 

@@ -3,12 +3,12 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { OutcomeUnknownSchema } from "../../../src/gen/payments/v1/error_pb.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
-import { sign } from "../../../src/wire/signature.ts";
-import { paymentRequest } from "../../gateway/callers.ts";
+import { paymentRequest, postCallback } from "../../gateway/callers.ts";
 import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
+import { password } from "../../gateway/serving.ts";
 import type { CallRecord, History, LoggedEvent, ResumeRecord } from "../../simulation/history.ts";
 import { eventOf, nameOf } from "../../simulation/words.ts";
-import { type Gateway, password } from "./gateways.ts";
+import type { Gateway } from "./gateways.ts";
 import {
   historyOf,
   paymentIdOf,
@@ -239,17 +239,13 @@ async function answerOf(
   }
 }
 
-async function post({ publicUrl }: Gateway, body: string): Promise<number> {
-  const headers = { "x-service-signature": sign(Buffer.from(body), password) };
-  try {
-    const signal = AbortSignal.timeout(callTimeoutMs);
-    const url = `${publicUrl}/callbacks/default/payments`;
-    const answer = await fetch(url, { method: "POST", headers, body, signal });
-    await answer.arrayBuffer();
-    return answer.status;
-  } catch {
-    return 0;
-  }
+/** The status of the answer to a callback; 0 if there is none. */
+function post(gateway: Gateway, body: string): Promise<number> {
+  const signal = AbortSignal.timeout(callTimeoutMs);
+  return postCallback(gateway, body, { password, signal }).then(
+    ({ status }) => status,
+    () => 0,
+  );
 }
 
 function bodyOf(externalId: string): string {

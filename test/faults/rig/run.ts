@@ -1,10 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { startMoneyUpstream } from "../../gateway/money-upstream.ts";
+import { password } from "../../gateway/serving.ts";
 import { seeded } from "../../random.ts";
 import type { History } from "../../simulation/history.ts";
 import { until } from "../../until.ts";
 import type { Fault } from "./faults.ts";
-import { password, startGateways } from "./gateways.ts";
+import { startGateways } from "./gateways.ts";
 import { startLoad } from "./load.ts";
 import { startAlone, startClusterOfSix, startSentinels, type Topology } from "./topologies.ts";
 
@@ -35,7 +36,7 @@ export async function runFault(
     const upstream = await startMoneyUpstream(password);
     closing.push(() => upstream.close());
     const gateways = await startGateways(topology, upstream.url);
-    closing.push(() => Promise.all(gateways.map((gateway) => gateway.stop())));
+    closing.push(() => Promise.all(gateways.map((gateway) => gateway.kill())));
     upstream.answerMs = 20;
     const load = startLoad(gateways, upstream, random, everyMs);
     closing.push(() => load.stop());

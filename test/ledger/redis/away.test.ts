@@ -228,19 +228,6 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     await all.stop();
   });
 
-  it("refuses events while Redis is read-only, keeps its readers, and recovers", async () => {
-    const server = await start();
-    const [a, b] = [await join(server), await join(server)];
-    const live = await reader(b.log);
-    await storeMany(a.log, 0, 1);
-    await server.command("REPLICAOF", "127.0.0.1", "1");
-    await assert.rejects(a.log.append("shop", numbered(1)), isAway);
-    await server.command("REPLICAOF", "NO", "ONE");
-    await insist(a.log, numbered(1));
-    await live.sees(2);
-    await live.stop();
-  });
-
   it("reveals nothing of an event or dead letter in the error when it cannot store it", async () => {
     const server = await start();
     const { log } = await join(server);

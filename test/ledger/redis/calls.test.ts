@@ -178,15 +178,6 @@ describe("on Redis", { skip: withoutRedis }, () => {
     await store.close();
   });
 
-  it("does not write a call again that another replica has settled", async () => {
-    const prefix = randomUUID();
-    const [store, other] = [make({ prefix }), make({ prefix })];
-    const begun = started(await store.begin("default", newCall()));
-    await other.end("default", begun, { state: "closed", key: "keep" });
-    await store.end("default", begun, { state: "unknown" });
-    assert.deepEqual(await openCalls(other, "default", EventKind.PAYMENT, "order"), []);
-  });
-
   it("begins no call that too few replicas hold, and leaves nothing behind", async () => {
     const prefix = randomUUID();
     const writer = createWriter({ redis, minReplicas: 1 });
@@ -363,12 +354,5 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     await server.kill();
     await until(async () => linkOf(redis.client).isAway());
     assert.deepEqual(await begins(), stopped);
-  });
-
-  it("control: begins calls without a key while Redis is away and not required", async (t) => {
-    const { server, redis, begins } = await rig(t);
-    await server.kill();
-    await until(async () => linkOf(redis.client).isAway());
-    assert.deepEqual(await begins(), ["started", "started", "UNAVAILABLE"]);
   });
 });
