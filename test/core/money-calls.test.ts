@@ -386,20 +386,25 @@ test("a malformed key is refused", async () => {
   }
 });
 
-test("a hundred callers with one key at each of three replicas share one call", async () => {
-  const store = memory();
-  const replicas = [0, 1, 2].map(() => moneyCalls(store));
-  const does: Does = async (options, nth) => {
-    options.onSent?.();
-    await delay(20);
-    return payment(`answer ${nth}`);
-  };
-  const outcomes = replicas.flatMap(({ run }) =>
-    Array.from({ length: 100 }, () => run({ key: "key", does })),
-  );
-  for (const { id } of await Promise.all(outcomes)) assert.equal(id, "answer 1");
-  assert.deepEqual(replicas.map(({ sends }) => sends()).sort(), [0, 0, 1]);
-});
+for (const [name, stores, expected] of [
+  ["a hundred callers with one key at each of three replicas share one call", 1, [0, 0, 1]],
+  ["control: replicas that share no store make the call once each", 3, [1, 1, 1]],
+] as const) {
+  test(name, async () => {
+    const all = Array.from({ length: stores }, () => memory());
+    const replicas = [0, 1, 2].map((n) => moneyCalls(all[n % stores]));
+    const does: Does = async (options, nth) => {
+      options.onSent?.();
+      await delay(20);
+      return payment(`answer ${nth}`);
+    };
+    const outcomes = replicas.flatMap(({ run }) =>
+      Array.from({ length: 100 }, () => run({ key: "key", does })),
+    );
+    for (const { id } of await Promise.all(outcomes)) assert.equal(id, "answer 1");
+    assert.deepEqual(replicas.map(({ sends }) => sends()).sort(), expected);
+  });
+}
 
 test("the payment that an answer or a refusal names is stored as the call's mark", async () => {
   const upstream = (paymentId?: string) => ({

@@ -355,4 +355,11 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     await until(async () => linkOf(redis.client).isAway());
     assert.deepEqual(await begins(), stopped);
   });
+
+  it("control: begins calls without a key while Redis is away and not required", async (t) => {
+    const { server, redis, begins } = await rig(t);
+    await server.kill();
+    await until(async () => linkOf(redis.client).isAway());
+    assert.deepEqual(await begins(), ["started", "started", "UNAVAILABLE"]);
+  });
 });
