@@ -78,7 +78,8 @@ export class RedisAccount implements AccountKernel {
   }
 
   nowMs(): number {
-    return Date.now() + (this.hasClock ? this.#aheadMs : 0);
+    // By the clock that nobody sets: by a machine's that is set, leases would be over too early.
+    return this.hasClock ? Math.floor(performance.now() + this.#aheadMs) : Date.now();
   }
 
   get hasClock(): boolean {
@@ -359,7 +360,7 @@ export class RedisAccount implements AccountKernel {
    * fastest answer is the best one, until a clock is set.
    */
   #hearClock(nowMs: number): void {
-    const aheadMs = nowMs - Date.now();
+    const aheadMs = nowMs - performance.now();
     const isSet = this.#aheadMs - aheadMs > clockSetMs;
     if (aheadMs > this.#aheadMs || isSet) this.#aheadMs = aheadMs;
   }

@@ -16,14 +16,16 @@ describe("on a single Redis", { skip: withoutRedis }, () => {
   eventLogContract("redis", harness);
   eventLogModel("redis", harness);
 
-  it("dates the first step of a process by Redis, whatever the machine's clock says", async (t) => {
+  it("dates events by Redis, whatever the machine's clock says, and when it is set", async (t) => {
     const { log, close } = await replica(server.url, { prefix: "dated" });
     const { now } = Date;
-    t.mock.method(Date, "now", () => now() + 60_000);
-    const { event } = await log.append("shop", payment());
-    const [seconds] = (await server.command("TIME")) as [string];
-    assert(event?.receivedAt);
-    assert(Math.abs(timestampMs(event.receivedAt) - Number(seconds) * 1_000) < 30_000);
+    for (const aheadMs of [60_000, 3_600_000, -3_600_000]) {
+      t.mock.method(Date, "now", () => now() + aheadMs);
+      const { event } = await log.append("shop", payment({ paymentId: `p${aheadMs}` }));
+      const [seconds] = (await server.command("TIME")) as [string];
+      assert(event?.receivedAt);
+      assert(Math.abs(timestampMs(event.receivedAt) - Number(seconds) * 1_000) < 30_000);
+    }
     await close();
   });
 
