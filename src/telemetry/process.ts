@@ -70,7 +70,7 @@ export function processes({ metrics, log }: TelemetryContext) {
     ),
   }));
   let spansFail = false;
-  /** The last error of a connection to Redis, while it is away: its reason alone says only that none is there. */
+  /** The last error of a connection to Redis: that none is there does not say why. */
   let connectionError: string | undefined;
   let exportsFail = false;
   return {
