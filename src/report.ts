@@ -207,7 +207,12 @@ export interface Observations {
   /** The Sentinels named a new primary. */
   redisFailover: object;
   /** Once when it begins, then once a minute while it lasts. */
-  redisAway: { readonly reason: string | undefined; readonly awayMs: number };
+  redisAway: {
+    readonly reason: string | undefined;
+    readonly awayMs: number;
+    /** Those that cannot be reached: in a cluster not always all. */
+    readonly accounts: readonly string[];
+  };
   redisBack: { readonly awayMs: number };
   redisState: {
     readonly isUp: boolean;

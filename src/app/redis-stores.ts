@@ -40,8 +40,11 @@ export async function redisStores(
   });
   const outages = watchOutages({
     client: redis.client,
-    keys: [...config.accounts.keys()].map((account) => accountKeys(prefix, account).log),
-    onAway: (reason, awayMs) => report("redisAway", { reason: reasonOf(reason), awayMs }),
+    keys: new Map(
+      [...config.accounts.keys()].map((account) => [account, accountKeys(prefix, account).log]),
+    ),
+    onAway: (reason, awayMs, accounts) =>
+      report("redisAway", { reason: reasonOf(reason), awayMs, accounts }),
     onBack: (awayMs) => report("redisBack", { awayMs }),
   });
   const replicaId = randomUUID();

@@ -4,12 +4,10 @@ import type { RedisClient } from "./connect.ts";
 
 export interface OutagesOptions {
   readonly client: RedisClient;
-  /**
-   * A key of each merchant account: in a cluster some accounts may be out of reach and others not.
-   */
-  readonly keys: readonly string[];
-  /** Called when an outage begins, and once a minute while it lasts. */
-  readonly onAway: (reason: unknown, awayMs: number) => void;
+  /** A key of each merchant account: in a cluster some may be out of reach and others not. */
+  readonly keys: ReadonlyMap<string, string>;
+  /** Called when an outage of some accounts begins, and once a minute while it lasts. */
+  readonly onAway: (reason: unknown, awayMs: number, accounts: readonly string[]) => void;
   readonly onBack: (awayMs: number) => void;
 }
 
@@ -27,18 +25,21 @@ export function watchOutages({ client, keys, onAway, onBack }: OutagesOptions) {
 
   async function look() {
     const startedMs = Date.now();
-    const answers = await Promise.allSettled(
-      keys.map((key) => ask(client, () => client.exists(key))),
+    const away = new Map<string, unknown>();
+    const asked = [...keys].map(([account, key]) =>
+      ask(client, () => client.exists(key)).catch((reason) => void away.set(account, reason)),
     );
-    return { startedMs, failure: answers.find((answer) => answer.status === "rejected") };
+    await Promise.all(asked);
+    return { startedMs, away };
   }
 
-  const { close } = repeat(look, ({ startedMs, failure }) => {
-    if (failure && (awaySinceMs === undefined || startedMs >= saidAtMs + againMs)) {
+  const { close } = repeat(look, ({ startedMs, away }) => {
+    const [reason] = away.values();
+    if (away.size > 0 && (awaySinceMs === undefined || startedMs >= saidAtMs + againMs)) {
       saidAtMs = startedMs;
       awaySinceMs ??= startedMs;
-      onAway(failure.reason, startedMs - awaySinceMs);
-    } else if (!failure && awaySinceMs !== undefined) {
+      onAway(reason, startedMs - awaySinceMs, [...away.keys()]);
+    } else if (away.size === 0 && awaySinceMs !== undefined) {
       onBack(Date.now() - awaySinceMs);
       awaySinceMs = undefined;
     }

@@ -55,7 +55,9 @@ describe("an outage of Redis", { skip: withoutRedis, timeout: 120_000 }, () => {
     await gateway.exit;
     assert.deepEqual([told(/^Redis is away/, killedMs), told(/^Redis is back/, killedMs)], [1, 1]);
     const away = gateway.lines.filter((line) => messageOf(line).startsWith("Redis is away")).at(-1);
-    assert.match(JSON.parse(away ?? "").connectionError, /ECONNREFUSED/, "why there is none");
+    const { connectionError, accounts } = JSON.parse(away ?? "");
+    assert.match(connectionError, /ECONNREFUSED/, "why there is none");
+    assert.deepEqual(accounts, ["default"]);
     const rounds = [told(/^reconciliation round failed/, killedMs)];
     assert.deepEqual(rounds.concat(told(/^reconciliation works again/, killedMs)), [1, 1]);
     assert.deepEqual(gateway.errors, [], "standard error");

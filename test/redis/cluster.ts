@@ -17,7 +17,7 @@ export interface ClusterNode {
   readonly busPort: number;
 }
 
-export const slots = 16_384;
+const slots = 16_384;
 
 /** Starts a cluster of `size` masters and waits until each of them reports all as ok. */
 export async function startCluster(size = 3, settings: Settings = []): Promise<RedisCluster> {

@@ -16,7 +16,7 @@ import { startCuttingProxy } from "../../cutting-proxy.ts";
 import { listen } from "../../listen.ts";
 import { closing, ofSuite } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
-import { slots, startCluster } from "../../redis/cluster.ts";
+import { ownerOf, startCluster } from "../../redis/cluster.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
 import { connected } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
@@ -321,12 +321,12 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     const make = () => createRedisCalls({ ...options, redis, prefix: "p" });
     const [store, other] = [make(), make()];
     t.after(() => Promise.all([store.close(), other.close()]));
-    const nodeOf = async (account: string) => {
-      const slot = await redis.client.call("CLUSTER", "KEYSLOT", accountKeys("p", account).log);
-      return cluster.nodes[Math.floor((Number(slot) / slots) * cluster.nodes.length)];
-    };
-    assert.notEqual(await nodeOf("one"), await nodeOf("two"));
-    await (await nodeOf("one"))?.kill();
+    const [one, two] = [
+      await ownerOf(cluster, accountKeys("p", "one").log),
+      await ownerOf(cluster, accountKeys("p", "two").log),
+    ];
+    assert.notEqual(one, two);
+    await cluster.nodes[one]?.kill();
     await assert.rejects(store.begin("one", newCall()), { code: "UNAVAILABLE" });
     assert.equal((await other.begin("two", newCall())).kind, "started");
     assert.equal((await store.begin("two", newCall())).kind, "inFlight");
