@@ -7,7 +7,7 @@
  */
 import { exec, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 
 type Step = readonly [name: string, command: string];
 
@@ -65,7 +65,7 @@ function digests(): Map<string, string> {
   return new Map(
     files.stdout
       .split("\0")
-      .filter((file) => file !== "" && existsSync(file))
+      .filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile())
       .map((file) => [file, createHash("sha256").update(readFileSync(file)).digest("hex")]),
   );
 }
