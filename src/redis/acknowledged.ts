@@ -42,11 +42,12 @@ export function candidatesOf(
 ): Candidates | string {
   const all = Math.max(size, ...views.map(({ sentinels }) => sentinels));
   if (views.length <= all / 2) return `${views.length} of ${all} Sentinels answer`;
-  const epoch = Math.max(...views.map((view) => view.epoch));
+  const isNewest = ({ epoch }: SentinelView) => !views.some((view) => view.epoch > epoch);
   // A failover may end between a Sentinel's two answers: its primary is then newer than its epoch.
-  const other = views.find((view) => view.epoch === epoch && view.primary !== primary);
-  if (other)
-    return `the Sentinels name ${other.primary} as primary, not ${primary ?? "this server"}`;
+  const other = views.find((view) => isNewest(view) && view.primary !== primary)?.primary;
+  if (other !== undefined) {
+    return `the Sentinels name ${other} as primary, not ${primary ?? "this server"}`;
+  }
   const replicas = new Map<ServerAddress, Candidate>();
   for (const { address, down, priority } of views.flatMap((view) => view.replicas)) {
     if (address === primary) continue;

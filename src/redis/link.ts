@@ -101,8 +101,8 @@ function clusterLink(client: Cluster): Link {
     isAway(key) {
       const all = [...nodes.values()];
       if (all.some((node) => node.isSilent())) return false;
-      const [address = ""] = (key !== undefined && client.slots[slotOf(key)]) || [];
-      const serving = byAddress.get(address);
+      const [address] = key === undefined ? [] : (client.slots[slotOf(key)] ?? []);
+      const serving = address === undefined ? undefined : byAddress.get(address);
       const areAway = serving ? serving.isAway() : all.some((node) => node.isAway());
       return allFailed || isDown || areAway;
     },

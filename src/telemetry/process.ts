@@ -70,8 +70,8 @@ export function processes({ metrics, log }: TelemetryContext) {
     ),
   }));
   let spansFail = false;
-  /** The last error of a connection to Redis: that none is there does not say why. */
-  let connectionError: string | undefined;
+  /** The last error of a connection to Redis, and when it came: that none is there says no cause. */
+  let lastError = { connectionError: "", atMs: -Infinity };
   let exportsFail = false;
   return {
     ready: ({ isReady }) => ready.set({}, isReady ? 1 : 0),
@@ -101,22 +101,22 @@ export function processes({ metrics, log }: TelemetryContext) {
     },
     redisError({ error }) {
       connectionErrors.add({});
-      connectionError = error.message;
+      lastError = { connectionError: error.message, atMs: performance.now() };
       log.debug({ reason: error.message }, "redis");
     },
     redisFailover() {
       redis().failovers.add({});
       log.info("Redis failover: the Sentinels name a new primary");
     },
-    redisAway: (about) =>
+    redisAway(about) {
+      const { connectionError, atMs } = lastError;
+      const isRecent = performance.now() - atMs < recentMs;
       log.warn(
-        { ...about, connectionError },
+        { ...about, ...(isRecent && { connectionError }) },
         `Redis is ${about.awayMs === 0 ? "" : "still "}away: callbacks are answered 503, calls with an Idempotency-Key are refused; retrying`,
-      ),
-    redisBack(about) {
-      connectionError = undefined;
-      log.info(about, "Redis is back");
+      );
     },
+    redisBack: (about) => log.info(about, "Redis is back"),
     redisState({ isUp, awaySinceMs, replicas }) {
       const awayMs = awaySinceMs === undefined ? 0 : Date.now() - awaySinceMs;
       redis().awaySeconds.set({}, Math.max(awayMs, 0) / 1_000);
@@ -147,3 +147,6 @@ function once<T>(make: () => T): () => T {
     return made;
   };
 }
+
+/** An older error of a connection is of another outage: while one lasts, tries follow each other. */
+const recentMs = 10_000;

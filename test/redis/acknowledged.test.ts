@@ -109,6 +109,8 @@ e 10.0.0.6:1@2 slave q 0 0 1 connected
       [view({ primary: "a" }), view()],
     ])
       assert.match(String(of(views)), /name a as primary/, "its epoch was read before its address");
+    const unread = view({ primary: "a", epoch: Number.NaN });
+    assert.match(String(of([view(), unread])), /name a as primary/, "an epoch that is no number");
   });
 });
 

@@ -58,6 +58,20 @@ test("refused credentials show in the metrics and count as an internal error", {
   assert.equal(value("internal_errors_total", { edge: "rpc" }), 1);
 });
 
+test("an outage of Redis is logged with the last error of a connection, not with one of before", (t) => {
+  const told: unknown[] = [];
+  const stream = { write: (line: string) => void told.push(JSON.parse(line).connectionError) };
+  const { report } = createTelemetry(pino({ level: "warn" }, stream), [account]);
+  const away = () => report("redisAway", { reason: "", awayMs: 0, accounts: [account] });
+  away();
+  report("redisError", { error: new Error("WRONGPASS") });
+  away();
+  const now = performance.now() + 60_000;
+  t.mock.method(performance, "now", () => now);
+  away();
+  assert.deepEqual(told, [undefined, "WRONGPASS", undefined]);
+});
+
 test("failed reads, waits for tokens and calls that are given up are counted, as reported", async () => {
   const { metrics, report } = createTelemetry(pino({ level: "silent" }), [account]);
   const read = async () => readScrape(await metrics.registry.metrics());
