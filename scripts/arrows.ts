@@ -37,6 +37,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
       "net/memory-budget.ts",
       "net/intake-limits.ts",
       "net/spread-over-turns.ts",
+      "net/system-errors.ts",
       "net/timer.ts",
     ],
   ],

@@ -85,6 +85,8 @@ export interface Observations {
   upstreamCall: AtEndpoint & {
     /** An HTTP status or an error code. */
     readonly outcome: string;
+    /** Why there is no answer that the gateway understands, if there is none. */
+    readonly fault?: string | undefined;
     readonly durationMs: number;
     /** The same as OpenTelemetry attributes. */
     readonly http: () => Attributes;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { tlsOptions } from "../net/client-tls.ts";
+import { isTlsFault, reasonOf, systemCode } from "../net/system-errors.ts";
 import { infoField } from "../redis/acknowledged.ts";
 import { connectRedis, type RedisClient, type RedisConnector } from "../redis/connect.ts";
 import { RedisTimeout, within } from "../redis/deadline.ts";
@@ -10,7 +11,6 @@ import { isCluster } from "../redis/link.ts";
 import { readyWithin } from "../redis/ready.ts";
 import type { MinReplicas } from "../redis/writer.ts";
 import { type Finding, findings } from "./finding.ts";
-import { isTlsFault, reasonOf, systemCode } from "./reach.ts";
 import { printable } from "./terminal.ts";
 import { tlsFault } from "./tls-fault.ts";
 

@@ -7,8 +7,8 @@ import { parseKeys } from "../auth/api-keys.ts";
 import type { Config } from "../config/config.ts";
 import type { Address } from "../config/kinds.ts";
 import { isLoopback } from "../net/loopback.ts";
+import { systemCode } from "../net/system-errors.ts";
 import { type Finding, findings } from "./finding.ts";
-import { systemCode } from "./reach.ts";
 import { faultOf } from "./tls-fault.ts";
 
 /** Checks whether the addresses of all listeners are free. */

@@ -2,12 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import type { Config } from "../config/config.ts";
 import { GatewayError } from "../errors.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
+import { systemCode } from "../net/system-errors.ts";
 import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
 import { reportTo } from "../report.ts";
 import { createUpstream } from "../upstream/create-upstream.ts";
 import type { MerchantAccount } from "../upstream/upstream.ts";
 import { type Finding, findings } from "./finding.ts";
-import { systemCode } from "./reach.ts";
 import { printable } from "./terminal.ts";
 import { faultOf } from "./tls-fault.ts";
 

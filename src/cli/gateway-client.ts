@@ -1,8 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import { systemCode } from "../net/system-errors.ts";
 import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";
 import { agentOf, credentialOf, type GatewayOptions } from "./gateway-options.ts";
-import { systemCode, unreachable } from "./reach.ts";
+import { unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
 import { printable } from "./terminal.ts";
 

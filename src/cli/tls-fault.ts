@@ -1,7 +1,8 @@
 import { isIP } from "node:net";
 import { connect } from "node:tls";
 import type { ClientTlsOptions } from "../net/client-tls.ts";
-import { fetchFault, isTlsFault, reasonOf, systemCode } from "./reach.ts";
+import { isTlsFault, reasonOf, systemCode } from "../net/system-errors.ts";
+import { fetchFault } from "./reach.ts";
 
 const answerMs = 2_000;
 

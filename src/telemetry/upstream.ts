@@ -1,5 +1,6 @@
 import type { Handlers } from "../report.ts";
 import { fineBuckets, type TelemetryContext } from "./metrics.ts";
+import { createRepeatedLog } from "./repeated-log.ts";
 
 /** Calls to the payments service, what it says, and the accounts' rate budgets. */
 export function upstream({ metrics, log, accounts, durations }: TelemetryContext) {
@@ -61,12 +62,16 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
     "Values of answers and callbacks that the gateway does not know: kept, in `unrecognized`, and of no effect",
     { field: [] },
   );
+  const repeated = createRepeatedLog((record, message) => log.warn(record, message));
   const loggedWords = new Set<string>();
   return {
     upstreamInFlight: (about) => inFlight.add(about, about.change),
     upstreamCall(call) {
-      const { account, endpoint, outcome, durationMs, traceparent } = call;
-      log.debug({ account, endpoint, outcome, durationMs }, "upstream");
+      const { account, endpoint, outcome, fault, durationMs, traceparent } = call;
+      log.debug({ account, endpoint, outcome, fault, durationMs }, "upstream");
+      if (fault !== undefined) {
+        repeated.add(`${account} ${fault}`, { account, endpoint, fault }, failedMessage);
+      }
       calls.add(call);
       seconds.observe(call, durationMs, traceparent);
       accountSeconds.observe(call, durationMs);
@@ -115,6 +120,8 @@ export function upstream({ metrics, log, accounts, durations }: TelemetryContext
     },
   } satisfies Partial<Handlers>;
 }
+
+const failedMessage = "a call to the payments service failed";
 
 /** Most words that are logged, so that their record stays small; more are counted alone. */
 const maxWords = 1_000;

@@ -1,13 +1,14 @@
 import { type Member, UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
 import type { Droppable, MemoryBudget } from "../net/memory-budget.ts";
+import { reasonOf, systemCode } from "../net/system-errors.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Attributes, Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
 import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
-import { ExchangeFailure, exchange, type HttpResponse } from "./exchange.ts";
+import { ExchangeFailure, exchange, type FailureKind, type HttpResponse } from "./exchange.ts";
 import {
   basicAuthorization,
   customerHeaders,
@@ -114,12 +115,12 @@ export function createAttempts(options: AttemptOptions) {
         "payments_gateway.rate_limit.wait": (startedAt - askedAt) / 1_000,
       }),
     });
-    const reportCall = (outcome: string, failure?: string): number => {
+    const reportCall = (outcome: string, failure?: string, fault?: string): number => {
       const durationMs = performance.now() - startedAt;
       const end = endOf(outcome, failure);
       const http = () => ({ ...about(), ...end });
       const { traceparent } = span;
-      const ended = { account: name, endpoint, outcome, durationMs, http, traceparent };
+      const ended = { account: name, endpoint, outcome, fault, durationMs, http, traceparent };
       report("upstreamCall", ended);
       endSpan(span, end);
       return durationMs;
@@ -155,7 +156,8 @@ export function createAttempts(options: AttemptOptions) {
       settleBreakers(verdict, failure.sent);
       settleUnanswered(permit, failure);
       const error = errorOfFailure(failure, money);
-      return ended(error, verdict, reportCall(error.code, failure.kind));
+      const fault = verdict === "nothing" ? undefined : faultOf(failure);
+      return ended(error, verdict, reportCall(error.code, failure.kind, fault));
     } finally {
       exchanged?.leave();
       report("upstreamInFlight", { account: name, change: -1 });
@@ -181,7 +183,9 @@ export function createAttempts(options: AttemptOptions) {
     settleBreakers(verdict, true);
     if (mixedUp) permit.observe({});
     else settleAnswered(permit, answer, response);
-    const lastedMs = reportCall(String(answer.status), failed ? "answer" : undefined);
+    const lastedMs = failed
+      ? reportCall(String(answer.status), "answer", faultOfAnswer(answer.status))
+      : reportCall(String(answer.status));
     if (response.kind === "result") {
       reportCredentials(true);
       return response;
@@ -271,6 +275,26 @@ function errorOfFailure(
     return cause instanceof GatewayError ? cause : unavailable("the call was not sent", cause);
   }
   return unavailable(sent ? texts[kind] : "the payments service cannot be reached", cause);
+}
+
+/** Why there is no answer, in words that quote nothing of it. */
+function faultOf({ kind, cause }: ExchangeFailure): string {
+  if (kind !== "connection" || !(cause instanceof Error)) return faults[kind];
+  if (cause.name === "HTTPParserError") return "the answer is not HTTP/1.1";
+  const code = systemCode(cause);
+  return code === undefined ? faults[kind] : reasonOf(code);
+}
+
+const faults: Readonly<Record<FailureKind, string>> = {
+  caller: "no answer before the caller's deadline",
+  connection: "the connection was lost",
+  kept: "the request was not let out",
+  timeout: "no answer in time",
+  tooLarge: "the answer was too long",
+};
+
+function faultOfAnswer(status: number): string {
+  return status >= 500 ? `HTTP ${status}` : `HTTP ${status}, and the answer was not understood`;
 }
 
 const texts = {

@@ -58,6 +58,25 @@ test("refused credentials show in the metrics and count as an internal error", {
   assert.equal(value("internal_errors_total", { edge: "rpc" }), 1);
 });
 
+test("a call without an answer of the service is logged with its cause, once a minute each", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const told: object[] = [];
+  const stream = { write: (line: string) => void told.push(JSON.parse(line)) };
+  const { report } = createTelemetry(pino({ level: "warn", base: {}, timestamp: false }, stream), [
+    account,
+  ]);
+  const endpoint = "POST /api/payments/v1/new";
+  const ended = { account, endpoint, durationMs: 1, http: () => ({}), traceparent: undefined };
+  const call = (fault?: string) => report("upstreamCall", { ...ended, outcome: "x", fault });
+  for (const fault of [undefined, "HTTP 502", "no answer in time", "HTTP 502"]) call(fault);
+  const msg = "a call to the payments service failed";
+  const record = (fault: string) => ({ level: 40, account, endpoint, fault, msg });
+  assert.deepEqual(told.splice(0), [record("HTTP 502"), record("no answer in time")]);
+  t.mock.timers.tick(60_000);
+  const again = { repeated: 1, msg: `${msg} (more like this one in the last minute)` };
+  assert.deepEqual(told, [{ ...record("HTTP 502"), ...again }]);
+});
+
 test("an outage of Redis is logged with the last error of a connection, not with one of before", (t) => {
   const told: unknown[] = [];
   const stream = { write: (line: string) => void told.push(JSON.parse(line).connectionError) };

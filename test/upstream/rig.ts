@@ -30,6 +30,8 @@ export interface Rig {
   readonly taken: TakeOptions[];
   readonly settled: Settled[];
   readonly calls: Array<{ endpoint: string; outcome: string }>;
+  /** Why each call has no answer; undefined for a call that has one. */
+  readonly causes: Array<string | undefined>;
   /** Every observed money call, with its kind and external_id. */
   readonly moved: Money[];
   readonly faults: Array<{ endpoint: string; path: string; kind: string }>;
@@ -55,6 +57,7 @@ export function rig(
   const taken: TakeOptions[] = [];
   const settled: Settled[] = [];
   const calls: Rig["calls"] = [];
+  const causes: Rig["causes"] = [];
   const moved: Money[] = [];
   const faults: Rig["faults"] = [];
   const credentials: boolean[] = [];
@@ -85,7 +88,10 @@ export function rig(
     timeoutMs: 10_000,
     onMoneyCall: ({ kind, externalId }) => void moved.push({ kind, externalId }),
     report: reportTo({
-      upstreamCall: ({ endpoint, outcome }) => void calls.push({ endpoint, outcome }),
+      upstreamCall({ endpoint, outcome, fault }) {
+        calls.push({ endpoint, outcome });
+        causes.push(fault);
+      },
       fieldFault: ({ account, endpoint = "", ...fault }) =>
         void faults.push({ endpoint, ...fault }),
       credentials: ({ accepted }) => void credentials.push(accepted),
@@ -98,7 +104,7 @@ export function rig(
     ...options,
   });
   t.after(() => upstream.close());
-  return { upstream, taken, settled, calls, moved, faults, credentials, states, nexts };
+  return { upstream, taken, settled, calls, causes, moved, faults, credentials, states, nexts };
 }
 
 /** A scripted server and a client of it. */

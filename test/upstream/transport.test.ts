@@ -13,11 +13,12 @@ import {
   hostedPayment,
   moneyCalls,
   patient,
+  type RigOptions,
   resendCallback,
   rig,
   serverRig,
 } from "./rig.ts";
-import { answer, json, scriptedServer } from "./scripted-server.ts";
+import { answer, json, type Script, scriptedServer } from "./scripted-server.ts";
 
 /** Options that count calls of `onSent`. */
 function counting(signal = patient.signal) {
@@ -57,22 +58,32 @@ async function atFirstBytes(t: TestContext, react: (socket: Socket) => void): Pr
 
 const withoutTls = (t: TestContext, react: (socket: Socket) => void) =>
   atFirstBytes(t, react).then((port) => `https://127.0.0.1:${port}`);
-const unreachable: Array<[what: string, url: (t: TestContext) => Promise<string>]> = [
-  ["a refused connection", async () => `http://127.0.0.1:${await closedPort()}`],
-  ["a name that is not found", async () => "http://upstream.invalid"],
-  ["a reset TLS handshake", (t) => withoutTls(t, (socket) => socket.resetAndDestroy())],
+const unreachable: Array<[string, url: (t: TestContext) => Promise<string>, cause: RegExp]> = [
+  [
+    "a refused connection",
+    async () => `http://127.0.0.1:${await closedPort()}`,
+    /^nothing listens there \(ECONNREFUSED\)$/,
+  ],
+  ["a name that is not found", async () => "http://upstream.invalid", /ENOTFOUND|EAI_AGAIN/],
+  [
+    "a reset TLS handshake",
+    (t) => withoutTls(t, (socket) => socket.resetAndDestroy()),
+    /^the connection was closed \(ECONNRESET\)$/,
+  ],
   [
     "plain HTTP in place of TLS",
     (t) => withoutTls(t, (socket) => socket.end("HTTP/1.1 400 No TLS\r\n\r\n")),
+    /^it does not speak TLS \(ERR_SSL_/,
   ],
   [
     "a refused TLS handshake",
     (t) => withoutTls(t, (socket) => socket.end(Buffer.from([0x15, 3, 3, 0, 2, 2, 40]))),
+    /^it ends the handshake: .+ \(ERR_SSL_.+_ALERT_HANDSHAKE_FAILURE\)$/,
   ],
 ];
-for (const [what, url] of unreachable) {
+for (const [what, url, cause] of unreachable) {
   test(`${what} is UNAVAILABLE: nothing was sent, and the token goes back`, async (t) => {
-    const { upstream, settled } = rig(t, await url(t));
+    const { upstream, settled, causes } = rig(t, await url(t));
     const options = counting();
     for (const call of [...Object.values(moneyCalls), resendCallback]) {
       const error = await failureOf(call(upstream, options));
@@ -83,8 +94,32 @@ for (const [what, url] of unreachable) {
     assert.deepEqual(settled, Array(5).fill(["release"]));
     assert.equal((await failureOf(getPayout(upstream))).code, "UNAVAILABLE");
     assert.deepEqual(settled.slice(5), Array(3).fill(["release"]), "a read is tried again");
+    for (const told of causes) assert.match(told ?? "", cause);
   });
 }
+
+const noUsableAnswer: Array<[cause: string, script: Script, options?: RigOptions]> = [
+  ["HTTP 502", answer(502, "<html>secret</html>")],
+  ["HTTP 200, and the answer was not understood", answer(200, "<html>secret</html>")],
+  ["HTTP 307, and the answer was not understood", answer(307, "", "Location: http://secret/")],
+  ["the answer was too long", answer(200, "secret".repeat(20)), { maxResponseBytes: 100 }],
+  ["no answer in time", () => {}, { timeoutMs: 20 }],
+  ["the answer is not HTTP/1.1", "secret"],
+  ["the connection was closed (UND_ERR_SOCKET)", ({ socket }) => socket.end("HTTP/1.1 200 OK\r\n")],
+];
+for (const [cause, script, options] of noUsableAnswer) {
+  test(`a call without an answer of use is reported with its cause: ${cause}`, async (t) => {
+    const { upstream, causes } = await serverRig(t, script, options);
+    assert.equal((await failureOf(createPayment(upstream))).code, "UNKNOWN");
+    assert.deepEqual(causes, [cause]);
+  });
+}
+
+test("a call that the service answers is reported without a cause, also if it is refused", async (t) => {
+  const { upstream, causes } = await serverRig(t, json(404, '{"code":"payment_not_found"}'));
+  await failureOf(getPayout(upstream));
+  assert.deepEqual(causes, [undefined]);
+});
 
 test("a connection that is not made within the time-out is UNAVAILABLE", async (t) => {
   const { upstream, settled } = rig(t, "http://upstream.test", {
