@@ -89,7 +89,7 @@ const languages: readonly Language[] = [
   {
     name: "java",
     packages:
-      "default-jdk-headless libgrpc-java libnetty-java libperfmark-java libgoogle-common-protos-java protobuf-compiler libprotobuf-dev protobuf-compiler-grpc-java-plugin",
+      "default-jdk-headless libgrpc-java libnetty-java libperfmark-java libgoogle-common-protos-java libprotobuf-java protobuf-compiler libprotobuf-dev protobuf-compiler-grpc-java-plugin",
     isThere: () =>
       hasProtoc && ["javac", "java", "grpc_java_plugin"].every(isOnPath) && jars.every(existsSync),
     async build(folder) {
