@@ -70,6 +70,8 @@ export interface Observations {
     /** The reason in the error's details. */
     readonly detail: string | undefined;
   };
+  /** A client's TLS handshake failed: why, in words, and the client's address. */
+  handshakeFailed: { readonly fault: string; readonly address: string | undefined };
   /** A limit cut a connection, or one request on it. */
   cut: { readonly listener: Listener; readonly limit: string };
   /** A call was refused because the process has more than it can serve. */

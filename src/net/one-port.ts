@@ -20,6 +20,7 @@ import { headOfHttp1, headOfHttp2, type RequestHead } from "./request-head.ts";
 import { createSessionGuard, type IdleLimit, type SessionLimits } from "./session-guard.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
 import { firstAllowance } from "./stream-allowance.ts";
+import { closed, reasonOf, systemCode } from "./system-errors.ts";
 import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
 
 export interface OnePortOptions {
@@ -33,6 +34,15 @@ export interface OnePortOptions {
   readonly intake: Intake;
   /** Receives what the limits cut. */
   readonly onCut?: OnCut;
+  /** Called when a client's TLS handshake fails, unless the client just went away. */
+  readonly onHandshakeFailed?: (about: HandshakeFailure) => void;
+}
+
+export interface HandshakeFailure {
+  /** Why, in words. */
+  readonly fault: string;
+  /** The client's, if its connection is not closed yet. */
+  readonly address: string | undefined;
 }
 
 /** PEM texts. With `clientCa`, clients must present a certificate of one of its authorities. */
@@ -241,7 +251,7 @@ const tcp = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 60_000 } as
 function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) => void): net.Server {
   // `begin` starts to read a connection when its time has come.
   if (!options.tls) return net.createServer({ ...tcp, pauseOnConnect: true }, accept);
-  return tls.createServer(
+  const acceptor = tls.createServer(
     {
       ...tcp,
       ...secureContext(options.tls),
@@ -251,6 +261,14 @@ function createAcceptor(options: OnePortOptions, accept: (socket: net.Socket) =>
     },
     accept,
   );
+  return acceptor.on("tlsClientError", (error, { authorizationError, remoteAddress: address }) => {
+    // Node calls it a closed connection when it refuses a client's certificate.
+    const code = authorizationError ? String(authorizationError) : systemCode(error);
+    // Health checks of load balancers connect and leave.
+    if (code !== undefined && closed.test(code)) return;
+    const fault = code === undefined ? "the handshake failed" : reasonOf(code);
+    options.onHandshakeFailed?.({ fault, address });
+  });
 }
 
 const mutual = { requestCert: true, rejectUnauthorized: true } as const;

@@ -26,13 +26,15 @@ const ofTls: Words = [
     "its certificate is of an authority that is not trusted here",
   ],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, "its certificate is for another name"],
+  [/PEER_DID_NOT_RETURN_A_CERTIFICATE$/, "it showed no certificate"],
   [/_ALERT_CERTIFICATE_REQUIRED$/, "it asks for a client certificate"],
   [/_ALERT_HANDSHAKE_FAILURE$/, "it ends the handshake: it may ask for a client certificate"],
   [
     /_ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(EXPIRED|REVOKED|UNKNOWN))$/,
-    "it does not accept the client certificate",
+    "it does not accept the certificate that it was shown",
   ],
   [/^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/, "it does not speak TLS"],
+  [/^ERR_SSL_HTTP_REQUEST$/, "it speaks HTTP without TLS"],
 ];
 
 /**

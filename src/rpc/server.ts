@@ -124,6 +124,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     limits,
     intake,
     onCut: (limit) => report("cut", { listener: "rpc", limit }),
+    onHandshakeFailed: (about) => report("handshakeFailed", about),
     ...(options.tls ? { tls: options.tls } : {}),
     onError: (error) => log.error({ err: error }, "connection not accepted"),
   });

@@ -1,5 +1,6 @@
 import type { Handlers } from "../report.ts";
 import { latencyBuckets, type TelemetryContext } from "./metrics.ts";
+import { createRepeatedLog } from "./repeated-log.ts";
 import { isServerFailure, rpcStatusOf, rpcSystemOf } from "./tracing/attributes.ts";
 
 /** Calls, operations and streams, and what limits cut. The edges write their access log themselves. */
@@ -71,6 +72,7 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
     { listener: ["public", "rpc", "admin"], kind: ["money", "other", "unknown", "watch"] },
   );
   const callsInFlight = metrics.gauge("calls_in_flight", "Calls in progress, without streams", {});
+  const repeated = createRepeatedLog((record, message) => log.warn(record, message));
   // At most one record of a listener in 10 s: a flood of requests must not flood the log.
   const quietUntilMs = { public: 0, rpc: 0, admin: 0 };
   const warn = (about: { readonly listener: keyof typeof quietUntilMs }, message: string) => {
@@ -121,6 +123,8 @@ export function edges({ metrics, log, durations }: TelemetryContext) {
       watchesEnded.add(stream);
       if (stream.detail === "SLOW_CONSUMER") slowConsumers.add(stream);
     },
+    handshakeFailed: (about) =>
+      repeated.add(about.fault, about, "a client could not connect: its TLS handshake failed"),
     cut(about) {
       connectionsCut.add(about);
       warn(about, "a limit cut a connection; more are counted, not logged");

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import net, { type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { after, before, describe, it, type TestContext, test } from "node:test";
 import tls from "node:tls";
@@ -9,6 +10,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import grpc from "@grpc/grpc-js";
+import { pino } from "pino";
 import type { Gateway } from "../../src/app/gateway.ts";
 import {
   Health,
@@ -169,6 +171,40 @@ test("an invalid key file is logged, and the old certificate stays in use", asyn
   assert.doesNotMatch(gateway.lines.join("\n"), /PRIVATE KEY/);
   gateway.child.kill("SIGTERM");
   assert.deepEqual(await gateway.exit, [0, null]);
+});
+
+test("the log says why a client's handshake failed, and nothing of one that just leaves", {
+  timeout: 2 * timeoutMs,
+}, async (t) => {
+  const told: Array<{ msg: string; fault?: string; address?: string }> = [];
+  const log = pino({ level: "warn" }, { write: (line) => void told.push(JSON.parse(line)) });
+  const gateway = await startTestGateway(mutual("ca-one"), {}, log);
+  t.after(() => gateway.stop());
+  told.length = 0;
+  const { hostname: host, port } = new URL(gateway.rpcUrl);
+  const connect = (options: tls.ConnectionOptions) =>
+    tls.connect({ host, port: Number(port), ca: cert("localhost"), ...options });
+  const clients: Array<[sent: () => Socket, fault?: RegExp]> = [
+    [() => net.connect(Number(port), host).end()],
+    [() => connect({}), /^it showed no certificate \(/],
+    [() => connect(identityOf("client-two")), /^its certificate is of an authority that is not/],
+    [
+      () => net.connect(Number(port), host).end("GET / HTTP/1.1\r\n\r\n"),
+      /^it speaks HTTP without TLS \(ERR_SSL_HTTP_REQUEST\)$/,
+    ],
+  ];
+  for (const [sent, fault] of clients) {
+    const socket = sent().on("error", () => {});
+    socket.resume();
+    await new Promise((resolve) => socket.once("close", resolve));
+    if (fault === undefined) continue;
+    await until(async () => told.length > 0);
+    const [record, ...more] = told.splice(0);
+    assert.equal(record?.msg, "a client could not connect: its TLS handshake failed");
+    assert.match(record.fault ?? "", fault);
+    assert.equal(record.address ?? host, host);
+    assert.deepEqual(more, []);
+  }
 });
 
 test("a removed client authority is no longer trusted, not even in a resumed session", async (t) => {
