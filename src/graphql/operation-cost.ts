@@ -39,22 +39,6 @@ export function costOf(
   document: DocumentNode,
   operation: OperationDefinitionNode,
   variables: Readonly<Record<string, unknown>>,
-): number {
-  const known = costs.get(operation);
-  if (known !== undefined) return known;
-  const { cost, isOfVariables } = countCost(schema, document, operation, variables);
-  if (!isOfVariables) costs.set(operation, cost);
-  return cost;
-}
-
-/** Costs that depend on no variable. Freed with their documents. */
-const costs = new WeakMap<OperationDefinitionNode, number>();
-
-function countCost(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  variables: Readonly<Record<string, unknown>>,
 ): { readonly cost: number; readonly isOfVariables: boolean } {
   let isOfVariables = false;
   const given: VariableOf = (name) => {

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type ExecutionArgs, type GraphQLError, getOperationAST } from "graphql";
+import type { GraphQLError, OperationTypeNode } from "graphql";
 import type { WebSocket } from "ws";
 import type { Admission, CallKind, Slot } from "../net/admission.ts";
 import { suspendWhileArriving } from "../net/arrival.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { Report } from "../report.ts";
-import type { Surroundings } from "./context.ts";
 import { problemOf, problemType, withoutHttp } from "./errors.ts";
+import type { OperationLifetime } from "./operation-lifetime.ts";
 import { answerHeaders, exposeHeaders } from "./transport/headers.ts";
 import { eventStreamType } from "./transport/stream-format.ts";
 
@@ -32,7 +32,10 @@ export interface Overload {
    * The refusal of an operation that was admitted only because it could move money, but is a query
    * or a new stream by its document. Empty for all others.
    */
-  refusalsOf(args: ExecutionArgs): readonly GraphQLError[];
+  refusalsOf(
+    operation: OperationTypeNode,
+    lifetime: Pick<OperationLifetime, "slot">,
+  ): readonly GraphQLError[];
 }
 
 export function createOverload(options: OverloadOptions): Overload {
@@ -67,14 +70,6 @@ export function createOverload(options: OverloadOptions): Overload {
     response.end(text);
   }
 
-  function refusalsOf({ document, operationName, contextValue }: ExecutionArgs) {
-    const { lifetime } = contextValue as Surroundings;
-    if (!lifetime.slot?.moneyOnly) return [];
-    if (getOperationAST(document, operationName)?.operation === "mutation") return [];
-    refused("other");
-    return [formatError(overloaded())];
-  }
-
   return {
     enterByHttp(request, response, start) {
       // A preflight is exempt: it costs nothing, and a page needs it to read the refusal.
@@ -107,7 +102,11 @@ export function createOverload(options: OverloadOptions): Overload {
           },
         });
       }),
-    refusalsOf,
+    refusalsOf(operation, { slot }) {
+      if (!slot?.moneyOnly || operation === "mutation") return [];
+      refused("other");
+      return [formatError(overloaded())];
+    },
   };
 }
 

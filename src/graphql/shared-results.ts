@@ -1,61 +1,19 @@
-import {
-  type DocumentNode,
-  type ExecutionArgs,
-  getOperationAST,
-  type OperationDefinitionNode,
-} from "graphql";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
-import { compileSubscription, type ShowEvent } from "./compiled-operation.ts";
-import type { DocumentCache } from "./document-cache.ts";
-import type { Encode, ResultOf, SharedResult } from "./live.ts";
+import type { ShowEvent } from "./compiled-operation.ts";
+import type { Encode, SharedResult } from "./live.ts";
+import type { Variables } from "./variables.ts";
 
-type Operation = Pick<ExecutionArgs, "schema" | "document" | "operationName" | "variableValues">;
+/** The shared result of an event. @param key the same for the same variables */
+export type Show = (event: Event, key: string, variables: Variables) => SharedResult | undefined;
 
 /**
  * Lets identical subscriptions share the result of an event. A shared result is made of the event
  * alone: GraphQL.js executes a selection that needs more, for each client.
- * @param documents counts the memory of what is compiled
+ * @param compiled undefined if GraphQL.js has to execute every event
  */
-export function resultsOf(
-  args: Operation,
-  documents?: Pick<DocumentCache, "addFields">,
-): ResultOf | undefined {
-  const { document, operationName, variableValues = {} } = args;
-  const operation = getOperationAST(document, operationName);
-  const show = operation && showOf(args, document, operation, documents);
-  if (!show) return undefined;
-  const variables = JSON.stringify(variableValues);
-  return (event) => show(event, variables, variableValues ?? {});
-}
-
-type Show = (
-  event: Event,
-  key: string,
-  variableValues: NonNullable<ExecutionArgs["variableValues"]>,
-) => SharedResult | undefined;
-
-/** Freed with their documents. */
-const shows = new WeakMap<OperationDefinitionNode, Show | null>();
-
-function showOf(
-  { schema }: Operation,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-  documents: Pick<DocumentCache, "addFields"> | undefined,
-): Show | null {
-  let show = shows.get(operation);
-  if (show === undefined) {
-    const compiled = compileSubscription(schema, document, operation, (fields) =>
-      documents?.addFields(document, fields),
-    );
-    show = compiled ? sharing(compiled) : null;
-    shows.set(operation, show);
-  }
-  return show;
-}
-
-function sharing(compiled: ShowEvent): Show {
+export function shareResults(compiled: ShowEvent | undefined): Show {
+  if (!compiled) return () => undefined;
   const resultsOf = oncePerEvent(() => new Map<string, SharedResult | null>());
   return (event, key, variableValues) => {
     const results = resultsOf(event);

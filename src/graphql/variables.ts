@@ -18,25 +18,40 @@ import {
 import { limits } from "./limits.ts";
 import { RequestError } from "./request-error.ts";
 
-type Variables = Readonly<Record<string, unknown>>;
+export type Variables = Readonly<Record<string, unknown>>;
+
+/** A variable that an operation declares. */
+interface Variable {
+  readonly name: string;
+  readonly type: GraphQLInputType;
+  readonly definition: VariableDefinitionNode;
+}
+
+/** The variables of an operation. GraphQL.js reports those whose type is not an input type. */
+export function variablesOf(
+  schema: GraphQLSchema,
+  { variableDefinitions = [] }: OperationDefinitionNode,
+): readonly Variable[] {
+  return variableDefinitions.flatMap((definition) => {
+    const type = typeFromAST(schema, definition.type);
+    return isInputType(type) ? { name: definition.variable.name.value, type, definition } : [];
+  });
+}
 
 /**
  * The errors of an operation's variables, at most `limits.faults`. Runs before GraphQL.js checks
  * them, since each of its errors quotes the value that was sent.
  */
 export function faultsOfVariables(
-  schema: GraphQLSchema,
-  { variableDefinitions = [] }: OperationDefinitionNode,
-  variables: Variables,
+  variables: readonly Variable[],
+  given: Variables,
 ): RequestError[] {
   const errors: RequestError[] = [];
-  for (const definition of variableDefinitions) {
-    const name = definition.variable.name.value;
-    const type = inputTypeOf(schema, definition);
-    // GraphQL.js reports what is not an input type, and required variables that are absent.
-    if (!type || !Object.hasOwn(variables, name)) continue;
+  for (const { name, type, definition } of variables) {
+    // GraphQL.js reports required variables that are absent.
+    if (!Object.hasOwn(given, name)) continue;
     const faults = new Faults(limits.faults - errors.length);
-    check(variables[name], type, name, faults);
+    check(given[name], type, name, faults);
     for (const { path, what } of faults.found) {
       const message = `Variable "$${name}" is invalid at "${path}": ${what}`;
       errors.push(
@@ -46,22 +61,6 @@ export function faultsOfVariables(
     if (faults.isFull) break;
   }
   return errors;
-}
-
-/** Freed with their documents. */
-const inputTypes = new WeakMap<VariableDefinitionNode, GraphQLInputType | null>();
-
-function inputTypeOf(
-  schema: GraphQLSchema,
-  definition: VariableDefinitionNode,
-): GraphQLInputType | null {
-  let type = inputTypes.get(definition);
-  if (type === undefined) {
-    const named = typeFromAST(schema, definition.type);
-    type = isInputType(named) ? named : null;
-    inputTypes.set(definition, type);
-  }
-  return type;
 }
 
 const code = "BAD_USER_INPUT";

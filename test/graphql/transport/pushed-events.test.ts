@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import http from "node:http";
 import net from "node:net";
 import { type TestContext, test } from "node:test";
-import { parse } from "graphql";
+import { getOperationAST, type OperationDefinitionNode, parse } from "graphql";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
+import { PreparedOperation } from "../../../src/graphql/prepared-operation.ts";
 import { schema } from "../../../src/graphql/schema/schema.ts";
-import { resultsOf } from "../../../src/graphql/shared-results.ts";
 import { until } from "../../until.ts";
 import { createFeed, type Feed, paymentEvent, payoutEvent } from "../feed.ts";
 import { type Served, serve } from "../serve.ts";
@@ -188,7 +188,9 @@ test("identical subscriptions share one result, and its text in each format", ()
   const document = parse(
     "subscription ($id: ID!) { paymentUpdated(externalId: $id) { cursor state } }",
   );
-  const ask = (id: string) => resultsOf({ schema, document, variableValues: { id } });
+  const node = getOperationAST(document) as OperationDefinitionNode;
+  const operation = new PreparedOperation(schema, document, node, { compiles: true, onFields: () => {} });
+  const ask = (id: string) => operation.resultOf({ id });
   const [one, same, other] = ["a", "a", "b"].map(ask);
   const event = payment("c-1");
   assert.ok(one && same && other);
