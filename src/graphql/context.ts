@@ -4,12 +4,11 @@ import type { Call, Core } from "../core/core.ts";
 import { type FormatError, retryAfterSeconds } from "./errors.ts";
 import type { Live } from "./live.ts";
 import { Loaders } from "./loaders.ts";
-import type { OperationLifetime } from "./operation-lifetime.ts";
-import type { OperationRecord } from "./operation-record.ts";
+import type { Operation } from "./operation.ts";
 
 /** What the server provides for one HTTP request or one WebSocket operation. */
 export interface Surroundings {
-  readonly lifetime: OperationLifetime;
+  readonly operation: Operation;
   /**
    * @param account the merchant account. Default: the one that the request names, or the caller's own
    * @throws GatewayError when the caller is not known or not allowed.
@@ -24,7 +23,6 @@ export interface Surroundings {
 export interface Context extends Surroundings {
   readonly core: Core;
   readonly call: Call;
-  readonly record: OperationRecord;
   /** Cached reads of this operation; replaced when a mutation may have changed their values. */
   loaders: Loaders;
 }
@@ -35,56 +33,55 @@ export const operationTimeoutMs = 60_000;
 export function createContext(
   core: Core,
   caller: Caller,
-  { lifetime, authenticate, live, acceptLanguage }: Surroundings,
+  { operation, authenticate, live, acceptLanguage }: Surroundings,
 ): Context {
-  const call = callOf(caller, lifetime);
-  const { record } = lifetime;
-  record.caller = caller;
+  const call = callOf(caller, operation);
+  operation.caller = caller;
   const loaders = new Loaders(core, call);
-  return { lifetime, authenticate, live, acceptLanguage, core, call, record, loaders };
+  return { operation, authenticate, live, acceptLanguage, core, call, loaders };
 }
 
 /** The operation as the core's `Call`. */
-export function callOf(caller: Caller, lifetime: OperationLifetime): Call {
-  const { signal, requestId, record, deadlineMs, idempotencyKey, slot } = lifetime;
+export function callOf(caller: Caller, operation: Operation): Call {
+  const { signal, requestId, streamsBy, deadlineMs, idempotencyKey, slot } = operation;
   return {
     caller,
     signal,
     requestId,
-    onAbout: record.about,
-    transport: record.streamsBy,
+    onAbout: (externalId) => operation.about(externalId),
+    transport: streamsBy,
     deadlineMs,
     deadlineIsOurs: true,
-    ...(slot && { onWait: slot.leave }),
+    onWait: slot.leave,
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     onReplayed() {
-      lifetime.isReplay = true;
+      operation.isReplay = true;
     },
   };
 }
 
 /**
  * Completes an executed operation: formats its errors. The result says in its extensions if a
- * mutation got the outcome of an earlier call, and the lifetime when what was refused may be tried
+ * mutation got the outcome of an earlier call, and the operation when what was refused may be tried
  * again.
  */
 export function concluded(
   executed: ExecutionResult,
-  { lifetime, acceptLanguage }: Pick<Surroundings, "lifetime" | "acceptLanguage">,
+  { operation, acceptLanguage }: Pick<Surroundings, "operation" | "acceptLanguage">,
   formatError: FormatError,
 ): ExecutionResult {
-  for (const error of executed.errors ?? []) noteRetry(lifetime, error);
+  for (const error of executed.errors ?? []) noteRetry(operation, error);
   const errors = executed.errors?.map((error) => formatError(error, acceptLanguage));
   const result = errors ? { ...executed, errors } : executed;
-  if (!lifetime.isReplay) return result;
+  if (!operation.isReplay) return result;
   return { ...result, extensions: { ...result.extensions, idempotentReplayed: true } };
 }
 
 /** Notes when a refusal may be tried again: of several, the last to be so decides. */
-export function noteRetry(lifetime: OperationLifetime, error: unknown): void {
+export function noteRetry(operation: Operation, error: unknown): void {
   const seconds = retryAfterSeconds(error);
   if (seconds === undefined) return;
-  lifetime.retryAfterSeconds = Math.max(lifetime.retryAfterSeconds ?? 0, seconds);
+  operation.retryAfterSeconds = Math.max(operation.retryAfterSeconds ?? 0, seconds);
 }
 
 /** Discards cached reads: a mutation may have changed the values. */

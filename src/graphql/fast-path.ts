@@ -79,7 +79,7 @@ export function createFastPath(
       return answerTypeOf(request.headers.accept);
     },
     async answer(requestBody, answerType, surroundings) {
-      surroundings.lifetime.record.begin();
+      surroundings.operation.begin();
       let caller: Caller;
       try {
         caller = await surroundings.authenticate();
@@ -100,8 +100,8 @@ export function createFastPath(
       return accept === eventStreamType || takesParts(accept) ? formatOf(accept, true) : undefined;
     },
     async subscribe(request, requestBody, surroundings) {
-      const { record, slot } = surroundings.lifetime;
-      record.begin();
+      const { operation } = surroundings;
+      operation.begin();
       let caller: Caller;
       try {
         caller = await surroundings.authenticate();
@@ -112,7 +112,8 @@ export function createFastPath(
       const body = isOfUrl ? undefined : await bodyOf(requestBody);
       const found = find(isOfUrl ? paramsOfUrl(request.url ?? "") : body && paramsOf(body));
       // Yoga words the refusal of a stream while only calls that move money are admitted.
-      if (found?.operation.operation !== "subscription" || slot?.moneyOnly) return undefined;
+      if (found?.operation.operation !== "subscription" || operation.slot.moneyOnly)
+        return undefined;
       const contextValue = createContext(core, caller, surroundings);
       const results = await operations.subscribe({ ...found.args, contextValue });
       return Symbol.asyncIterator in results ? results : undefined;

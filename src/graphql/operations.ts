@@ -13,7 +13,7 @@ import {
 import { type Context, concluded } from "./context.ts";
 import { createFindDocument, DocumentCache, type KnownDocument } from "./document-cache.ts";
 import { codeOf, type FormatError } from "./errors.ts";
-import type { OperationRecord } from "./operation-record.ts";
+import type { Operation } from "./operation.ts";
 import type { Overload } from "./overload.ts";
 import { PreparedOperation } from "./prepared-operation.ts";
 import { asRequestErrors, RequestError } from "./request-error.ts";
@@ -46,67 +46,67 @@ export function createOperations(options: OperationsOptions): Operations {
   const { schema, introspection, formatError, overload, compiles } = options;
   const documents = new DocumentCache();
   // Freed with their documents.
-  const prepared = new WeakMap<OperationDefinitionNode, PreparedOperation>();
+  const known = new WeakMap<OperationDefinitionNode, PreparedOperation>();
 
-  function operationOf({ document, operationName }: ExecutionArgs): PreparedOperation {
+  function preparedOf({ document, operationName }: ExecutionArgs): PreparedOperation {
     const node = getOperationAST(document, operationName);
     if (!node) throw new Error("the document has no such operation");
-    let operation = prepared.get(node);
-    if (!operation) {
+    let prepared = known.get(node);
+    if (!prepared) {
       const onFields = (count: number) => documents.addFields(document, count);
-      operation = new PreparedOperation(schema, document, node, { compiles, onFields });
-      prepared.set(node, operation);
+      prepared = new PreparedOperation(schema, document, node, { compiles, onFields });
+      known.set(node, prepared);
     }
-    return operation;
+    return prepared;
   }
 
   /** Records what is asked for. Returns the errors of an operation that is refused. */
-  function refused(operation: PreparedOperation, args: ExecutionArgs): readonly GraphQLError[] {
-    const { record, lifetime, call } = contextOf(args);
-    record.asks(operation.type, operation.rootFields);
-    const refusals = operation.refusalsOf(args.variableValues ?? {});
+  function refused(prepared: PreparedOperation, args: ExecutionArgs): readonly GraphQLError[] {
+    const { operation, call } = contextOf(args);
+    operation.asks(prepared.type, prepared.rootFields);
+    const refusals = prepared.refusalsOf(args.variableValues ?? {});
     if (refusals.length > 0) return refusals;
-    if (call.idempotencyKey !== undefined && isAmbiguous(operation)) return [ambiguous()];
-    return overload.refusalsOf(operation.type, lifetime);
+    if (call.idempotencyKey !== undefined && isAmbiguous(prepared)) return [ambiguous()];
+    return overload.refusalsOf(prepared.type, operation);
   }
 
   function ended(executed: ExecutionResult, args: ExecutionArgs): ExecutionResult {
     const context = contextOf(args);
     const result = concluded(executed, context, formatError);
-    recordError(context.record, result);
+    recordError(context.operation, result);
     return result;
   }
 
   return {
     find: createFindDocument({ schema, introspection, formatError, documents }),
     async run(args) {
-      const { record, acceptLanguage } = contextOf(args);
+      const { operation, acceptLanguage } = contextOf(args);
       let result: ExecutionResult;
       try {
-        const operation = operationOf(args);
-        const errors = refused(operation, args);
-        if (errors.length === 0) return ended(await operation.execute(args), args);
+        const prepared = preparedOf(args);
+        const errors = refused(prepared, args);
+        if (errors.length === 0) return ended(await prepared.execute(args), args);
         result = { errors };
       } catch (error) {
         result = { errors: [formatError(error, acceptLanguage)] };
       }
-      recordError(record, result);
+      recordError(operation, result);
       return result;
     },
     subscribe(args) {
-      const { record, live } = contextOf(args);
-      const operation = operationOf(args);
-      const errors = refused(operation, args);
+      const { operation, live } = contextOf(args);
+      const prepared = preparedOf(args);
+      const errors = refused(prepared, args);
       if (errors.length > 0) {
-        recordError(record, { errors });
+        recordError(operation, { errors });
         return { errors };
       }
       const validated = validateSubscriptionArgs(args);
       if (!("operation" in validated)) return ended(asRequestErrors(validated), args);
       const begin = (source: AsyncIterable<unknown> | ExecutionResult) => {
         if (!(Symbol.asyncIterator in source)) return ended(source, args);
-        live.resultOf = operation.resultOf(args.variableValues ?? {});
-        return shownResults(source[Symbol.asyncIterator](), validated, record, formatError);
+        live.resultOf = prepared.resultOf(args.variableValues ?? {});
+        return shownResults(source[Symbol.asyncIterator](), validated, operation, formatError);
       };
       const source = createSourceEventStream(validated);
       return source instanceof Promise ? source.then(begin) : begin(source);
@@ -132,20 +132,20 @@ function ambiguous(): RequestError {
 function shownResults(
   source: AsyncIterator<unknown>,
   validated: ValidatedSubscriptionArgs,
-  record: OperationRecord,
+  operation: Operation,
   formatError: FormatError,
 ): AsyncIterableIterator<ExecutionResult> {
   const show = async (): Promise<IteratorResult<ExecutionResult>> => {
     const { done, value: rootValue } = await source.next();
     if (done) return { done, value: undefined };
     const result = await executeSubscriptionEvent({ ...validated, rootValue });
-    recordError(record, result);
+    recordError(operation, result);
     const { errors } = result;
     const shown = errors?.map((error) => formatError(error));
     return { value: shown ? { ...result, errors: shown } : result };
   };
   return {
-    next: () => record.span.run(show),
+    next: () => operation.span.run(show),
     async return() {
       await source.return?.();
       return { done: true, value: undefined };
@@ -157,7 +157,7 @@ function shownResults(
 }
 
 /** Records the first error of a result, if there is one. It may not be masked yet. */
-export function recordError(record: OperationRecord, result: unknown): void {
+export function recordError(operation: Operation, result: unknown): void {
   const { errors } = (result ?? {}) as { errors?: unknown };
-  if (Array.isArray(errors) && errors.length > 0) record.failed(codeOf(errors[0]));
+  if (Array.isArray(errors) && errors.length > 0) operation.failed(codeOf(errors[0]));
 }

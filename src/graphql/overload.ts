@@ -6,7 +6,7 @@ import { suspendWhileArriving } from "../net/arrival.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { Report } from "../report.ts";
 import { problemOf, problemType, withoutHttp } from "./errors.ts";
-import type { OperationLifetime } from "./operation-lifetime.ts";
+import type { Operation } from "./operation.ts";
 import { answerHeaders, exposeHeaders } from "./transport/headers.ts";
 import { eventStreamType } from "./transport/stream-format.ts";
 
@@ -32,10 +32,7 @@ export interface Overload {
    * The refusal of an operation that was admitted only because it could move money, but is a query
    * or a new stream by its document. Empty for all others.
    */
-  refusalsOf(
-    operation: OperationTypeNode,
-    lifetime: Pick<OperationLifetime, "slot">,
-  ): readonly GraphQLError[];
+  refusalsOf(type: OperationTypeNode, operation: Pick<Operation, "slot">): readonly GraphQLError[];
 }
 
 export function createOverload(options: OverloadOptions): Overload {
@@ -102,8 +99,8 @@ export function createOverload(options: OverloadOptions): Overload {
           },
         });
       }),
-    refusalsOf(operation, { slot }) {
-      if (!slot?.moneyOnly || operation === "mutation") return [];
+    refusalsOf(type, { slot }) {
+      if (!slot.moneyOnly || type === "mutation") return [];
       refused("other");
       return [formatError(overloaded())];
     },

@@ -24,8 +24,8 @@ export function readsRequests({
   return {
     async onRequestParse({ request, serverContext, requestParser, setRequestParser, fetchAPI }) {
       const { method, headers } = request;
-      const { lifetime, authenticate, acceptLanguage } = serverContext;
-      if (method === "GET" || method === "POST") lifetime.record.begin();
+      const { operation, authenticate, acceptLanguage } = serverContext;
+      if (method === "GET" || method === "POST") operation.begin();
       refuseForeignPage(headers, corsOrigins);
       // Before the body is read: a request without credentials costs nothing more.
       await authenticate().catch((error: unknown) => {
@@ -125,7 +125,7 @@ export function runsOperations({ find, run, subscribe }: Edge["operations"]): Ga
     onExecute: ({ setExecuteFn }) => setExecuteFn(run),
     onSubscribe: ({ setSubscribeFn }) => setSubscribeFn(subscribe),
     onResultProcess({ result, serverContext }) {
-      recordError(serverContext.lifetime.record, result);
+      recordError(serverContext.operation, result);
     },
   };
 }

@@ -31,8 +31,7 @@ import { watchSpelling } from "./field-names.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
 import { Live } from "./live.ts";
-import { createLifetime, type OperationLifetime } from "./operation-lifetime.ts";
-import { createOperationRecord, startOperationSpan } from "./operation-record.ts";
+import { Operation, startOperationSpan } from "./operation.ts";
 import { createOperations } from "./operations.ts";
 import { createOverload } from "./overload.ts";
 import { readsRequests, runsOperations } from "./plugins.ts";
@@ -123,7 +122,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   };
   const heartbeats = new Heartbeats(heartbeatMs);
 
-  const streams = new WeakMap<OperationLifetime, EventStream>();
+  const streams = new WeakMap<Operation, EventStream>();
   const yoga = createYoga<Surroundings, Context>({
     schema,
     context: async (surroundings) =>
@@ -131,7 +130,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     plugins: [
       readsRequests(edge),
       runsOperations(operations),
-      answersEventStreams(({ lifetime }, stream) => streams.set(lifetime, stream)),
+      answersEventStreams(({ operation }, stream) => streams.set(operation, stream)),
     ],
     maskedErrors: { maskError: (error) => formatError(error) },
     graphiql: production
@@ -168,16 +167,10 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const body = createRequestBody(incoming, intake, request);
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
-    const of = { requestId, span, log, report };
-    const record = createOperationRecord({ ...of, connection: "http", streamsBy });
-    const lifetime = createLifetime({
-      slot,
-      requestId,
-      record,
+    const operation = new Operation(edge, {
+      ...{ requestId, connection: "http", streamsBy, span, slot },
       idempotencyKey: request.headers["idempotency-key"]?.toString(),
       isGet: request.method === "GET",
-      timeoutMs,
-      underWay,
     });
     let whole = false;
     response.on("close", () => {
@@ -185,13 +178,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       else leaveInTurn(settle);
     });
     const settle = () => {
-      if (!response.writableFinished) record.failed("CANCELLED");
+      if (!response.writableFinished) operation.failed("CANCELLED");
       span.set({ "http.response.status_code": response.statusCode });
-      record.settle();
-      span.end();
-      // An abort creates an exception: skip it when nothing of the operation still runs.
-      if (whole) lifetime.liftDeadline();
-      else lifetime.end();
+      operation.end(whole);
     };
     const headers: OutgoingHttpHeaders = {
       [requestIdHeader]: requestId,
@@ -209,15 +198,15 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     /** Adds what is known only after the operation. */
     const addLateHeaders = (headers: OutgoingHttpHeaders) => {
       if (!caller) return;
-      if (lifetime.isReplay) headers[replayedHeader] = "true";
-      const { movesMoney, retryAfterSeconds } = lifetime;
+      if (operation.isReplay) headers[replayedHeader] = "true";
+      const { movesMoney, retryAfterSeconds } = operation;
       if (retryAfterSeconds !== undefined) headers["retry-after"] = String(retryAfterSeconds);
-      const budget = core.rateLimit(callOf(caller, lifetime));
+      const budget = core.rateLimit(callOf(caller, operation));
       Object.assign(headers, rateLimitHeaders(budget, movesMoney));
     };
     const live = new Live(request.headers["last-event-id"]?.toString());
     const acceptLanguage = request.headers["accept-language"] ?? null;
-    const surroundings = { lifetime, authenticate, live, acceptLanguage };
+    const surroundings = { operation, authenticate, live, acceptLanguage };
     const answerType = fast ? fastPath.answerTypeOf(request) : undefined;
     const isStream = fast && answerType === undefined;
     const format = isStream ? fastPath.streamFormatOf(request) : undefined;
@@ -239,7 +228,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       // The rest of an abandoned body is never read, so no request may follow on this connection.
       if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
       const { status } = answered;
-      const stream = streams.get(lifetime);
+      const stream = streams.get(operation);
       // How the body is sent is Node's to say: Yoga calls a multipart result chunked, which has a length.
       for (const name of ["connection", "transfer-encoding"]) answered.headers.delete(name);
       const added = Object.fromEntries(answered.headers);

@@ -8,14 +8,13 @@ import { GatewayError } from "../../src/errors.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
 import { createFastPath } from "../../src/graphql/fast-path.ts";
 import { Live } from "../../src/graphql/live.ts";
-import { createLifetime } from "../../src/graphql/operation-lifetime.ts";
-import { createOperationRecord } from "../../src/graphql/operation-record.ts";
+import { Operation } from "../../src/graphql/operation.ts";
 import { createOperations } from "../../src/graphql/operations.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
 import { createDocumentOf } from "../../src/graphql/trusted-documents.ts";
 import { type Admission, freeSlot } from "../../src/net/admission.ts";
-import { type Observations, reportTo } from "../../src/report.ts";
+import { noReport, type Observations, reportTo } from "../../src/report.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { timeoutMs, until } from "../until.ts";
@@ -41,12 +40,13 @@ export function fastRig(t: TestContext, methods: Partial<Core>, corsOrigins: rea
   const path = createFastPath({ core, schema, corsOrigins, documentOf, operations });
   const surroundings = () => {
     const span = noTracing.start("graphql", { kind: "server" });
-    const record = createOperationRecord({ requestId: "r", connection: "http", span, log });
     const underWay = new UnderWay<AbortController>();
-    const lifetime = createLifetime({ requestId: "r", record, timeoutMs: 60_000, underWay });
-    t.after(lifetime.end);
+    const edge = { log, report: noReport, timeoutMs: 60_000, underWay };
+    const given = { requestId: "r", connection: "http", streamsBy: "sse" } as const;
+    const operation = new Operation(edge, { ...given, span, slot: freeSlot });
+    t.after(() => operation.end());
     const authenticate = async () => somebody;
-    return { lifetime, authenticate, live: new Live(""), acceptLanguage: null };
+    return { operation, authenticate, live: new Live(""), acceptLanguage: null };
   };
   return { path, surroundings };
 }

@@ -49,7 +49,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
       args: { input: t.arg({ type: inputType(request), required: true }) },
       resolve: async (_, { input }, context): Promise<never> => {
         renewLoaders(context);
-        context.lifetime.movesMoney ||= isMoney;
+        context.operation.movesMoney ||= isMoney;
         try {
           const given = input as Readonly<Record<string, unknown>>;
           const message = toMessage(request, given);
@@ -58,8 +58,8 @@ export function mutation<Desc extends DescMessage, Success extends object>(
         } catch (error) {
           const failure = failureOf(error, (path) => toInputPath(request, path));
           if (failure) {
-            context.record.failed(failureCode(failure));
-            noteRetry(context.lifetime, error);
+            context.operation.failed(failureCode(failure));
+            noteRetry(context.operation, error);
             return failure as never;
           }
           throw error;

@@ -7,7 +7,7 @@ import type { Context } from "../context.ts";
 export type Delivery = { readonly event: Event } | { readonly error: unknown };
 
 type StreamContext = Pick<Context, "core" | "call" | "live"> & {
-  readonly lifetime: Pick<Context["lifetime"], "liftDeadline">;
+  readonly operation: Pick<Context["operation"], "liftDeadline">;
 };
 
 /**
@@ -16,10 +16,10 @@ type StreamContext = Pick<Context, "core" | "call" | "live"> & {
  * each transport treats an iterator that throws in its own way.
  */
 export function deliveries(
-  { core, call: { deadlineMs: _, ...call }, lifetime, live }: StreamContext,
+  { core, call: { deadlineMs: _, ...call }, operation, live }: StreamContext,
   open: (core: Core, call: Call) => AsyncIterable<Event>,
 ): AsyncIterableIterator<Delivery> {
-  lifetime.liftDeadline();
+  operation.liftDeadline();
   const hooks = {
     resumed: live.lastEventId !== undefined,
     onOpen: (from: string | undefined) => live.open(from),

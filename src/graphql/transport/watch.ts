@@ -149,7 +149,7 @@ export function createWatchEndpoint(
     };
     const liftDeadline = () => slot.leave();
     await span.run(async () => {
-      const results = deliveries({ core, call, lifetime: { liftDeadline }, live }, open);
+      const results = deliveries({ core, call, operation: { liftDeadline }, live }, open);
       const begun = { results, live, format, reconnects: true, opens: true };
       const { status, stream } = await beginStream({ ...begun, failureOf: () => undefined });
       if (!stream) {

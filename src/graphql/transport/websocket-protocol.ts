@@ -15,8 +15,7 @@ import type { Edge } from "../edge.ts";
 import { codeOf, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { Live } from "../live.ts";
-import { createLifetime, type OperationLifetime } from "../operation-lifetime.ts";
-import { createOperationRecord, startOperationSpan } from "../operation-record.ts";
+import { Operation, startOperationSpan } from "../operation.ts";
 import type { Overload } from "../overload.ts";
 
 /** The state of one connection, which the protocol's hooks share. */
@@ -26,7 +25,7 @@ export interface Connection {
   readonly stream: Duplex;
   readonly request: IncomingMessage;
   /** Operations in progress, by the client's ids. */
-  readonly lifetimes: Map<string, OperationLifetime>;
+  readonly operations: Map<string, Operation>;
   /** The number of operations that wait for admission. */
   waiting: number;
   credentials?: Credentials;
@@ -38,7 +37,7 @@ export interface Connection {
 /** The graphql-transport-ws protocol. */
 export function createProtocol(edge: Edge) {
   const { core, schema, operations, identify, formatError, documentOf } = edge;
-  const { timeoutMs, log, report, tracing, overload, underWay } = edge;
+  const { tracing, overload } = edge;
   return makeServer<Record<string, unknown>, Connection>({
     async onConnect({ extra, connectionParams }) {
       try {
@@ -62,13 +61,12 @@ export function createProtocol(edge: Edge) {
       }
       const requestId = randomUUID();
       const span = startOperationSpan(tracing, extra.request);
-      const connection = "websocket";
-      const record = createOperationRecord({ requestId, connection, span, log, report });
-      record.begin();
-      const lifetime = createLifetime({ requestId, record, timeoutMs, slot, underWay });
-      extra.lifetimes.set(id, lifetime);
+      const of = { connection: "websocket", streamsBy: "websocket" } as const;
+      const operation = new Operation(edge, { ...of, requestId, span, slot });
+      operation.begin();
+      extra.operations.set(id, operation);
       const live = new Live(undefined);
-      const isOver = () => extra.lifetimes.get(id) !== lifetime;
+      const isOver = () => extra.operations.get(id) !== operation;
       live.push = (event) => {
         const { socket, stream } = extra;
         if (isOver() || socket.readyState !== socket.OPEN || stream.writableNeedDrain) return false;
@@ -89,11 +87,11 @@ export function createProtocol(edge: Edge) {
           return account === undefined ? caller : identify(inAccount(extra.credentials!, account));
         };
         const acceptLanguage = extra.request.headers["accept-language"] ?? null;
-        const surroundings = { lifetime, live, authenticate, acceptLanguage };
+        const surroundings = { operation, live, authenticate, acceptLanguage };
         const { document, refused } = operations.find(documentOf(payload) ?? "");
         if (!document) {
           const errors = refused.errors();
-          record.failed(codeOf(errors[0]));
+          operation.failed(codeOf(errors[0]));
           end(extra, id);
           return errors;
         }
@@ -101,47 +99,44 @@ export function createProtocol(edge: Edge) {
         return { schema, document, operationName, variableValues: variables, contextValue };
       } catch (error) {
         const formatted = formatError(error);
-        record.failed(codeOf(formatted));
+        operation.failed(codeOf(formatted));
         end(extra, id);
         return [formatted];
       }
     },
 
     execute: (args) => {
-      const { record, slot } = (args.contextValue as Context).lifetime;
-      return record.span.run(async () => {
+      const { span, slot } = (args.contextValue as Context).operation;
+      return span.run(async () => {
         const result = await operations.run(args);
         // Give the slot back before sending: a client that does not read must not hold it.
-        slot?.leave();
+        slot.leave();
         return result;
       });
     },
     subscribe: (args) =>
-      (args.contextValue as Context).record.span.run(() => operations.subscribe(args)),
+      (args.contextValue as Context).operation.span.run(() => operations.subscribe(args)),
 
     onNext: (_, __, ___, ____, { errors, ...result }) =>
       errors && ({ ...result, errors: errors.map(withoutHttp) } as never),
     onError: ({ extra }, id, _, errors) => {
-      extra.lifetimes.get(id)?.record.failed(codeOf(errors[0]));
+      extra.operations.get(id)?.failed(codeOf(errors[0]));
       end(extra, id);
       return errors.map((error) => withoutHttp(error as GraphQLError));
     },
     onComplete: ({ extra }, id) => end(extra, id),
     onClose: ({ extra }) => {
-      for (const [id, { record }] of extra.lifetimes) {
-        record.failed("CANCELLED");
+      for (const [id, operation] of extra.operations) {
+        operation.failed("CANCELLED");
         end(extra, id);
       }
     },
   });
 }
 
-function end({ lifetimes }: Connection, id: string): void {
-  const lifetime = lifetimes.get(id);
-  lifetime?.record.settle();
-  lifetime?.record.span.end();
-  lifetime?.end();
-  lifetimes.delete(id);
+function end({ operations }: Connection, id: string): void {
+  operations.get(id)?.end();
+  operations.delete(id);
 }
 
 /**
@@ -149,8 +144,8 @@ function end({ lifetimes }: Connection, id: string): void {
  * @throws GatewayError RESOURCE_EXHAUSTED beyond a limit, CANCELLED if the socket has closed
  */
 async function turnOf(connection: Connection, overload: Overload): Promise<Slot> {
-  const { socket, lifetimes } = connection;
-  if (lifetimes.size + connection.waiting >= limits.operationsPerSocket) throw tooManyOperations();
+  const { socket, operations } = connection;
+  if (operations.size + connection.waiting >= limits.operationsPerSocket) throw tooManyOperations();
   connection.waiting += 1;
   const slot = await overload.enterBySocket(socket).finally(() => {
     connection.waiting -= 1;

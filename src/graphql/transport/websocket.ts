@@ -105,7 +105,7 @@ export function serveWebSockets(
         },
       },
       {
-        ...{ socket, stream, request, lifetimes: new Map(), waiting: 0 },
+        ...{ socket, stream, request, operations: new Map(), waiting: 0 },
         onCaller: arriving.takeLarge,
       },
     );

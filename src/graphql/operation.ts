@@ -1,0 +1,202 @@
+import type { Caller } from "../auth/caller.ts";
+import type { Slot } from "../net/admission.ts";
+import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
+import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
+import type { Edge } from "./edge.ts";
+
+export interface OperationOptions {
+  /** Identifies its log records; the client receives it. */
+  readonly requestId: string;
+  readonly connection: "http" | "websocket";
+  /** Transport of a stream. */
+  readonly streamsBy: "sse" | "multipart" | "websocket";
+  readonly span: Span;
+  /** The operation's slot among the calls in flight. */
+  readonly slot: Slot;
+  readonly idempotencyKey?: string | undefined;
+  /** Whether the operation is in the URL of a GET. Default: no. */
+  readonly isGet?: boolean;
+}
+
+/**
+ * One operation, which lasts until its client leaves or its deadline passes. It is recorded in the
+ * log, in metrics and as a span: its fields, its caller and how it ended.
+ */
+export class Operation {
+  readonly requestId: string;
+  /** Transport of a stream. */
+  readonly streamsBy: string;
+  readonly span: Span;
+  readonly slot: Slot;
+  readonly idempotencyKey: string | undefined;
+  readonly isGet: boolean;
+  caller: Pick<Caller, "name" | "account"> | undefined = undefined;
+  /** Whether a mutation got the outcome of an earlier call with its key. */
+  isReplay = false;
+  /** Whether one of its mutations moves money. */
+  movesMoney = false;
+  /** When what was refused may be tried again, in seconds; undefined if nothing says so. */
+  retryAfterSeconds: number | undefined = undefined;
+  /** Milliseconds since the epoch. */
+  readonly deadlineMs: number;
+  readonly #edge: OperationEdge;
+  readonly #connection: OperationOptions["connection"];
+  readonly #controller = new AbortController();
+  readonly #member: ReturnType<OperationEdge["underWay"]["add"]>;
+  readonly #timer: NodeJS.Timeout;
+  #startedMs: number | undefined;
+  #code = "OK";
+  #type = "invalid";
+  #field = "none";
+  /** Undefined while there is none: most operations are about one. */
+  #externalIds: string | undefined;
+  #isOver = false;
+
+  constructor(edge: OperationEdge, options: OperationOptions) {
+    this.requestId = options.requestId;
+    this.streamsBy = options.streamsBy;
+    this.span = options.span;
+    this.slot = options.slot;
+    this.idempotencyKey = options.idempotencyKey;
+    this.isGet = options.isGet ?? false;
+    this.deadlineMs = Date.now() + edge.timeoutMs;
+    this.#edge = edge;
+    this.#connection = options.connection;
+    this.#member = edge.underWay.add(this.#controller);
+    this.#timer = setTimeout(() => {
+      this.#controller.abort(new DOMException("the operation took too long", "TimeoutError"));
+    }, edge.timeoutMs);
+  }
+
+  /** Aborts when the client goes away, and with a TimeoutError at the deadline. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Starts the record. Not called for a CORS preflight, which is not an operation. */
+  begin(): void {
+    if (this.#startedMs !== undefined) return;
+    this.#startedMs = performance.now();
+    this.#edge.report("graphqlBegan", { connection: this.#connection });
+  }
+
+  /** Records the type and the root fields. Field names come from the schema, so labels stay few. */
+  asks(type: "query" | "mutation" | "subscription", fields: readonly string[]): void {
+    this.#type = type;
+    this.#field = fieldLabel(fields);
+    this.span.rename(type, { of: "graphql", name: `${type} ${this.#field}` });
+    this.span.set({
+      "graphql.operation.type": type,
+      "payments_gateway.graphql.fields": fields.slice(0, maxFields).join(","),
+    });
+  }
+
+  /** Records an external_id that the operation asks for. */
+  about(externalId: string): void {
+    const known = this.#externalIds?.split(" ") ?? [];
+    if (known.length < maxExternalIds && !known.includes(externalId)) {
+      this.#externalIds = this.#externalIds ? `${this.#externalIds} ${externalId}` : externalId;
+    }
+  }
+
+  /** Records the `extensions.code` that the client receives. Only the first call counts. */
+  failed(code: string): void {
+    if (this.#code !== "OK") return;
+    // Codes come from the gateway or from libraries; anything in another form counts as OTHER.
+    this.#code = /^[A-Z_]{2,40}$/.test(code) ? code : "OTHER";
+    if (serverFailures.has(this.#code)) this.span.fail(this.#code);
+  }
+
+  /** Removes the deadline and gives the slot back: the operation is a stream, or is over. */
+  liftDeadline(): void {
+    clearTimeout(this.#timer);
+    this.#member.leave();
+    this.slot.leave();
+  }
+
+  /**
+   * Called when the client has left or has its response: reports the end, and cancels what still
+   * runs for it. Only the first call counts.
+   * @param isWhole whether nothing of it still runs: an abort creates an exception
+   */
+  end(isWhole = false): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#report();
+    this.span.end();
+    this.liftDeadline();
+    if (!isWhole) this.#controller.abort();
+  }
+
+  #report(): void {
+    if (this.#startedMs === undefined) return;
+    const { span, caller, requestId } = this;
+    const durationMs = performance.now() - this.#startedMs;
+    const [connection, type, field, code] = [this.#connection, this.#type, this.#field, this.#code];
+    const transport = type === "subscription" ? this.streamsBy : connection;
+    span.set({ "payments_gateway.transport": transport });
+    this.#edge.report("graphqlEnded", {
+      ...{ connection, type, field, transport, code, durationMs },
+      traceparent: span.traceparent,
+    });
+    const entry = {
+      type,
+      field,
+      code,
+      durationMs: Math.round(durationMs * 1000) / 1000,
+      requestId,
+      caller: caller?.name,
+      account: caller?.account,
+      externalId: this.#externalIds,
+      transport,
+    };
+    // A connection's close event, which may call this, runs outside the span's context.
+    span.run(() => {
+      if (code === "INTERNAL_SERVER_ERROR") this.#edge.log.error(entry, "graphql");
+      else this.#edge.log.info(entry, "graphql");
+    });
+  }
+}
+
+type OperationEdge = Pick<Edge, "log" | "report" | "timeoutMs" | "underWay">;
+
+const maxFields = 5;
+const maxExternalIds = 5;
+
+function fieldLabel(fields: readonly string[]): string {
+  const [first = "none", ...others] = fields;
+  if (others.length > 0) return "several";
+  return first.startsWith("__") ? "introspection" : first;
+}
+
+const serverFailures: ReadonlySet<string> = new Set([
+  "INTERNAL_SERVER_ERROR",
+  "UPSTREAM_UNAVAILABLE",
+  "OUTCOME_UNKNOWN",
+  "DEADLINE_EXCEEDED",
+]);
+
+/** Starts the span of an operation, below the span that the request's headers name. */
+export function startOperationSpan(
+  tracing: Tracing,
+  { method = "GET", headers, httpVersion }: IncomingRequest,
+): Span {
+  return tracing.start("GraphQL Operation", {
+    kind: "server",
+    parent: (name) => headers[name]?.toString(),
+    attributes: () => ({
+      "http.request.method": knownMethodOf(method) ?? "_OTHER",
+      "http.route": "/graphql",
+      "url.path": "/graphql",
+      "url.scheme": "http",
+      "network.protocol.name": "http",
+      "network.protocol.version": httpVersion,
+    }),
+  });
+}
+
+interface IncomingRequest {
+  readonly method?: string | undefined;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly httpVersion: string;
+}
