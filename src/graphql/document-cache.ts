@@ -5,6 +5,7 @@ import {
   type GraphQLSchema,
   Kind,
   parse,
+  Source,
   validate,
 } from "graphql";
 import { limits } from "./limits.ts";
@@ -33,7 +34,7 @@ const mebi = 1024 * 1024;
  */
 export class DocumentCache {
   readonly #documents: BoundedMap<DocumentNode>;
-  readonly #refusals: BoundedMap<Refusal>;
+  readonly #refusals: BoundedMap<KeptRefusal>;
   readonly #textOf = new WeakMap<DocumentNode, string>();
 
   /** @param maxDocumentBytes most bytes of documents, with what was compiled from them */
@@ -46,7 +47,7 @@ export class DocumentCache {
     const document = this.#documents.get(text);
     if (document) return { document };
     const refused = this.#refusals.get(digestOf(text));
-    return refused && { refused };
+    return refused && { refused: refusalOf(text, refused) };
   }
 
   /** Keeps a valid document. One with inline data is unlikely to be sent again, and is not kept. */
@@ -72,21 +73,18 @@ export class DocumentCache {
     document: DocumentNode | undefined,
     errors: readonly GraphQLError[],
   ): Refusal {
-    const kept = errors.map(({ message, extensions, locations }) => {
-      return { message, extensions, locations };
+    const kept = errors.map(({ message, extensions, positions }) => {
+      return { message, extensions, positions };
     });
     const outline = document && outlineOf(document);
     const bytes = kept.reduce(
-      (sum, { message, locations = [] }) =>
-        sum + bytesPerError + 2 * message.length + locations.length * bytesPerLocation,
+      (sum, { message, positions = [] }) =>
+        sum + bytesPerError + 2 * message.length + positions.length * bytesPerPosition,
       bytesPerError + (outline?.definitions.length ?? 0) * bytesPerOperation,
     );
-    const refusal: Refusal = {
-      outline,
-      errors: () => kept.map(rememberedError),
-    };
+    const refusal = { outline, errors: kept };
     this.#refusals.set(digestOf(text), refusal, bytes);
-    return refusal;
+    return refusalOf(text, refusal);
   }
 
   /** The estimated memory of everything that is kept. */
@@ -99,7 +97,7 @@ export class DocumentCache {
 const bytesPerToken = 400;
 const bytesPerField = 512;
 const bytesPerError = 512;
-const bytesPerLocation = 64;
+const bytesPerPosition = 64;
 const bytesPerOperation = 1_024;
 
 /** A string, a number with more digits than any `first`, or a comment, which may hold anything. */
@@ -126,13 +124,23 @@ function digestOf(text: string): string {
   return hash("sha256", text, "base64url");
 }
 
-/** An error as it was answered before, without the document that it was found in. */
-function rememberedError({ message, extensions, locations }: KeptError): RequestError {
-  const error = new RequestError(message, "");
-  return Object.assign(error, { extensions: { ...extensions }, locations });
+/** What is kept of a refused document: neither its text nor its fields. */
+interface KeptRefusal {
+  readonly outline: DocumentNode | undefined;
+  readonly errors: readonly KeptError[];
 }
 
-type KeptError = Pick<GraphQLError, "message" | "extensions" | "locations">;
+type KeptError = Pick<GraphQLError, "message" | "extensions" | "positions">;
+
+function refusalOf(text: string, { outline, errors }: KeptRefusal): Refusal {
+  const errorOf = ({ message, extensions, positions }: KeptError): RequestError => {
+    // Yoga works out the locations from these; it leaves out locations by themselves.
+    const where = positions && { source: new Source(text), positions: [...positions] };
+    const error = new RequestError(message, "", where);
+    return Object.assign(error, { extensions: { ...extensions } });
+  };
+  return { outline, errors: () => errors.map(errorOf) };
+}
 
 /** Entries up to a number of bytes; those that were used the longest ago go first. */
 class BoundedMap<Value> {

@@ -81,17 +81,31 @@ test("refusals are kept up to a number of bytes, without the document's text", (
     locations: [{ line: 1, column: 1 }],
     extensions: { code: "NO" },
   });
-  assert.deepEqual([error?.nodes, error?.source], [undefined, undefined]);
+});
+
+setFlagsFromString("--expose-gc");
+const gc = runInNewContext("gc") as () => void;
+const used = () => {
+  gc();
+  gc();
+  return process.memoryUsage().heapUsed;
+};
+
+test("the memory of refusals is not above their estimate, however long the texts are", () => {
+  const cache = new DocumentCache();
+  const refuse = (number: number) => {
+    const document = parse(`{ wrong(number: ${number}, text: "${"x".repeat(20_000)}") }`);
+    const text = document.loc?.source.body ?? "";
+    cache.refuse(text, document, [new GraphQLError("wrong", { nodes: document.definitions })]);
+  };
+  refuse(0);
+  const [before, estimated] = [used(), cache.bytes];
+  for (let number = 1; number <= 500; number++) refuse(number);
+  const [grown, counted] = [used() - before, cache.bytes - estimated];
+  assert.ok(grown <= counted, `${grown} bytes of heap, estimated ${counted}`);
 });
 
 test("the estimate is not below the memory that documents take", () => {
-  setFlagsFromString("--expose-gc");
-  const gc = runInNewContext("gc") as () => void;
-  const used = () => {
-    gc();
-    gc();
-    return process.memoryUsage().heapUsed;
-  };
   const cache = new DocumentCache({ maxDocumentBytes: 100_000_000 });
   keep(cache, largeQuery(0));
   const [before, estimated] = [used(), cache.bytes];

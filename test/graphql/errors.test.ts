@@ -72,6 +72,14 @@ test("a failed call has words for the customer in their language", async (t) => 
   assert.equal(payload.data.createPayment.userMessage, words);
 });
 
+test("the errors of a refused document say where it is wrong, each time it is sent", async (t) => {
+  const { run } = await serve(t);
+  for (const query of ["{ nonsense }", "{ nonsense }", "{ 5 }", "{ 5 }"]) {
+    const { errors } = await run(query);
+    assert.deepEqual(errors[0].locations, [{ line: 1, column: 3 }]);
+  }
+});
+
 test("a failed read reports each code, and the payments service's own error", async (t) => {
   let thrown: unknown;
   const gateway = await serve(t, {
