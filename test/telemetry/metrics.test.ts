@@ -295,7 +295,7 @@ test("a misspelt metric, label or value and a missing bracket are found", () => 
   assert.match(fault(`rate(${prefix}callbacks_total[5m]`), /does not parse/);
   assert.match(fault(`rate(${prefix}callbacks_total[$interval])`), /does not parse/);
   for (const { expr, alert } of rules) {
-    const misspelt = expr.replaceAll(/(payments_gateway_\w|nodejs_|up\{)/g, "x$1");
+    const misspelt = expr.replaceAll(/(payments_gateway_\w|nodejs_|process_|up\{)/g, "x$1");
     assert.notDeepEqual(faultsOf({ where: alert, text: misspelt }, scrape), []);
   }
 });
