@@ -1,8 +1,10 @@
+import type { Logger } from "pino";
 import type { Caller } from "../auth/caller.ts";
+import type { Member, UnderWay } from "../collections/under-way.ts";
 import type { Slot } from "../net/admission.ts";
+import type { Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
-import type { Edge } from "./edge.ts";
 
 export interface OperationOptions {
   /** Identifies its log records; the client receives it. */
@@ -42,7 +44,7 @@ export class Operation {
   readonly #edge: OperationEdge;
   readonly #connection: OperationOptions["connection"];
   readonly #controller = new AbortController();
-  readonly #member: ReturnType<OperationEdge["underWay"]["add"]>;
+  readonly #member: Member<AbortController>;
   readonly #timer: NodeJS.Timeout;
   #startedMs: number | undefined;
   #code = "OK";
@@ -158,7 +160,13 @@ export class Operation {
   }
 }
 
-type OperationEdge = Pick<Edge, "log" | "report" | "timeoutMs" | "underWay">;
+/** What it needs of the edge. */
+interface OperationEdge {
+  readonly log: Pick<Logger, "info" | "error">;
+  readonly report: Report;
+  readonly timeoutMs: number;
+  readonly underWay: UnderWay<AbortController>;
+}
 
 const maxFields = 5;
 const maxExternalIds = 5;
