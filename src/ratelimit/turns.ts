@@ -1,41 +1,25 @@
 import { hash } from "node:crypto";
+import { ByAge } from "../collections/by-age.ts";
 import type { TurnTaker } from "./bucket.ts";
 
 /** The calls of one caller that wait in this process, first come, first served. */
 export class CallerLine<T> {
   /** The caller's name in Redis: see `keyOf`. */
   readonly key: string;
-  readonly calls = new Set<T>();
+  readonly calls = new ByAge<true, T>();
   /** How many more calls wait at other replicas, and at how many replicas. */
   elsewhere: readonly [calls: number, replicas: number] = [0, 0];
-  /**
-   * Calls by arrival, including those that left: to find its first member, a set would walk over
-   * all that left.
-   */
-  #order: T[] = [];
-  #head = 0;
 
   constructor(key: string) {
     this.key = key;
   }
 
   get first(): T | undefined {
-    while (this.#head < this.#order.length && !this.calls.has(this.#order[this.#head]!))
-      this.#head++;
-    return this.#order[this.#head];
+    return this.calls.oldest;
   }
 
   get total(): number {
     return this.calls.size + this.elsewhere[0];
-  }
-
-  add(call: T): void {
-    if (this.#order.length > 2 * this.calls.size + 64) {
-      this.#order = [...this.calls];
-      this.#head = 0;
-    }
-    this.calls.add(call);
-    this.#order.push(call);
   }
 }
 
@@ -89,7 +73,7 @@ export class Turns<T> {
 
   add(key: string, call: T): void {
     const { group, line } = this.#enter(key);
-    line.add(call);
+    line.calls.set(call, true);
     this.#count(group, 1, 1);
   }
 

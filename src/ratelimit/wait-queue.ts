@@ -135,14 +135,15 @@ export class WaitQueue {
     this.#reviewDue = false;
     for (const { key, calls } of this.#lines) {
       let own = 0;
-      for (const waiter of calls) {
+      calls.fromOldest((waiter) => {
         const { priority, deadlineAt, maxWaitUntil } = waiter;
         const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
         if (deadlineAt <= now) waiter.fail(deadlineError());
         else if (at > deadlineAt || at > maxWaitUntil + slackMs) {
           waiter.fail(exhaustedError(at - now));
         } else own++;
-      }
+        return true;
+      });
     }
   }
 
@@ -161,7 +162,9 @@ export class WaitQueue {
   /** Fails all waiting calls, and every later one. */
   close(): void {
     this.closed = true;
-    for (const { calls } of this.#lines) for (const waiter of calls) waiter.fail(closedError());
+    for (const { calls } of this.#lines) {
+      for (let first = calls.oldest; first; first = calls.oldest) first.fail(closedError());
+    }
   }
 
   get #lines(): CallerLine<Waiter>[] {
