@@ -2,7 +2,6 @@ import { inWords } from "../redis/ask.ts";
 import {
   capacityForReads,
   type Permit,
-  type Priority,
   type RateLimitStatus,
   type TakeOptions,
   type TokenBucket,
@@ -65,11 +64,8 @@ class QueuedBucket implements TokenBucket {
   readonly #queue: WaitQueue;
   readonly #alarm: Alarm;
   readonly #shared: SharedBudget | undefined;
-  /**
-   * Where tokens come from now: this process's own budget, or Redis as of its last reply; undefined
-   * until Redis has replied or failed for the first time.
-   */
-  #source: Budget | BudgetSnapshot | undefined;
+  /** Where tokens come from now. */
+  #source: Budget | SharedBudget;
   /** After a rejection: nothing is sent before this time. */
   #heldUntil = -Infinity;
 
@@ -83,6 +79,7 @@ class QueuedBucket implements TokenBucket {
     this.#queue = new WaitQueue({ ...options, clock, turnAt: this.#turnAt, onJoin, onLeave: soon });
     if ("client" in options) {
       this.#shared = new SharedBudget({ ...options, clock, onDue: soon });
+      this.#source = this.#shared;
       soon();
     } else {
       this.#source = new Budget(options, clock.now());
@@ -92,10 +89,6 @@ class QueuedBucket implements TokenBucket {
   /** The budget in this process's memory, while Redis is not used. */
   get #own(): Budget | undefined {
     return this.#source instanceof Budget ? this.#source : undefined;
-  }
-
-  get #snapshot(): BudgetSnapshot | undefined {
-    return this.#source instanceof BudgetSnapshot ? this.#source : undefined;
   }
 
   async take(options: TakeOptions): Promise<Permit> {
@@ -111,17 +104,13 @@ class QueuedBucket implements TokenBucket {
 
   status(): RateLimitStatus {
     const now = this.#clock.now();
-    const snapshot = this.#snapshot;
-    if (snapshot && now > snapshot.at + statusMs) this.#shared?.askBy(now);
-    const { reserve, initialLimit } = this.#options;
-    const unknown = { limit: initialLimit, remaining: initialLimit, resetSeconds: 0 };
-    const { limit, remaining, resetSeconds } = this.#source?.status(now) ?? unknown;
+    const { limit, remaining, resetSeconds } = this.#source.status(now);
     if (this.#heldUntil > now) {
       const heldSeconds = Math.ceil((this.#heldUntil - now) / 1_000);
       const reset = Math.max(resetSeconds, heldSeconds);
       return { limit, remaining: 0, remainingForReads: 0, resetSeconds: reset };
     }
-    const reserved = limit - capacityForReads(limit, reserve);
+    const reserved = limit - capacityForReads(limit, this.#options.reserve);
     const remainingForReads = Math.max(0, remaining - reserved);
     return { limit, remaining, remainingForReads, resetSeconds };
   }
@@ -142,7 +131,7 @@ class QueuedBucket implements TokenBucket {
     this.#queue.reviewIfDue(now);
     const first = this.#queue.next(now);
     // No call waits any more: ask now, which gives up this replica's place in line.
-    const leavesLine = !first && this.#snapshot?.reply.placed;
+    const leavesLine = !first && !own && shared?.isInLine;
     if (shared && !shared.isAsking && (leavesLine || now >= shared.dueAt)) {
       void this.#ask(shared, now);
     }
@@ -164,13 +153,12 @@ class QueuedBucket implements TokenBucket {
   #receive(shared: SharedBudget, reply: TakeReply, wants: Wants): void {
     const now = this.#clock.now();
     const wasAlone = this.#own !== undefined;
-    const snapshot = new BudgetSnapshot(reply, now);
-    this.#source = snapshot;
+    this.#source = shared;
     if (wasAlone) this.#options.onStateChange?.("redis");
     for (const grant of grantsOf(reply, wants)) this.#serve(shared, grant, now);
     this.#queue.turns.money.setElsewhere(reply.money.others);
     this.#queue.turns.read.setElsewhere(reply.read.others);
-    if (snapshot.short) this.#queue.review(now);
+    if (reply.money.unmet + reply.read.unmet > 0) this.#queue.review(now);
     else if (this.#queue.size > 0) shared.askBy(now);
   }
 
@@ -254,7 +242,7 @@ class QueuedBucket implements TokenBucket {
 
   readonly #turnAt: TurnAt = (priority, ahead, now) => {
     const from = Math.max(this.#heldUntil, now);
-    return Math.max(from, this.#source?.turnAt(priority, ahead, from) ?? from);
+    return Math.max(from, this.#source.turnAt(priority, ahead, from));
   };
 }
 
@@ -278,42 +266,3 @@ function tokensOf({ lines }: Turns<Waiter>): CallerTokens {
 
 /** Most callers per priority in one request; others follow when these have had their turns. */
 const maxCallers = 64;
-
-/** Reading a status that is older than this asks Redis for a new one, in milliseconds. */
-const statusMs = 250;
-
-/** Redis's last reply, to estimate by until the next one. Times are on the monotonic clock. */
-class BudgetSnapshot {
-  readonly reply: TakeReply;
-  readonly at: number;
-
-  constructor(reply: TakeReply, now: number) {
-    this.reply = reply;
-    this.at = now;
-  }
-
-  /** Whether some call got no token. */
-  get short(): boolean {
-    return this.reply.money.unmet + this.reply.read.unmet > 0;
-  }
-
-  /**
-   * Estimates when a call gets its token if `ahead` tokens go to others first; -Infinity if every
-   * call got one.
-   */
-  turnAt(priority: Priority, ahead: number, now: number): number {
-    const { money, read, intervalMs } = this.reply;
-    if (money.unmet + (priority === "read" ? read.unmet : 0) === 0) return -Infinity;
-    return Math.max(now, this.at + this.reply[priority].nextMs) + ahead * intervalMs;
-  }
-
-  status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
-    const { limit, remaining, fullMs } = this.reply;
-    const fullInMs = Math.max(0, this.at + fullMs - now);
-    return {
-      limit,
-      remaining: fullInMs === 0 ? limit : remaining,
-      resetSeconds: Math.ceil(fullInMs / 1_000),
-    };
-  }
-}
