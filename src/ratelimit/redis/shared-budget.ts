@@ -1,7 +1,7 @@
 import type { RedisClient } from "../../redis/connect.ts";
 import { RedisTimeout } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
-import { isCluster } from "../../redis/link.ts";
+import { connectionOf } from "../../redis/link.ts";
 import { readyWithin } from "../../redis/ready.ts";
 import { loadScript } from "../../redis/script.ts";
 import type { Priority, RateLimitStatus, TokenBucketOptions } from "../bucket.ts";
@@ -354,11 +354,6 @@ export class SharedBudget {
       reply.then(resolve, reject);
     });
   }
-}
-
-/** Undefined for a cluster, which has many. */
-function connectionOf(client: RedisClient): unknown {
-  return isCluster(client) ? undefined : client.stream;
 }
 
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
