@@ -16,17 +16,15 @@ export type KeySetSource = { readonly url: string } | { readonly file: string };
 export interface AuthOptions {
   readonly modes: ReadonlySet<"none" | "keys" | "jwt">;
   /** Set in the mode `keys`. */
-  readonly apiKeysFile?: string;
+  readonly apiKeysFile?: string | undefined;
   /** Claim that holds the id of the customer whom a JWT is bound to. */
   readonly customerClaim: string;
   /** Claim that names the service a JWT was issued to: its tokens take turns as one caller. */
   readonly serviceClaim: string;
   /** Set in the mode `jwt`. */
-  readonly jwt?: {
-    readonly keySet: KeySetSource;
-    readonly issuer: string;
-    readonly audience: string;
-  };
+  readonly jwt?:
+    | { readonly keySet: KeySetSource; readonly issuer: string; readonly audience: string }
+    | undefined;
 }
 
 export interface AuthenticationOptions extends AuthOptions {
