@@ -14,10 +14,6 @@ export class CallerLine<T> {
     this.key = key;
   }
 
-  get first(): T | undefined {
-    return this.calls.oldest;
-  }
-
   get total(): number {
     return this.calls.size + this.elsewhere[0];
   }
@@ -48,7 +44,7 @@ export class Turns<T> {
   get first(): T | undefined {
     for (const group of this.#groups.values()) {
       if (group.size === 0) continue;
-      for (const { first } of group.lines.values()) if (first) return first;
+      for (const { calls } of group.lines.values()) if (calls.oldest) return calls.oldest;
     }
     return undefined;
   }
@@ -64,11 +60,6 @@ export class Turns<T> {
   /** The calls of this caller, if any wait here or at other replicas. */
   lineOf(key: string): CallerLine<T> | undefined {
     return this.#groups.get(groupOf(key))?.lines.get(key);
-  }
-
-  /** How many calls of this caller wait in this process. */
-  sizeOf(key: string): number {
-    return this.lineOf(key)?.calls.size ?? 0;
   }
 
   add(key: string, call: T): void {

@@ -74,7 +74,7 @@ export class WaitQueue {
     const maxWaitUntil = now + this.#options.maxWaitMs;
     const turns = this.turns[priority];
     const key = keyOf(caller);
-    const own = turns.sizeOf(key);
+    const own = turns.lineOf(key)?.calls.size ?? 0;
     const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
     if (at > Math.min(maxWaitUntil, deadlineAt)) throw exhaustedError(at - now);
     this.maxWaitUntil = maxWaitUntil;
@@ -117,7 +117,7 @@ export class WaitQueue {
     for (;;) {
       const goesTo = this.turns.money.size > 0 ? "money" : priority;
       const turns = this.turns[goesTo];
-      const own = caller && goesTo === priority ? turns.lineOf(caller)?.first : undefined;
+      const own = caller && goesTo === priority ? turns.lineOf(caller)?.calls.oldest : undefined;
       const waiter = own ?? turns.first;
       if (!waiter || waiter.deadlineAt > now) return waiter;
       waiter.fail(deadlineError());
