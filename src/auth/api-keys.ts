@@ -113,7 +113,7 @@ function keyEntry(entry: FileEntry): KeyEntry {
     credential: {
       name: `key:${name}`,
       scopes: new Set(entry.scopes as Scope[]),
-      ...(merchants ? { merchants: new Set(merchants) } : {}),
+      merchants: merchants && new Set(merchants),
       revoked: withdrawn.signal,
     },
     text: JSON.stringify([name, [...entry.scopes].sort(), merchants && [...merchants].sort()]),

@@ -50,23 +50,18 @@ export function reloadedFile<Content>(options: ReloadOptions<Content>) {
   }
 
   let missing = false;
-  const timer = setInterval(() => {
+  const timer = setInterval(async () => {
     if (looking) return;
     looking = true;
-    look()
-      .then(
-        () => {
-          missing = false;
-        },
-        (error) => {
-          const nowMissing = (error as NodeJS.ErrnoException).code !== undefined;
-          if (!nowMissing || !missing) onProblem(error);
-          missing = nowMissing;
-        },
-      )
-      .finally(() => {
-        looking = false;
-      });
+    try {
+      await look();
+      missing = false;
+    } catch (error) {
+      const nowMissing = (error as NodeJS.ErrnoException).code !== undefined;
+      if (!nowMissing || !missing) onProblem(error);
+      missing = nowMissing;
+    }
+    looking = false;
   }, intervalMs).unref();
 
   return {
