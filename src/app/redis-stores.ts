@@ -95,13 +95,12 @@ export async function redisStores(
     // The gateway still serves while Redis is away.
     notReady: () => [],
     budgetSourceOf: (account) => sources.get(account) ?? "own",
-    bucketOf(account) {
+    bucketOf(account, report) {
       onSource(account, "redis");
       return createRedisBucket({
         client: redis.client,
         keys: accountKeys(prefix, account),
-        replicaId,
-        ...config.rateLimit,
+        ...{ ...config.rateLimit, account, report, replicaId },
         onStateChange(source, reason) {
           onSource(account, source);
           const level = source === "redis" ? "info" : "warn";

@@ -1,4 +1,6 @@
+import { GatewayError } from "../errors.ts";
 import { inWords } from "../redis/ask.ts";
+import { noReport, type Report } from "../report.ts";
 import {
   capacityForReads,
   type Permit,
@@ -27,6 +29,10 @@ import { type TurnAt, type Waiter, WaitQueue } from "./wait-queue.ts";
 export type BudgetSource = "redis" | "local";
 
 export interface LocalBucketOptions extends TokenBucketOptions {
+  /** The account's name in what is reported. */
+  readonly account?: string;
+  /** Hears of waits, refusals and rejections. Default: nothing is reported. */
+  readonly report?: Report;
   /** Default: the machine's clocks. */
   readonly clock?: Clock;
 }
@@ -60,6 +66,8 @@ export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
  */
 class QueuedBucket implements TokenBucket {
   readonly #options: LocalBucketOptions & Pick<Partial<RedisBucketOptions>, "onStateChange">;
+  readonly #account: string;
+  readonly #report: Report;
   readonly #clock: Clock;
   readonly #queue: WaitQueue;
   readonly #alarm: Alarm;
@@ -70,8 +78,10 @@ class QueuedBucket implements TokenBucket {
   #heldUntil = -Infinity;
 
   constructor(options: LocalBucketOptions | RedisBucketOptions) {
-    const { clock = systemClock } = options;
+    const { account = "", report = noReport, clock = systemClock } = options;
     this.#options = options;
+    this.#account = account;
+    this.#report = report;
     this.#clock = clock;
     this.#alarm = new Alarm(clock, () => this.#wake());
     const soon = () => this.#alarm.soon();
@@ -92,6 +102,24 @@ class QueuedBucket implements TokenBucket {
   }
 
   async take(options: TakeOptions): Promise<Permit> {
+    const { priority, caller } = options;
+    const asked = { account: this.#account, priority, caller };
+    const startedMs = performance.now();
+    const given = (refused?: string) =>
+      this.#report("tokenGiven", { ...asked, waitedMs: performance.now() - startedMs, refused });
+    this.#report("tokenAsked", asked);
+    let permit: Permit;
+    try {
+      permit = await this.#take(options);
+    } catch (error) {
+      given(error instanceof GatewayError ? error.code : "INTERNAL");
+      throw error;
+    }
+    given();
+    return permit;
+  }
+
+  #take(options: TakeOptions): Permit | Promise<Permit> {
     const now = this.#clock.now();
     const deadlineAt = this.#queue.check(options, now);
     const { priority } = options;
@@ -99,7 +127,7 @@ class QueuedBucket implements TokenBucket {
     if (own && this.#heldUntil <= now && this.#queue.isFree(priority)) {
       if (own.nextTokenAt(priority, 0, now) <= now) return this.#ownPermit(own, now);
     }
-    return await this.#queue.join(options, deadlineAt, now);
+    return this.#queue.join(options, deadlineAt, now);
   }
 
   status(): RateLimitStatus {
@@ -210,6 +238,7 @@ class QueuedBucket implements TokenBucket {
         }),
       rejected: (answer) =>
         once((now) => {
+          this.#report("tokenRejected", { account: this.#account });
           const reading = readRateLimitHeaders(answer);
           const { resetSeconds = 1 } = reading;
           this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
