@@ -18,7 +18,7 @@ import {
   type Grant,
   grantsOf,
   SharedBudget,
-  type SharedBudgetKey,
+  type SharedBudgetOptions,
   type TakeReply,
   type Wants,
 } from "./redis/shared-budget.ts";
@@ -42,7 +42,9 @@ export function createLocalBucket(options: LocalBucketOptions): TokenBucket {
   return new QueuedBucket(options);
 }
 
-export interface RedisBucketOptions extends LocalBucketOptions, SharedBudgetKey {
+export interface RedisBucketOptions
+  extends LocalBucketOptions,
+    Pick<SharedBudgetOptions, "client" | "keys" | "replicaId"> {
   /** Called at each change of the source; `reason` is why Redis can't be used, fit for logs. */
   readonly onStateChange?: (source: BudgetSource, reason?: string) => void;
 }

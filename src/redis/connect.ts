@@ -165,7 +165,7 @@ function clientOf(
   sentinels: Sentinels | undefined,
 ): RedisClient {
   if (sentinels) {
-    const Connector = connectorTo(sentinels, server.tls);
+    const Connector = connectorTo(sentinels);
     return new Redis({ ...server, Connector, retryStrategy: reconnectMs });
   }
   const [one = "", ...others] = nodes;

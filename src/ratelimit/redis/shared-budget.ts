@@ -10,17 +10,12 @@ import type { RateLimitReading } from "../headers.ts";
 import { budgetRules } from "../local/budget.ts";
 import { TakeLog } from "../local/take-log.ts";
 
-/** Where the shared budget is stored, and the id of this replica. */
-export interface SharedBudgetKey {
+export interface SharedBudgetOptions extends Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
+  /** Where the budget is stored. */
   readonly client: RedisClient;
   readonly keys: Pick<AccountKeys, "bucket">;
   /** Unique among all processes that use the account at the same time. */
   readonly replicaId: string;
-}
-
-export interface SharedBudgetOptions
-  extends SharedBudgetKey,
-    Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
   readonly clock: Clock;
   /** Called when the next request is due earlier than before. */
   readonly onDue: () => void;

@@ -32,11 +32,10 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Report } from "../../report.ts";
-import { namedBy, type OldNames } from "./attributes.ts";
+import { type Attributes, namedBy, type OldNames } from "./attributes.ts";
 import { createOtlpExporter, shutDown } from "./otlp-exporter.ts";
 import type { TracingSettings } from "./settings.ts";
 import {
-  type Attributes,
   activeSpan,
   type HeaderOf,
   type RunningTracing,
