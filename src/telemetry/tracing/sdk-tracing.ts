@@ -55,6 +55,7 @@ export function createSdkTracing(settings: TracingSettings, report: Report): Run
   const propagator = propagatorOf(settings.propagators);
   const { oldNames } = settings;
   const named = namedBy(oldNames);
+  const ways: Ways = { propagator, named, oldNames };
 
   return {
     start(name, { kind, parent, links = [], attributes = {} }) {
@@ -68,7 +69,7 @@ export function createSdkTracing(settings: TracingSettings, report: Report): Run
         },
         context,
       );
-      return new RecordedSpan(span, trace.setSpan(context, span), { propagator, named, oldNames });
+      return new RecordedSpan(span, trace.setSpan(context, span), ways);
     },
     shutdown: (timeoutMs) => shutDown(provider, timeoutMs),
   };
