@@ -55,8 +55,9 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
     ...["reconcile/", "ledger/dead-letter.ts", "telemetry/", "upstream/", "wire/"],
   ],
   "telemetry/tracing": ["version.ts"],
-  // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`.
-  config: ["auth/", "net/", "upstream/", "version.ts"],
+  // Config makes the options of these rooms: it imports their types, `isLoopback` and `version`,
+  // and what reads REDIS_URL.
+  config: ["auth/", "net/", "redis/url.ts", "version.ts"],
   cli: [
     ...[
       "config/",

@@ -20,7 +20,6 @@ import { createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { createMemoryBudget, type MemoryBudget } from "../net/memory-budget.ts";
 import { openTlsFiles, type TlsFiles } from "../net/tls-files.ts";
-import { observedBucket } from "../ratelimit/observed-bucket.ts";
 import { createReconciler } from "../reconcile/reconciler.ts";
 import type { Report } from "../report.ts";
 import { createRpcServer } from "../rpc/server.ts";
@@ -222,7 +221,7 @@ async function openBack(
   };
   const running = accounts.map((account): [string, Account] => {
     const { name } = account;
-    const bucket = observedBucket(name, stores.bucketOf(name), reportUse);
+    const bucket = stores.bucketOf(name, reportUse);
     const upstream = createUpstream({
       ...{ account, bucket, timeoutMs: config.upstreamTimeoutMs, report: reportUse, tracing },
       ...{ payoutEnds: config.payoutEnds, budget },

@@ -43,7 +43,7 @@ function memoryStores(config: Config, report: Report, log: Logger, now: () => nu
     intents: ledger,
     notReady: () => [],
     budgetSourceOf: () => "own",
-    bucketOf: () => createLocalBucket(config.rateLimit),
+    bucketOf: (account, report) => createLocalBucket({ ...config.rateLimit, account, report }),
     refresh() {},
     close: () => ledger.close(),
   };
@@ -88,7 +88,7 @@ async function sqliteStores(
       return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
     },
     budgetSourceOf: () => "own",
-    bucketOf: () => createLocalBucket(config.rateLimit),
+    bucketOf: (account, report) => createLocalBucket({ ...config.rateLimit, account, report }),
     refresh() {},
     async close() {
       await intents.close();

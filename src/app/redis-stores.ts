@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
-import { hasFailover } from "../config/kinds.ts";
 import { CallsWithFallback } from "../ledger/fallback.ts";
 import type { Ages } from "../ledger/intents.ts";
 import { createRedisLedger, type RedisLedgerOptions } from "../ledger/redis.ts";
@@ -13,6 +12,7 @@ import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
+import { hasFailover } from "../redis/url.ts";
 import type { Report } from "../report.ts";
 import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
 import type { BudgetSource, Stores } from "./stores.ts";
@@ -95,13 +95,12 @@ export async function redisStores(
     // The gateway still serves while Redis is away.
     notReady: () => [],
     budgetSourceOf: (account) => sources.get(account) ?? "own",
-    bucketOf(account) {
+    bucketOf(account, report) {
       onSource(account, "redis");
       return createRedisBucket({
         client: redis.client,
         keys: accountKeys(prefix, account),
-        replicaId,
-        ...config.rateLimit,
+        ...{ ...config.rateLimit, account, report, replicaId },
         onStateChange(source, reason) {
           onSource(account, source);
           const level = source === "redis" ? "info" : "warn";

@@ -1,6 +1,7 @@
 import type { IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Report } from "../report.ts";
 
 /** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */
 export interface Stores {
@@ -8,7 +9,7 @@ export interface Stores {
   readonly intents: IntentStore;
   /** Why the gateway is not ready for traffic; empty while it is. */
   notReady(): readonly string[];
-  bucketOf(account: string): TokenBucket;
+  bucketOf(account: string, report: Report): TokenBucket;
   /** Where the account's tokens come from. */
   budgetSourceOf(account: string): BudgetSource;
   /** Brings the gauges up to date. */

@@ -14,26 +14,18 @@ export interface ApiKeys {
 /**
  * Reads the API keys of a file. It holds only hashes, and a key is found by its hash: the time of a
  * look-up can reveal something of the hash, but not the key.
- * @param options `accounts`: names of the merchant accounts: a key that is limited to any other is an error
- * @throws Error for a file that cannot be read or is wrong, naming what is wrong
+ * @param accounts names of the merchant accounts: a key that is limited to any other is an error
+ * @throws FileError for a file that cannot be read or is wrong, naming what is wrong
  */
-export function createApiKeys({
-  accounts,
-  onReload,
-  ...options
-}: KeyFile & { readonly accounts: ReadonlySet<string> }): ApiKeys {
-  const file = reloadedFile({
-    ...options,
-    parse: (text) => parseKeys(text, accounts),
-    onChange(keys, before) {
-      for (const [hash, old] of before) {
-        const entry = keys.get(hash);
-        // An unchanged key keeps its credential, so its streams stay open.
-        if (entry?.text === old.text) keys.set(hash, old);
-        else old.withdraw();
-      }
-      onReload();
-    },
+export function createApiKeys(keyFile: KeyFile, accounts: ReadonlySet<string>): ApiKeys {
+  const parse = (text: string) => parseKeys(text, accounts);
+  const file = reloadedFile(keyFile, parse, (keys, before) => {
+    for (const [hash, old] of before) {
+      const entry = keys.get(hash);
+      // An unchanged key keeps its credential, so its streams stay open.
+      if (entry?.text === old.text) keys.set(hash, old);
+      else old.withdraw();
+    }
   });
   return {
     find: (key) => file.content.get(hash("sha256", key))?.credential,
@@ -113,7 +105,7 @@ function keyEntry(entry: FileEntry): KeyEntry {
     credential: {
       name: `key:${name}`,
       scopes: new Set(entry.scopes as Scope[]),
-      ...(merchants ? { merchants: new Set(merchants) } : {}),
+      merchants: merchants && new Set(merchants),
       revoked: withdrawn.signal,
     },
     text: JSON.stringify([name, [...entry.scopes].sort(), merchants && [...merchants].sort()]),

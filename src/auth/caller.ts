@@ -34,7 +34,7 @@ export interface Grant {
    * The service that the caller belongs to, which takes one turn for all its callers. Absent for a
    * caller that is its own service.
    */
-  readonly service?: string;
+  readonly service?: string | undefined;
   /** Set for a customer-bound caller: the customer's id in the merchant platform. */
   readonly customer?: string;
   /** Set for a caller with a watch token, who may watch this payment or payout and nothing else. */
@@ -48,7 +48,7 @@ export interface Grant {
 /** What credentials allow, before a merchant account is picked. */
 export interface Credential extends Grant {
   /** Merchant accounts that the credential is limited to; undefined: it names none. */
-  readonly merchants?: ReadonlySet<string>;
+  readonly merchants?: ReadonlySet<string> | undefined;
 }
 
 /** The caller of a request, identified once per request for both edges. */

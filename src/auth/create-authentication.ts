@@ -1,5 +1,4 @@
 import { hash } from "node:crypto";
-import { FileError } from "../errors.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { createApiKeys } from "./api-keys.ts";
@@ -7,7 +6,6 @@ import type { Credential } from "./caller.ts";
 import { createIdentify, type Identify } from "./identify.ts";
 import { createReadJwt } from "./jwt.ts";
 import { fileKeySet, type KeySet, remoteKeySet } from "./key-set.ts";
-import type { KeyFile } from "./reloaded-file.ts";
 import type { WatchTokens } from "./watch-token.ts";
 
 /** Where the JSON Web Key Set of the tokens' issuer is. */
@@ -16,17 +14,15 @@ export type KeySetSource = { readonly url: string } | { readonly file: string };
 export interface AuthOptions {
   readonly modes: ReadonlySet<"none" | "keys" | "jwt">;
   /** Set in the mode `keys`. */
-  readonly apiKeysFile?: string;
+  readonly apiKeysFile?: string | undefined;
   /** Claim that holds the id of the customer whom a JWT is bound to. */
   readonly customerClaim: string;
   /** Claim that names the service a JWT was issued to: its tokens take turns as one caller. */
   readonly serviceClaim: string;
   /** Set in the mode `jwt`. */
-  readonly jwt?: {
-    readonly keySet: KeySetSource;
-    readonly issuer: string;
-    readonly audience: string;
-  };
+  readonly jwt?:
+    | { readonly keySet: KeySetSource; readonly issuer: string; readonly audience: string }
+    | undefined;
 }
 
 export interface AuthenticationOptions extends AuthOptions {
@@ -50,9 +46,7 @@ export function createAuthentication(options: AuthenticationOptions): {
   const apiKeys =
     apiKeysFile === undefined
       ? undefined
-      : fromFile("API_KEYS_FILE", apiKeysFile, report, (file) =>
-          createApiKeys({ ...file, accounts }),
-        );
+      : createApiKeys({ variable: "API_KEYS_FILE", path: apiKeysFile, report }, accounts);
   const keySet = jwt && openKeySet(jwt.keySet, report);
   const readJwt =
     jwt && keySet && createReadJwt({ ...jwt, keys: keySet, customerClaim, serviceClaim });
@@ -82,31 +76,11 @@ export function identifyOperator(key: Secret, accounts: ReadonlySet<string>): Id
 }
 
 function openKeySet(source: KeySetSource, report: Report): KeySet {
-  if ("file" in source) return fromFile("AUTH_JWKS_FILE", source.file, report, fileKeySet);
+  if ("file" in source) {
+    return fileKeySet({ variable: "AUTH_JWKS_FILE", path: source.file, report });
+  }
   return remoteKeySet({
     url: source.url,
     onProblem: (error) => report("keysUnusable", { variable: "AUTH_JWKS_URL", error }),
   });
-}
-
-function fromFile<Opened>(
-  variable: string,
-  path: string,
-  report: Report,
-  open: (file: KeyFile) => Opened,
-): Opened {
-  try {
-    return open({
-      path,
-      onReload: () => report("keysReloaded", { variable }),
-      onProblem: (error) => report("keysUnusable", { variable, error: fileError(variable, error) }),
-    });
-  } catch (error) {
-    throw fileError(variable, error);
-  }
-}
-
-function fileError(variable: string, error: unknown): FileError {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return new FileError(variable, code ? `cannot be read (${code})` : message);
 }

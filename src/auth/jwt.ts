@@ -1,4 +1,4 @@
-import { createHash, hash } from "node:crypto";
+import { hash } from "node:crypto";
 import { errors, type JWTPayload, jwtVerify } from "jose";
 import { GatewayError } from "../errors.ts";
 import { type Credential, isScope, type Scope } from "./caller.ts";
@@ -82,23 +82,14 @@ async function verified(
   const merchants = merchantsOf(payload);
   const customer = customerOf(payload, customerClaim);
   const service = serviceOf(payload, serviceClaim);
-  const granted = scopesOf(payload);
-  return {
-    ...(customer === undefined
-      ? {
-          name: `jwt:${payload.sub ?? digest(token)}`,
-          scopes: granted,
-          ...(service === undefined ? {} : { service: `jwt-service:${service}` }),
-        }
-      : {
-          // A digest: logs distinguish customers without naming them.
-          name: `customer:${digest(customer)}`,
-          scopes: customerScopesOf(granted),
-          customer,
-        }),
-    ...(merchants ? { merchants } : {}),
-    expiresAtMs,
-  };
+  const scopes = scopesOf(payload);
+  if (customer === undefined) {
+    const name = `jwt:${payload.sub ?? digest(token)}`;
+    return { name, scopes, service: service && `jwt-service:${service}`, merchants, expiresAtMs };
+  }
+  // A digest: logs distinguish customers without naming them.
+  const name = `customer:${digest(customer)}`;
+  return { name, scopes: customerScopesOf(scopes), customer, merchants, expiresAtMs };
 }
 
 function refusalOf(error: unknown): GatewayError {
@@ -171,5 +162,5 @@ function isTexts(value: unknown): value is string[] {
 }
 
 function digest(text: string): string {
-  return createHash("sha256").update(text).digest("base64url").slice(0, 16);
+  return hash("sha256", text, "base64url").slice(0, 16);
 }

@@ -23,10 +23,10 @@ export interface KeySet {
 
 /**
  * Keys of a file, which is read again when it changes.
- * @throws Error for a file that cannot be read or is wrong, naming what is wrong
+ * @throws FileError for a file that cannot be read or is wrong, naming what is wrong
  */
-export function fileKeySet({ onReload, ...options }: KeyFile): KeySet {
-  const file = reloadedFile({ ...options, parse: parseKeySet, onChange: onReload });
+export function fileKeySet(keyFile: KeyFile): KeySet {
+  const file = reloadedFile(keyFile, parseKeySet);
   return {
     keyOf: (header, token) => file.content(header, token),
     version: () => file.content,

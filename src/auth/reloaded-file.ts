@@ -1,34 +1,40 @@
 import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
+import { FileError } from "../errors.ts";
+import type { Report } from "../report.ts";
 
-export interface ReloadOptions<Content> {
+/** A file of keys. */
+export interface KeyFile {
+  /** The environment variable that names it. */
+  readonly variable: string;
   readonly path: string;
-  /** @throws Error for a text that is not understood; its message must be safe to log. */
-  readonly parse: (text: string) => Content;
-  /** A new version is in force. */
-  readonly onChange?: (content: Content, before: Content) => void;
-  /** A new version could not be used: the previous one stays in force. */
-  readonly onProblem: (error: unknown) => void;
+  /** Hears of new versions, and of those that cannot be used: then the previous one stays in force. */
+  readonly report: Report;
   /** How often the file is checked, in milliseconds. Default: 1,000. */
   readonly intervalMs?: number;
-}
-
-/** A file of keys, whose reader says how it is parsed. */
-export interface KeyFile extends Pick<ReloadOptions<never>, "path" | "onProblem" | "intervalMs"> {
-  /** A new version is in force. */
-  readonly onReload: () => void;
 }
 
 /**
  * Reads a file, and again whenever its attributes change. The operating system's file watchers are
  * not used: they lose a file that is replaced by a rename or behind a link, as tools and
  * orchestrators do.
- * @throws what reading or `parse` throws for the file's first version
+ * @param parse throws an Error for a text that is not understood; its message must be safe to log
+ * @param onChange a new version is in force
+ * @throws FileError if the file's first version cannot be read or is wrong
  */
-export function reloadedFile<Content>(options: ReloadOptions<Content>) {
-  const { path, parse, onChange, onProblem, intervalMs = 1_000 } = options;
-  let text = readFileSync(path, "utf8");
-  let content = parse(text);
+export function reloadedFile<Content>(
+  { variable, path, report, intervalMs = 1_000 }: KeyFile,
+  parse: (text: string) => Content,
+  onChange?: (content: Content, before: Content) => void,
+) {
+  let text: string;
+  let content: Content;
+  try {
+    text = readFileSync(path, "utf8");
+    content = parse(text);
+  } catch (error) {
+    throw fileError(variable, error);
+  }
   // Undefined, so that the first look reads again: it sees a change since the reading above.
   let seen: string | undefined;
   let looking = false;
@@ -47,26 +53,24 @@ export function reloadedFile<Content>(options: ReloadOptions<Content>) {
     text = newText;
     content = newContent;
     onChange?.(newContent, before);
+    report("keysReloaded", { variable });
   }
 
   let missing = false;
-  const timer = setInterval(() => {
+  const timer = setInterval(async () => {
     if (looking) return;
     looking = true;
-    look()
-      .then(
-        () => {
-          missing = false;
-        },
-        (error) => {
-          const nowMissing = (error as NodeJS.ErrnoException).code !== undefined;
-          if (!nowMissing || !missing) onProblem(error);
-          missing = nowMissing;
-        },
-      )
-      .finally(() => {
-        looking = false;
-      });
+    try {
+      await look();
+      missing = false;
+    } catch (error) {
+      const nowMissing = (error as NodeJS.ErrnoException).code !== undefined;
+      if (!nowMissing || !missing) {
+        report("keysUnusable", { variable, error: fileError(variable, error) });
+      }
+      missing = nowMissing;
+    }
+    looking = false;
   }, intervalMs).unref();
 
   return {
@@ -76,4 +80,9 @@ export function reloadedFile<Content>(options: ReloadOptions<Content>) {
     },
     close: () => clearInterval(timer),
   };
+}
+
+function fileError(variable: string, error: unknown): FileError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new FileError(variable, code ? `cannot be read (${code})` : message);
 }

@@ -76,12 +76,11 @@ async function verified(token: string, keys: readonly Uint8Array[]): Promise<JWT
     audience,
     requiredClaims: ["exp", "iat", "jti"],
   };
-  for (const [index, key] of keys.entries()) {
+  for (const key of keys) {
     try {
       return (await jwtVerify(token, key, requirements)).payload;
     } catch (error) {
-      const another = error instanceof errors.JWSSignatureVerificationFailed;
-      if (!another || index === keys.length - 1) throw error;
+      if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error;
     }
   }
   throw invalid();

@@ -9,6 +9,7 @@ import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { isCluster } from "../redis/link.ts";
 import { readyWithin } from "../redis/ready.ts";
+import { parseRedisUrl } from "../redis/url.ts";
 import type { MinReplicas } from "../redis/writer.ts";
 import { type Finding, findings } from "./finding.ts";
 import { printable } from "./terminal.ts";
@@ -137,13 +138,10 @@ async function scripts(client: RedisClient, prefix: string): Promise<Finding> {
 
 /** What is wrong with TLS at the first address of REDIS_URL where anything is. */
 async function tlsFaultOf({ url, tls }: NonNullable<Config["redis"]>): Promise<string | undefined> {
-  const text = url.reveal();
-  if (!/^rediss[:+]/.test(text)) return undefined;
-  const usual = text.startsWith("rediss:") ? 6_379 : 26_379;
-  for (const node of text.replace("+sentinel", "").split(",")) {
-    const { hostname, port } = new URL(node.includes("//") ? node.trim() : `rediss://${node}`);
-    const host = hostname.replace(/^\[|\]$/g, "");
-    const fault = await tlsFault({ host, port: Number(port || usual) }, tlsOptions(tls));
+  const { isTls = false, addresses = [] } = parseRedisUrl(url.reveal()) ?? {};
+  if (!isTls) return undefined;
+  for (const address of addresses) {
+    const fault = await tlsFault(address, tlsOptions(tls));
     if (fault !== undefined) return fault;
   }
   return undefined;

@@ -12,6 +12,11 @@ export class ByAge<T, Name = string> {
     return this.#entries.size;
   }
 
+  /** The key of the entry that was set longest ago. */
+  get oldest(): Name | undefined {
+    return this.#oldest?.key;
+  }
+
   get(key: Name): T | undefined {
     return this.#entries.get(key)?.value;
   }

@@ -17,7 +17,7 @@ export type SandboxConfig = ReturnType<typeof readSandboxConfig>;
 export function readConfig(env: Environment) {
   const values = readVariables(env, Object.keys(variables) as Name[], rules);
   const documents = values.PERSISTED_DOCUMENTS_FILE?.content;
-  return defined({
+  return {
     publicAddress: values.PUBLIC_ADDR,
     rpcAddress: values.RPC_ADDR,
     adminAddress: values.ADMIN_ADDR,
@@ -110,7 +110,7 @@ export function readConfig(env: Environment) {
     /** Whether records of calls name the external_id that a call is about. */
     logExternalIds: values.LOG_EXTERNAL_IDS,
     production: values.NODE_ENV === "production",
-  });
+  };
 }
 
 /** The variables by which Redis is reached. */
@@ -132,12 +132,12 @@ export function redisTlsOf(values: Pick<Values, (typeof redisVariables)[number]>
 function tlsOf(values: Values): TlsPaths | undefined {
   const { TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile } = values;
   if (certFile === undefined || keyFile === undefined) return undefined;
-  return defined({ certFile, keyFile, clientCaFile: values.TLS_CLIENT_CA_FILE });
+  return { certFile, keyFile, clientCaFile: values.TLS_CLIENT_CA_FILE };
 }
 
 function authOf(values: Values): AuthOptions {
   const { AUTH_MODE: modes, AUTH_JWKS_URL: url = "", AUTH_JWKS_FILE: file } = values;
-  return defined({
+  return {
     modes,
     customerClaim: values.AUTH_CUSTOMER_CLAIM,
     serviceClaim: values.AUTH_SERVICE_CLAIM,
@@ -149,7 +149,7 @@ function authOf(values: Values): AuthOptions {
           audience: values.AUTH_AUDIENCE,
         }
       : undefined,
-  });
+  };
 }
 
 /**
@@ -168,15 +168,4 @@ export function readSandboxConfig(env: Environment) {
     logLevel: values.LOG_LEVEL,
     logFormat: values.LOG_FORMAT,
   };
-}
-
-type Defined<T> = { readonly [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
-  readonly [K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
-};
-
-/** The object without the members that are undefined. */
-function defined<T extends object>(object: T): Defined<T> {
-  return Object.fromEntries(
-    Object.entries(object).filter(([, member]) => member !== undefined),
-  ) as Defined<T>;
 }

@@ -1,5 +1,6 @@
+import { hasFailover } from "../redis/url.ts";
 import { ConfigError } from "./config-error.ts";
-import { FileProblem, fileText, hasFailover } from "./kinds.ts";
+import { FileProblem, fileText } from "./kinds.ts";
 import { metricExporters, traceExporters } from "./opentelemetry.ts";
 import {
   type Fact,

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import * as z from "zod";
+import { parseRedisUrl } from "../redis/url.ts";
 
 /** A kind of value: what it accepts, in words, and how its text is read. */
 export interface Kind<T> {
@@ -154,36 +155,8 @@ export const minReplicas = kind("all, or a whole number from 0 to 100", (text) =
 
 export const redisUrls = kind(
   "redis:// or rediss://; several of them joined by commas for a cluster, then all redis:// or all rediss://, and without a database's number, since a cluster has no databases; or redis+sentinel:// or rediss+sentinel:// with host:port,host:port/master-name",
-  (text) => {
-    if (/^rediss?\+sentinel:/.test(text)) return isSentinelSet(text) ? text : undefined;
-    const nodes = text.split(",").map((node) => node.trim());
-    if (!nodes.every(isNode)) return undefined;
-    if (new Set(nodes.map((node) => URL.parse(node)?.protocol)).size > 1) return undefined;
-    const isCluster = nodes.length > 1;
-    return isCluster && !nodes.every((node) => /^\/?0?$/.test(URL.parse(node)?.pathname ?? ""))
-      ? undefined
-      : text;
-  },
+  (text) => (parseRedisUrl(text) ? text : undefined),
 );
-
-function isSentinelSet(text: string): boolean {
-  const match = /^rediss?\+sentinel:\/\/(?:([^/\s]*)@)?([^/@\s]+)\/[^/\s]+$/.exec(text);
-  if (!match) return false;
-  const [, user = "", hosts = ""] = match;
-  const reachable = hosts.split(",").every((host) => URL.canParse(`redis://${host}`));
-  return reachable && decoded(user) !== undefined;
-}
-
-function isNode(text: string): boolean {
-  const url = /^rediss?:\/\/[^\s]+$/.test(text) ? URL.parse(text) : null;
-  if (!url || !/^\/?\d*$/.test(url.pathname)) return false;
-  return decoded(url.username) !== undefined && decoded(url.password) !== undefined;
-}
-
-/** Whether a replica can become the primary: Sentinels and clusters promote one on a failure. */
-export function hasFailover(redisUrl: string): boolean {
-  return /^rediss?\+sentinel:/.test(redisUrl) || redisUrl.includes(",");
-}
 
 /** The text without percent-encoding; undefined if the encoding is wrong. */
 function decoded(text: string): string | undefined {

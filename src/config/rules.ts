@@ -1,6 +1,6 @@
 import { isLoopback } from "../net/loopback.ts";
+import { parseRedisUrl } from "../redis/url.ts";
 import { Secret } from "../secrets/secret.ts";
-import type { MerchantAccount } from "../upstream/upstream.ts";
 import type { Rule } from "./environment.ts";
 import type { Name, Values } from "./variables.ts";
 
@@ -43,7 +43,7 @@ export const rules: readonly Rule[] = [
     (values) => {
       const { REDIS_TLS_CERT_FILE: cert, REDIS_TLS_KEY_FILE: key } = values;
       if ((cert ?? key ?? values.REDIS_TLS_CA_FILE) === undefined) return;
-      if (!/^rediss[:+]/.test(values.REDIS_URL ?? "")) {
+      if (!parseRedisUrl(values.REDIS_URL ?? "")?.isTls) {
         return "REDIS_URL: is not rediss:// or rediss+sentinel:// though there are files for TLS (REDIS_TLS_CA_FILE, REDIS_TLS_CERT_FILE, REDIS_TLS_KEY_FILE), which would not be used";
       }
       if ((cert === undefined) === (key === undefined)) return;
@@ -153,7 +153,7 @@ function isPlaintext(url: string): boolean {
 }
 
 /** The merchant accounts by name. The URL of the sandbox's account is empty. */
-export function accountsOf(values: Values): ReadonlyMap<string, MerchantAccount> {
+export function accountsOf(values: Values) {
   const { UPSTREAM_URL: url, MERCHANTS_FILE: merchants } = values;
   const given = merchants?.content ?? {
     default: {

@@ -12,7 +12,7 @@ export interface TlsPaths {
   readonly certFile: string;
   readonly keyFile: string;
   /** Authorities that must sign clients' certificates; without it, none is asked for. */
-  readonly clientCaFile?: string;
+  readonly clientCaFile?: string | undefined;
 }
 
 export interface TlsFilesOptions {

@@ -1,8 +1,9 @@
+import { GatewayError } from "../errors.ts";
 import { inWords } from "../redis/ask.ts";
+import { noReport, type Report } from "../report.ts";
 import {
   capacityForReads,
   type Permit,
-  type Priority,
   type RateLimitStatus,
   type TakeOptions,
   type TokenBucket,
@@ -17,7 +18,7 @@ import {
   type Grant,
   grantsOf,
   SharedBudget,
-  type SharedBudgetKey,
+  type SharedBudgetOptions,
   type TakeReply,
   type Wants,
 } from "./redis/shared-budget.ts";
@@ -28,6 +29,10 @@ import { type TurnAt, type Waiter, WaitQueue } from "./wait-queue.ts";
 export type BudgetSource = "redis" | "local";
 
 export interface LocalBucketOptions extends TokenBucketOptions {
+  /** The account's name in what is reported. */
+  readonly account?: string;
+  /** Hears of waits, refusals and rejections. Default: nothing is reported. */
+  readonly report?: Report;
   /** Default: the machine's clocks. */
   readonly clock?: Clock;
 }
@@ -37,7 +42,9 @@ export function createLocalBucket(options: LocalBucketOptions): TokenBucket {
   return new QueuedBucket(options);
 }
 
-export interface RedisBucketOptions extends LocalBucketOptions, SharedBudgetKey {
+export interface RedisBucketOptions
+  extends LocalBucketOptions,
+    Pick<SharedBudgetOptions, "client" | "keys" | "replicaId"> {
   /** Called at each change of the source; `reason` is why Redis can't be used, fit for logs. */
   readonly onStateChange?: (source: BudgetSource, reason?: string) => void;
 }
@@ -61,21 +68,22 @@ export function createRedisBucket(options: RedisBucketOptions): TokenBucket {
  */
 class QueuedBucket implements TokenBucket {
   readonly #options: LocalBucketOptions & Pick<Partial<RedisBucketOptions>, "onStateChange">;
+  readonly #account: string;
+  readonly #report: Report;
   readonly #clock: Clock;
   readonly #queue: WaitQueue;
   readonly #alarm: Alarm;
   readonly #shared: SharedBudget | undefined;
-  /**
-   * Where tokens come from now: this process's own budget, or Redis as of its last reply; undefined
-   * until Redis has replied or failed for the first time.
-   */
-  #source: Budget | BudgetSnapshot | undefined;
+  /** Where tokens come from now. */
+  #source: Budget | SharedBudget;
   /** After a rejection: nothing is sent before this time. */
   #heldUntil = -Infinity;
 
   constructor(options: LocalBucketOptions | RedisBucketOptions) {
-    const { clock = systemClock } = options;
+    const { account = "", report = noReport, clock = systemClock } = options;
     this.#options = options;
+    this.#account = account;
+    this.#report = report;
     this.#clock = clock;
     this.#alarm = new Alarm(clock, () => this.#wake());
     const soon = () => this.#alarm.soon();
@@ -83,6 +91,7 @@ class QueuedBucket implements TokenBucket {
     this.#queue = new WaitQueue({ ...options, clock, turnAt: this.#turnAt, onJoin, onLeave: soon });
     if ("client" in options) {
       this.#shared = new SharedBudget({ ...options, clock, onDue: soon });
+      this.#source = this.#shared;
       soon();
     } else {
       this.#source = new Budget(options, clock.now());
@@ -94,11 +103,25 @@ class QueuedBucket implements TokenBucket {
     return this.#source instanceof Budget ? this.#source : undefined;
   }
 
-  get #snapshot(): BudgetSnapshot | undefined {
-    return this.#source instanceof BudgetSnapshot ? this.#source : undefined;
+  async take(options: TakeOptions): Promise<Permit> {
+    const { priority, caller } = options;
+    const asked = { account: this.#account, priority, caller };
+    const startedMs = performance.now();
+    const given = (refused?: string) =>
+      this.#report("tokenGiven", { ...asked, waitedMs: performance.now() - startedMs, refused });
+    this.#report("tokenAsked", asked);
+    let permit: Permit;
+    try {
+      permit = await this.#take(options);
+    } catch (error) {
+      given(error instanceof GatewayError ? error.code : "INTERNAL");
+      throw error;
+    }
+    given();
+    return permit;
   }
 
-  async take(options: TakeOptions): Promise<Permit> {
+  #take(options: TakeOptions): Permit | Promise<Permit> {
     const now = this.#clock.now();
     const deadlineAt = this.#queue.check(options, now);
     const { priority } = options;
@@ -106,22 +129,18 @@ class QueuedBucket implements TokenBucket {
     if (own && this.#heldUntil <= now && this.#queue.isFree(priority)) {
       if (own.nextTokenAt(priority, 0, now) <= now) return this.#ownPermit(own, now);
     }
-    return await this.#queue.join(options, deadlineAt, now);
+    return this.#queue.join(options, deadlineAt, now);
   }
 
   status(): RateLimitStatus {
     const now = this.#clock.now();
-    const snapshot = this.#snapshot;
-    if (snapshot && now > snapshot.at + statusMs) this.#shared?.askBy(now);
-    const { reserve, initialLimit } = this.#options;
-    const unknown = { limit: initialLimit, remaining: initialLimit, resetSeconds: 0 };
-    const { limit, remaining, resetSeconds } = this.#source?.status(now) ?? unknown;
+    const { limit, remaining, resetSeconds } = this.#source.status(now);
     if (this.#heldUntil > now) {
       const heldSeconds = Math.ceil((this.#heldUntil - now) / 1_000);
       const reset = Math.max(resetSeconds, heldSeconds);
       return { limit, remaining: 0, remainingForReads: 0, resetSeconds: reset };
     }
-    const reserved = limit - capacityForReads(limit, reserve);
+    const reserved = limit - capacityForReads(limit, this.#options.reserve);
     const remainingForReads = Math.max(0, remaining - reserved);
     return { limit, remaining, remainingForReads, resetSeconds };
   }
@@ -142,7 +161,7 @@ class QueuedBucket implements TokenBucket {
     this.#queue.reviewIfDue(now);
     const first = this.#queue.next(now);
     // No call waits any more: ask now, which gives up this replica's place in line.
-    const leavesLine = !first && this.#snapshot?.reply.placed;
+    const leavesLine = !first && !own && shared?.isInLine;
     if (shared && !shared.isAsking && (leavesLine || now >= shared.dueAt)) {
       void this.#ask(shared, now);
     }
@@ -164,13 +183,12 @@ class QueuedBucket implements TokenBucket {
   #receive(shared: SharedBudget, reply: TakeReply, wants: Wants): void {
     const now = this.#clock.now();
     const wasAlone = this.#own !== undefined;
-    const snapshot = new BudgetSnapshot(reply, now);
-    this.#source = snapshot;
+    this.#source = shared;
     if (wasAlone) this.#options.onStateChange?.("redis");
     for (const grant of grantsOf(reply, wants)) this.#serve(shared, grant, now);
     this.#queue.turns.money.setElsewhere(reply.money.others);
     this.#queue.turns.read.setElsewhere(reply.read.others);
-    if (snapshot.short) this.#queue.review(now);
+    if (reply.money.unmet + reply.read.unmet > 0) this.#queue.review(now);
     else if (this.#queue.size > 0) shared.askBy(now);
   }
 
@@ -222,6 +240,7 @@ class QueuedBucket implements TokenBucket {
         }),
       rejected: (answer) =>
         once((now) => {
+          this.#report("tokenRejected", { account: this.#account });
           const reading = readRateLimitHeaders(answer);
           const { resetSeconds = 1 } = reading;
           this.#heldUntil = Math.max(this.#heldUntil, now + resetSeconds * 1_000);
@@ -254,7 +273,7 @@ class QueuedBucket implements TokenBucket {
 
   readonly #turnAt: TurnAt = (priority, ahead, now) => {
     const from = Math.max(this.#heldUntil, now);
-    return Math.max(from, this.#source?.turnAt(priority, ahead, from) ?? from);
+    return Math.max(from, this.#source.turnAt(priority, ahead, from));
   };
 }
 
@@ -278,42 +297,3 @@ function tokensOf({ lines }: Turns<Waiter>): CallerTokens {
 
 /** Most callers per priority in one request; others follow when these have had their turns. */
 const maxCallers = 64;
-
-/** Reading a status that is older than this asks Redis for a new one, in milliseconds. */
-const statusMs = 250;
-
-/** Redis's last reply, to estimate by until the next one. Times are on the monotonic clock. */
-class BudgetSnapshot {
-  readonly reply: TakeReply;
-  readonly at: number;
-
-  constructor(reply: TakeReply, now: number) {
-    this.reply = reply;
-    this.at = now;
-  }
-
-  /** Whether some call got no token. */
-  get short(): boolean {
-    return this.reply.money.unmet + this.reply.read.unmet > 0;
-  }
-
-  /**
-   * Estimates when a call gets its token if `ahead` tokens go to others first; -Infinity if every
-   * call got one.
-   */
-  turnAt(priority: Priority, ahead: number, now: number): number {
-    const { money, read, intervalMs } = this.reply;
-    if (money.unmet + (priority === "read" ? read.unmet : 0) === 0) return -Infinity;
-    return Math.max(now, this.at + this.reply[priority].nextMs) + ahead * intervalMs;
-  }
-
-  status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
-    const { limit, remaining, fullMs } = this.reply;
-    const fullInMs = Math.max(0, this.at + fullMs - now);
-    return {
-      limit,
-      remaining: fullInMs === 0 ? limit : remaining,
-      resetSeconds: Math.ceil(fullInMs / 1_000),
-    };
-  }
-}

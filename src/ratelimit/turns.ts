@@ -1,41 +1,21 @@
 import { hash } from "node:crypto";
+import { ByAge } from "../collections/by-age.ts";
 import type { TurnTaker } from "./bucket.ts";
 
 /** The calls of one caller that wait in this process, first come, first served. */
 export class CallerLine<T> {
   /** The caller's name in Redis: see `keyOf`. */
   readonly key: string;
-  readonly calls = new Set<T>();
+  readonly calls = new ByAge<true, T>();
   /** How many more calls wait at other replicas, and at how many replicas. */
   elsewhere: readonly [calls: number, replicas: number] = [0, 0];
-  /**
-   * Calls by arrival, including those that left: to find its first member, a set would walk over
-   * all that left.
-   */
-  #order: T[] = [];
-  #head = 0;
 
   constructor(key: string) {
     this.key = key;
   }
 
-  get first(): T | undefined {
-    while (this.#head < this.#order.length && !this.calls.has(this.#order[this.#head]!))
-      this.#head++;
-    return this.#order[this.#head];
-  }
-
   get total(): number {
     return this.calls.size + this.elsewhere[0];
-  }
-
-  add(call: T): void {
-    if (this.#order.length > 2 * this.calls.size + 64) {
-      this.#order = [...this.calls];
-      this.#head = 0;
-    }
-    this.calls.add(call);
-    this.#order.push(call);
   }
 }
 
@@ -64,7 +44,7 @@ export class Turns<T> {
   get first(): T | undefined {
     for (const group of this.#groups.values()) {
       if (group.size === 0) continue;
-      for (const { first } of group.lines.values()) if (first) return first;
+      for (const { calls } of group.lines.values()) if (calls.oldest) return calls.oldest;
     }
     return undefined;
   }
@@ -82,14 +62,9 @@ export class Turns<T> {
     return this.#groups.get(groupOf(key))?.lines.get(key);
   }
 
-  /** How many calls of this caller wait in this process. */
-  sizeOf(key: string): number {
-    return this.lineOf(key)?.calls.size ?? 0;
-  }
-
   add(key: string, call: T): void {
     const { group, line } = this.#enter(key);
-    line.add(call);
+    line.calls.set(call, true);
     this.#count(group, 1, 1);
   }
 

@@ -74,7 +74,7 @@ export class WaitQueue {
     const maxWaitUntil = now + this.#options.maxWaitMs;
     const turns = this.turns[priority];
     const key = keyOf(caller);
-    const own = turns.sizeOf(key);
+    const own = turns.lineOf(key)?.calls.size ?? 0;
     const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
     if (at > Math.min(maxWaitUntil, deadlineAt)) throw exhaustedError(at - now);
     this.maxWaitUntil = maxWaitUntil;
@@ -117,7 +117,7 @@ export class WaitQueue {
     for (;;) {
       const goesTo = this.turns.money.size > 0 ? "money" : priority;
       const turns = this.turns[goesTo];
-      const own = caller && goesTo === priority ? turns.lineOf(caller)?.first : undefined;
+      const own = caller && goesTo === priority ? turns.lineOf(caller)?.calls.oldest : undefined;
       const waiter = own ?? turns.first;
       if (!waiter || waiter.deadlineAt > now) return waiter;
       waiter.fail(deadlineError());
@@ -135,14 +135,15 @@ export class WaitQueue {
     this.#reviewDue = false;
     for (const { key, calls } of this.#lines) {
       let own = 0;
-      for (const waiter of calls) {
+      calls.fromOldest((waiter) => {
         const { priority, deadlineAt, maxWaitUntil } = waiter;
         const at = this.#options.turnAt(priority, this.#ahead(priority, key, own), now);
         if (deadlineAt <= now) waiter.fail(deadlineError());
         else if (at > deadlineAt || at > maxWaitUntil + slackMs) {
           waiter.fail(exhaustedError(at - now));
         } else own++;
-      }
+        return true;
+      });
     }
   }
 
@@ -161,7 +162,9 @@ export class WaitQueue {
   /** Fails all waiting calls, and every later one. */
   close(): void {
     this.closed = true;
-    for (const { calls } of this.#lines) for (const waiter of calls) waiter.fail(closedError());
+    for (const { calls } of this.#lines) {
+      for (let first = calls.oldest; first; first = calls.oldest) first.fail(closedError());
+    }
   }
 
   get #lines(): CallerLine<Waiter>[] {

@@ -11,6 +11,7 @@ import {
   Sentinels,
   type ServerAddress,
 } from "./sentinels.ts";
+import { parseRedisUrl } from "./url.ts";
 
 /**
  * A connection to a single Redis, to a Sentinel set or to a cluster: all take the same commands.
@@ -53,19 +54,23 @@ export function connectRedis(
   { report = noReport, tls = {} }: RedisConnectOptions = {},
 ): RedisConnector {
   const clients = new Set<RedisClient>();
-  const { set, nodes, server } = readUrl(url.reveal(), tls);
+  const read = parseRedisUrl(url.reveal());
+  if (!read) throw new Error("the URL of Redis is malformed");
+  const { isTls, username, password, addresses, nodes, setName: name } = read;
+  const server: ServerOptions = {
+    ...common,
+    ...(username && { username }),
+    ...(password && { password }),
+    ...(isTls && { tls: tlsOptions(tls) }),
+  };
+  const onPrimary = () => {
+    report("redisFailover", {});
+    for (const each of clients) {
+      if (each.status === "ready" || each.status === "connect") each.disconnect(true);
+    }
+  };
   const sentinels =
-    set &&
-    new Sentinels({
-      ...set,
-      tls: server.tls,
-      onPrimary() {
-        report("redisFailover", {});
-        for (const each of clients) {
-          if (each.status === "ready" || each.status === "connect") each.disconnect(true);
-        }
-      },
-    });
+    name === undefined ? undefined : new Sentinels({ addresses, name, tls: server.tls, onPrimary });
   const open = (): RedisClient => {
     const client = clientOf(nodes, server, sentinels);
     client.on("error", onError);
@@ -160,7 +165,7 @@ function clientOf(
   sentinels: Sentinels | undefined,
 ): RedisClient {
   if (sentinels) {
-    const Connector = connectorTo(sentinels, server.tls);
+    const Connector = connectorTo(sentinels);
     return new Redis({ ...server, Connector, retryStrategy: reconnectMs });
   }
   const [one = "", ...others] = nodes;
@@ -198,29 +203,3 @@ type ServerOptions = typeof common & {
   readonly password?: string;
   readonly tls?: ClientTlsOptions;
 };
-
-/** Reads `REDIS_URL`: the servers, or the Sentinels that know them, and how to connect to a server. */
-function readUrl(url: string, files: ClientTlsFiles) {
-  const [, user = "", hosts = "", name] = sentinelUrl.exec(url) ?? [];
-  const nodes = url.split(",").map((node) => node.trim());
-  const [sentinelUser = "", sentinelPassword = ""] = user.split(":");
-  const { username, password } =
-    name === undefined
-      ? new URL(nodes[0] ?? "")
-      : { username: sentinelUser, password: sentinelPassword };
-  const server: ServerOptions = {
-    ...common,
-    ...(username && { username: decodeURIComponent(username) }),
-    ...(password && { password: decodeURIComponent(password) }),
-    ...(/^rediss[:+]/.test(nodes[0] ?? "") && { tls: tlsOptions(files) }),
-  };
-  if (name === undefined) return { nodes, server };
-  const addresses = hosts.split(",").map((host) => {
-    const { hostname, port } = new URL(`redis://${host}`);
-    return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 26_379) };
-  });
-  return { nodes, server, set: { addresses, name } };
-}
-
-/** `redis+sentinel://user:password@host:port,host:port/master-name` */
-const sentinelUrl = /^rediss?\+sentinel:\/\/(?:([^/]*)@)?([^/@]+)\/(.+)$/;

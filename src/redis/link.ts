@@ -24,6 +24,14 @@ export function isCluster(client: Redis | Cluster): client is Cluster {
 }
 
 /**
+ * The connection that commands take now, to compare it with a later one. Undefined for a cluster,
+ * which has many.
+ */
+export function connectionOf(client: Redis | Cluster): object | undefined {
+  return isCluster(client) ? undefined : client.stream;
+}
+
+/**
  * Returns the link of a client. It follows the client's connections from the first call on: best
  * called right after the client was made.
  */

@@ -35,7 +35,7 @@ export interface SentinelsOptions {
   readonly addresses: readonly { readonly host: string; readonly port: number }[];
   /** The set's name. */
   readonly name: string;
-  /** Set if the Sentinels are reached by TLS. */
+  /** Set if the Sentinels and the servers that they name are reached by TLS. */
   readonly tls?: ClientTlsOptions | undefined;
   /** Called when a newer epoch has another primary than before. */
   readonly onPrimary?: (primary: ServerAddress) => void;
@@ -62,6 +62,7 @@ const reconnectMs = (tries: number) => Math.min(50 * 2 ** Math.min(tries, 6), 2_
 export class Sentinels {
   /** How many Sentinels the configuration names. */
   readonly size: number;
+  readonly tls: ClientTlsOptions | undefined;
   readonly #options: SentinelsOptions;
   readonly #clients: readonly Redis[];
   #primary: ServerAddress | undefined;
@@ -74,6 +75,7 @@ export class Sentinels {
     this.#options = options;
     this.size = options.addresses.length;
     const { tls } = options;
+    this.tls = tls;
     this.#clients = options.addresses.map((address) => {
       const client = new Redis({ ...sentinelOptions, ...address, ...(tls && { tls }) });
       // The error of one Sentinel matters only if all fail: see `primary`.
@@ -169,15 +171,12 @@ export class Sentinels {
 }
 
 /**
- * The connector with which the driver finds a set's primary, and reaches it by TLS if `tls` is set;
- * then the driver's own options have to say so too. The driver's own connector asks the
- * Sentinels one after the other, gives up when a failover is announced meanwhile, and leaves the
- * errors of its connections to standard error.
+ * The connector with which the driver finds a set's primary; with TLS, the driver's own options have
+ * to say so too. The driver's own connector asks the Sentinels one after the other, gives up when a
+ * failover is announced meanwhile, and leaves the errors of its connections to standard error.
  */
-export function connectorTo(
-  sentinels: Sentinels,
-  tls?: ClientTlsOptions,
-): NonNullable<RedisOptions["Connector"]> {
+export function connectorTo(sentinels: Sentinels): NonNullable<RedisOptions["Connector"]> {
+  const { tls } = sentinels;
   return class extends AbstractConnector {
     constructor() {
       super(disconnectMs);

@@ -107,21 +107,19 @@ export class AllReplicas implements WriteConcern {
     answers: PipelineAnswers,
     { primary, again }: Question,
   ): Promise<Error | undefined> {
-    let reading = readingOf(answers, primary);
+    const reading = readingOf(answers, primary);
     if (reading instanceof Error) return reading;
-    const { written } = reading;
-    for (let asked = 0; asked < 2; asked++) {
-      const reason = await this.#reasonNotTo(reading);
-      if (reason === undefined) return undefined;
-      // A replica in sync lags: it joined just now, or WAIT did not wait for it. Ask once more.
-      const late = [...reading.following.replicas.values()].filter((offset) => offset < written);
-      if (late.length === 0 || asked > 0) return new Error(reason);
-      this.#waitFor = reading.following.replicas.size;
-      const next = readingOf(await again(againMs), primary);
-      if (next instanceof Error) return next;
-      reading = { ...next, written };
-    }
-    return undefined;
+    const reason = await this.#reasonNotTo(reading);
+    if (reason === undefined) return undefined;
+    const { written, following } = reading;
+    // A replica in sync lags: it joined just now, or WAIT did not wait for it. Ask once more.
+    const isLate = [...following.replicas.values()].some((offset) => offset < written);
+    if (!isLate) return new Error(reason);
+    this.#waitFor = following.replicas.size;
+    const next = readingOf(await again(againMs), primary);
+    if (next instanceof Error) return next;
+    const stillNot = await this.#reasonNotTo({ ...next, written });
+    return stillNot === undefined ? undefined : new Error(stillNot);
   }
 
   async #reasonNotTo(reading: Reading): Promise<string | undefined> {

@@ -2,9 +2,9 @@ import type { ChainableCommander } from "ioredis";
 import { ask, storeAway } from "./ask.ts";
 import type { RedisClient, RedisConnector } from "./connect.ts";
 import { within } from "./deadline.ts";
-import { isCluster } from "./link.ts";
+import { connectionOf, isCluster } from "./link.ts";
 import { isUnknown, type Script } from "./script.ts";
-import { addressOf, type ServerAddress } from "./sentinels.ts";
+import { addressOf } from "./sentinels.ts";
 import {
   AllReplicas,
   type PipelineAnswers,
@@ -153,11 +153,11 @@ class Batches {
       script.queue(pipeline, keys, args, { asText: !first });
     }
     this.#concern.queue(pipeline, replicasMs);
-    const asked = askedOf(this.#client);
+    const connection = connectionOf(this.#client);
     const answers = (await ask(this.#client, () => pipeline.exec(), batchMs)) ?? [];
     const missing = await this.#concern.missing(answers.slice(batch.length), {
-      primary: asked.primary,
-      again: (leftMs) => this.#again(batch[0]?.keys[0] ?? "", asked, leftMs),
+      primary: addressOf(connection),
+      again: (leftMs) => this.#again(batch[0]?.keys[0] ?? "", connection, leftMs),
     });
     let moved = false;
     const refused = batch.filter(({ resolve, reject }, at) => {
@@ -184,25 +184,12 @@ class Batches {
   }
 
   /** Asks `#concern` again, on the same connection: WAIT covers only that connection's writes. */
-  async #again(key: string, asked: Asked, ms: number): Promise<PipelineAnswers> {
+  async #again(key: string, connection: unknown, ms: number): Promise<PipelineAnswers> {
     const pipeline = this.#client.pipeline().exists(key);
     this.#concern.queue(pipeline, ms);
-    if (askedOf(this.#client).connection !== asked.connection) throw new Error("connection lost");
+    if (connectionOf(this.#client) !== connection) throw new Error("connection lost");
     const answers =
       (await ask(this.#client, () => pipeline.exec(), ms + batchMs - replicasMs)) ?? [];
     return answers.slice(1);
   }
-}
-
-interface Asked {
-  /** Undefined in a cluster, where CLUSTER NODES names the node that answered. */
-  readonly connection: unknown;
-  /** Only with Sentinels. */
-  readonly primary: ServerAddress | undefined;
-}
-
-function askedOf(client: RedisClient): Asked {
-  if (isCluster(client)) return { connection: undefined, primary: undefined };
-  const { stream } = client;
-  return { connection: stream, primary: addressOf(stream) };
 }

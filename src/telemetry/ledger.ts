@@ -115,22 +115,18 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     deadLetters: ({ account, waiting }) => deadLetters.set({ account }, waiting),
     letterDiscarded: ({ operator, letter }) =>
       log.warn({ operator, ...letter }, "dead letter discarded"),
-    operatorAsked: ({ operator, action, account, kind, externalId }) =>
-      log.info(
-        { operator, action, account, kind, externalId },
-        "operator asked the payments service",
-      ),
-    settled({ account, method, externalId, was, by }) {
-      settled.add({ account, by });
-      log.info({ account, method, externalId, was, by }, "settled");
+    operatorAsked: (about) => log.info(about, "operator asked the payments service"),
+    settled(about) {
+      settled.add(about);
+      log.info(about, "settled");
     },
     probed: ({ account, lookupMethod, outcome }) =>
       probes.add({ account, lookup_method: lookupMethod, outcome }),
-    givenUp({ account, method, externalId, was, startedAtMs }) {
-      givenUp.add({ account });
+    givenUp({ startedAtMs, ...about }) {
+      givenUp.add(about);
       const since = new Date(startedAtMs).toISOString();
       log.error(
-        { account, method, externalId, was, since },
+        { ...about, since },
         "not settled within RECONCILE_GIVE_UP: an operator has to look it up at the payments service",
       );
     },

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from "pino";
 import { loggable } from "./loggable.ts";
-import { activeIds, type SpanIds } from "./tracing/tracing.ts";
+import { activeIds } from "./tracing/tracing.ts";
 
 /**
  * The process's logger: one JSON record per line. Every argument passes `loggable` first, so that
@@ -32,9 +32,7 @@ export function createLogger(
       hooks: {
         logMethod(args, write, number) {
           const [record, message] = args as unknown[];
-          const line =
-            args.length === 2 &&
-            flatLine(openingOf(this as Logger, number), activeIds(), record, message);
+          const line = args.length === 2 && plainLine(this as Logger, number, record, message);
           if (line) (this as unknown as Inside)[pino.symbols.streamSym].write(line);
           else write.apply(this, safeArguments(args) as Parameters<typeof write>);
           if (number >= errorLevel) stdout?.flush();
@@ -98,12 +96,6 @@ interface Inside {
   readonly [pino.symbols.chindingsSym]: string;
 }
 
-/** The start of a line, as pino writes it. */
-function openingOf(log: Logger, level: number): string {
-  const bindings = (log as unknown as Inside)[pino.symbols.chindingsSym];
-  return `{"level":"${log.levels.labels[level]}"${isoTime()}${bindings}`;
-}
-
 let textOfSecond = "";
 let secondMs = Number.NaN;
 
@@ -133,66 +125,37 @@ function safeArguments(args: readonly unknown[]): unknown[] {
  * The line that pino would write for a record of only strings, numbers and booleans, at a fraction
  * of pino's cost; every call's record is one. Such values need no redaction. Undefined for any
  * other record (messages and errors among them): pino must write it.
- * @param opening start of the line: level, time and the logger's bindings
  */
-function flatLine(
-  opening: string,
-  ids: SpanIds | undefined,
+function plainLine(
+  log: Logger,
+  level: number,
   record: unknown,
   message: unknown,
 ): string | undefined {
-  if (typeof message !== "string" || typeof record !== "object" || record === null)
-    return undefined;
-  if (Object.getPrototypeOf(record) !== Object.prototype) return undefined;
-  let line = opening;
-  if (ids && !("trace_id" in record || "span_id" in record)) {
-    line += `,"trace_id":"${ids.trace_id}","span_id":"${ids.span_id}"`;
-  } else if (ids) {
-    return undefined;
-  }
-  const fields = record as Readonly<Record<string, unknown>>;
-  for (const name in fields) {
-    const value = fields[name];
+  if (typeof message !== "string" || !isPlain(record)) return undefined;
+  const bindings = (log as unknown as Inside)[pino.symbols.chindingsSym];
+  const opening = `{"level":"${log.levels.labels[level]}"${isoTime()}${bindings}`;
+  const ids = activeIds();
+  const members = JSON.stringify(ids ? { ...ids, ...record } : record).slice(1, -1);
+  const separator = members === "" ? "" : ",";
+  return `${opening}${separator}${members},"msg":${JSON.stringify(message)}}\n`;
+}
+
+/** Whether a record has strings, numbers and booleans alone. */
+function isPlain(record: unknown): record is object {
+  if (typeof record !== "object" || record === null) return false;
+  if (Object.getPrototypeOf(record) !== Object.prototype) return false;
+  const members = record as Readonly<Record<string, unknown>>;
+  for (const name in members) {
+    const value = members[name];
     if (value === undefined) continue;
     // pino treats `err` and `msg` specially, and `$typeName` marks a protobuf message.
-    if (name === "err" || name === "msg" || name === "$typeName") return undefined;
-    switch (typeof value) {
-      case "string":
-        line += memberStart(name) + quoted(value);
-        break;
-      case "boolean":
-        line += `${memberStart(name)}${value}`;
-        break;
-      case "number":
-        line += `${memberStart(name)}${Number.isFinite(value) ? value : null}`;
-        break;
-      default:
-        return undefined;
-    }
+    if (name === "err" || name === "msg" || name === "$typeName") return false;
+    const type = typeof value;
+    if (type !== "string" && type !== "number" && type !== "boolean") return false;
   }
-  return `${line},"msg":${quoted(message)}}\n`;
+  return true;
 }
-
-const starts = new Map<string, string>();
-/** Bound of the cache: more field names than the code has. */
-const maxNames = 1_000;
-
-/** The text before a field's value, cached since the same names recur. */
-function memberStart(name: string): string {
-  let start = starts.get(name);
-  if (start === undefined) {
-    start = `,${quoted(name)}:`;
-    if (starts.size < maxNames) starts.set(name, start);
-  }
-  return start;
-}
-
-/** Most strings need no escaping, and the check is cheaper than a call of `JSON.stringify`. */
-function quoted(text: string): string {
-  return needsEscape.test(text) ? JSON.stringify(text) : `"${text}"`;
-}
-
-const needsEscape = /["\\\u0000-\u001f\u007f\ud800-\udfff]/;
 
 /** Characters beyond which lines are written before the turn ends. */
 const maxWaiting = 64 * 1024;

@@ -107,33 +107,38 @@ interface Sample {
   readonly exemplar?: object | undefined;
 }
 
+type MetricType = "counter" | "gauge" | "histogram";
+
 /**
  * A metric as prom-client prints it. Its own metrics check and join the label values on every
  * update; here a series is found by one step per label.
  */
 abstract class Metric<Label extends string, Series> {
-  abstract readonly type: "counter" | "gauge" | "histogram";
+  readonly type: MetricType;
   readonly name: string;
   /** By the value of their first label. */
   readonly all = new Map<string, OneSeries<Series>[]>();
   // Not `#private` fields: `expositionOf` reads a metric through an object that inherits from it.
   private readonly help: string;
   private readonly labelNames: readonly Label[];
-  /** Maps by the value of each label in turn, with the series at the end. */
-  private tree: unknown;
+  /**
+   * Maps by the value of each label in turn, with the series at the end. The one series of a metric
+   * without labels is at "".
+   */
+  private readonly tree = new Map<string, unknown>();
 
-  constructor(name: string, help: string, labels: Known<Label>) {
+  constructor(type: MetricType, name: string, help: string, labels: Known<Label>) {
+    this.type = type;
     this.name = `payments_gateway_${name}`;
     this.help = help;
     this.labelNames = Object.keys(labels) as Label[];
-    if (this.labelNames.length > 0) this.tree = new Map();
   }
 
   /** The series of these labels; it begins at 0. */
   at(labels: Labels<Label>): Series {
     const names = this.labelNames;
-    let found = this.tree;
-    for (let at = 0; at < names.length && found !== undefined; at++) {
+    let found: unknown = this.tree.get(labels[names[0] as Label] ?? "");
+    for (let at = 1; at < names.length && found !== undefined; at++) {
       found = (found as Map<string, unknown>).get(labels[names[at] as Label] ?? "");
     }
     return found === undefined ? this.begin(labels) : (found as Series);
@@ -141,23 +146,19 @@ abstract class Metric<Label extends string, Series> {
 
   private begin(labels: Labels<Label>): Series {
     const series = this.create();
-    const values = this.labelNames.map((name) => labels[name] ?? "");
-    const named = this.labelNames.map((name, at) => [name, values[at]]);
-    const [first = ""] = values;
+    const named = this.labelNames.map((name) => [name, labels[name] ?? ""] as const);
+    const [first = "", ...others] = named.map(([, value]) => value);
     const siblings = this.all.get(first) ?? [];
     this.all.set(first, siblings);
     siblings.push({ labels: Object.fromEntries(named), series });
-    const last = values.pop();
-    if (last === undefined) {
-      this.tree = series;
-      return series;
+    let node = this.tree;
+    let key = first;
+    for (const next of others) {
+      const below = (node.get(key) ?? new Map()) as Map<string, unknown>;
+      node.set(key, below);
+      [node, key] = [below, next];
     }
-    let node = this.tree as Map<string, unknown>;
-    for (const value of values) {
-      if (!node.has(value)) node.set(value, new Map());
-      node = node.get(value) as Map<string, unknown>;
-    }
-    node.set(last, series);
+    node.set(key, series);
     return series;
   }
 
@@ -174,14 +175,7 @@ abstract class Metric<Label extends string, Series> {
 }
 
 /** A counter or a gauge. */
-export class Numbers<Label extends string> extends Metric<Label, { value: number | undefined }> {
-  readonly type: "counter" | "gauge";
-
-  constructor(type: "counter" | "gauge", name: string, help: string, labels: Known<Label>) {
-    super(name, help, labels);
-    this.type = type;
-  }
-
+class Numbers<Label extends string> extends Metric<Label, { value: number | undefined }> {
   add(labels: Labels<Label>, by = 1): void {
     const series = this.at(labels);
     series.value = (series.value ?? 0) + by;
@@ -202,12 +196,11 @@ export class Numbers<Label extends string> extends Metric<Label, { value: number
 }
 
 /** Durations: given in milliseconds, printed in seconds. */
-export class Histogram<Label extends string> extends Metric<Label, Durations> {
-  readonly type = "histogram";
+class Histogram<Label extends string> extends Metric<Label, Durations> {
   private readonly bounds: readonly number[];
 
   constructor(name: string, help: string, labels: Known<Label>, bounds: readonly number[]) {
-    super(name, help, labels);
+    super("histogram", name, help, labels);
     this.bounds = bounds;
   }
 

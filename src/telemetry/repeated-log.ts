@@ -2,10 +2,7 @@
  * Logs what may happen again and again, without letting it fill the log: the first occurrence of a sort
  * at once, and at the end of the following minute the number of those that came meanwhile.
  */
-export function createRepeatedLog(
-  warn: (record: object, message: string) => void,
-  windowMs = 60_000,
-) {
+export function createRepeatedLog(warn: (record: object, message: string) => void) {
   interface Counted {
     count: number;
     last: object;
@@ -20,7 +17,7 @@ export function createRepeatedLog(
       if (count === 0) return;
       warn({ ...last, repeated: count }, `${message} (more like this one in the last minute)`);
       watch(sort, message); // The next record also comes a minute later.
-    }, windowMs).unref();
+    }, 60_000).unref();
     open.set(sort, { count: 0, last: {}, timer });
   }
 

@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 import { test } from "node:test";
 import { createApiKeys, parseKeys } from "../../src/auth/api-keys.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { keysText, newKey, scratch } from "./issuer.ts";
+import { keyFile, keysText, newKey, scratch } from "./issuer.ts";
 
 const files = scratch();
 const accounts = new Set(["shop", "market"]);
@@ -14,12 +14,7 @@ const good = { name: "shop", sha256, scopes: ["payments:read"] };
 
 test("a key is found by its hash, with its scopes and accounts", (t) => {
   const text = JSON.stringify([{ ...good, merchants: ["market"] }]);
-  const keys = createApiKeys({
-    path: files.write("found", text),
-    accounts,
-    onReload() {},
-    onProblem() {},
-  });
+  const keys = createApiKeys(keyFile(files.write("found", text)), accounts);
   t.after(() => keys.close());
   const { name, scopes, merchants } = keys.find("secret-key") ?? {};
   assert.equal(name, "key:shop");
@@ -74,13 +69,7 @@ test("a changed file revokes removed and changed keys, adds new ones and keeps t
   ];
   const path = files.write("reloaded", keysText(first));
   const reloaded = Promise.withResolvers<void>();
-  const keys = createApiKeys({
-    path,
-    accounts,
-    onReload: reloaded.resolve,
-    onProblem: reloaded.reject,
-    intervalMs: 5,
-  });
+  const keys = createApiKeys(keyFile(path, reloaded.resolve, reloaded.reject), accounts);
   t.after(() => keys.close());
   const before = [stays, goes, changes, narrows].map((key) => keys.find(key)?.revoked);
 
@@ -113,16 +102,12 @@ test("an invalid or missing file changes nothing and is reported once", async (t
   const path = files.write("broken", text);
   const problems: unknown[] = [];
   const told = new EventTarget();
-  const keys = createApiKeys({
-    path,
-    accounts,
-    onReload: () => told.dispatchEvent(new Event("reload")),
-    onProblem(error) {
-      problems.push(error);
-      told.dispatchEvent(new Event("problem"));
-    },
-    intervalMs: 5,
-  });
+  const onReload = () => void told.dispatchEvent(new Event("reload"));
+  const onProblem = (error: unknown) => {
+    problems.push(error);
+    told.dispatchEvent(new Event("problem"));
+  };
+  const keys = createApiKeys(keyFile(path, onReload, onProblem), accounts);
   t.after(() => keys.close());
 
   let problem = once(told, "problem");

@@ -7,26 +7,26 @@ import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { keysText, readerOf, scratch, signingKey, signToken } from "./issuer.ts";
+import { keyFile, keysText, readerOf, scratch, signingKey, signToken } from "./issuer.ts";
 
 const files = scratch();
 const key = await signingKey("es");
 const watchTokens = createWatchTokens(new Secret("w".repeat(32)));
-const apiKeys = createApiKeys({
-  path: files.write(
-    "keys",
-    keysText([
-      { name: "all", key: "all-accounts", scopes: ["payments:read"] },
-      { name: "dots", key: "key.with.dots", scopes: [] },
-      { name: "shop", key: "shop-only", scopes: [], merchants: ["shop"] },
-      { name: "two", key: "two-accounts", scopes: [], merchants: ["shop", "market", "gone"] },
-      { name: "gone", key: "gone-account", scopes: [], merchants: ["gone"] },
-    ]),
+const apiKeys = createApiKeys(
+  keyFile(
+    files.write(
+      "keys",
+      keysText([
+        { name: "all", key: "all-accounts", scopes: ["payments:read"] },
+        { name: "dots", key: "key.with.dots", scopes: [] },
+        { name: "shop", key: "shop-only", scopes: [], merchants: ["shop"] },
+        { name: "two", key: "two-accounts", scopes: [], merchants: ["shop", "market", "gone"] },
+        { name: "gone", key: "gone-account", scopes: [], merchants: ["gone"] },
+      ]),
+    ),
   ),
-  accounts: new Set(["shop", "market", "gone"]),
-  onReload() {},
-  onProblem() {},
-});
+  new Set(["shop", "market", "gone"]),
+);
 apiKeys.close();
 const readJwt = readerOf({
   keyOf: createLocalJWKSet({ keys: [key.jwk] }),

@@ -5,6 +5,8 @@ import { after } from "node:test";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 import { createReadJwt } from "../../src/auth/jwt.ts";
 import type { KeySet } from "../../src/auth/key-set.ts";
+import type { KeyFile } from "../../src/auth/reloaded-file.ts";
+import { reportTo } from "../../src/report.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 
 /** The issuer and the audience of the tokens that tests sign. */
@@ -71,6 +73,19 @@ export function keysText(entries: readonly KeyEntry[]): string {
     })),
   );
 }
+
+/** A file of keys that is checked often, and what is done on its reports; default: nothing. */
+export const keyFile = (
+  path: string,
+  onReload = () => {},
+  onProblem: (error: unknown) => void = () => {},
+): KeyFile => ({
+  ...{ variable: "KEYS", path, intervalMs: 5 },
+  report: reportTo({
+    keysReloaded: () => onReload(),
+    keysUnusable: ({ error }) => onProblem(error),
+  }),
+});
 
 export interface Scratch {
   /** Writes a file as a deployment does, whole by a rename, and returns its path. */

@@ -5,7 +5,7 @@ import { exportJWK, type JWK } from "jose";
 import { fileKeySet, remoteKeySet } from "../../src/auth/key-set.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { serve } from "../listen.ts";
-import { readerOf, scratch, signingKey, signToken } from "./issuer.ts";
+import { keyFile, readerOf, scratch, signingKey, signToken } from "./issuer.ts";
 
 const files = scratch();
 const [first, second] = await Promise.all([signingKey("first"), signingKey("second")]);
@@ -89,12 +89,8 @@ test("a key set that is too old is not used, also not for a token that was read 
 test("a file of keys is read again when it changes", async (t) => {
   const text = (...keys: JWK[]) => JSON.stringify({ keys });
   const reloaded = Promise.withResolvers<void>();
-  const keySet = fileKeySet({
-    path: files.write("jwks", text(first.jwk)),
-    onReload: reloaded.resolve,
-    onProblem: reloaded.reject,
-    intervalMs: 5,
-  });
+  const path = files.write("jwks", text(first.jwk));
+  const keySet = fileKeySet(keyFile(path, reloaded.resolve, reloaded.reject));
   t.after(() => keySet.close());
   const read = readerOf(keySet);
   const used = await signToken(first);
@@ -108,8 +104,7 @@ test("a file of keys is read again when it changes", async (t) => {
 
 test("a file that is not a key set or holds a secret key is refused without quoting it", async () => {
   const secret = { ...(await exportJWK(first.privateKey)), kid: "first" };
-  const open = (name: string, text: string) => () =>
-    fileKeySet({ path: files.write(name, text), onReload() {}, onProblem() {} });
+  const open = (name: string, text: string) => () => fileKeySet(keyFile(files.write(name, text)));
   assert.throws(open("none", "{"), /not a JSON Web Key Set/);
   assert.throws(open("list", "[]"), /not a JSON Web Key Set/);
   assert.throws(open("secret", JSON.stringify({ keys: [secret] })), (error: Error) => {

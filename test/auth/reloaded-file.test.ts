@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { reloadedFile } from "../../src/auth/reloaded-file.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
+import { keyFile } from "./issuer.ts";
 
 test("a changed file that cannot be read at first is read again", {
   timeout: 30_000,
@@ -14,7 +15,7 @@ test("a changed file that cannot be read at first is read again", {
   writeFileSync(path, "first");
   const problems: unknown[] = [];
   const onProblem = (error: unknown) => void problems.push(error);
-  const file = reloadedFile({ path, parse: (text) => text, onProblem, intervalMs: 5 });
+  const file = reloadedFile(keyFile(path, undefined, onProblem), (text) => text);
   t.after(() => file.close());
   const read = t.mock.method(fs, "readFileSync", () => {
     throw Object.assign(new Error("too many open files"), { code: "EMFILE" });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Permit, Priority, TakeOptions, TokenBucket } from "../../src/ratelimit/bucket.ts";
 import { createLocalBucket, type LocalBucketOptions } from "../../src/ratelimit/queued-bucket.ts";
+import { reportTo } from "../../src/report.ts";
 import { testTokenBucket } from "../contracts/token-bucket.ts";
 import { settled, VirtualClock } from "./virtual-clock.ts";
 
@@ -115,6 +116,36 @@ describe("the local bucket", () => {
     for (let call = 0; call < 1_500; call++) void take(bucket).then(() => served++);
     await clock.run(10_000);
     assert.ok(served >= 900, `${served} served`);
+  });
+
+  it("reports waits, refusals and rejections", async () => {
+    const told: string[] = [];
+    const { bucket, clock } = virtualBucket({
+      initialLimit: 1,
+      maxWaitMs: 5_000,
+      account: "shop",
+      report: reportTo({
+        tokenAsked: ({ account, priority }) => void told.push(`${account}: ${priority} waits`),
+        tokenGiven({ account, priority, waitedMs, refused = "served" }) {
+          assert.ok(waitedMs >= 0);
+          told.push(`${account}: ${priority} ${refused}`);
+        },
+        tokenRejected: ({ account }) => void told.push(`${account}: rejected`),
+      }),
+    });
+    const gone = new AbortController();
+    const { signal } = gone;
+    (await take(bucket, { priority: "money", signal })).release();
+    (await take(bucket)).rejected({ reset: "2" });
+    const waiting = take(bucket, { priority: "money", signal });
+    gone.abort();
+    await assert.rejects(waiting);
+    await assert.rejects(take(bucket, { deadlineMs: clock.epoch() + 100 }));
+    assert.deepEqual(told, [
+      ...["shop: money waits", "shop: money served", "shop: read waits", "shop: read served"],
+      ...["shop: rejected", "shop: money waits", "shop: money CANCELLED"],
+      ...["shop: read waits", "shop: read RESOURCE_EXHAUSTED"],
+    ]);
   });
 
   it("reports its status while it is paused", async () => {

@@ -1,26 +1,21 @@
 import type { RedisClient } from "../../redis/connect.ts";
 import { RedisTimeout } from "../../redis/deadline.ts";
 import type { AccountKeys } from "../../redis/keys.ts";
-import { isCluster } from "../../redis/link.ts";
+import { connectionOf } from "../../redis/link.ts";
 import { readyWithin } from "../../redis/ready.ts";
 import { loadScript } from "../../redis/script.ts";
-import type { Priority, TokenBucketOptions } from "../bucket.ts";
+import type { Priority, RateLimitStatus, TokenBucketOptions } from "../bucket.ts";
 import type { Clock } from "../clock.ts";
 import type { RateLimitReading } from "../headers.ts";
 import { budgetRules } from "../local/budget.ts";
 import { TakeLog } from "../local/take-log.ts";
 
-/** Where the shared budget is stored, and the id of this replica. */
-export interface SharedBudgetKey {
+export interface SharedBudgetOptions extends Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
+  /** Where the budget is stored. */
   readonly client: RedisClient;
   readonly keys: Pick<AccountKeys, "bucket">;
   /** Unique among all processes that use the account at the same time. */
   readonly replicaId: string;
-}
-
-export interface SharedBudgetOptions
-  extends SharedBudgetKey,
-    Pick<TokenBucketOptions, "initialLimit" | "reserve"> {
   readonly clock: Clock;
   /** Called when the next request is due earlier than before. */
   readonly onDue: () => void;
@@ -106,6 +101,8 @@ export class SharedBudget {
   #newest: NewestAnswer | undefined;
   #rejected: { readonly order: number; readonly until: number } | undefined;
   #stateId = "";
+  /** The last reply that came in time, to estimate by until the next one. */
+  #last: { readonly reply: TakeReply; readonly at: number } | undefined;
   /** Requests a second, by the last reply. */
   limit: number;
   /** How many replicas there are, this one included, by the last reply. */
@@ -137,6 +134,37 @@ export class SharedBudget {
     if (at >= this.#askAt) return;
     this.#askAt = at;
     this.#options.onDue();
+  }
+
+  /** Whether Redis keeps tokens for calls of this replica. */
+  get isInLine(): boolean {
+    return this.#last?.reply.placed ?? false;
+  }
+
+  /**
+   * Estimates when a call gets its token if `ahead` tokens go to others first; -Infinity if every
+   * call got one.
+   */
+  turnAt(priority: Priority, ahead: number, now: number): number {
+    if (!this.#last) return -Infinity;
+    const { reply, at } = this.#last;
+    const { money, read, intervalMs } = reply;
+    if (money.unmet + (priority === "read" ? read.unmet : 0) === 0) return -Infinity;
+    return Math.max(now, at + reply[priority].nextMs) + ahead * intervalMs;
+  }
+
+  /** Asks Redis for a new status if the last one is old. */
+  status(now: number): Omit<RateLimitStatus, "remainingForReads"> {
+    const { initialLimit } = this.#options;
+    if (!this.#last) return { limit: initialLimit, remaining: initialLimit, resetSeconds: 0 };
+    const { reply, at } = this.#last;
+    if (now > at + statusMs) this.askBy(now);
+    const fullInMs = Math.max(0, at + reply.fullMs - now);
+    return {
+      limit: reply.limit,
+      remaining: fullInMs === 0 ? reply.limit : reply.remaining,
+      resetSeconds: Math.ceil(fullInMs / 1_000),
+    };
   }
 
   /** Records that a granted token is used now. */
@@ -217,6 +245,7 @@ export class SharedBudget {
       const now = clock.now();
       if (now - askedAt <= usableMs) {
         this.#slowSince = undefined;
+        this.#last = { reply, at: now };
         this.askBy(now + Math.min(heartbeatMs, reply.againMs ?? heartbeatMs));
         return reply;
       }
@@ -322,11 +351,6 @@ export class SharedBudget {
   }
 }
 
-/** Undefined for a cluster, which has many. */
-function connectionOf(client: RedisClient): unknown {
-  return isCluster(client) ? undefined : client.stream;
-}
-
 const script = loadScript(new URL("./take-tokens.lua", import.meta.url));
 const rules = JSON.stringify(budgetRules);
 
@@ -344,6 +368,9 @@ const heartbeatMs = 900;
 
 /** How often a replica that uses its own budget asks whether Redis is back, in milliseconds. */
 const probeMs = 100;
+
+/** A status that is older than this is asked for anew, in milliseconds. */
+const statusMs = 250;
 
 /** Longest that a report waits for the next request, in milliseconds. */
 export const flushMs = 50;

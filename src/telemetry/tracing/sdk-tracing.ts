@@ -32,11 +32,10 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Report } from "../../report.ts";
-import { namedBy, type OldNames } from "./attributes.ts";
+import { type Attributes, namedBy, type OldNames } from "./attributes.ts";
 import { createOtlpExporter, shutDown } from "./otlp-exporter.ts";
 import type { TracingSettings } from "./settings.ts";
 import {
-  type Attributes,
   activeSpan,
   type HeaderOf,
   type RunningTracing,
@@ -56,6 +55,7 @@ export function createSdkTracing(settings: TracingSettings, report: Report): Run
   const propagator = propagatorOf(settings.propagators);
   const { oldNames } = settings;
   const named = namedBy(oldNames);
+  const ways: Ways = { propagator, named, oldNames };
 
   return {
     start(name, { kind, parent, links = [], attributes = {} }) {
@@ -69,7 +69,7 @@ export function createSdkTracing(settings: TracingSettings, report: Report): Run
         },
         context,
       );
-      return new RecordedSpan(span, trace.setSpan(context, span), { propagator, named, oldNames });
+      return new RecordedSpan(span, trace.setSpan(context, span), ways);
     },
     shutdown: (timeoutMs) => shutDown(provider, timeoutMs),
   };

@@ -1,7 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { AttributeName, Attributes, OldNames } from "./attributes.ts";
-
-export type { AttributeName, Attributes };
+import type { Attributes, OldNames } from "./attributes.ts";
 
 /**
  * Records the gateway's work as spans of a distributed trace. Without tracing it is `noTracing`,

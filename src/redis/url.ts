@@ -1,0 +1,52 @@
+/** What REDIS_URL says: one server, the nodes of a cluster, or a Sentinel set. */
+export interface RedisUrl {
+  readonly isTls: boolean;
+  /** Empty if it gives none. */
+  readonly username: string;
+  readonly password: string;
+  /** The URLs of the servers, or of the Sentinels that know them. */
+  readonly nodes: readonly string[];
+  readonly addresses: readonly { readonly host: string; readonly port: number }[];
+  /** The name of the Sentinel set. */
+  readonly setName: string | undefined;
+}
+
+/** `redis+sentinel://user:password@host:port,host:port/master-name` */
+const sentinelUrl = /^(rediss?)\+sentinel:\/\/(?:([^/\s]*)@)?([^/@\s]+)\/([^/\s]+)$/;
+
+/** Reads REDIS_URL; undefined for a text that is none. */
+export function parseRedisUrl(text: string): RedisUrl | undefined {
+  const [, scheme, user = "", hosts, setName] = sentinelUrl.exec(text) ?? [];
+  const nodes =
+    hosts?.split(",").map((host) => `${scheme}://${host}`) ??
+    text.split(",").map((node) => node.trim());
+  const urls = nodes.map((node) => (/^rediss?:\/\/\S+$/.test(node) ? URL.parse(node) : null));
+  if (!urls.every((url) => url !== null)) return undefined;
+  const protocols = new Set(urls.map(({ protocol }) => protocol));
+  // A cluster has no databases.
+  const path = nodes.length > 1 ? /^\/?0?$/ : /^\/?\d*$/;
+  if (protocols.size > 1 || !urls.every(({ pathname }) => path.test(pathname))) return undefined;
+  const users = hosts ? [user.split(":")] : urls.map((url) => [url.username, url.password]);
+  const credentials = users.map(decoded);
+  if (!credentials.every((one) => one !== undefined)) return undefined;
+  const [[username = "", password = ""] = []] = credentials;
+  const addresses = urls.map(({ hostname, port }) => ({
+    host: hostname.replace(/^\[|\]$/g, ""),
+    port: Number(port || (setName === undefined ? 6_379 : 26_379)),
+  }));
+  return { isTls: protocols.has("rediss:"), username, password, nodes, addresses, setName };
+}
+
+/** Whether a replica can become the primary: Sentinels and clusters promote one on a failure. */
+export function hasFailover(url: string): boolean {
+  return sentinelUrl.test(url) || url.includes(",");
+}
+
+/** The texts without percent-encoding; undefined if the encoding of one is wrong. */
+function decoded(texts: readonly string[]): string[] | undefined {
+  try {
+    return texts.map((text) => decodeURIComponent(text));
+  } catch {
+    return undefined;
+  }
+}
