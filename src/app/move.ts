@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { ClientTlsFiles } from "../net/client-tls.ts";
-import { connectRedis, type RedisClient } from "../redis/connect.ts";
+import { connectRedis, type RedisConnector } from "../redis/connect.ts";
 import { describeDurability } from "../redis/durability.ts";
 import { accountKeys } from "../redis/keys.ts";
 import { readyWithin } from "../redis/ready.ts";
@@ -44,7 +44,7 @@ export class MoveRefused extends Error {
 export async function moveToRedis(options: MoveOptions) {
   const { database, close } = openDirectory(options.directory);
   try {
-    return await onRedis(options.redis, (client) => move(database, client, options));
+    return await onRedis(options.redis, (connection) => move(database, connection, options));
   } finally {
     close();
   }
@@ -52,9 +52,10 @@ export async function moveToRedis(options: MoveOptions) {
 
 async function move(
   database: DatabaseSync,
-  client: RedisClient,
+  connection: RedisConnector,
   { redis: { prefix }, retentionMs }: MoveOptions,
 ) {
+  const { client } = connection;
   const nowMs = Date.now();
   const accounts = storedAccounts(database);
   for (const { name } of accounts) {
@@ -69,7 +70,7 @@ async function move(
     const found = await importAccount(account, { client, keys, retentionMs, nowMs });
     moved.push({ name: account.name, ...found });
   }
-  const warning = await describeDurability(client).catch(() => undefined);
+  const warning = await describeDurability(connection).catch(() => undefined);
   addNote(database, "moved");
   return {
     accounts: moved,
@@ -81,7 +82,7 @@ async function move(
 
 async function onRedis<T>(
   { url, tls }: MoveOptions["redis"],
-  run: (client: RedisClient) => Promise<T>,
+  run: (connection: RedisConnector) => Promise<T>,
 ): Promise<T> {
   let trouble = `no answer within ${connectMs / 1_000} s`;
   const onError = (error: Error) => {
@@ -93,7 +94,7 @@ async function onRedis<T>(
     if (connection.client.status !== "ready") {
       throw new MoveRefused(`Redis cannot be reached: ${trouble}`, true);
     }
-    return await run(connection.client);
+    return await run(connection);
   } catch (error) {
     if (error instanceof MoveRefused || error instanceof StoreRefused) throw error;
     // Only the text of Redis's error: its command holds the stored values.

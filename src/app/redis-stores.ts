@@ -132,7 +132,7 @@ export async function redisStores(
   };
 
   function warnIfNotDurable(): void {
-    describeDurability(redis.client, redis.sentinels !== undefined).then(
+    describeDurability(redis).then(
       (warning) => warning && log.warn(warning),
       (error: unknown) =>
         log.warn(

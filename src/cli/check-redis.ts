@@ -69,9 +69,9 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
   }
 }
 
-async function durability({ client, sentinels }: RedisConnector): Promise<Finding[]> {
+async function durability(connection: RedisConnector): Promise<Finding[]> {
   const { ok, warning } = findings("redis durability");
-  const lost = await describeDurability(client, sentinels !== undefined);
+  const lost = await describeDurability(connection);
   if (lost === undefined) return [ok("append-only file, no eviction")];
   return [
     warning(

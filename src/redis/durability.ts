@@ -8,16 +8,19 @@ import { isCluster } from "./link.ts";
  * Returns a warning for the operator about what is lost when Redis's process ends; undefined if its
  * settings keep what was acknowledged. In a cluster all primaries are asked, and the first warning
  * is returned.
- * @param hasSentinels whether Sentinels change which server is primary
  * @throws GatewayError UNAVAILABLE if Redis does not answer.
  */
-export async function describeDurability(
-  client: RedisClient,
-  hasSentinels = false,
-): Promise<string | undefined> {
+export async function describeDurability({
+  client,
+  sentinels,
+}: {
+  readonly client: RedisClient;
+  /** Set if Sentinels change which server is primary. */
+  readonly sentinels: object | undefined;
+}): Promise<string | undefined> {
   const servers = isCluster(client) ? client.nodes("master") : [client];
   for (const server of servers) {
-    const warning = await warningOf(server, hasSentinels);
+    const warning = await warningOf(server, sentinels !== undefined);
     if (warning !== undefined) return warning;
   }
   return undefined;

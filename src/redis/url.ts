@@ -26,7 +26,7 @@ export function parseRedisUrl(text: string): RedisUrl | undefined {
   // A cluster has no databases.
   const path = nodes.length > 1 ? /^\/?0?$/ : /^\/?\d*$/;
   if (protocols.size > 1 || !urls.every(({ pathname }) => path.test(pathname))) return undefined;
-  const users = hosts ? [user.split(":")] : urls.map((url) => [url.username, url.password]);
+  const users = hosts ? [user.split(/:(.*)/)] : urls.map((url) => [url.username, url.password]);
   const credentials = users.map(decoded);
   if (!credentials.every((one) => one !== undefined)) return undefined;
   const [[username = "", password = ""] = []] = credentials;

@@ -4,6 +4,7 @@ import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
 import { Sentinels } from "../../src/redis/sentinels.ts";
+import { parseRedisUrl } from "../../src/redis/url.ts";
 import { listen } from "../listen.ts";
 import { ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
@@ -102,4 +103,14 @@ test("a failover that ends between two answers of a Sentinel is followed", async
   told.next = { epoch: 2, port: "2" };
   await until(async () => (await sentinels.primary()) === "10.0.0.1:2");
   assert.deepEqual(moves, ["10.0.0.1:2"]);
+});
+
+test("the password in the URL of a Sentinel set may have colons, as in that of a server", () => {
+  for (const url of [
+    "redis+sentinel://user:a:b%40@127.0.0.1/main",
+    "redis://user:a:b%40@127.0.0.1",
+  ]) {
+    const { username, password } = parseRedisUrl(url) ?? {};
+    assert.deepEqual([username, password], ["user", "a:b@"], url);
+  }
 });

@@ -15,7 +15,7 @@ describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () =
     for (const [name, value] of Object.entries(settings)) {
       await server.command("CONFIG", "SET", name, value);
     }
-    return describeDurability(redis.client);
+    return describeDurability(redis);
   }
 
   it("names the loss without a file and with snapshots, and is absent with an AOF", async () => {
@@ -35,7 +35,7 @@ describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () =
     const rules = ["on", ">secret", "~*", "&*", "+@all", "-config"];
     await server.command("ACL", "SETUSER", "guest", ...rules);
     const guest = await connected(server.url.replace("redis://", "redis://guest:secret@"));
-    assert.match((await describeDurability(guest.client)) ?? "", /does not tell/);
+    assert.match((await describeDurability(guest)) ?? "", /does not tell/);
     await guest.close();
   });
 
@@ -46,25 +46,28 @@ describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () =
     });
     t.after(() => bare.close());
     const opened = closing(t, await connected(bare.url));
-    assert.match((await describeDurability(opened.client, true)) ?? "", /no configuration file/);
-    assert.equal(await describeDurability(opened.client), undefined);
+    assert.match(
+      (await describeDurability({ client: opened.client, sentinels: {} })) ?? "",
+      /no configuration file/,
+    );
+    assert.equal(await describeDurability(opened), undefined);
     await told({ appendonly: "yes" });
-    assert.equal(await describeDurability(redis.client, true), undefined);
+    assert.equal(await describeDurability({ client: redis.client, sentinels: {} }), undefined);
   });
 
   it("covers every primary of a cluster", async (t) => {
     const cluster = closing(t, await startCluster(3, [["appendonly", "yes"]]));
     const joined = closing(t, await connected(cluster.url));
-    assert.equal(await describeDurability(joined.client), undefined);
+    assert.equal(await describeDurability(joined), undefined);
     await cluster.nodes[2]?.command("CONFIG", "SET", "appendonly", "no");
-    assert.match((await describeDurability(joined.client)) ?? "", /nothing on disk/);
+    assert.match((await describeDurability(joined)) ?? "", /nothing on disk/);
   });
 
   it("fails with UNAVAILABLE while Redis does not answer", async () => {
     server.pause();
     try {
       await assert.rejects(
-        describeDurability(redis.client),
+        describeDurability(redis),
         (error: unknown) => error instanceof GatewayError && error.code === "UNAVAILABLE",
       );
     } finally {
