@@ -115,7 +115,7 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
       for (const [account, { bucket }] of accounts) {
         report("budget", { account, ...bucket.status() });
       }
-      stores.refresh();
+      stores.refresh?.();
       const counted = names.map(async (account) => {
         const waiting = await eventLog.letters.countDeadLetters(account).catch(() => undefined);
         report("deadLetters", { account, waiting });
