@@ -2,16 +2,16 @@ import * as z from "zod";
 import { type Kind, kindNames, kindOfResource, kinds } from "../model/kinds.ts";
 import type { PaymentAction } from "./console-api.ts";
 import type { ConsoleData } from "./create-console.ts";
-import type { AdminAnswer, AdminRequest } from "./dead-letter-routes.ts";
+import type { AdminRequest } from "./dead-letter-routes.ts";
 import { accountOf, type Operator, Refused, read } from "./operator.ts";
 import type { SandboxActions } from "./sandbox-actions.ts";
 
-/** Answers `/api/...`; undefined for what does not exist. @throws Refused */
+/** The JSON at `/api/...`; undefined for what does not exist. @throws Refused */
 export async function answerApi(
   data: ConsoleData,
   operator: Operator,
   request: AdminRequest,
-): Promise<AdminAnswer | undefined> {
+): Promise<unknown> {
   const { method, path, query } = request;
   const [, , resource = "", ...rest] = path.split("/");
   if (resource === "sandbox")
@@ -20,42 +20,39 @@ export async function answerApi(
   if (isAction && method === "POST" && rest.length === 0) {
     const asked: PaymentAction = read(paymentAction, await request.body());
     const action = { ...asked, account: accountOf(operator, asked.account) };
-    return found(
-      await (resource === "look-up"
-        ? data.lookUp(operator, action)
-        : data.resendCallback(operator, action)),
-    );
+    return resource === "look-up"
+      ? data.lookUp(operator, action)
+      : data.resendCallback(operator, action);
   }
   if (method !== "GET") throw new Refused(405, "method not allowed");
-  if (resource === "session" && rest.length === 0) return found(data.session(operator));
+  if (resource === "session" && rest.length === 0) return data.session(operator);
 
   if (resource === "dead-letters" && rest.length === 2) {
     const [account = "", id = ""] = rest.map(decodeURIComponent);
-    const letter = await data.deadLetter(accountOf(operator, account), id);
-    return letter && found(letter);
+    return data.deadLetter(accountOf(operator, account), id);
   }
   if (rest.length > 0) return undefined;
   const account = () => accountOf(operator, query.get("account"));
   switch (resource) {
     case "status":
-      return found(await data.status(account()));
+      return data.status(account());
     case "start":
-      return found(await data.start(account()));
+      return data.start(account());
     case "calls":
-      return found(await data.calls(account()));
+      return data.calls(account());
     case "dead-letters":
-      return found(await data.deadLetters(account(), query.get("cursor") ?? undefined));
+      return data.deadLetters(account(), query.get("cursor") ?? undefined);
     case "payments":
     case "payouts": {
       const asked = listQuery.safeParse(Object.fromEntries(query));
       if (!asked.success) throw new Refused(400, "give account, state, search and after as texts");
       const kind = kinds[kindOfResource(resource) as Kind].name;
-      return found(await data.list({ ...asked.data, account: account(), kind }));
+      return data.list({ ...asked.data, account: account(), kind });
     }
     case "history": {
       const asked = historyQuery.safeParse(Object.fromEntries(query));
       if (!asked.success) throw new Refused(400, "give kind (payment or payout) and external_id");
-      return found(await data.history(account(), asked.data.kind, asked.data.external_id));
+      return data.history(account(), asked.data.kind, asked.data.external_id);
     }
     default:
       return undefined;
@@ -78,18 +75,18 @@ async function answerSandboxAction(
   operator: Operator,
   { method, body }: AdminRequest,
   [what, ...rest]: readonly string[],
-): Promise<AdminAnswer | undefined> {
+): Promise<unknown> {
   if (!sandboxActions || rest.length > 0) return undefined;
   accountOf(operator, sandboxActions.account);
-  if (what === undefined && method === "GET") return found(sandboxActions.scenarios);
+  if (what === undefined && method === "GET") return sandboxActions.scenarios;
   if (method !== "POST") throw new Refused(405, "method not allowed");
   switch (what) {
     case "payments":
-      return found(await sandboxActions.pay(read(order, await body())));
+      return sandboxActions.pay(read(order, await body()));
     case "payouts":
-      return found(await sandboxActions.payOut(read(order, await body())));
+      return sandboxActions.payOut(read(order, await body()));
     case "callbacks":
-      return found(await sandboxActions.callback(read(sandboxCallback, await body())));
+      return sandboxActions.callback(read(sandboxCallback, await body()));
     default:
       return undefined;
   }
@@ -110,7 +107,3 @@ const order = z.strictObject({
   by: z.enum(["card", "amount"]),
 });
 const sandboxCallback = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
-
-function found(body: unknown): AdminAnswer {
-  return { status: 200, body };
-}

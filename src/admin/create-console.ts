@@ -79,8 +79,13 @@ export function createConsole(options: ConsoleOptions) {
   const newestLetters = shared((account) => listed(account));
 
   const unsettled = shared((account) => intents.unsettled(account, maxInspected));
-  const isAbout = (kind: KindName, externalId: string) => (intent: UnsettledIntent) =>
-    kinds[intent.kind].name === kind && intent.externalId === externalId;
+  /** The open calls of a payment or payout. */
+  async function openCalls(account: string, kind: KindName, externalId: string) {
+    const { intents } = await unsettled(account);
+    return intents.filter(
+      (intent) => kinds[intent.kind].name === kind && intent.externalId === externalId,
+    );
+  }
 
   return {
     close: () => clearInterval(sampling),
@@ -90,34 +95,33 @@ export function createConsole(options: ConsoleOptions) {
         authenticated,
         durable: log.durable,
         reconciler,
-        links: { ...options.links(), ...(docsPath !== undefined && { docs: docsPath }) },
+        links: { ...options.links(), docs: docsPath },
       }),
       async status(account: string): Promise<Status> {
         const activity = ofAccount(activities, account);
         watched.set(account, Date.now());
         const { limit, remaining, resetSeconds } = sample(account);
         const { reserve, notReady, sourceOf } = options;
-        const source = sourceOf(account);
-        const { budgetHistory: history, callers } = activity;
+        const { budgetHistory: history, callers, upstream, callbacks, reconciled } = activity;
         return {
           replica,
           nowMs: Date.now(),
           notReady: notReady(),
-          budget: { limit, remaining, resetSeconds, reserve, source, history, callers },
-          upstream: activity.upstream,
-          callbacks: activity.callbacks,
-          reconciled: activity.reconciled,
+          budget: {
+            ...{ limit, remaining, resetSeconds, reserve, source: sourceOf(account) },
+            ...{ history, callers },
+          },
+          ...{ upstream, callbacks, reconciled },
         };
       },
       async start(account: string): Promise<Start> {
         return { after: await log.cursorBefore(account, eventsAtFirst) };
       },
       async history(account: string, kind: KindName, externalId: string): Promise<History> {
-        const [history, open] = await Promise.all([
+        const [history, calls] = await Promise.all([
           historyOf({ log, intents }, account, kind, externalId),
-          unsettled(account),
+          openCalls(account, kind, externalId),
         ]);
-        const calls = open.intents.filter(isAbout(kind, externalId));
         return { ...history, calls: calls.map(openCallView) };
       },
       /** Calls that move money whose outcome is unknown, or whose payment is pending. */
@@ -128,10 +132,7 @@ export function createConsole(options: ConsoleOptions) {
       },
       list: (query: KnownListQuery) => knownListOf(core, query),
       ...createPaymentActions({
-        ...{ core, intents, report, reconciles: reconciler.afterMs !== undefined },
-        async openCalls({ account, kind, externalId }) {
-          return (await unsettled(account)).intents.filter(isAbout(kind, externalId));
-        },
+        ...{ core, intents, openCalls, report, reconciles: reconciler.afterMs !== undefined },
       }),
       /** The newest dead letters, or those after a cursor. */
       deadLetters: (account: string, cursor?: string) =>
@@ -141,7 +142,7 @@ export function createConsole(options: ConsoleOptions) {
         const found = await deadLetters.find(account, id);
         if (!found) return undefined;
         const { body, text, ...view } = found;
-        return { ...view, ...(text !== undefined && { text: shortened(text) }) };
+        return { ...view, text: text && shortened(text) };
       },
       ...(sandboxActions && { sandboxActions }),
     },
@@ -156,7 +157,7 @@ function openCallView(intent: UnsettledIntent): OpenCall {
     kind: kinds[kind].name,
     // A `running` call is listed only after its lease ended: its replica is gone.
     state: state === "pending" ? "pending" : "unknown",
-    ...(intent.nextLookMs !== undefined && { nextLookMs: intent.nextLookMs }),
+    nextLookMs: intent.nextLookMs,
   };
 }
 

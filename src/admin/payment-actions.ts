@@ -5,17 +5,20 @@ import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
+import type { KindName } from "../model/kinds.ts";
 import type { Observations, Report } from "../report.ts";
 import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
 import { callAs, type Operator } from "./operator.ts";
 
-export type PaymentActions = ReturnType<typeof createPaymentActions>;
-
 export interface PaymentActionsOptions {
-  readonly core: Pick<Core, "getPayout" | "resendCallback">;
-  readonly intents: Pick<IntentStore, "looked">;
+  readonly core: Core;
+  readonly intents: IntentStore;
   /** The open calls of a payment or payout. */
-  readonly openCalls: (action: PaymentAction) => Promise<readonly UnsettledIntent[]>;
+  readonly openCalls: (
+    account: string,
+    kind: KindName,
+    externalId: string,
+  ) => Promise<readonly UnsettledIntent[]>;
   /** Whether the reconciler runs. */
   readonly reconciles: boolean;
   readonly report: Report;
@@ -27,11 +30,8 @@ export function createPaymentActions(options: PaymentActionsOptions) {
   const note = (
     { name: operator }: Operator,
     action: Observations["operatorAsked"]["action"],
-    { account, kind, externalId }: PaymentAction,
-  ) =>
-    report("operatorAsked", {
-      ...{ operator, action, account, kind, externalId: loggedId(externalId) },
-    });
+    { externalId, ...about }: PaymentAction,
+  ) => report("operatorAsked", { operator, action, ...about, externalId: loggedId(externalId) });
   return {
     /**
      * Looks an open call up at once instead of later; a payout without an open call is read from
@@ -40,7 +40,7 @@ export function createPaymentActions(options: PaymentActionsOptions) {
     async lookUp(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       note(operator, "look up", action);
-      const open = await openCalls(action);
+      const open = await openCalls(account, kind, externalId);
       const next = open.filter(({ nextLookMs }) => reconciles && nextLookMs !== undefined);
       for (const intent of next) {
         const { checks, notFound } = intent;

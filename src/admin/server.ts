@@ -1,11 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type ErrorCode, GatewayError } from "../errors.ts";
-import { createAdmission } from "../net/admission.ts";
 import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
-import { type Body, Intake } from "../net/intake.ts";
+import type { Body, Intake } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { answerApi } from "./api.ts";
@@ -23,38 +22,31 @@ export interface AdminOptions {
   /** Why the gateway is not ready for traffic; empty when it is. */
   readonly notReady: () => readonly string[];
   /** Further facts that `/readyz` reports without changing its status; undefined for none. */
-  readonly details?: () => Readonly<Record<string, unknown>> | undefined;
+  readonly details: () => Readonly<Record<string, unknown>> | undefined;
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
-  readonly console: Console;
-  /** Serves only health and metrics, to anyone. Default: everything. */
-  readonly healthOnly?: boolean;
-  /** Limits of open connections, and a callback for cut ones. Default: no limit. */
-  readonly limits?: {
-    readonly counts: ConnectionCounts;
-    readonly intake: Intake;
-    readonly onCut: OnCut;
-  };
+  /** The console's page; undefined when it was not built. */
+  readonly page: Page | undefined;
+  /** What the page shows. */
+  readonly data: ConsoleData;
+  /** The operator who sent a request. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
+  readonly operatorOf: (request: IncomingMessage) => Promise<Operator>;
+  /** Answers a request for `/graphql`, and identifies its operator itself. */
+  readonly graphql: (request: IncomingMessage, response: ServerResponse) => void;
+  /** An unexpected error: the operator sees only that one happened. */
+  readonly onFailure: (error: unknown) => void;
+  /** Serves only health and metrics, to anyone. */
+  readonly healthOnly: boolean;
+  readonly counts: ConnectionCounts;
+  readonly intake: Intake;
+  readonly onCut: OnCut;
 }
 
 /** The response to a scrape. */
 export interface Exposition {
   readonly contentType: string;
   readonly text: string;
-}
-
-/** The operator's page, its data, and who may see them. */
-export interface Console {
-  /** Undefined when the page was not built. */
-  readonly page: Page | undefined;
-  /** The operator who sent a request. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
-  operatorOf(request: IncomingMessage): Promise<Operator>;
-  readonly data: ConsoleData;
-  /** Answers a request for `/graphql`, and identifies its operator itself. */
-  graphql(request: IncomingMessage, response: ServerResponse): void;
-  /** An unexpected error: the operator sees only that one happened. */
-  onFailure(error: unknown): void;
 }
 
 /**
@@ -68,9 +60,7 @@ export function createAdminServer(options: AdminOptions): Server {
     headersTimeout: 10_000,
     connectionsCheckingInterval: 5_000,
   };
-  const { counts, onCut = () => {} } = options.limits ?? {};
-  const { intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) }) } =
-    options.limits ?? {};
+  const { counts, intake, onCut } = options;
   const cut = cutHttp1(onCut);
   const bodyOf = (request: IncomingMessage) => intake.body(request, request.socket, cut);
   const server = createServer(serverOptions, (request, response) => {
@@ -97,17 +87,16 @@ async function answer(
   bodyOf: BodyOf,
 ): Promise<AdminAnswer | undefined> {
   const url = plainUrl(request.url ?? "/");
-  if (!url) {
-    request.resume();
-    throw new Refused(400, "the path must be in its shortest form, without dot segments");
+  const [, first = ""] = url?.pathname.split("/", 2) ?? [];
+  const isForOperators = operatorPaths.has(first);
+  if (url && isForOperators && !options.healthOnly) {
+    return answerOperator(options, request, response, bodyOf, url);
   }
-  const [, first = ""] = url.pathname.split("/", 2);
-  if (options.healthOnly && (first === "" || operatorPaths.has(first))) {
-    request.resume();
+  request.resume();
+  if (!url) throw new Refused(400, "the path must be in its shortest form, without dot segments");
+  if (options.healthOnly && (isForOperators || first === "")) {
     throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
   }
-  if (operatorPaths.has(first)) return answerOperator(options, request, response, bodyOf, url);
-  request.resume();
   if (methodOf(request) !== "GET") {
     response.setHeader("allow", "GET, HEAD");
     throw new Refused(405, "method not allowed");
@@ -131,7 +120,7 @@ const withoutOperators =
 const operatorPaths: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
 
 async function answerAnybody(
-  { notReady, details: detailsOf, refresh, exposition, console: { page } }: AdminOptions,
+  { notReady, details: detailsOf, refresh, exposition, page }: AdminOptions,
   request: IncomingMessage,
   response: ServerResponse,
   path: string,
@@ -141,7 +130,7 @@ async function answerAnybody(
       return { status: 200, body: { status: "ok" } };
     case "/readyz": {
       const reasons = notReady();
-      const details = detailsOf?.();
+      const details = detailsOf();
       const extra = details && { details };
       return reasons.length === 0
         ? { status: 200, body: { status: "ready", ...extra } }
@@ -167,7 +156,7 @@ async function answerAnybody(
 }
 
 async function answerOperator(
-  { console, deadLetters }: AdminOptions,
+  { graphql, operatorOf, data, deadLetters }: AdminOptions,
   request: IncomingMessage,
   response: ServerResponse,
   bodyOf: BodyOf,
@@ -178,39 +167,40 @@ async function answerOperator(
     throw new Refused(403, "pages of other origins may not call", "FOREIGN_ORIGIN");
   }
   if (path === "/graphql") {
-    console.graphql(request, response);
+    graphql(request, response);
     return undefined;
   }
   const incoming = bodyOf(request);
   try {
-    const operator = await console.operatorOf(request);
+    const operator = await operatorOf(request);
     const method = methodOf(request);
     const contentType = request.headers["content-type"];
     const body = () => readJson(incoming, contentType);
     const asked = { method, path, query, contentType, body };
-    const answered = path.startsWith("/api/")
-      ? await answerApi(console.data, operator, asked)
-      : await answerDeadLetters(deadLetters, operator, asked);
-    return answered ?? notFound;
+    if (!path.startsWith("/api/")) {
+      return (await answerDeadLetters(deadLetters, operator, asked)) ?? notFound;
+    }
+    const found = await answerApi(data, operator, asked);
+    return found === undefined ? notFound : { status: 200, body: found };
   } finally {
     incoming.discard();
   }
 }
 
-function failed({ console }: AdminOptions, error: unknown): AdminAnswer {
-  if (error instanceof Refused) {
-    const { status, message, reason } = error;
-    return { status, body: { error: message, ...(reason !== undefined && { reason }) } };
-  }
+function failed({ onFailure }: AdminOptions, error: unknown): AdminAnswer {
+  if (error instanceof Refused) return refusal(error.status, error.message, error.reason);
   const status = error instanceof GatewayError ? statuses.get(error.code) : undefined;
   if (error instanceof GatewayError && status !== undefined) {
-    const { reason } = error.details;
-    return { status, body: { error: error.message, ...(reason !== undefined && { reason }) } };
+    return refusal(status, error.message, error.details.reason);
   }
   // A malformed percent escape in the path.
   if (error instanceof URIError) return notFound;
-  console.onFailure(error);
-  return { status: 500, body: { error: "internal error" } };
+  onFailure(error);
+  return refusal(500, "internal error");
+}
+
+function refusal(status: number, error: string, reason?: string): AdminAnswer {
+  return { status, body: { error, reason } };
 }
 
 const statuses: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([

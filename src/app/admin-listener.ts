@@ -1,3 +1,4 @@
+import type { Server } from "node:http";
 import type { Logger } from "pino";
 import { type ConsoleOptions, createConsole } from "../admin/create-console.ts";
 import { createDeadLetters } from "../admin/dead-letters.ts";
@@ -40,13 +41,12 @@ export interface AdminListenerOptions
     | undefined;
 }
 
-export type AdminListener = ReturnType<typeof createAdminListener>;
-
-/**
- * The operators' listener: health, metrics, dead letters and the console. `close` stops the
- * console's sampling of the rate budgets.
- */
-export function createAdminListener(config: Config, log: Logger, options: AdminListenerOptions) {
+/** The operators' listener: health, metrics, dead letters and the console. */
+export function createAdminListener(
+  config: Config,
+  log: Logger,
+  options: AdminListenerOptions,
+): Server {
   const { accounts, activities, core, intake, stores, tlsFiles, sandbox } = options;
   const { metrics, report } = options.telemetry;
   const { notReady, log: eventLog, publicUrl } = options;
@@ -72,10 +72,7 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
     authenticated: !isOpen,
     reserve: config.rateLimit.reserve,
     sourceOf: stores.budgetSourceOf,
-    reconciler: {
-      giveUpMs: config.reconcileGiveUpMs,
-      ...(config.reconcileAfterMs !== undefined && { afterMs: config.reconcileAfterMs }),
-    },
+    reconciler: { giveUpMs: config.reconcileGiveUpMs, afterMs: config.reconcileAfterMs },
     ...{ core, report },
     links() {
       const url = config.publicUrl ?? publicUrl();
@@ -88,26 +85,19 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
     ...(sandbox && { sandboxActions: createSandboxActions({ core, publicUrl, ...sandbox }) }),
   });
   const server = createAdminServer({
+    ...{ notReady, deadLetters, intake, data: operatorConsole.data },
     exposition: (accept) => expositionOf(metrics.registry, accept),
-    notReady,
     details() {
       const redis = stores.redisHealth?.();
       return redis && { redis };
     },
-    console: {
-      data: operatorConsole.data,
-      page: loadPage(),
-      operatorOf: operators.operatorOf,
-      graphql: (request, response) => graphql().handle(request, response),
-      onFailure: (error) => log.error({ err: error }, "admin request failed"),
-    },
+    page: loadPage(),
+    operatorOf: operators.operatorOf,
+    graphql: (request, response) => graphql().handle(request, response),
+    onFailure: (error) => log.error({ err: error }, "admin request failed"),
     healthOnly: isOpen && !isLoopback(config.adminAddress.host),
-    deadLetters,
-    limits: {
-      counts: { maxConnections, maxConnectionsPerAddress },
-      intake,
-      onCut: (limit) => report("cut", { listener: "admin", limit }),
-    },
+    counts: { maxConnections, maxConnectionsPerAddress },
+    onCut: (limit) => report("cut", { listener: "admin", limit }),
     async refresh() {
       report("ready", { isReady: notReady().length === 0 });
       if (tlsFiles) report("tlsInUse", tlsFiles.identity);
@@ -123,6 +113,6 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
       await Promise.all(counted);
     },
   });
-  guardRequests(server, createHostGuard(config, config.adminAddress));
-  return { server, close: operatorConsole.close };
+  server.once("close", operatorConsole.close);
+  return guardRequests(server, createHostGuard(config, config.adminAddress));
 }

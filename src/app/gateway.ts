@@ -161,7 +161,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     ...{ publicServer, graphql, closeSockets, rpc, admin, core, reconciler, stores, tracing },
     ...{ durations, emulator },
   });
-  const adminUrl = await listen(admin.server, "ADMIN_ADDR", config.adminAddress);
+  const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
   return {
     publicUrl: listeningUrl,
