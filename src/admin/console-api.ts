@@ -114,11 +114,7 @@ export interface CallFigures {
   readonly p95Ms: number | null;
 }
 
-export interface LatencyPoint {
-  readonly p95Ms: number | null;
-  readonly calls: number;
-  readonly failed: number;
-}
+export type LatencyPoint = Pick<CallFigures, "p95Ms" | "calls" | "failed">;
 
 export interface CallbackStatus {
   /** Callbacks of the last five minutes, by verdict. */

@@ -1,5 +1,5 @@
 import { create, type DescEnum } from "@bufbuild/protobuf";
-import type { Core, Instant } from "../core/core.ts";
+import type { Call, Core, Listing } from "../core/core.ts";
 import { PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
 import { ListPaymentsRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutStateSchema } from "../gen/payments/v1/payout_pb.ts";
@@ -27,7 +27,7 @@ export interface KnownListQuery {
  * @throws Refused 400 for a state that there is not
  */
 export async function knownListOf(
-  core: Pick<Core, "paymentList" | "payoutList">,
+  core: Lists,
   { account, kind, state = "", search, after = "" }: KnownListQuery,
 ): Promise<KnownList> {
   const call = callAs("console", account, ["events:read"]);
@@ -44,12 +44,12 @@ export async function knownListOf(
       ...(state === needsOperator && { needsOperator: true }),
       ...{ newestFirst: true, pageSize, pageToken: next },
     };
-    const page: Page = await read(core, request, call);
+    const page = await read(core, request, call);
     items.push(...page.items.filter((item) => !search || isFound(item, search)));
     searched += page.items.length;
     next = page.next;
   } while (next !== undefined && items.length < pageSize && searched < maxSearched);
-  return { items, searched, ...(next !== undefined && { next }) };
+  return { items, searched, next };
 }
 
 const needsOperator = "needs_operator";
@@ -60,10 +60,7 @@ function isFound({ externalId, subjectIds }: KnownItem, search: string): boolean
   return subjectIds.includes(search) || externalId.toLowerCase().includes(search.toLowerCase());
 }
 
-interface Page {
-  readonly items: readonly KnownItem[];
-  readonly next: string | undefined;
-}
+type Lists = Pick<Core, "paymentList" | "payoutList">;
 
 interface Request {
   readonly states: never[];
@@ -75,11 +72,7 @@ interface Request {
 
 interface List {
   readonly states: DescEnum;
-  read(
-    core: Pick<Core, "paymentList" | "payoutList">,
-    request: Request,
-    call: ReturnType<typeof callAs>,
-  ): Promise<Page>;
+  read(core: Lists, request: Request, call: Call): Promise<Pick<KnownList, "items" | "next">>;
 }
 
 const lists: Readonly<Record<KindName, List>> = {
@@ -91,7 +84,7 @@ const lists: Readonly<Record<KindName, List>> = {
         const { payment, operations } = edge.node;
         const { amount, currency, paymentId } = payment?.details ?? {};
         const ids = [paymentId, ...operations.map(({ paymentId }) => paymentId)];
-        return itemOf(edge, PaymentStateSchema, { ids, amount, currency });
+        return itemOf(edge, PaymentStateSchema, ids, amount, currency);
       });
       return { items, next: list.endCursor };
     },
@@ -101,37 +94,27 @@ const lists: Readonly<Record<KindName, List>> = {
     async read(core, request, call) {
       const list = await core.payoutList(create(ListPayoutsRequestSchema, request), call);
       const items = list.edges.map((edge) => {
-        const { originalAmount: amount, currency, transactionId } = edge.node.payout ?? {};
-        return itemOf(edge, PayoutStateSchema, { ids: [transactionId], amount, currency });
+        const { originalAmount, currency, transactionId } = edge.node.payout ?? {};
+        return itemOf(edge, PayoutStateSchema, [transactionId], originalAmount, currency);
       });
       return { items, next: list.endCursor };
     },
   },
 };
 
-interface Edge {
-  readonly node: { readonly state: number; readonly needsOperator: boolean };
-  readonly externalId: string;
-  readonly firstSeenAt: Instant;
-}
-
 function itemOf(
-  { node: { state, needsOperator }, externalId, firstSeenAt }: Edge,
+  edge: Listing<{ readonly state: number; readonly needsOperator: boolean }>["edges"][number],
   states: DescEnum,
-  told: Readonly<Record<"amount" | "currency", string | undefined>> & {
-    readonly ids: readonly (string | undefined)[];
-  },
+  ids: readonly (string | undefined)[],
+  amount: string | undefined,
+  currency: string | undefined,
 ): KnownItem {
-  const { amount, currency, ids } = told;
+  const { node, externalId, firstSeenAt } = edge;
   return {
-    ...{ externalId, needsOperator, state: nameOf(states, state) ?? "" },
-    firstSeenAtMs: msOf(firstSeenAt),
+    ...{ externalId, needsOperator: node.needsOperator, state: nameOf(states, node.state) ?? "" },
+    firstSeenAtMs: Number(firstSeenAt.seconds) * 1_000 + Math.floor(firstSeenAt.nanos / 1_000_000),
     subjectIds: [...new Set(ids.filter((id) => id !== undefined && id !== ""))] as string[],
-    ...(amount && { amount }),
-    ...(currency && { currency }),
+    amount: amount || undefined,
+    currency: currency || undefined,
   };
-}
-
-function msOf({ seconds, nanos }: Instant): number {
-  return Number(seconds) * 1_000 + Math.floor(nanos / 1_000_000);
 }
