@@ -84,38 +84,36 @@ interface Request {
   readonly pageToken: string;
 }
 
-type ReadPage = (request: Request) => Promise<{ listed: Listed[]; nextPageToken: string }>;
+interface Page {
+  readonly listed: readonly Listed[];
+  readonly nextPageToken: string;
+}
 
 const timeoutMs = 10_000;
 
 const resources = {
   payments: {
     states: PaymentState as Readonly<Record<string, number>>,
-    reader(transport: Transport): ReadPage {
+    async read(transport: Transport, request: Request): Promise<Page> {
       const client = createClient(PaymentService, transport);
-      return async (request) => {
-        const { payments, nextPageToken } = await client.listPayments(request, { timeoutMs });
-        return { listed: payments, nextPageToken };
-      };
+      const { payments, nextPageToken } = await client.listPayments(request, { timeoutMs });
+      return { listed: payments, nextPageToken };
     },
   },
   payouts: {
     states: PayoutState as Readonly<Record<string, number>>,
-    reader(transport: Transport): ReadPage {
+    async read(transport: Transport, request: Request): Promise<Page> {
       const client = createClient(PayoutService, transport);
-      return async (request) => {
-        const { payouts, nextPageToken } = await client.listPayouts(request, { timeoutMs });
-        return { listed: payouts, nextPageToken };
-      };
+      const { payouts, nextPageToken } = await client.listPayouts(request, { timeoutMs });
+      return { listed: payouts, nextPageToken };
     },
   },
 } as const;
 
 async function list(resource: Resource, options: Options, env: Environment): Promise<void> {
-  const { states, reader } = resources[resource];
+  const { states, read } = resources[resource];
   const names = Object.keys(states);
   const gateway = openGateway(options, env);
-  const readPage = reader(gateway.transport);
   const request = {
     states: (options.state ?? []).map((name) => states[name.toUpperCase()]) as never[],
     newestFirst: true as const,
@@ -127,7 +125,7 @@ async function list(resource: Resource, options: Options, env: Environment): Pro
   let pageToken = "";
   try {
     do {
-      const page = await readPage({ ...request, pageToken });
+      const page = await read(gateway.transport, { ...request, pageToken });
       for (const one of page.listed.slice(0, limit - shown)) {
         const state = names.find((name) => states[name] === one.state) ?? `${one.state}`;
         if (options.json) printJson(jsonOf(one, state));

@@ -3,7 +3,6 @@ import type { History, HistoryEvent, OpenCall } from "../admin/console-api.ts";
 import { type KindName, kindNames } from "../model/kinds.ts";
 import { type AdminOptions, addAdminOptions, createAskAdmin } from "./admin-client.ts";
 import { CommandError, QuietEnd } from "./command-error.ts";
-import { interruption } from "./interrupt.ts";
 import type { Environment } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
 
@@ -44,7 +43,7 @@ export function configure(command: Command, env: Environment): void {
 }
 
 async function tell(externalId: string, options: Options, env: Environment): Promise<void> {
-  const ask = createAskAdmin(options, env, interruption());
+  const ask = createAskAdmin(options, env);
   let known = false;
   for (const kind of options.kind ? [options.kind] : kindNames) {
     const query = { account: options.account, kind, external_id: externalId };
