@@ -24,7 +24,10 @@ export interface PaymentActionsOptions {
   readonly report: Report;
 }
 
-/** What an operator can ask the payments service about a payment or payout. No money moves. */
+/**
+ * What an operator can ask the payments service about a payment or payout, by the names of the
+ * console's paths. No money moves.
+ */
 export function createPaymentActions(options: PaymentActionsOptions) {
   const { core, intents, openCalls, reconciles, report } = options;
   const note = (
@@ -37,7 +40,7 @@ export function createPaymentActions(options: PaymentActionsOptions) {
      * Looks an open call up at once instead of later; a payout without an open call is read from
      * the service.
      */
-    async lookUp(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
+    async "look-up"(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       note(operator, "look up", action);
       const open = await openCalls(account, kind, externalId);
@@ -56,7 +59,10 @@ export function createPaymentActions(options: PaymentActionsOptions) {
     },
 
     /** Asks the service to send the callback of a payment's latest operation again. */
-    async resendCallback(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
+    async "resend-callback"(
+      operator: Operator,
+      action: PaymentAction,
+    ): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       if (kind === "payout") {
         return { kind: "refused", message: "the service sends no callback of a payout again" };

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
+import * as z from "zod";
 import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
@@ -16,8 +17,9 @@ import type {
   ScenarioInfo,
   Scenarios,
 } from "./console-api.ts";
+import type { AdminRequest } from "./dead-letter-routes.ts";
 import { nameOf } from "./history.ts";
-import { callAs, Refused } from "./operator.ts";
+import { accountOf, callAs, type Operator, Refused, read } from "./operator.ts";
 
 export interface SandboxActionsOptions {
   readonly core: Core;
@@ -36,53 +38,83 @@ export interface MagicValue {
   readonly cents?: string;
 }
 
-export type SandboxActions = ReturnType<typeof createSandboxActions>;
+export type AnswerSandbox = ReturnType<typeof createSandboxActions>;
 
-/** For sandbox mode: makes payments and payouts like a caller, sends callbacks like the service. */
+/**
+ * For sandbox mode: makes payments and payouts like a caller, sends callbacks like the service.
+ * @returns what answers `/api/sandbox...`: undefined for what does not exist. @throws Refused
+ */
 export function createSandboxActions(options: SandboxActionsOptions) {
   const { core, account, magicValues, publicUrl } = options;
-  return {
-    /** The one account that the emulator has. */
-    account: account.name,
-    scenarios: { scenarios: magicValues.map(infoOf) } satisfies Scenarios,
+  const scenarios: Scenarios = { scenarios: magicValues.map(infoOf) };
 
-    async pay(order: SandboxOrder): Promise<SandboxResult> {
-      const request = paymentOf(order, cardOf(order, magicValues));
-      return answerOf(async () => {
-        const { payment } = await core.createPayment(request, callOf(account.name));
-        const { details, action } = payment;
-        return {
-          status: nameOf(PaymentStatusSchema, details?.status ?? 0) ?? "unspecified",
-          statusCode: details?.statusCode || undefined,
-          actionUrl: action?.value || undefined,
-        };
-      });
-    },
+  async function pay(order: SandboxOrder): Promise<SandboxResult> {
+    const request = paymentOf(order, cardOf(order, magicValues));
+    return answerOf(async () => {
+      const { payment } = await core.createPayment(request, callOf(account.name));
+      const { details, action } = payment;
+      return {
+        status: nameOf(PaymentStatusSchema, details?.status ?? 0) ?? "unspecified",
+        statusCode: details?.statusCode || undefined,
+        actionUrl: action?.value || undefined,
+      };
+    });
+  }
 
-    async payOut(order: SandboxOrder): Promise<SandboxResult> {
-      const request = payoutOf(order, cardOf(order, magicValues));
-      return answerOf(async () => {
-        const { payout } = await core.requestPayout(request, callOf(account.name));
-        const { status, statusCode } = payout;
-        return {
-          status: status?.toLowerCase() || undefined,
-          statusCode: statusCode || undefined,
-        };
-      });
-    },
+  async function payOut(order: SandboxOrder): Promise<SandboxResult> {
+    const request = payoutOf(order, cardOf(order, magicValues));
+    return answerOf(async () => {
+      const { payout } = await core.requestPayout(request, callOf(account.name));
+      const { status, statusCode } = payout;
+      return {
+        status: status?.toLowerCase() || undefined,
+        statusCode: statusCode || undefined,
+      };
+    });
+  }
 
-    async callback({ kind }: SandboxCallback): Promise<SandboxCallbackResult> {
-      const url = `${publicUrl()}/callbacks/${encodeURIComponent(account.name)}/payments`;
-      const body = callbackBody(kind);
-      const password = kind === "forged" ? randomUUID() : account.password;
-      const signature = sign(Buffer.from(body), password);
-      const headers = { "content-type": "application/json", [signatureHeader]: signature };
-      const signal = AbortSignal.timeout(5_000);
-      const { status } = await fetch(url, { method: "POST", headers, body, signal });
-      return { status };
-    },
+  async function sendCallback({ kind }: SandboxCallback): Promise<SandboxCallbackResult> {
+    const url = `${publicUrl()}/callbacks/${encodeURIComponent(account.name)}/payments`;
+    const body = callbackBody(kind);
+    const password = kind === "forged" ? randomUUID() : account.password;
+    const signature = sign(Buffer.from(body), password);
+    const headers = { "content-type": "application/json", [signatureHeader]: signature };
+    const signal = AbortSignal.timeout(5_000);
+    const { status } = await fetch(url, { method: "POST", headers, body, signal });
+    return { status };
+  }
+
+  return async (
+    operator: Operator,
+    { method, body }: AdminRequest,
+    [what, ...rest]: readonly string[],
+  ): Promise<unknown> => {
+    if (rest.length > 0) return undefined;
+    accountOf(operator, account.name);
+    if (what === undefined && method === "GET") return scenarios;
+    if (method !== "POST") throw new Refused(405, "method not allowed");
+    switch (what) {
+      case "payments":
+        return pay(read(order, await body()));
+      case "payouts":
+        return payOut(read(order, await body()));
+      case "callbacks":
+        return sendCallback(read(sandboxCallback, await body()));
+      default:
+        return undefined;
+    }
   };
 }
+
+const text = z.string().min(1).max(255);
+const order = z.strictObject({
+  scenario: text,
+  amount: text,
+  currency: text,
+  externalId: text,
+  by: z.enum(["card", "amount"]),
+});
+const sandboxCallback = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
 
 function infoOf({ cards, cents, scenario }: MagicValue): ScenarioInfo {
   return {

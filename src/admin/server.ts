@@ -7,9 +7,12 @@ import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
 import type { Body, Intake } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
-import { answerApi } from "./api.ts";
-import type { ConsoleData } from "./create-console.ts";
-import { type AdminAnswer, answerDeadLetters, notFound } from "./dead-letter-routes.ts";
+import {
+  type AdminAnswer,
+  type AdminRequest,
+  answerDeadLetters,
+  notFound,
+} from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPage } from "./docs.ts";
 import { readJson } from "./json-body.ts";
@@ -28,8 +31,8 @@ export interface AdminOptions {
   readonly deadLetters: DeadLetters;
   /** The console's page; undefined when it was not built. */
   readonly page: Page | undefined;
-  /** What the page shows. */
-  readonly data: ConsoleData;
+  /** The JSON at `/api/...`; undefined for what does not exist. @throws Refused, GatewayError */
+  readonly answerPage: (operator: Operator, request: AdminRequest) => Promise<unknown>;
   /** The operator who sent a request. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
   readonly operatorOf: (request: IncomingMessage) => Promise<Operator>;
   /** Answers a request for `/graphql`, and identifies its operator itself. */
@@ -156,7 +159,7 @@ async function answerAnybody(
 }
 
 async function answerOperator(
-  { graphql, operatorOf, data, deadLetters }: AdminOptions,
+  { graphql, operatorOf, answerPage, deadLetters }: AdminOptions,
   request: IncomingMessage,
   response: ServerResponse,
   bodyOf: BodyOf,
@@ -180,7 +183,7 @@ async function answerOperator(
     if (!path.startsWith("/api/")) {
       return (await answerDeadLetters(deadLetters, operator, asked)) ?? notFound;
     }
-    const found = await answerApi(data, operator, asked);
+    const found = await answerPage(operator, asked);
     return found === undefined ? notFound : { status: 200, body: found };
   } finally {
     incoming.discard();

@@ -1,6 +1,6 @@
 import type { Server } from "node:http";
 import type { Logger } from "pino";
-import { type ConsoleOptions, createConsole } from "../admin/create-console.ts";
+import { type ConsoleOptions, createConsole } from "../admin/console.ts";
 import { createDeadLetters } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
 import { loadPage } from "../admin/page.ts";
@@ -56,7 +56,7 @@ export function createAdminListener(
   const names = [...accounts.keys()];
   const identify = adminKey ? identifyOperator(adminKey, new Set(names)) : options.identify;
   const operators = createOperatorIdentity(identify, names);
-  const deadLetters = createDeadLetters(names, eventLog, report, config.payoutEnds);
+  const deadLetters = createDeadLetters(eventLog, report, config.payoutEnds);
   // Built when a page first asks, since a second schema costs a tenth of the start.
   let built: GraphqlServer | undefined;
   const graphql = () => {
@@ -82,10 +82,10 @@ export function createAdminListener(
         ...(sandbox && { ledger: sandbox.url }),
       };
     },
-    ...(sandbox && { sandboxActions: createSandboxActions({ core, publicUrl, ...sandbox }) }),
+    answerSandbox: sandbox && createSandboxActions({ core, publicUrl, ...sandbox }),
   });
   const server = createAdminServer({
-    ...{ notReady, deadLetters, intake, data: operatorConsole.data },
+    ...{ notReady, deadLetters, intake, answerPage: operatorConsole.answer },
     exposition: (accept) => expositionOf(metrics.registry, accept),
     details() {
       const redis = stores.redisHealth?.();

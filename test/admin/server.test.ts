@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request } from "node:http";
 import { type TestContext, test } from "node:test";
-import type { ConsoleData } from "../../src/admin/create-console.ts";
 import { loadPage } from "../../src/admin/page.ts";
 import { type AdminOptions, createAdminServer } from "../../src/admin/server.ts";
 import { GatewayError } from "../../src/errors.ts";
@@ -26,7 +25,7 @@ async function serve(t: TestContext, about: Partial<AdminOptions> = {}): Promise
     },
     page: undefined,
     operatorOf: async () => ({ name: "anonymous", accounts: ["default"] }),
-    data: undefined as never,
+    answerPage: async () => undefined,
     graphql: () => {},
     onFailure: () => {},
     healthOnly: false,
@@ -105,10 +104,8 @@ test("a path that is read as another one than it has is refused", async (t) => {
 test("a body of too many small chunks is cut, one of too many bytes refused", async (t) => {
   const { cuts, cut, onCut } = recordCuts();
   const orders: unknown[] = [];
-  const pay = async (order: unknown) => ({ number: orders.push(order) });
-  const sandboxActions = { account: "default", pay } as unknown as ConsoleData["sandboxActions"];
-  const data = { sandboxActions } as ConsoleData;
-  const url = await serve(t, { data, onCut });
+  const answerPage: AdminOptions["answerPage"] = async (_, { body }) => orders.push(await body());
+  const url = await serve(t, { answerPage, onCut });
   const post = (chunks: number, chunkBytes = 1) => {
     const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
     const sent = request(`${url}/api/sandbox/payments`, { method: "POST", headers });
