@@ -95,10 +95,9 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
       onProblem: (problem) => report("tlsUnusable", problem),
     });
   const tracing = await createTracing(config.tracing, report);
-  const common = { log, report, tracing };
-
   const budget = createMemoryBudget(config.maxBufferedBytes);
-  const back = await openBack(config, sandbox, telemetry, { ...common, budget });
+  const common = { config, log, telemetry, tracing, budget };
+  const back = await openBack(common, sandbox);
   const { stores, eventLog, intents, causes, emulator, accounts, activities, byName } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
@@ -116,10 +115,8 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
-  const edges = createEdges(config, back, {
-    ...{ ...common, budget, core, identify, tlsFiles, durations },
-  });
-  const { admission, intake, graphql, publicServer, closeSockets, rpc } = edges;
+  const edges = createEdges(common, back, core, identify, tlsFiles);
+  const { admission, intake, publicServer, rpc } = edges;
 
   const notReady = () => [
     ...(shutdown.announced ? ["shutting down"] : []),
@@ -158,8 +155,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     times: config.shutdown,
     accounts: byName,
     watchedFiles: [authentication, tlsFiles],
-    ...{ publicServer, graphql, closeSockets, rpc, admin, core, reconciler, stores, tracing },
-    ...{ durations, emulator },
+    ...{ ...edges, admin, core, reconciler, stores, tracing, durations, emulator },
   });
   const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
@@ -179,21 +175,20 @@ function asConfigError(error: unknown): unknown {
   return error;
 }
 
+/** What all parts are made with. */
 interface Common {
+  readonly config: Config;
   readonly log: Logger;
-  readonly report: Report;
+  readonly telemetry: Telemetry;
   readonly tracing: RunningTracing;
+  readonly budget: MemoryBudget;
 }
 
 type Back = Awaited<ReturnType<typeof openBack>>;
 
 /** What the use cases work with: the stores, and the payments service or the sandbox in its place. */
-async function openBack(
-  config: Config,
-  sandbox: object,
-  { metrics }: Telemetry,
-  { log, report, tracing, budget }: Common & { readonly budget: MemoryBudget },
-) {
+async function openBack({ config, log, telemetry, tracing, budget }: Common, sandbox: object) {
+  const { metrics, report } = telemetry;
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
   // Tests advance the sandbox's clock; stores in memory follow it.
   let clock: EmulatorClock | undefined;
@@ -238,18 +233,16 @@ async function openBack(
   };
 }
 
-interface EdgeOptions extends Common, Pick<Telemetry, "durations"> {
-  readonly budget: MemoryBudget;
-  readonly core: Core;
-  readonly identify: Identify;
-  readonly tlsFiles: TlsFiles | undefined;
-}
-
 /** The two edges and the callbacks, on their listeners, which do not listen yet. */
-function createEdges(config: Config, back: Back, options: EdgeOptions) {
-  const { budget, core, identify, tlsFiles, durations, ...common } = options;
-  const { report } = common;
-  const { emulator, accounts } = back;
+function createEdges(
+  { config, log, telemetry, tracing, budget }: Common,
+  { emulator, accounts, eventLog, causes }: Back,
+  core: Core,
+  identify: Identify,
+  tlsFiles: TlsFiles | undefined,
+) {
+  const { report, durations } = telemetry;
+  const common = { log, report, tracing };
   const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
   const intake = new Intake({ budget, admission });
   const { maxConnections, maxConnectionsPerAddress } = config;
@@ -267,8 +260,8 @@ function createEdges(config: Config, back: Back, options: EdgeOptions) {
   });
   const callbacks = createCallbackHandler({
     accounts: new Map(accounts.map((account) => [account.name, account])),
-    ...{ payoutEnds: config.payoutEnds, log: back.eventLog, intake, causeOf: back.causes.of },
-    ...{ report, tracing: common.tracing },
+    ...{ payoutEnds: config.payoutEnds, log: eventLog, intake, causeOf: causes.of },
+    ...{ report, tracing },
   });
   // The demo's pages call without credentials.
   const demo = emulator && config.auth.modes.has("none") ? emulator.createDemo() : undefined;
@@ -282,7 +275,7 @@ function createEdges(config: Config, back: Back, options: EdgeOptions) {
     // Callbacks are signed, and the service may reach the gateway by any host name.
     (path) => path.startsWith("/callbacks/"),
   );
-  noteRefusedOrigins(publicServer, config, common.log);
+  noteRefusedOrigins(publicServer, config, log);
   const closeSockets = graphql.attachWebSocket(publicServer, publicGuard);
   const rpc = createRpcServer({
     ...{ ...common, core, admission, intake },

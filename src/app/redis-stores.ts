@@ -109,12 +109,9 @@ export async function redisStores(
     },
     redisHealth() {
       const { awaySinceMs } = outages;
-      return {
-        status: awaySinceMs === undefined ? "up" : "away",
-        ...(awaySinceMs !== undefined && { since: new Date(awaySinceMs).toISOString() }),
-        ...(replicas !== undefined && { replicas }),
-        ...(warning !== undefined && { warning }),
-      };
+      return awaySinceMs === undefined
+        ? { status: "up", replicas, warning }
+        : { status: "away", since: new Date(awaySinceMs).toISOString(), replicas, warning };
     },
     async close() {
       outages.close();

@@ -34,7 +34,7 @@ export interface RedisHealth {
   /** Start of the outage, in ISO 8601. */
   readonly since?: string;
   /** Replicas in sync: in a cluster those of the primary that has the fewest. */
-  readonly replicas?: number;
+  readonly replicas: number | undefined;
   /** Set when a failover may lose acknowledged writes. */
-  readonly warning?: string;
+  readonly warning: string | undefined;
 }
