@@ -1,4 +1,5 @@
-import type { KindName } from "../model/kinds.ts";
+import * as z from "zod";
+import { type KindName, kindNames } from "../model/kinds.ts";
 /**
  * The JSON that the admin listener serves to the console's page at `/api/...`; the page's sources
  * import these types too. What is undefined is not sent. Times are milliseconds since the epoch.
@@ -241,11 +242,12 @@ export interface OpenCall {
 }
 
 /** `POST /api/look-up` and `POST /api/resend-callback`: each costs a request of the rate budget. */
-export interface PaymentAction {
-  readonly account: string;
-  readonly kind: KindName;
-  readonly externalId: string;
-}
+export const paymentAction = z.strictObject({
+  account: z.string(),
+  kind: z.enum(kindNames),
+  externalId: z.string().min(1).max(1_000),
+});
+export type PaymentAction = z.infer<typeof paymentAction>;
 
 /** `scheduled`: the reconciler looks now; `asked`: the service took the request. */
 export type PaymentActionResult =
@@ -271,15 +273,18 @@ export interface ScenarioInfo {
   readonly cents?: string | undefined;
 }
 
+const text = z.string().min(1).max(255);
+
 /** `POST /api/sandbox/payments` and `/api/sandbox/payouts` */
-export interface SandboxOrder {
-  readonly scenario: string;
-  readonly amount: string;
-  readonly currency: string;
-  readonly externalId: string;
+export const sandboxOrder = z.strictObject({
+  scenario: text,
+  amount: text,
+  currency: text,
+  externalId: text,
   /** By the scenario's card, or by the amount's cents with an ordinary card (payouts: in cash). */
-  readonly by: "card" | "amount";
-}
+  by: z.enum(["card", "amount"]),
+});
+export type SandboxOrder = z.infer<typeof sandboxOrder>;
 
 /** What a caller of the gateway would have received for the order. */
 export type SandboxResult =
@@ -299,9 +304,8 @@ export type SandboxResult =
   | { readonly kind: "unknown"; readonly message: string };
 
 /** `POST /api/sandbox/callbacks`: a callback that cannot be read, or with a wrong signature. */
-export interface SandboxCallback {
-  readonly kind: "not_understood" | "forged";
-}
+export const sandboxCallback = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
+export type SandboxCallback = z.infer<typeof sandboxCallback>;
 
 export interface SandboxCallbackResult {
   /** HTTP status that the public listener answered. */

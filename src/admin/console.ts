@@ -8,23 +8,24 @@ import { type KindName, kindNames, kinds } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Activities } from "./activity.ts";
-import type {
-  BudgetStatus,
-  Calls,
-  History,
-  KnownList,
-  OpenCall,
-  ReconcilerSettings,
-  Replica,
-  Session,
-  Start,
-  Status,
+import {
+  type BudgetStatus,
+  type Calls,
+  type History,
+  type KnownList,
+  type OpenCall,
+  paymentAction,
+  type ReconcilerSettings,
+  type Replica,
+  type Session,
+  type Start,
+  type Status,
 } from "./console-api.ts";
 import type { AdminRequest } from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPath } from "./docs.ts";
 import { historyOf } from "./history.ts";
-import { knownListOf } from "./known-list.ts";
+import { knownListOf, listQuery } from "./known-list.ts";
 import { accountOf, type Operator, Refused, read } from "./operator.ts";
 import { createPaymentActions } from "./payment-actions.ts";
 import type { AnswerSandbox } from "./sandbox-actions.ts";
@@ -97,7 +98,7 @@ export function createConsole(options: ConsoleOptions) {
   async function list(kind: KindName, account: string, query: URLSearchParams): Promise<KnownList> {
     const asked = listQuery.safeParse(Object.fromEntries(query));
     if (!asked.success) throw new Refused(400, "give account, state, search and after as texts");
-    return knownListOf(core, { ...asked.data, account, kind });
+    return knownListOf(core, account, kind, asked.data);
   }
 
   /** `GET /api/{name}?account=`, by name. */
@@ -192,21 +193,9 @@ function byName<T>(members: Readonly<Record<string, T>>): ReadonlyMap<string, T>
   return new Map(Object.entries(members));
 }
 
-const listQuery = z.object({
-  state: z.string().max(50).optional(),
-  search: z.string().max(1_000).optional(),
-  after: z.string().max(1_000).optional(),
-});
-
 const historyQuery = z.object({
   kind: z.enum(kindNames),
   external_id: z.string().min(1).max(1_000),
-});
-
-const paymentAction = z.strictObject({
-  account: z.string(),
-  kind: z.enum(kindNames),
-  externalId: z.string().min(1).max(1_000),
 });
 
 function openCallView(intent: UnsettledIntent): OpenCall {

@@ -1,4 +1,5 @@
 import { create, type DescEnum } from "@bufbuild/protobuf";
+import * as z from "zod";
 import type { Call, Core, Listing } from "../core/core.ts";
 import { PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
 import { ListPaymentsRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
@@ -9,16 +10,15 @@ import type { KnownItem, KnownList } from "./console-api.ts";
 import { nameOf } from "./history.ts";
 import { callAs, Refused } from "./operator.ts";
 
-export interface KnownListQuery {
-  readonly account: string;
-  readonly kind: KindName;
+/** What is listed of an account's payments or payouts. */
+export const listQuery = z.object({
   /** Such as `paid`, or `needs_operator`; all without it. */
-  readonly state?: string | undefined;
+  state: z.string().max(50).optional(),
   /** Only those whose external_id has this text, or whose id at the service is this. */
-  readonly search?: string | undefined;
+  search: z.string().max(1_000).optional(),
   /** `next` of the page before. */
-  readonly after?: string | undefined;
-}
+  after: z.string().max(1_000).optional(),
+});
 
 /**
  * One page of the payments or payouts that the gateway knows, the one heard of last first: the list
@@ -28,7 +28,9 @@ export interface KnownListQuery {
  */
 export async function knownListOf(
   core: Lists,
-  { account, kind, state = "", search, after = "" }: KnownListQuery,
+  account: string,
+  kind: KindName,
+  { state = "", search, after = "" }: z.infer<typeof listQuery>,
 ): Promise<KnownList> {
   const call = callAs("console", account, ["events:read"]);
   const { states, read } = lists[kind];

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 
 /** The console: one self-contained HTML document, and headers that forbid it to load others. */
 export interface Page {
@@ -12,13 +12,8 @@ const pageFile = new URL("./console.gen.html", import.meta.url);
 
 /** Reads the built page; undefined when it was not built. */
 export function loadPage(file: URL = pageFile): Page | undefined {
-  let html: string;
-  try {
-    html = readFileSync(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
+  if (!existsSync(file)) return undefined;
+  const html = readFileSync(file, "utf8");
   return {
     html,
     headers: {

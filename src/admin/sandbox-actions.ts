@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import * as z from "zod";
 import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
@@ -9,13 +8,15 @@ import { CreatePaymentRequestSchema } from "../gen/payments/v1/payment_service_p
 import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { sign, signatureHeader } from "../wire/signature.ts";
-import type {
-  SandboxCallback,
-  SandboxCallbackResult,
-  SandboxOrder,
-  SandboxResult,
-  ScenarioInfo,
-  Scenarios,
+import {
+  type SandboxCallback,
+  type SandboxCallbackResult,
+  type SandboxOrder,
+  type SandboxResult,
+  type ScenarioInfo,
+  type Scenarios,
+  sandboxCallback,
+  sandboxOrder,
 } from "./console-api.ts";
 import type { AdminRequest } from "./dead-letter-routes.ts";
 import { nameOf } from "./history.ts";
@@ -95,9 +96,9 @@ export function createSandboxActions(options: SandboxActionsOptions) {
     if (method !== "POST") throw new Refused(405, "method not allowed");
     switch (what) {
       case "payments":
-        return pay(read(order, await body()));
+        return pay(read(sandboxOrder, await body()));
       case "payouts":
-        return payOut(read(order, await body()));
+        return payOut(read(sandboxOrder, await body()));
       case "callbacks":
         return sendCallback(read(sandboxCallback, await body()));
       default:
@@ -105,16 +106,6 @@ export function createSandboxActions(options: SandboxActionsOptions) {
     }
   };
 }
-
-const text = z.string().min(1).max(255);
-const order = z.strictObject({
-  scenario: text,
-  amount: text,
-  currency: text,
-  externalId: text,
-  by: z.enum(["card", "amount"]),
-});
-const sandboxCallback = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
 
 function infoOf({ cards, cents, scenario }: MagicValue): ScenarioInfo {
   return {

@@ -7,6 +7,7 @@ import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
 import type { Body, Intake } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
+import type { expositionOf } from "../telemetry/exposition.ts";
 import {
   type AdminAnswer,
   type AdminRequest,
@@ -21,7 +22,7 @@ import type { Page } from "./page.ts";
 
 export interface AdminOptions {
   /** All metrics, in the format that this `Accept` asks for. */
-  readonly exposition: (accept: string | undefined) => Promise<Exposition>;
+  readonly exposition: (accept: string | undefined) => ReturnType<typeof expositionOf>;
   /** Why the gateway is not ready for traffic; empty when it is. */
   readonly notReady: () => readonly string[];
   /** Further facts that `/readyz` reports without changing its status; undefined for none. */
@@ -44,12 +45,6 @@ export interface AdminOptions {
   readonly counts: ConnectionCounts;
   readonly intake: Intake;
   readonly onCut: OnCut;
-}
-
-/** The response to a scrape. */
-export interface Exposition {
-  readonly contentType: string;
-  readonly text: string;
 }
 
 /**
