@@ -267,10 +267,10 @@ function createEdges(
   const demo = emulator && config.auth.modes.has("none") ? emulator.createDemo() : undefined;
   const publicGuard = createHostGuard(config, config.publicAddress);
   const publicServer = guardRequests(
-    createPublicServer(
-      { graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
-      { counts, intake, report, isTimed: durations !== undefined },
-    ),
+    createPublicServer({
+      ...{ graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
+      ...{ counts, intake, report, isTimed: durations !== undefined },
+    }),
     publicGuard,
     // Callbacks are signed, and the service may reach the gateway by any host name.
     (path) => path.startsWith("/callbacks/"),
