@@ -7,7 +7,7 @@ import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import { wrongUsage } from "./command-error.ts";
-import { callError, openGateway } from "./gateway-client.ts";
+import { onGateway } from "./gateway-client.ts";
 import {
   addGatewayOptions,
   credentialsHelp,
@@ -113,7 +113,6 @@ const resources = {
 async function list(resource: Resource, options: Options, env: Environment): Promise<void> {
   const { states, read } = resources[resource];
   const names = Object.keys(states);
-  const gateway = openGateway(options, env);
   const request = {
     states: (options.state ?? []).map((name) => states[name.toUpperCase()]) as never[],
     newestFirst: true as const,
@@ -123,9 +122,9 @@ async function list(resource: Resource, options: Options, env: Environment): Pro
   const { limit = Number.POSITIVE_INFINITY } = options;
   let shown = 0;
   let pageToken = "";
-  try {
+  await onGateway(options, env, async (transport) => {
     do {
-      const page = await read(gateway.transport, { ...request, pageToken });
+      const page = await read(transport, { ...request, pageToken });
       for (const one of page.listed.slice(0, limit - shown)) {
         const state = names.find((name) => states[name] === one.state) ?? `${one.state}`;
         if (options.json) printJson(jsonOf(one, state));
@@ -134,11 +133,7 @@ async function list(resource: Resource, options: Options, env: Environment): Pro
       }
       pageToken = page.nextPageToken;
     } while (pageToken !== "" && shown < limit);
-  } catch (error) {
-    throw callError(error, options.url);
-  } finally {
-    gateway.close();
-  }
+  });
   if (!options.json && shown === 0) note(`no ${resource}`);
 }
 
