@@ -4,12 +4,13 @@ import { type ConsoleOptions, createConsole } from "../admin/console.ts";
 import { createDeadLetters } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
 import { loadPage } from "../admin/page.ts";
-import { createSandboxActions, type SandboxActionsOptions } from "../admin/sandbox-actions.ts";
+import { createSandboxActions } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
 import { identifyOperator } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Config } from "../config/config.ts";
 import type { Core } from "../core/core.ts";
+import { ofAccount } from "../errors.ts";
 import { createMaskedSchema } from "../graphql/schema/schema.ts";
 import { createGraphqlServer, type GraphqlServer } from "../graphql/server.ts";
 import type { Admission } from "../net/admission.ts";
@@ -18,6 +19,7 @@ import { isLoopback } from "../net/loopback.ts";
 import type { TlsFiles } from "../net/tls-files.ts";
 import { expositionOf } from "../telemetry/exposition.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Emulator } from "./emulator.ts";
 import { createHostGuard, guardRequests } from "./host-guard.ts";
 import type { Stores } from "./stores.ts";
 
@@ -32,13 +34,8 @@ export interface AdminListenerOptions
   readonly telemetry: Telemetry;
   /** URL of the public listener. */
   readonly publicUrl: () => string;
-  /** In sandbox mode: the pages of the emulator, and what the console's actions need. */
-  readonly sandbox:
-    | ({ readonly url: string; readonly demo: boolean } & Pick<
-        SandboxActionsOptions,
-        "account" | "magicValues"
-      >)
-    | undefined;
+  /** Set in sandbox mode. */
+  readonly emulator: Emulator | undefined;
 }
 
 /** The operators' listener: health, metrics, dead letters and the console. */
@@ -47,7 +44,7 @@ export function createAdminListener(
   log: Logger,
   options: AdminListenerOptions,
 ): Server {
-  const { accounts, activities, core, intake, stores, tlsFiles, sandbox } = options;
+  const { accounts, activities, core, intake, stores, tlsFiles, emulator } = options;
   const { metrics, report } = options.telemetry;
   const { notReady, log: eventLog, publicUrl } = options;
   const { maxConnections, maxConnectionsPerAddress } = config;
@@ -77,12 +74,17 @@ export function createAdminListener(
     links() {
       const url = config.publicUrl ?? publicUrl();
       return {
-        ...(!config.production && { graphiql: `${url}/graphql` }),
-        ...(sandbox?.demo && { demo: `${url}/demo` }),
-        ...(sandbox && { ledger: sandbox.url }),
+        graphiql: config.production ? undefined : `${url}/graphql`,
+        demo: emulator && config.auth.modes.has("none") ? `${url}/demo` : undefined,
+        ledger: emulator?.url,
       };
     },
-    answerSandbox: sandbox && createSandboxActions({ core, publicUrl, ...sandbox }),
+    answerSandbox:
+      emulator &&
+      createSandboxActions({
+        ...{ core, publicUrl, magicValues: emulator.magicValues },
+        account: ofAccount(config.accounts, "default"),
+      }),
   });
   const server = createAdminServer({
     ...{ notReady, deadLetters, intake, answerPage: operatorConsole.answer },

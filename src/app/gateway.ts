@@ -98,7 +98,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const common = { config, log, telemetry, tracing, budget };
   const back = await openBack(common, sandbox);
-  const { stores, eventLog, intents, causes, emulator, accounts, activities, byName } = back;
+  const { stores, eventLog, intents, causes, emulator, activities, byName } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
   let publicUrl = config.publicUrl ?? "";
@@ -123,17 +123,10 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     ...stores.notReady(),
     ...[...back.refused].map((name) => `the upstream refuses the credentials of account ${name}`),
   ];
-  const [sandboxAccount] = accounts;
   const admin = createAdminListener(config, log, {
     ...{ accounts: byName, log: eventLog, activities, core, identify, stores },
-    ...{ admission, intake, tlsFiles, telemetry, notReady, publicUrl: () => listeningUrl },
-    sandbox:
-      emulator && sandboxAccount
-        ? {
-            ...{ url: emulator.url, magicValues: emulator.magicValues, account: sandboxAccount },
-            demo: config.auth.modes.has("none"),
-          }
-        : undefined,
+    ...{ admission, intake, tlsFiles, telemetry, emulator },
+    ...{ notReady, publicUrl: () => listeningUrl },
   });
 
   // Open the listeners, the operators' last.
@@ -198,7 +191,9 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   const { log: eventLog, calls: intents } = observed(of, tracing, report);
   const causes = createCauses(eventLog);
 
-  const emulator = config.sandboxAddress && (await startInnerEmulator(config, log, sandbox));
+  const { sandboxAddress } = config;
+  const emulator =
+    sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
   clock = emulator?.clock;
   const accounts = [...config.accounts.values()].map((account) =>
     account.url === "" && emulator ? { ...account, url: emulator.url } : account,
