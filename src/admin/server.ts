@@ -129,10 +129,9 @@ async function answerAnybody(
     case "/readyz": {
       const reasons = notReady();
       const details = detailsOf();
-      const extra = details && { details };
       return reasons.length === 0
-        ? { status: 200, body: { status: "ready", ...extra } }
-        : { status: 503, body: { status: "not ready", reasons, ...extra } };
+        ? { status: 200, body: { status: "ready", details } }
+        : { status: 503, body: { status: "not ready", reasons, details } };
     }
     case "/metrics": {
       await refresh();

@@ -61,16 +61,10 @@ export interface Gateway {
  * @param sandbox settings of the emulator's own, in sandbox mode
  * @throws ConfigError for a configured file, directory or address that cannot be used
  */
-export async function startGateway(
-  config: Config,
-  log: Logger,
-  sandbox: object = {},
-): Promise<Gateway> {
-  try {
-    return await start(config, log, sandbox);
-  } catch (error) {
+export function startGateway(config: Config, log: Logger, sandbox: object = {}): Promise<Gateway> {
+  return start(config, log, sandbox).catch((error: unknown) => {
     throw asConfigError(error);
-  }
+  });
 }
 
 async function start(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
@@ -98,13 +92,13 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const common = { config, log, telemetry, tracing, budget };
   const back = await openBack(common, sandbox);
-  const { stores, eventLog, intents, causes, emulator, activities, byName } = back;
+  const { stores, eventLog, intents, causes, emulator, activities, accounts } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
   let publicUrl = config.publicUrl ?? "";
   const timeoutMs = config.upstreamTimeoutMs;
   const core = createCore({
-    ...{ accounts: byName, log: eventLog, intents, keyrings: back.keyrings },
+    ...{ accounts, log: eventLog, intents, keyrings: back.keyrings },
     timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
@@ -124,7 +118,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     ...[...back.refused].map((name) => `the upstream refuses the credentials of account ${name}`),
   ];
   const admin = createAdminListener(config, log, {
-    ...{ accounts: byName, log: eventLog, activities, core, identify, stores },
+    ...{ accounts, log: eventLog, activities, core, identify, stores },
     ...{ admission, intake, tlsFiles, telemetry, emulator },
     ...{ notReady, publicUrl: () => listeningUrl },
   });
@@ -140,13 +134,13 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     afterMs === undefined
       ? undefined
       : createReconciler({
-          ...{ accounts: byName, log: eventLog, intents, afterMs, giveUpMs, timeoutMs },
+          ...{ accounts, log: eventLog, intents, afterMs, giveUpMs, timeoutMs },
           ...(emulator && { sleep: emulator.clock.sleep }),
           ...{ report, tracing, causeOf: causes.of },
         });
   const shutdown = createShutdown({
     times: config.shutdown,
-    accounts: byName,
+    accounts,
     watchedFiles: [authentication, tlsFiles],
     ...{ ...edges, admin, core, reconciler, stores, tracing, durations, emulator },
   });
@@ -195,12 +189,7 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   const emulator =
     sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
   clock = emulator?.clock;
-  const accounts = [...config.accounts.values()].map((account) =>
-    account.url === "" && emulator ? { ...account, url: emulator.url } : account,
-  );
-  const activities = new Map(
-    accounts.map(({ name }) => [name, new Activity(name, metrics)] as const),
-  );
+  const activities = new Map<string, Activity>();
   /** Accounts whose credentials the service refuses. */
   const refused = new Set<string>();
   const reportUse: Report = (...observed) => {
@@ -210,8 +199,10 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
     if (name === "credentials" && !about.accepted) refused.add(about.account);
     report(...observed);
   };
-  const running = accounts.map((account): [string, Account] => {
-    const { name } = account;
+  const accounts = new Map<string, Account>();
+  for (const [name, configured] of config.accounts) {
+    activities.set(name, new Activity(name, metrics));
+    const account = emulator ? { ...configured, url: emulator.url } : configured;
     const bucket = observedBucket(name, stores.bucketOf(name), reportUse);
     const upstream = createUpstream({
       ...{ account, bucket, timeoutMs: config.upstreamTimeoutMs, report: reportUse, tracing },
@@ -219,19 +210,18 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
       // So that the callback's span can link to the call.
       onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
     });
-    return [name, { bucket, upstream }];
-  });
-  const byName = new Map(running);
+    accounts.set(name, { bucket, upstream });
+  }
   return {
-    ...{ keyrings, stores, eventLog, intents, causes, emulator, accounts, activities },
-    ...{ byName, refused },
+    ...{ keyrings, stores, eventLog, intents, causes, emulator, activities },
+    ...{ accounts, refused },
   };
 }
 
 /** The two edges and the callbacks, on their listeners, which do not listen yet. */
 function createEdges(
   { config, log, telemetry, tracing, budget }: Common,
-  { emulator, accounts, eventLog, causes }: Back,
+  { emulator, eventLog, causes }: Back,
   core: Core,
   identify: Identify,
   tlsFiles: TlsFiles | undefined,
@@ -254,7 +244,7 @@ function createEdges(
     ...(config.trustedDocuments ? { trustedDocuments: config.trustedDocuments } : {}),
   });
   const callbacks = createCallbackHandler({
-    accounts: new Map(accounts.map((account) => [account.name, account])),
+    accounts: config.accounts,
     ...{ payoutEnds: config.payoutEnds, log: eventLog, intake, causeOf: causes.of },
     ...{ report, tracing },
   });
