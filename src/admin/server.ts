@@ -12,6 +12,7 @@ import {
   type AdminAnswer,
   type AdminRequest,
   answerDeadLetters,
+  notAllowed,
   notFound,
 } from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
@@ -63,7 +64,7 @@ export function createAdminServer(options: AdminOptions): Server {
   const bodyOf = (request: IncomingMessage) => intake.body(request, request.socket, cut);
   const server = createServer(serverOptions, (request, response) => {
     if (!guard.passes(request, response)) return;
-    for (const [name, value] of Object.entries(commonHeaders)) response.setHeader(name, value);
+    response.setHeaders(commonHeaders);
     answer(options, request, response, bodyOf)
       .catch((error: unknown) => failed(options, error))
       .then((found) => found && send(response, request, found));
@@ -95,11 +96,8 @@ async function answer(
   if (options.healthOnly && (isForOperators || first === "")) {
     throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
   }
-  if (methodOf(request) !== "GET") {
-    response.setHeader("allow", "GET, HEAD");
-    throw new Refused(405, "method not allowed");
-  }
-  return answerAnybody(options, request, response, url.pathname);
+  if (methodOf(request) !== "GET") return notAllowed("GET, HEAD");
+  return answerAnybody(options, request, url.pathname);
 }
 
 /**
@@ -120,7 +118,6 @@ const operatorPaths: ReadonlySet<string> = new Set(["graphql", "api", "dead-lett
 async function answerAnybody(
   { notReady, details: detailsOf, refresh, exposition, page }: AdminOptions,
   request: IncomingMessage,
-  response: ServerResponse,
   path: string,
 ): Promise<AdminAnswer> {
   switch (path) {
@@ -136,15 +133,12 @@ async function answerAnybody(
     case "/metrics": {
       await refresh();
       const { contentType, text } = await exposition(request.headers.accept);
-      response.setHeader("content-type", contentType);
-      response.setHeader("vary", "accept");
-      return { status: 200, body: text };
+      return { status: 200, body: text, headers: { "content-type": contentType, vary: "accept" } };
     }
     case "/":
       // The page holds no data: it requests what it shows, as the operator.
       if (!page) return { status: 404, body: notBuilt };
-      for (const [name, value] of Object.entries(page.headers)) response.setHeader(name, value);
-      return { status: 200, body: page.html };
+      return { status: 200, body: page.html, headers: page.headers };
     default: {
       const page = docsPage(path);
       return page === undefined ? notFound : { status: 200, body: page };
@@ -219,18 +213,18 @@ const notBuilt =
   "start the gateway again.\n\nAlso here: /healthz, /readyz, /metrics, /dead-letters\n";
 
 /** Responses must not be cached, framed or sniffed. */
-const commonHeaders = {
-  "cache-control": "no-store",
-  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY",
-} as const;
+const commonHeaders = new Map([
+  ["cache-control", "no-store"],
+  ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
+  ["referrer-policy", "no-referrer"],
+  ["x-content-type-options", "nosniff"],
+  ["x-frame-options", "DENY"],
+]);
 
 function send(response: ServerResponse, request: IncomingMessage, found: AdminAnswer): void {
   const text = typeof found.body === "string";
   response.statusCode = found.status;
-  if (found.allow !== undefined) response.setHeader("allow", found.allow);
+  response.setHeaders(new Map(Object.entries(found.headers ?? {})));
   if (found.body === undefined) return void response.end();
   if (found.status === 401) response.setHeader("www-authenticate", "Bearer");
   if (!response.hasHeader("content-type")) {
