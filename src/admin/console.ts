@@ -56,7 +56,8 @@ export interface ConsoleOptions {
  */
 export function createConsole(options: ConsoleOptions) {
   const { accounts, activities, log, intents, deadLetters, core, reconciler } = options;
-  const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs: startedAtMs() };
+  const startedAtMs = Math.round(Date.now() - process.uptime() * 1_000);
+  const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs };
   const watched = new Map<string, number>();
 
   function sample(account: string) {
@@ -224,10 +225,6 @@ function shortened(text: string): string {
 
 /** How long a budget is sampled after a page last requested the account's status. */
 const watchedMs = 15_000;
-
-function startedAtMs(): number {
-  return Math.round(Date.now() - process.uptime() * 1_000);
-}
 
 /** Concurrent requests for the same account share one result. */
 function shared<T>(find: (account: string) => Promise<T>): (account: string) => Promise<T> {

@@ -16,6 +16,9 @@ export interface AdminOptions {
   readonly keyFile?: string;
 }
 
+export const adminHelp = `When the gateway's callers authenticate, PAYMENTS_GATEWAY_KEY (or --key-file) has to hold a key with
+the scope admin.`;
+
 /** Adds the options of `AdminOptions` to a command. */
 export function addAdminOptions(command: Command): Command {
   return addCredentialOptions(

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "../admin/dead-letter.ts";
-import { type AskAdmin, addAdminOptions, createAskAdmin } from "./admin-client.ts";
+import { type AskAdmin, addAdminOptions, adminHelp, createAskAdmin } from "./admin-client.ts";
 import { CommandError, exitCodes, QuietEnd, wrongUsage } from "./command-error.ts";
 import { wholeNumber } from "./gateway-options.ts";
 import { interruption } from "./interrupt.ts";
@@ -21,8 +21,7 @@ A dead letter is a callback whose signature was right and whose body was not und
 answered 200 and kept it whole. It goes away when a replay understands it, say after an upgrade, or
 when an operator discards it.
 
-When the gateway's callers authenticate, PAYMENTS_GATEWAY_KEY (or --key-file) has to hold a key with
-the scope admin.`;
+${adminHelp}`;
 
 const listHelp = `
 Examples:
