@@ -19,7 +19,6 @@ import type { DeadLetters } from "./dead-letters.ts";
 import { docsPage } from "./docs.ts";
 import { readJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";
-import type { Page } from "./page.ts";
 
 export interface AdminOptions {
   /** All metrics, in the format that this `Accept` asks for. */
@@ -31,8 +30,8 @@ export interface AdminOptions {
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
-  /** The console's page; undefined when it was not built. */
-  readonly page: Page | undefined;
+  /** The console's page. */
+  readonly page: AdminAnswer;
   /** The JSON at `/api/...`; undefined for what does not exist. @throws Refused, GatewayError */
   readonly answerPage: (operator: Operator, request: AdminRequest) => Promise<unknown>;
   /** The operator who sent a request. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
@@ -137,8 +136,7 @@ async function answerAnybody(
     }
     case "/":
       // The page holds no data: it requests what it shows, as the operator.
-      if (!page) return { status: 404, body: notBuilt };
-      return { status: 200, body: page.html, headers: page.headers };
+      return page;
     default: {
       const page = docsPage(path);
       return page === undefined ? notFound : { status: 200, body: page };
@@ -207,10 +205,6 @@ const statuses: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
 function methodOf({ method = "GET" }: IncomingMessage): string {
   return method === "HEAD" ? "GET" : method;
 }
-
-const notBuilt =
-  "The console's page was not built. Run `npm run build:console` in the gateway's directory, and " +
-  "start the gateway again.\n\nAlso here: /healthz, /readyz, /metrics, /dead-letters\n";
 
 /** Responses must not be cached, framed or sniffed. */
 const commonHeaders = new Map([
