@@ -266,7 +266,7 @@ function byCalls(all: ReadonlyMap<string, Figures>) {
 }
 
 /** What `share` (0 to 1) of the durations did not exceed, in whole ms; null without any. */
-export function quantileMs(counts: readonly number[], share: number): number | null {
+function quantileMs(counts: readonly number[], share: number): number | null {
   const wanted = share * counts.reduce((sum, count) => sum + count, 0);
   let before = 0;
   for (const [at, count] of counts.entries()) {
