@@ -1,7 +1,7 @@
-import { createClient } from "@connectrpc/connect";
+import { createClient, type Transport } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
 import { CommandError } from "../src/cli/command-error.ts";
-import { callError, codeName, openGateway } from "../src/cli/gateway-client.ts";
+import { codeName, onGateway } from "../src/cli/gateway-client.ts";
 import {
   addGatewayOptions,
   credentialsHelp,
@@ -91,15 +91,14 @@ async function listen(options: Options, env: Environment): Promise<void> {
     attempts: options.forwardAttempts,
     signal,
   };
-  const gateway = openGateway(options, env);
-  const { streamEvents } = createClient(EventService, gateway.transport);
   const kinds = (options.kind ?? []).map((name) => kindNamed(name));
   let shown = 0;
   let last: string | undefined;
   let refused = 0;
-  try {
+  const show = async (transport: Transport) => {
+    const { streamEvents } = createClient(EventService, transport);
     // An open stream without events would not show that no gateway is there.
-    await createClient(Health, gateway.transport).check({}, { signal, timeoutMs: 10_000 });
+    await createClient(Health, transport).check({}, { signal, timeoutMs: 10_000 });
     if (!options.json) note(paint("dim", `listening to ${options.url}`, process.stderr));
     const events = followEvents({
       open: (afterCursor, { onHeader }) =>
@@ -128,11 +127,10 @@ async function listen(options: Options, env: Environment): Promise<void> {
       shown += 1;
       if (shown >= limit) break;
     }
-  } catch (error) {
-    if (!signal.aborted) throw callError(error, options.url);
-  } finally {
-    gateway.close();
-  }
+  };
+  await onGateway(options, env, show).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
   if (last !== undefined && !options.json) {
     note(paint("dim", `go on behind the last one: --after ${last}`, process.stderr));
   }

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { type Command, Option } from "commander";
 import { CommandError, exitCodes, wrongUsage } from "../src/cli/command-error.ts";
-import { callError, openGateway } from "../src/cli/gateway-client.ts";
+import { onGateway } from "../src/cli/gateway-client.ts";
 import {
   addGatewayOptions,
   credentialsHelp,
@@ -135,23 +135,18 @@ async function bySandbox(
   options: Options,
   env: Environment,
 ): Promise<Happened> {
-  if (!event.sandbox) throw wrongUsage(`${event.name} works only with --via callback`);
+  const { sandbox: runInSandbox } = event;
+  if (!runInSandbox) throw wrongUsage(`${event.name} works only with --via callback`);
   const { amount, currency, paymentId, url, force } = options;
   if (!force) onThisMachine(url, "--url");
   const { login, password } = sandboxCredentials(env);
   const control = { url: options.sandboxUrl, login, password: password.reveal() };
-  const gateway = openGateway(options, env);
-  const { transport } = gateway;
-  try {
+  return onGateway(options, env, async (transport) => {
     if (!force) await insistOnSandbox(transport, url);
-    return await event.sandbox(
+    return runInSandbox(
       sandboxRun({ transport, externalId, amount, currency, paymentId, control }),
     );
-  } catch (error) {
-    throw callError(error, url);
-  } finally {
-    gateway.close();
-  }
+  });
 }
 
 async function insistOnSandbox(

@@ -14,5 +14,8 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 
 const { runCommandLine } = await import("./cli/command-line.ts");
-const code = await runCommandLine(process.argv.slice(2), process.env);
-if (code !== 0) process.exitCode = code;
+process.exitCode = await runCommandLine(process.argv.slice(2), process.env);
+// What a failed start has opened would keep the process alive: it ends once all is written.
+if (process.exitCode !== 0) {
+  process.stdout.write("", () => process.stderr.write("", () => process.exit()));
+}

@@ -50,11 +50,10 @@ export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly details: Omit<GatewayErrorDetails, "cause">;
 
-  constructor(code: ErrorCode, message: string, details: GatewayErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+  constructor(code: ErrorCode, message: string, { cause, ...details }: GatewayErrorDetails = {}) {
+    super(message, cause === undefined ? undefined : { cause });
     this.code = code;
-    const { cause: _, ...rest } = details;
-    this.details = rest;
+    this.details = details;
   }
 }
 

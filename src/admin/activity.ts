@@ -81,9 +81,8 @@ export class Activity {
   }
 
   get budgetHistory(): BudgetPoint[] {
-    const ends = [...this.#seconds.slice(1), { sent: this.#sent }];
-    const points = this.#seconds.map(({ sent, remaining }, at) => {
-      return { remaining, sent: (ends[at]?.sent ?? sent) - sent };
+    const points = spans(this.#seconds, { sent: this.#sent }).map(([began, ended]) => {
+      return { remaining: began.remaining, sent: ended.sent - began.sent };
     });
     return padded(points, secondsShown, { remaining: null, sent: 0 });
   }
@@ -106,9 +105,8 @@ export class Activity {
   get upstream(): UpstreamStatus {
     const now = this.#totals();
     const minute = shown(minus(now.all, this.#steps.slice(-stepsInMinute)[0]?.all));
-    const ends = [...this.#steps.slice(1), now];
-    const history = this.#steps.map((began, at) => {
-      const { p95Ms, calls, failed } = shown(minus((ends[at] ?? began).all, began.all));
+    const history = spans(this.#steps, now).map(([began, ended]) => {
+      const { p95Ms, calls, failed } = shown(minus(ended.all, began.all));
       return { p95Ms, calls, failed };
     });
     const before = this.#steps[0]?.endpoints;
@@ -128,13 +126,15 @@ export class Activity {
   }
 
   get callbacks(): CallbackStatus {
-    const { verdicts: total } = this.#totals();
+    const now = this.#totals();
+    const total = now.verdicts;
     const before = this.#steps[0]?.verdicts;
     const recent = Object.entries(total).map(([verdict, count]) => {
       return [verdict, count - (before?.[verdict] ?? 0)] as const;
     });
-    const sums = [...this.#steps.map(({ verdicts }) => sumOf(verdicts)), sumOf(total)];
-    const history = sums.slice(1).map((sum, at) => sum - (sums[at] ?? 0));
+    const history = spans(this.#steps, now).map(
+      ([began, ended]) => sumOf(ended.verdicts) - sumOf(began.verdicts),
+    );
     return {
       recent: Object.fromEntries(recent.filter(([, count]) => count > 0)),
       total,
@@ -149,12 +149,12 @@ export class Activity {
         "reconciliation_probes_total",
         ({ lookup_method, outcome }) => `${lookup_method} ${outcome}`,
       ),
-      givenUp: sumOf(this.#counts("reconciliations_given_up_total", () => "all")),
+      givenUp: this.#sum("reconciliations_given_up_total"),
     };
   }
 
   get #sent(): number {
-    return sumOf(this.#counts("upstream_requests_total", () => "all"));
+    return this.#sum("upstream_requests_total");
   }
 
   #totals(): Totals {
@@ -176,7 +176,7 @@ export class Activity {
       endpoints,
       all: [...endpoints.values()].reduce(plus, none),
       // A path that names no account of ours may have been meant for any of them.
-      verdicts: this.#counts("callbacks_total", verdictOf, [this.#account, ""]),
+      verdicts: this.#counts("callbacks_total", ({ verdict = "" }) => verdict, [this.#account, ""]),
     };
   }
 
@@ -206,6 +206,10 @@ export class Activity {
     return this.#metrics.series<{ readonly value: number | undefined }>(metric, account);
   }
 
+  #sum(metric: string): number {
+    return this.#numbers(metric).reduce((sum, { series }) => sum + (series.value ?? 0), 0);
+  }
+
   /** The numbers of a metric above 0, summed by what `nameOf` makes of their labels. */
   #counts(
     metric: string,
@@ -223,8 +227,6 @@ export class Activity {
 
 /** An HTTP status below 500 (429 is counted apart), or a call that its caller cancelled. */
 const answered = /^(?:[1-4]\d\d|CANCELLED)$/;
-
-const verdictOf = ({ verdict = "" }: Readonly<Record<string, string>>) => verdict;
 
 interface Caller {
   calls: number;
@@ -264,7 +266,7 @@ function byCalls(all: ReadonlyMap<string, Figures>) {
 }
 
 /** What `share` (0 to 1) of the durations did not exceed, in whole ms; null without any. */
-export function quantileMs(counts: readonly number[], share: number): number | null {
+function quantileMs(counts: readonly number[], share: number): number | null {
   const wanted = share * counts.reduce((sum, count) => sum + count, 0);
   let before = 0;
   for (const [at, count] of counts.entries()) {
@@ -280,6 +282,11 @@ export function quantileMs(counts: readonly number[], share: number): number | n
 
 function sumOf(counts: Readonly<Record<string, number>> = {}): number {
   return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}
+
+/** Each of these with what follows it, and the last one with what is now. */
+function spans<Then extends Now, Now>(all: readonly Then[], now: Now) {
+  return all.map((began, at): [began: Then, ended: Now] => [began, all[at + 1] ?? now]);
 }
 
 function push<T>(list: T[], item: T, most: number): void {

@@ -1,8 +1,10 @@
-import type { KindName } from "../model/kinds.ts";
+import * as z from "zod";
+import { type KindName, kindNames } from "../model/kinds.ts";
 /**
  * The JSON that the admin listener serves to the console's page at `/api/...`; the page's sources
- * import these types too. Times are milliseconds since the epoch. Only that page and the
- * command `story` may rely on them, since they change with it; scripts use `/metrics` and `/dead-letters`.
+ * import these types too. What is undefined is not sent. Times are milliseconds since the epoch.
+ * Only that page and the command `story` may rely on them, since they change with it; scripts use
+ * `/metrics` and `/dead-letters`.
  */
 
 /** `GET /api/session`: what the operator may see, and how the gateway is configured. */
@@ -13,12 +15,12 @@ export interface Session {
   readonly authenticated: boolean;
   /** Other pages; each is absent where there is none. */
   readonly links: {
-    readonly graphiql?: string;
+    readonly graphiql?: string | undefined;
     /** The demo shop, and the emulator's own page, in sandbox mode. */
-    readonly demo?: string;
-    readonly ledger?: string;
+    readonly demo?: string | undefined;
+    readonly ledger?: string | undefined;
     /** On this listener. */
-    readonly docs?: string;
+    readonly docs?: string | undefined;
   };
   /** Whether events outlive this process. */
   readonly durable: boolean;
@@ -27,7 +29,7 @@ export interface Session {
 
 export interface ReconcilerSettings {
   /** Time after which an unknown outcome is first looked up; absent: reconciliation is off. */
-  readonly afterMs?: number;
+  readonly afterMs?: number | undefined;
   readonly giveUpMs: number;
 }
 
@@ -113,11 +115,7 @@ export interface CallFigures {
   readonly p95Ms: number | null;
 }
 
-export interface LatencyPoint {
-  readonly p95Ms: number | null;
-  readonly calls: number;
-  readonly failed: number;
-}
+export type LatencyPoint = Pick<CallFigures, "p95Ms" | "calls" | "failed">;
 
 export interface CallbackStatus {
   /** Callbacks of the last five minutes, by verdict. */
@@ -150,7 +148,7 @@ export interface KnownList {
   /** How many the search went through. */
   readonly searched: number;
   /** Where to go on; absent at the end of the list. */
-  readonly next?: string;
+  readonly next?: string | undefined;
 }
 
 export interface KnownItem {
@@ -161,15 +159,15 @@ export interface KnownItem {
   readonly firstSeenAtMs: number;
   /** payment_ids of all attempts, or the transaction_id. */
   readonly subjectIds: readonly string[];
-  readonly amount?: string;
-  readonly currency?: string;
+  readonly amount?: string | undefined;
+  readonly currency?: string | undefined;
 }
 
 /** `GET /api/history?account=&kind=&external_id=`: what is known of a payment or payout. */
 export interface History {
   readonly nowMs: number;
   /** Such as `paid`; absent when nothing is known of it. */
-  readonly state?: string;
+  readonly state?: string | undefined;
   readonly needsOperator: boolean;
   /** In the order in which they became known; the newest 100. */
   readonly operations: readonly OperationState[];
@@ -185,11 +183,11 @@ export interface OperationState {
   readonly operation: string;
   /** payment_id or transaction_id. */
   readonly subjectId: string;
-  readonly operationId?: string;
-  readonly status?: string;
-  readonly statusCode?: string;
-  readonly amount?: string;
-  readonly currency?: string;
+  readonly operationId?: string | undefined;
+  readonly status?: string | undefined;
+  readonly statusCode?: string | undefined;
+  readonly amount?: string | undefined;
+  readonly currency?: string | undefined;
   readonly atMs: number;
 }
 
@@ -197,27 +195,27 @@ export interface HistoryEvent {
   readonly cursor: string;
   readonly receivedAtMs: number;
   /** Trace in which it became known; absent when nothing is traced. */
-  readonly traceId?: string;
+  readonly traceId?: string | undefined;
   /** `CALLBACK`, `RESPONSE` or `RECONCILIATION`. */
   readonly source: string;
   readonly final: boolean;
   /** Such as `UNKNOWN`, for an event about a call; absent when it holds a payment or payout. */
-  readonly callOutcome?: string;
+  readonly callOutcome?: string | undefined;
   /** payment_id or transaction_id. */
-  readonly subjectId?: string;
+  readonly subjectId?: string | undefined;
   /** Such as `payment` or `refund`; only for payments. */
-  readonly operation?: string;
+  readonly operation?: string | undefined;
   /** State of the payment or payout after this event, such as `paid`; absent when not known. */
-  readonly state?: string;
+  readonly state?: string | undefined;
   /** Status of the operation that the event is about. */
-  readonly status?: string;
-  readonly statusCode?: string;
-  readonly amount?: string;
-  readonly currency?: string;
+  readonly status?: string | undefined;
+  readonly statusCode?: string | undefined;
+  readonly amount?: string | undefined;
+  readonly currency?: string | undefined;
   /** What the service said in words that the gateway does not know; absent when there are none. */
-  readonly unrecognized?: readonly { readonly field: string; readonly value: string }[];
+  readonly unrecognized?: readonly { readonly field: string; readonly value: string }[] | undefined;
   /** The payment or payout as indented REST JSON, secrets masked; absent when there is none. */
-  readonly message?: string;
+  readonly message?: string | undefined;
 }
 
 /** `GET /api/calls?account=`: calls that move money and are not settled. */
@@ -239,16 +237,17 @@ export interface OpenCall {
   /** Consecutive look-ups in which the service did not know the call. */
   readonly notFound: number;
   /** Time of the next look-up; absent when no more follow. */
-  readonly nextLookMs?: number;
+  readonly nextLookMs?: number | undefined;
   readonly needsOperator: boolean;
 }
 
 /** `POST /api/look-up` and `POST /api/resend-callback`: each costs a request of the rate budget. */
-export interface PaymentAction {
-  readonly account: string;
-  readonly kind: KindName;
-  readonly externalId: string;
-}
+export const paymentAction = z.strictObject({
+  account: z.string(),
+  kind: z.enum(kindNames),
+  externalId: z.string().min(1).max(1_000),
+});
+export type PaymentAction = z.infer<typeof paymentAction>;
 
 /** `scheduled`: the reconciler looks now; `asked`: the service took the request. */
 export type PaymentActionResult =
@@ -271,40 +270,42 @@ export interface ScenarioInfo {
   /** Last four digits of the card that triggers it. */
   readonly card: string;
   /** Cents of an amount that trigger it; absent when no amount does. */
-  readonly cents?: string;
+  readonly cents?: string | undefined;
 }
 
+const text = z.string().min(1).max(255);
+
 /** `POST /api/sandbox/payments` and `/api/sandbox/payouts` */
-export interface SandboxOrder {
-  readonly scenario: string;
-  readonly amount: string;
-  readonly currency: string;
-  readonly externalId: string;
+export const sandboxOrder = z.strictObject({
+  scenario: text,
+  amount: text,
+  currency: text,
+  externalId: text,
   /** By the scenario's card, or by the amount's cents with an ordinary card (payouts: in cash). */
-  readonly by: "card" | "amount";
-}
+  by: z.enum(["card", "amount"]),
+});
+export type SandboxOrder = z.infer<typeof sandboxOrder>;
 
 /** What a caller of the gateway would have received for the order. */
 export type SandboxResult =
   | {
       readonly kind: "answered";
-      readonly status?: string;
-      readonly statusCode?: string;
+      readonly status?: string | undefined;
+      readonly statusCode?: string | undefined;
       /** Page to which the customer has to go. */
-      readonly actionUrl?: string;
+      readonly actionUrl?: string | undefined;
     }
   | {
       readonly kind: "refused";
       readonly code: string;
       readonly message: string;
-      readonly upstreamCode?: string;
+      readonly upstreamCode?: string | undefined;
     }
   | { readonly kind: "unknown"; readonly message: string };
 
 /** `POST /api/sandbox/callbacks`: a callback that cannot be read, or with a wrong signature. */
-export interface SandboxCallback {
-  readonly kind: "not_understood" | "forged";
-}
+export const sandboxCallback = z.strictObject({ kind: z.enum(["not_understood", "forged"]) });
+export type SandboxCallback = z.infer<typeof sandboxCallback>;
 
 export interface SandboxCallbackResult {
   /** HTTP status that the public listener answered. */
@@ -314,5 +315,5 @@ export interface SandboxCallbackResult {
 /** Body of every response that is not 2xx. */
 export interface Refusal {
   readonly error: string;
-  readonly reason?: string;
+  readonly reason?: string | undefined;
 }

@@ -7,8 +7,7 @@ import { type Operator, read } from "./operator.ts";
 export interface AdminAnswer {
   readonly status: number;
   readonly body?: unknown;
-  /** The `Allow` header of a 405 response. */
-  readonly allow?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** An operator's request. */
@@ -83,8 +82,8 @@ const listQuery = z.strictObject({
   cursor: z.string().optional(),
 });
 
-function notAllowed(allow: string): AdminAnswer {
-  return { status: 405, body: { error: "method not allowed" }, allow };
+export function notAllowed(allow: string): AdminAnswer {
+  return { status: 405, body: { error: "method not allowed" }, headers: { allow } };
 }
 
 export const notFound: AdminAnswer = { status: 404, body: { error: "not found" } };

@@ -22,12 +22,7 @@ export interface DeadLetterQuery {
 }
 
 /** What an operator can do about callbacks that were not understood, of all accounts. */
-export function createDeadLetters(
-  accounts: readonly string[],
-  log: EventLog,
-  report: Report,
-  payoutEnds?: PayoutEnds,
-) {
+export function createDeadLetters(log: EventLog, report: Report, payoutEnds?: PayoutEnds) {
   return {
     /** @throws GatewayError INVALID_ARGUMENT for text that is not a cursor of this order */
     async list(query: DeadLetterQuery): Promise<DeadLetterPage> {
@@ -35,26 +30,21 @@ export function createDeadLetters(
       const newestFirst = order === "newest";
       const places = placesOf(cursor, order);
       const lists = asked.map((account): List => {
-        const letters = log.letters.deadLetters(account, {
-          newestFirst,
-          behind: places.get(account),
-        });
+        const behind = places.get(account);
+        const letters = log.letters.deadLetters(account, { newestFirst, behind });
         return { account, letters: letters[Symbol.asyncIterator](), head: undefined };
       });
       const counts = await Promise.all(
         asked.map((account) => log.letters.countDeadLetters(account)),
       );
-      await Promise.all(lists.map(advance));
       const page: DeadLetterView[] = [];
-      for (let next = first(lists, newestFirst); next; next = first(lists, newestFirst)) {
-        if (page.length === limit) break;
-        const { account, head } = next;
-        page.push(viewOf(account, head));
-        places.set(account, head.place);
-        await advance(next);
+      let more = false;
+      for await (const { account, letter } of merged(lists, newestFirst)) {
+        more = page.length === limit;
+        if (more) break;
+        page.push(viewOf(account, letter));
+        places.set(account, letter.place);
       }
-      const more = first(lists, newestFirst) !== undefined;
-      await Promise.all(lists.map(({ letters }) => letters.return?.()));
       return {
         dead_letters: page,
         total: counts.reduce((total, count) => total + count, 0),
@@ -66,9 +56,8 @@ export function createDeadLetters(
       return letter && { ...viewOf(account, letter), ...bodyOf(letter) };
     },
     /** Parses a letter again. If it is understood now, it becomes an event and leaves the list. */
-    async replay(account: string, id: string): Promise<Replayed> {
-      return accounts.includes(account) ? replay(log, account, id, payoutEnds) : "not_found";
-    },
+    replay: (account: string, id: string): Promise<Replayed> =>
+      replay(log, account, id, payoutEnds),
     /** Deletes a letter for good. @returns whether it existed */
     async discard(account: string, id: string, operator: string): Promise<boolean> {
       const letter = await log.letters.deadLetter(account, id);
@@ -79,31 +68,35 @@ export function createDeadLetters(
   };
 }
 
-/** The letters of one account; `head` is the first that is not on a page yet. */
+/** The letters of one account; `head` is the next one. */
 interface List {
   readonly account: string;
   readonly letters: AsyncIterator<StoredDeadLetter>;
   head: StoredDeadLetter | undefined;
 }
 
-async function advance(list: List): Promise<void> {
-  const { value, done } = await list.letters.next();
-  list.head = done ? undefined : value;
-}
-
-/** The list whose head comes before the heads of all others. */
-function first(lists: readonly List[], newestFirst: boolean) {
-  let found: (List & { head: StoredDeadLetter }) | undefined;
-  for (const list of lists) {
-    if (!hasHead(list)) continue;
-    const sinceMs = found ? list.head.receivedAtMs - found.head.receivedAtMs : 0;
-    if (!found || (newestFirst ? sinceMs > 0 : sinceMs < 0)) found = list;
+/** The letters of all lists in the order of their arrival. */
+async function* merged(lists: readonly List[], newestFirst: boolean) {
+  const advance = async (list: List) => {
+    const { value, done } = await list.letters.next();
+    list.head = done ? undefined : value;
+  };
+  const isBefore = (one: StoredDeadLetter, other: StoredDeadLetter) =>
+    newestFirst ? one.receivedAtMs > other.receivedAtMs : one.receivedAtMs < other.receivedAtMs;
+  try {
+    await Promise.all(lists.map(advance));
+    for (;;) {
+      let next: List | undefined;
+      for (const list of lists) {
+        if (list.head && (!next?.head || isBefore(list.head, next.head))) next = list;
+      }
+      if (!next?.head) return;
+      yield { account: next.account, letter: next.head };
+      await advance(next);
+    }
+  } finally {
+    await Promise.all(lists.map(({ letters }) => letters.return?.()));
   }
-  return found;
-}
-
-function hasHead(list: List): list is List & { head: StoredDeadLetter } {
-  return list.head !== undefined;
 }
 
 function viewOf(account: string, letter: StoredDeadLetter): DeadLetterView {

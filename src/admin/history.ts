@@ -36,7 +36,7 @@ export async function historyOf(
   const operations = open.snapshot?.facts.operations ?? [];
   return {
     nowMs: Date.now(),
-    ...given("state", standing && nameOf(PaymentStateSchema, standing.state)),
+    state: standing && nameOf(PaymentStateSchema, standing.state),
     needsOperator: standing?.needsOperator ?? false,
     operations: operations.filter(({ operation }) => operation !== "call").map(operationView),
     events: events.map(view).reverse(),
@@ -57,18 +57,20 @@ const maxEvents = 100;
 
 function view(event: Event): HistoryEvent {
   const { cursor, source, receivedAt, final, callOutcome, paymentId, transactionId } = event;
+  const words = event.resource.value?.unrecognized ?? [];
   return {
     cursor,
     receivedAtMs: receivedAt ? timestampMs(receivedAt) : 0,
     // A traceparent is `version-trace-span-flags`.
-    ...given("traceId", traceOf(event)?.split("-")[1]),
+    traceId: traceOf(event)?.split("-")[1],
     source: nameOf(EventSourceSchema, source)?.toUpperCase() ?? "",
     final,
-    ...given("callOutcome", nameOf(CallOutcomeSchema, callOutcome)?.toUpperCase()),
-    ...given("state", nameOf(PaymentStateSchema, event.state)),
-    ...given("subjectId", paymentId ?? transactionId),
+    callOutcome: nameOf(CallOutcomeSchema, callOutcome)?.toUpperCase(),
+    state: nameOf(PaymentStateSchema, event.state),
+    subjectId: paymentId ?? transactionId,
     ...resourceView(event),
-    ...unrecognizedView(event),
+    unrecognized:
+      words.length === 0 ? undefined : words.map(({ field, value }) => ({ field, value })),
   };
 }
 
@@ -79,30 +81,21 @@ function resourceView({ resource }: Event): Partial<HistoryEvent> {
     case "payment": {
       const { operation, details } = resource.value;
       return {
-        ...given(
-          "operation",
+        operation:
           nameOf(PaymentOperationSchema, operation) ?? unrecognizedIn(resource.value, "operation"),
-        ),
-        ...given(
-          "status",
+        status:
           (details && nameOf(PaymentStatusSchema, details.status)) ??
-            unrecognizedIn(resource.value, "details.status"),
-        ),
-        ...given("statusCode", details?.statusCode),
-        ...given("amount", details?.amount),
-        ...given("currency", details?.currency),
+          unrecognizedIn(resource.value, "details.status"),
+        statusCode: details?.statusCode,
+        amount: details?.amount,
+        currency: details?.currency,
         message: maskedMessage(PaymentSchema, resource.value),
       };
     }
     case "payout": {
-      const { status, statusCode, originalAmount, currency } = resource.value;
-      return {
-        ...given("status", status?.toLowerCase()),
-        ...given("statusCode", statusCode),
-        ...given("amount", originalAmount),
-        ...given("currency", currency),
-        message: maskedMessage(PayoutSchema, resource.value),
-      };
+      const { status, statusCode, originalAmount: amount, currency } = resource.value;
+      const message = maskedMessage(PayoutSchema, resource.value);
+      return { status: status?.toLowerCase(), statusCode, amount, currency, message };
     }
   }
 }
@@ -118,18 +111,8 @@ function isIdentifier(name: string): boolean {
   return /(?:^|_)(?:id|rrn|mask)$/.test(name);
 }
 
-function unrecognizedView({ resource }: Event): Pick<HistoryEvent, "unrecognized"> {
-  const words = resource.value?.unrecognized ?? [];
-  if (words.length === 0) return {};
-  return { unrecognized: words.map(({ field, value }) => ({ field, value })) };
-}
-
 /** An enum value's name in lower case, without its prefix; undefined for 0 and unknown values. */
 export function nameOf(desc: DescEnum, value: number): string | undefined {
   if (value === 0) return undefined;
   return desc.value[value]?.name.slice(desc.sharedPrefix?.length).toLowerCase();
-}
-
-function given<Name extends string>(name: Name, value: string | undefined) {
-  return (value === undefined ? {} : { [name]: value }) as { [N in Name]?: string };
 }

@@ -1,5 +1,6 @@
 import { create, type DescEnum } from "@bufbuild/protobuf";
-import type { Core, Instant } from "../core/core.ts";
+import * as z from "zod";
+import type { Call, Core, Listing } from "../core/core.ts";
 import { PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
 import { ListPaymentsRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutStateSchema } from "../gen/payments/v1/payout_pb.ts";
@@ -9,16 +10,15 @@ import type { KnownItem, KnownList } from "./console-api.ts";
 import { nameOf } from "./history.ts";
 import { callAs, Refused } from "./operator.ts";
 
-export interface KnownListQuery {
-  readonly account: string;
-  readonly kind: KindName;
+/** What is listed of an account's payments or payouts. */
+export const listQuery = z.object({
   /** Such as `paid`, or `needs_operator`; all without it. */
-  readonly state?: string | undefined;
+  state: z.string().max(50).optional(),
   /** Only those whose external_id has this text, or whose id at the service is this. */
-  readonly search?: string | undefined;
+  search: z.string().max(1_000).optional(),
   /** `next` of the page before. */
-  readonly after?: string | undefined;
-}
+  after: z.string().max(1_000).optional(),
+});
 
 /**
  * One page of the payments or payouts that the gateway knows, the one heard of last first: the list
@@ -27,8 +27,10 @@ export interface KnownListQuery {
  * @throws Refused 400 for a state that there is not
  */
 export async function knownListOf(
-  core: Pick<Core, "paymentList" | "payoutList">,
-  { account, kind, state = "", search, after = "" }: KnownListQuery,
+  core: Lists,
+  account: string,
+  kind: KindName,
+  { state = "", search, after = "" }: z.infer<typeof listQuery>,
 ): Promise<KnownList> {
   const call = callAs("console", account, ["events:read"]);
   const { states, read } = lists[kind];
@@ -44,12 +46,12 @@ export async function knownListOf(
       ...(state === needsOperator && { needsOperator: true }),
       ...{ newestFirst: true, pageSize, pageToken: next },
     };
-    const page: Page = await read(core, request, call);
+    const page = await read(core, request, call);
     items.push(...page.items.filter((item) => !search || isFound(item, search)));
     searched += page.items.length;
     next = page.next;
   } while (next !== undefined && items.length < pageSize && searched < maxSearched);
-  return { items, searched, ...(next !== undefined && { next }) };
+  return { items, searched, next };
 }
 
 const needsOperator = "needs_operator";
@@ -60,10 +62,7 @@ function isFound({ externalId, subjectIds }: KnownItem, search: string): boolean
   return subjectIds.includes(search) || externalId.toLowerCase().includes(search.toLowerCase());
 }
 
-interface Page {
-  readonly items: readonly KnownItem[];
-  readonly next: string | undefined;
-}
+type Lists = Pick<Core, "paymentList" | "payoutList">;
 
 interface Request {
   readonly states: never[];
@@ -75,11 +74,7 @@ interface Request {
 
 interface List {
   readonly states: DescEnum;
-  read(
-    core: Pick<Core, "paymentList" | "payoutList">,
-    request: Request,
-    call: ReturnType<typeof callAs>,
-  ): Promise<Page>;
+  read(core: Lists, request: Request, call: Call): Promise<Pick<KnownList, "items" | "next">>;
 }
 
 const lists: Readonly<Record<KindName, List>> = {
@@ -91,7 +86,7 @@ const lists: Readonly<Record<KindName, List>> = {
         const { payment, operations } = edge.node;
         const { amount, currency, paymentId } = payment?.details ?? {};
         const ids = [paymentId, ...operations.map(({ paymentId }) => paymentId)];
-        return itemOf(edge, PaymentStateSchema, { ids, amount, currency });
+        return itemOf(edge, PaymentStateSchema, ids, amount, currency);
       });
       return { items, next: list.endCursor };
     },
@@ -101,37 +96,27 @@ const lists: Readonly<Record<KindName, List>> = {
     async read(core, request, call) {
       const list = await core.payoutList(create(ListPayoutsRequestSchema, request), call);
       const items = list.edges.map((edge) => {
-        const { originalAmount: amount, currency, transactionId } = edge.node.payout ?? {};
-        return itemOf(edge, PayoutStateSchema, { ids: [transactionId], amount, currency });
+        const { originalAmount, currency, transactionId } = edge.node.payout ?? {};
+        return itemOf(edge, PayoutStateSchema, [transactionId], originalAmount, currency);
       });
       return { items, next: list.endCursor };
     },
   },
 };
 
-interface Edge {
-  readonly node: { readonly state: number; readonly needsOperator: boolean };
-  readonly externalId: string;
-  readonly firstSeenAt: Instant;
-}
-
 function itemOf(
-  { node: { state, needsOperator }, externalId, firstSeenAt }: Edge,
+  edge: Listing<{ readonly state: number; readonly needsOperator: boolean }>["edges"][number],
   states: DescEnum,
-  told: Readonly<Record<"amount" | "currency", string | undefined>> & {
-    readonly ids: readonly (string | undefined)[];
-  },
+  ids: readonly (string | undefined)[],
+  amount: string | undefined,
+  currency: string | undefined,
 ): KnownItem {
-  const { amount, currency, ids } = told;
+  const { node, externalId, firstSeenAt } = edge;
   return {
-    ...{ externalId, needsOperator, state: nameOf(states, state) ?? "" },
-    firstSeenAtMs: msOf(firstSeenAt),
+    ...{ externalId, needsOperator: node.needsOperator, state: nameOf(states, node.state) ?? "" },
+    firstSeenAtMs: Number(firstSeenAt.seconds) * 1_000 + Math.floor(firstSeenAt.nanos / 1_000_000),
     subjectIds: [...new Set(ids.filter((id) => id !== undefined && id !== ""))] as string[],
-    ...(amount && { amount }),
-    ...(currency && { currency }),
+    amount: amount || undefined,
+    currency: currency || undefined,
   };
-}
-
-function msOf({ seconds, nanos }: Instant): number {
-  return Number(seconds) * 1_000 + Math.floor(nanos / 1_000_000);
 }

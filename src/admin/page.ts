@@ -1,26 +1,20 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
-
-/** The console: one self-contained HTML document, and headers that forbid it to load others. */
-export interface Page {
-  readonly html: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
+import { existsSync, readFileSync } from "node:fs";
+import type { AdminAnswer } from "./dead-letter-routes.ts";
 
 /** Where `scripts/build-console.ts` puts the page. */
 const pageFile = new URL("./console.gen.html", import.meta.url);
 
-/** Reads the built page; undefined when it was not built. */
-export function loadPage(file: URL = pageFile): Page | undefined {
-  let html: string;
-  try {
-    html = readFileSync(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
+/**
+ * The console: one self-contained HTML document, and headers that forbid it to load others. A hint
+ * in its place if it was not built.
+ */
+export function loadPage(file: URL = pageFile): AdminAnswer {
+  if (!existsSync(file)) return { status: 404, body: notBuilt };
+  const html = readFileSync(file, "utf8");
   return {
-    html,
+    status: 200,
+    body: html,
     headers: {
       "content-type": "text/html; charset=utf-8",
       "content-security-policy": policyOf(html),
@@ -30,6 +24,10 @@ export function loadPage(file: URL = pageFile): Page | undefined {
     },
   };
 }
+
+const notBuilt =
+  "The console's page was not built. Run `npm run build:console` in the gateway's directory, and " +
+  "start the gateway again.\n\nAlso here: /healthz, /readyz, /metrics, /dead-letters\n";
 
 /** Allows only the page's own scripts and styles, and requests to this listener only. */
 function policyOf(html: string): string {

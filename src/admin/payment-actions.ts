@@ -5,42 +5,45 @@ import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
+import type { KindName } from "../model/kinds.ts";
 import type { Observations, Report } from "../report.ts";
 import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
 import { callAs, type Operator } from "./operator.ts";
 
-export type PaymentActions = ReturnType<typeof createPaymentActions>;
-
 export interface PaymentActionsOptions {
-  readonly core: Pick<Core, "getPayout" | "resendCallback">;
-  readonly intents: Pick<IntentStore, "looked">;
+  readonly core: Core;
+  readonly intents: IntentStore;
   /** The open calls of a payment or payout. */
-  readonly openCalls: (action: PaymentAction) => Promise<readonly UnsettledIntent[]>;
+  readonly openCalls: (
+    account: string,
+    kind: KindName,
+    externalId: string,
+  ) => Promise<readonly UnsettledIntent[]>;
   /** Whether the reconciler runs. */
   readonly reconciles: boolean;
   readonly report: Report;
 }
 
-/** What an operator can ask the payments service about a payment or payout. No money moves. */
+/**
+ * What an operator can ask the payments service about a payment or payout, by the names of the
+ * console's paths. No money moves.
+ */
 export function createPaymentActions(options: PaymentActionsOptions) {
   const { core, intents, openCalls, reconciles, report } = options;
   const note = (
     { name: operator }: Operator,
     action: Observations["operatorAsked"]["action"],
-    { account, kind, externalId }: PaymentAction,
-  ) =>
-    report("operatorAsked", {
-      ...{ operator, action, account, kind, externalId: loggedId(externalId) },
-    });
+    { externalId, ...about }: PaymentAction,
+  ) => report("operatorAsked", { operator, action, ...about, externalId: loggedId(externalId) });
   return {
     /**
      * Looks an open call up at once instead of later; a payout without an open call is read from
      * the service.
      */
-    async lookUp(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
+    async "look-up"(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       note(operator, "look up", action);
-      const open = await openCalls(action);
+      const open = await openCalls(account, kind, externalId);
       const next = open.filter(({ nextLookMs }) => reconciles && nextLookMs !== undefined);
       for (const intent of next) {
         const { checks, notFound } = intent;
@@ -56,7 +59,10 @@ export function createPaymentActions(options: PaymentActionsOptions) {
     },
 
     /** Asks the service to send the callback of a payment's latest operation again. */
-    async resendCallback(operator: Operator, action: PaymentAction): Promise<PaymentActionResult> {
+    async "resend-callback"(
+      operator: Operator,
+      action: PaymentAction,
+    ): Promise<PaymentActionResult> {
       const { account, kind, externalId } = action;
       if (kind === "payout") {
         return { kind: "refused", message: "the service sends no callback of a payout again" };

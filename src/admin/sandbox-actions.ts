@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import type { Core } from "../core/core.ts";
 import { GatewayError } from "../errors.ts";
 import { PaymentMode } from "../gen/payments/v1/payment_input_pb.ts";
@@ -8,16 +8,19 @@ import { CreatePaymentRequestSchema } from "../gen/payments/v1/payment_service_p
 import { RequestPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
 import type { Secret } from "../secrets/secret.ts";
 import { sign, signatureHeader } from "../wire/signature.ts";
-import type {
-  SandboxCallback,
-  SandboxCallbackResult,
-  SandboxOrder,
-  SandboxResult,
-  ScenarioInfo,
-  Scenarios,
+import {
+  type SandboxCallback,
+  type SandboxCallbackResult,
+  type SandboxOrder,
+  type SandboxResult,
+  type ScenarioInfo,
+  type Scenarios,
+  sandboxCallback,
+  sandboxOrder,
 } from "./console-api.ts";
+import type { AdminRequest } from "./dead-letter-routes.ts";
 import { nameOf } from "./history.ts";
-import { callAs, Refused } from "./operator.ts";
+import { accountOf, callAs, type Operator, Refused, read } from "./operator.ts";
 
 export interface SandboxActionsOptions {
   readonly core: Core;
@@ -36,60 +39,71 @@ export interface MagicValue {
   readonly cents?: string;
 }
 
-export type SandboxActions = ReturnType<typeof createSandboxActions>;
+export type AnswerSandbox = ReturnType<typeof createSandboxActions>;
 
-/** For sandbox mode: makes payments and payouts like a caller, sends callbacks like the service. */
+/**
+ * For sandbox mode: makes payments and payouts like a caller, sends callbacks like the service.
+ * @returns what answers `/api/sandbox...`: undefined for what does not exist. @throws Refused
+ */
 export function createSandboxActions(options: SandboxActionsOptions) {
   const { core, account, magicValues, publicUrl } = options;
-  return {
-    /** The one account that the emulator has. */
-    account: account.name,
-    scenarios: { scenarios: magicValues.map(infoOf) } satisfies Scenarios,
+  const scenarios: Scenarios = { scenarios: magicValues.map(infoOf) };
 
-    async pay(order: SandboxOrder): Promise<SandboxResult> {
-      const card = cardOf(order, magicValues);
-      const request = create(CreatePaymentRequestSchema, paymentOf(order, card));
-      return answerOf(async () => {
-        const { payment } = await core.createPayment(request, callOf(account.name));
-        const { details, action } = payment;
-        return {
-          status: nameOf(PaymentStatusSchema, details?.status ?? 0) ?? "unspecified",
-          ...(details?.statusCode && { statusCode: details.statusCode }),
-          ...(action?.value && { actionUrl: action.value }),
-        };
-      });
-    },
+  async function pay(order: SandboxOrder): Promise<SandboxResult> {
+    const request = paymentOf(order, cardOf(order, magicValues));
+    return answerOf(async () => {
+      const { payment } = await core.createPayment(request, callOf(account.name));
+      const { details, action } = payment;
+      return {
+        status: nameOf(PaymentStatusSchema, details?.status ?? 0) ?? "unspecified",
+        statusCode: details?.statusCode || undefined,
+        actionUrl: action?.value || undefined,
+      };
+    });
+  }
 
-    async payOut(order: SandboxOrder): Promise<SandboxResult> {
-      const card = cardOf(order, magicValues);
-      const request = create(RequestPayoutRequestSchema, payoutOf(order, card));
-      return answerOf(async () => {
-        const { payout } = await core.requestPayout(request, callOf(account.name));
-        const { status, statusCode } = payout;
-        return {
-          ...(status && { status: status.toLowerCase() }),
-          ...(statusCode && { statusCode }),
-        };
-      });
-    },
+  async function payOut(order: SandboxOrder): Promise<SandboxResult> {
+    const request = payoutOf(order, cardOf(order, magicValues));
+    return answerOf(async () => {
+      const { payout } = await core.requestPayout(request, callOf(account.name));
+      const { status, statusCode } = payout;
+      return {
+        status: status?.toLowerCase() || undefined,
+        statusCode: statusCode || undefined,
+      };
+    });
+  }
 
-    async callback({ kind }: SandboxCallback): Promise<SandboxCallbackResult> {
-      const body = callbackBody(kind);
-      const password = kind === "forged" ? randomUUID() : account.password;
-      const { status } = await fetch(
-        `${publicUrl()}/callbacks/${encodeURIComponent(account.name)}/payments`,
-        {
-          method: "POST",
-          headers: {
-            "content-type": "application/json",
-            [signatureHeader]: sign(Buffer.from(body), password),
-          },
-          body,
-          signal: AbortSignal.timeout(5_000),
-        },
-      );
-      return { status };
-    },
+  async function sendCallback({ kind }: SandboxCallback): Promise<SandboxCallbackResult> {
+    const url = `${publicUrl()}/callbacks/${encodeURIComponent(account.name)}/payments`;
+    const body = callbackBody(kind);
+    const password = kind === "forged" ? randomUUID() : account.password;
+    const signature = sign(Buffer.from(body), password);
+    const headers = { "content-type": "application/json", [signatureHeader]: signature };
+    const signal = AbortSignal.timeout(5_000);
+    const { status } = await fetch(url, { method: "POST", headers, body, signal });
+    return { status };
+  }
+
+  return async (
+    operator: Operator,
+    { method, body }: AdminRequest,
+    [what, ...rest]: readonly string[],
+  ): Promise<unknown> => {
+    if (rest.length > 0) return undefined;
+    accountOf(operator, account.name);
+    if (what === undefined && method === "GET") return scenarios;
+    if (method !== "POST") throw new Refused(405, "method not allowed");
+    switch (what) {
+      case "payments":
+        return pay(read(sandboxOrder, await body()));
+      case "payouts":
+        return payOut(read(sandboxOrder, await body()));
+      case "callbacks":
+        return sendCallback(read(sandboxCallback, await body()));
+      default:
+        return undefined;
+    }
   };
 }
 
@@ -98,7 +112,7 @@ function infoOf({ cards, cents, scenario }: MagicValue): ScenarioInfo {
     ...scenario,
     // The page gets no full card number: the gateway fills it in.
     card: cards[0]?.slice(-4) ?? "",
-    ...(cents !== undefined && { cents }),
+    cents,
   };
 }
 
@@ -114,42 +128,26 @@ function cardOf({ scenario, by }: SandboxOrder, magicValues: readonly MagicValue
   return plainCard;
 }
 
-function paymentOf(
-  order: SandboxOrder,
-  number: string,
-): MessageInitShape<typeof CreatePaymentRequestSchema> {
-  const { amount, currency, externalId } = order;
-  return {
-    ...{ amount, currency, externalId, mode: PaymentMode.DIRECT },
-    description: "A trial from the console",
+function paymentOf({ amount, currency, externalId }: SandboxOrder, number: string) {
+  const card = { number, cvv: "123", expMonth: 12, expYear: 2035 };
+  return create(CreatePaymentRequestSchema, {
+    ...{ amount, currency, externalId, description, mode: PaymentMode.DIRECT },
     customer: { email: "customer@shop.example" },
-    paymentMethod: {
-      method: {
-        case: "cc",
-        value: { number, cvv: "123", expMonth: 12, expYear: 2035 },
-      },
-    },
-  };
+    paymentMethod: { method: { case: "cc", value: card } },
+  });
 }
 
-function payoutOf(
-  order: SandboxOrder,
-  number: string,
-): MessageInitShape<typeof RequestPayoutRequestSchema> {
-  const { amount, currency, externalId, by } = order;
+function payoutOf({ amount, currency, externalId, by }: SandboxOrder, number: string) {
   const person = { firstName: "Ivan", lastName: "Franko", externalId: "recipient" };
-  return {
-    order: {
-      currency,
-      externalId,
-      originalAmount: amount,
-      description: "A trial from the console",
-    },
+  return create(RequestPayoutRequestSchema, {
+    order: { currency, externalId, originalAmount: amount, description },
     payer: { entityId: "console" },
     payoutType: by === "card" ? "card" : "cash",
     recipient: by === "card" ? { card: { ...person, cardData: { number } } } : { cash: person },
-  };
+  });
 }
+
+const description = "A trial from the console";
 
 const callOf = (account: string) => callAs("console", account, ["payments:write", "payouts:write"]);
 
@@ -162,8 +160,8 @@ async function answerOf(
     if (!(error instanceof GatewayError)) throw error;
     const { code, message, details } = error;
     if (details.outcomeUnknown) return { kind: "unknown", message };
-    const upstreamCode = details.upstream?.code;
-    return { kind: "refused", code, message, ...(upstreamCode && { upstreamCode }) };
+    const upstreamCode = details.upstream?.code || undefined;
+    return { kind: "refused", code, message, upstreamCode };
   }
 }
 

@@ -1,60 +1,50 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { type ErrorCode, GatewayError } from "../errors.ts";
-import { createAdmission } from "../net/admission.ts";
 import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import type { OnCut } from "../net/cut.ts";
 import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
-import { type Body, Intake } from "../net/intake.ts";
+import type { Body, Intake } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
-import { answerApi } from "./api.ts";
-import type { ConsoleData } from "./create-console.ts";
-import { type AdminAnswer, answerDeadLetters, notFound } from "./dead-letter-routes.ts";
+import type { expositionOf } from "../telemetry/exposition.ts";
+import {
+  type AdminAnswer,
+  type AdminRequest,
+  answerDeadLetters,
+  notAllowed,
+  notFound,
+} from "./dead-letter-routes.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import { docsPage } from "./docs.ts";
 import { readJson } from "./json-body.ts";
 import { type Operator, Refused } from "./operator.ts";
-import type { Page } from "./page.ts";
 
 export interface AdminOptions {
   /** All metrics, in the format that this `Accept` asks for. */
-  readonly exposition: (accept: string | undefined) => Promise<Exposition>;
+  readonly exposition: (accept: string | undefined) => ReturnType<typeof expositionOf>;
   /** Why the gateway is not ready for traffic; empty when it is. */
   readonly notReady: () => readonly string[];
   /** Further facts that `/readyz` reports without changing its status; undefined for none. */
-  readonly details?: () => Readonly<Record<string, unknown>> | undefined;
+  readonly details: () => Readonly<Record<string, unknown>> | undefined;
   /** Refreshes gauges right before they are read. */
   readonly refresh: () => void | Promise<void>;
   readonly deadLetters: DeadLetters;
-  readonly console: Console;
-  /** Serves only health and metrics, to anyone. Default: everything. */
-  readonly healthOnly?: boolean;
-  /** Limits of open connections, and a callback for cut ones. Default: no limit. */
-  readonly limits?: {
-    readonly counts: ConnectionCounts;
-    readonly intake: Intake;
-    readonly onCut: OnCut;
-  };
-}
-
-/** The response to a scrape. */
-export interface Exposition {
-  readonly contentType: string;
-  readonly text: string;
-}
-
-/** The operator's page, its data, and who may see them. */
-export interface Console {
-  /** Undefined when the page was not built. */
-  readonly page: Page | undefined;
+  /** The console's page. */
+  readonly page: AdminAnswer;
+  /** The JSON at `/api/...`; undefined for what does not exist. @throws Refused, GatewayError */
+  readonly answerPage: (operator: Operator, request: AdminRequest) => Promise<unknown>;
   /** The operator who sent a request. @throws GatewayError UNAUTHENTICATED, PERMISSION_DENIED */
-  operatorOf(request: IncomingMessage): Promise<Operator>;
-  readonly data: ConsoleData;
+  readonly operatorOf: (request: IncomingMessage) => Promise<Operator>;
   /** Answers a request for `/graphql`, and identifies its operator itself. */
-  graphql(request: IncomingMessage, response: ServerResponse): void;
+  readonly graphql: (request: IncomingMessage, response: ServerResponse) => void;
   /** An unexpected error: the operator sees only that one happened. */
-  onFailure(error: unknown): void;
+  readonly onFailure: (error: unknown) => void;
+  /** Serves only health and metrics, to anyone. */
+  readonly healthOnly: boolean;
+  readonly counts: ConnectionCounts;
+  readonly intake: Intake;
+  readonly onCut: OnCut;
 }
 
 /**
@@ -68,14 +58,12 @@ export function createAdminServer(options: AdminOptions): Server {
     headersTimeout: 10_000,
     connectionsCheckingInterval: 5_000,
   };
-  const { counts, onCut = () => {} } = options.limits ?? {};
-  const { intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) }) } =
-    options.limits ?? {};
+  const { counts, intake, onCut } = options;
   const cut = cutHttp1(onCut);
   const bodyOf = (request: IncomingMessage) => intake.body(request, request.socket, cut);
   const server = createServer(serverOptions, (request, response) => {
     if (!guard.passes(request, response)) return;
-    for (const [name, value] of Object.entries(commonHeaders)) response.setHeader(name, value);
+    response.setHeaders(commonHeaders);
     answer(options, request, response, bodyOf)
       .catch((error: unknown) => failed(options, error))
       .then((found) => found && send(response, request, found));
@@ -97,22 +85,18 @@ async function answer(
   bodyOf: BodyOf,
 ): Promise<AdminAnswer | undefined> {
   const url = plainUrl(request.url ?? "/");
-  if (!url) {
-    request.resume();
-    throw new Refused(400, "the path must be in its shortest form, without dot segments");
+  const [, first = ""] = url?.pathname.split("/", 2) ?? [];
+  const isForOperators = operatorPaths.has(first);
+  if (url && isForOperators && !options.healthOnly) {
+    return answerOperator(options, request, response, bodyOf, url);
   }
-  const [, first = ""] = url.pathname.split("/", 2);
-  if (options.healthOnly && (first === "" || operatorPaths.has(first))) {
-    request.resume();
+  request.resume();
+  if (!url) throw new Refused(400, "the path must be in its shortest form, without dot segments");
+  if (options.healthOnly && (isForOperators || first === "")) {
     throw new Refused(403, withoutOperators, "ADMIN_UNAUTHENTICATED");
   }
-  if (operatorPaths.has(first)) return answerOperator(options, request, response, bodyOf, url);
-  request.resume();
-  if (methodOf(request) !== "GET") {
-    response.setHeader("allow", "GET, HEAD");
-    throw new Refused(405, "method not allowed");
-  }
-  return answerAnybody(options, request, response, url.pathname);
+  if (methodOf(request) !== "GET") return notAllowed("GET, HEAD");
+  return answerAnybody(options, request, url.pathname);
 }
 
 /**
@@ -131,9 +115,8 @@ const withoutOperators =
 const operatorPaths: ReadonlySet<string> = new Set(["graphql", "api", "dead-letters"]);
 
 async function answerAnybody(
-  { notReady, details: detailsOf, refresh, exposition, console: { page } }: AdminOptions,
+  { notReady, details: detailsOf, refresh, exposition, page }: AdminOptions,
   request: IncomingMessage,
-  response: ServerResponse,
   path: string,
 ): Promise<AdminAnswer> {
   switch (path) {
@@ -141,24 +124,19 @@ async function answerAnybody(
       return { status: 200, body: { status: "ok" } };
     case "/readyz": {
       const reasons = notReady();
-      const details = detailsOf?.();
-      const extra = details && { details };
+      const details = detailsOf();
       return reasons.length === 0
-        ? { status: 200, body: { status: "ready", ...extra } }
-        : { status: 503, body: { status: "not ready", reasons, ...extra } };
+        ? { status: 200, body: { status: "ready", details } }
+        : { status: 503, body: { status: "not ready", reasons, details } };
     }
     case "/metrics": {
       await refresh();
       const { contentType, text } = await exposition(request.headers.accept);
-      response.setHeader("content-type", contentType);
-      response.setHeader("vary", "accept");
-      return { status: 200, body: text };
+      return { status: 200, body: text, headers: { "content-type": contentType, vary: "accept" } };
     }
     case "/":
       // The page holds no data: it requests what it shows, as the operator.
-      if (!page) return { status: 404, body: notBuilt };
-      for (const [name, value] of Object.entries(page.headers)) response.setHeader(name, value);
-      return { status: 200, body: page.html };
+      return page;
     default: {
       const page = docsPage(path);
       return page === undefined ? notFound : { status: 200, body: page };
@@ -167,7 +145,7 @@ async function answerAnybody(
 }
 
 async function answerOperator(
-  { console, deadLetters }: AdminOptions,
+  { graphql, operatorOf, answerPage, deadLetters }: AdminOptions,
   request: IncomingMessage,
   response: ServerResponse,
   bodyOf: BodyOf,
@@ -178,39 +156,40 @@ async function answerOperator(
     throw new Refused(403, "pages of other origins may not call", "FOREIGN_ORIGIN");
   }
   if (path === "/graphql") {
-    console.graphql(request, response);
+    graphql(request, response);
     return undefined;
   }
   const incoming = bodyOf(request);
   try {
-    const operator = await console.operatorOf(request);
+    const operator = await operatorOf(request);
     const method = methodOf(request);
     const contentType = request.headers["content-type"];
     const body = () => readJson(incoming, contentType);
     const asked = { method, path, query, contentType, body };
-    const answered = path.startsWith("/api/")
-      ? await answerApi(console.data, operator, asked)
-      : await answerDeadLetters(deadLetters, operator, asked);
-    return answered ?? notFound;
+    if (!path.startsWith("/api/")) {
+      return (await answerDeadLetters(deadLetters, operator, asked)) ?? notFound;
+    }
+    const found = await answerPage(operator, asked);
+    return found === undefined ? notFound : { status: 200, body: found };
   } finally {
     incoming.discard();
   }
 }
 
-function failed({ console }: AdminOptions, error: unknown): AdminAnswer {
-  if (error instanceof Refused) {
-    const { status, message, reason } = error;
-    return { status, body: { error: message, ...(reason !== undefined && { reason }) } };
-  }
+function failed({ onFailure }: AdminOptions, error: unknown): AdminAnswer {
+  if (error instanceof Refused) return refusal(error.status, error.message, error.reason);
   const status = error instanceof GatewayError ? statuses.get(error.code) : undefined;
   if (error instanceof GatewayError && status !== undefined) {
-    const { reason } = error.details;
-    return { status, body: { error: error.message, ...(reason !== undefined && { reason }) } };
+    return refusal(status, error.message, error.details.reason);
   }
   // A malformed percent escape in the path.
   if (error instanceof URIError) return notFound;
-  console.onFailure(error);
-  return { status: 500, body: { error: "internal error" } };
+  onFailure(error);
+  return refusal(500, "internal error");
+}
+
+function refusal(status: number, error: string, reason?: string): AdminAnswer {
+  return { status, body: { error, reason } };
 }
 
 const statuses: ReadonlyMap<ErrorCode, number> = new Map<ErrorCode, number>([
@@ -227,23 +206,19 @@ function methodOf({ method = "GET" }: IncomingMessage): string {
   return method === "HEAD" ? "GET" : method;
 }
 
-const notBuilt =
-  "The console's page was not built. Run `npm run build:console` in the gateway's directory, and " +
-  "start the gateway again.\n\nAlso here: /healthz, /readyz, /metrics, /dead-letters\n";
-
 /** Responses must not be cached, framed or sniffed. */
-const commonHeaders = {
-  "cache-control": "no-store",
-  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY",
-} as const;
+const commonHeaders = new Map([
+  ["cache-control", "no-store"],
+  ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
+  ["referrer-policy", "no-referrer"],
+  ["x-content-type-options", "nosniff"],
+  ["x-frame-options", "DENY"],
+]);
 
 function send(response: ServerResponse, request: IncomingMessage, found: AdminAnswer): void {
   const text = typeof found.body === "string";
   response.statusCode = found.status;
-  if (found.allow !== undefined) response.setHeader("allow", found.allow);
+  response.setHeaders(new Map(Object.entries(found.headers ?? {})));
   if (found.body === undefined) return void response.end();
   if (found.status === 401) response.setHeader("www-authenticate", "Bearer");
   if (!response.hasHeader("content-type")) {

@@ -1,14 +1,16 @@
+import type { Server } from "node:http";
 import type { Logger } from "pino";
-import { type ConsoleOptions, createConsole } from "../admin/create-console.ts";
+import { type ConsoleOptions, createConsole } from "../admin/console.ts";
 import { createDeadLetters } from "../admin/dead-letters.ts";
 import { createOperatorIdentity } from "../admin/identify-operator.ts";
 import { loadPage } from "../admin/page.ts";
-import { createSandboxActions, type SandboxActionsOptions } from "../admin/sandbox-actions.ts";
+import { createSandboxActions } from "../admin/sandbox-actions.ts";
 import { createAdminServer } from "../admin/server.ts";
 import { identifyOperator } from "../auth/create-authentication.ts";
 import type { Identify } from "../auth/identify.ts";
 import type { Config } from "../config/config.ts";
 import type { Core } from "../core/core.ts";
+import { ofAccount } from "../errors.ts";
 import { createMaskedSchema } from "../graphql/schema/schema.ts";
 import { createGraphqlServer, type GraphqlServer } from "../graphql/server.ts";
 import type { Admission } from "../net/admission.ts";
@@ -17,6 +19,7 @@ import { isLoopback } from "../net/loopback.ts";
 import type { TlsFiles } from "../net/tls-files.ts";
 import { expositionOf } from "../telemetry/exposition.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
+import type { Emulator } from "./emulator.ts";
 import { createHostGuard, guardRequests } from "./host-guard.ts";
 import type { Stores } from "./stores.ts";
 
@@ -31,23 +34,17 @@ export interface AdminListenerOptions
   readonly telemetry: Telemetry;
   /** URL of the public listener. */
   readonly publicUrl: () => string;
-  /** In sandbox mode: the pages of the emulator, and what the console's actions need. */
-  readonly sandbox:
-    | ({ readonly url: string; readonly demo: boolean } & Pick<
-        SandboxActionsOptions,
-        "account" | "magicValues"
-      >)
-    | undefined;
+  /** Set in sandbox mode. */
+  readonly emulator: Emulator | undefined;
 }
 
-export type AdminListener = ReturnType<typeof createAdminListener>;
-
-/**
- * The operators' listener: health, metrics, dead letters and the console. `close` stops the
- * console's sampling of the rate budgets.
- */
-export function createAdminListener(config: Config, log: Logger, options: AdminListenerOptions) {
-  const { accounts, activities, core, intake, stores, tlsFiles, sandbox } = options;
+/** The operators' listener: health, metrics, dead letters and the console. */
+export function createAdminListener(
+  config: Config,
+  log: Logger,
+  options: AdminListenerOptions,
+): Server {
+  const { accounts, activities, core, intake, stores, tlsFiles, emulator } = options;
   const { metrics, report } = options.telemetry;
   const { notReady, log: eventLog, publicUrl } = options;
   const { maxConnections, maxConnectionsPerAddress } = config;
@@ -56,7 +53,7 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
   const names = [...accounts.keys()];
   const identify = adminKey ? identifyOperator(adminKey, new Set(names)) : options.identify;
   const operators = createOperatorIdentity(identify, names);
-  const deadLetters = createDeadLetters(names, eventLog, report, config.payoutEnds);
+  const deadLetters = createDeadLetters(eventLog, report, config.payoutEnds);
   // Built when a page first asks, since a second schema costs a tenth of the start.
   let built: GraphqlServer | undefined;
   const graphql = () => {
@@ -72,42 +69,37 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
     authenticated: !isOpen,
     reserve: config.rateLimit.reserve,
     sourceOf: stores.budgetSourceOf,
-    reconciler: {
-      giveUpMs: config.reconcileGiveUpMs,
-      ...(config.reconcileAfterMs !== undefined && { afterMs: config.reconcileAfterMs }),
-    },
+    reconciler: { giveUpMs: config.reconcileGiveUpMs, afterMs: config.reconcileAfterMs },
     ...{ core, report },
     links() {
       const url = config.publicUrl ?? publicUrl();
       return {
-        ...(!config.production && { graphiql: `${url}/graphql` }),
-        ...(sandbox?.demo && { demo: `${url}/demo` }),
-        ...(sandbox && { ledger: sandbox.url }),
+        graphiql: config.production ? undefined : `${url}/graphql`,
+        demo: emulator && config.auth.modes.has("none") ? `${url}/demo` : undefined,
+        ledger: emulator?.url,
       };
     },
-    ...(sandbox && { sandboxActions: createSandboxActions({ core, publicUrl, ...sandbox }) }),
+    answerSandbox:
+      emulator &&
+      createSandboxActions({
+        ...{ core, publicUrl, magicValues: emulator.magicValues },
+        account: ofAccount(config.accounts, "default"),
+      }),
   });
   const server = createAdminServer({
+    ...{ notReady, deadLetters, intake, answerPage: operatorConsole.answer },
     exposition: (accept) => expositionOf(metrics.registry, accept),
-    notReady,
     details() {
       const redis = stores.redisHealth?.();
       return redis && { redis };
     },
-    console: {
-      data: operatorConsole.data,
-      page: loadPage(),
-      operatorOf: operators.operatorOf,
-      graphql: (request, response) => graphql().handle(request, response),
-      onFailure: (error) => log.error({ err: error }, "admin request failed"),
-    },
+    page: loadPage(),
+    operatorOf: operators.operatorOf,
+    graphql: (request, response) => graphql().handle(request, response),
+    onFailure: (error) => log.error({ err: error }, "admin request failed"),
     healthOnly: isOpen && !isLoopback(config.adminAddress.host),
-    deadLetters,
-    limits: {
-      counts: { maxConnections, maxConnectionsPerAddress },
-      intake,
-      onCut: (limit) => report("cut", { listener: "admin", limit }),
-    },
+    counts: { maxConnections, maxConnectionsPerAddress },
+    onCut: (limit) => report("cut", { listener: "admin", limit }),
     async refresh() {
       report("ready", { isReady: notReady().length === 0 });
       if (tlsFiles) report("tlsInUse", tlsFiles.identity);
@@ -115,7 +107,7 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
       for (const [account, { bucket }] of accounts) {
         report("budget", { account, ...bucket.status() });
       }
-      stores.refresh();
+      stores.refresh?.();
       const counted = names.map(async (account) => {
         const waiting = await eventLog.letters.countDeadLetters(account).catch(() => undefined);
         report("deadLetters", { account, waiting });
@@ -123,6 +115,6 @@ export function createAdminListener(config: Config, log: Logger, options: AdminL
       await Promise.all(counted);
     },
   });
-  guardRequests(server, createHostGuard(config, config.adminAddress));
-  return { server, close: operatorConsole.close };
+  server.once("close", operatorConsole.close);
+  return guardRequests(server, createHostGuard(config, config.adminAddress));
 }

@@ -3,6 +3,8 @@ import type { Logger } from "pino";
 import type { MagicValue } from "../admin/sandbox-actions.ts";
 import type { Config, SandboxConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
+import type { Address } from "../config/kinds.ts";
+import { ofAccount } from "../errors.ts";
 import { listening } from "./listening.ts";
 import type { Demo } from "./public-server.ts";
 
@@ -27,17 +29,14 @@ export interface EmulatorClock {
   sleep(ms: number, signal: AbortSignal): Promise<void>;
 }
 
-/** Starts the emulator inside a gateway, for the account `default`. @throws ConfigError */
+/** Starts the emulator inside a gateway, for its one account. @throws ConfigError */
 export async function startInnerEmulator(
-  config: Config,
+  address: Address,
+  { accounts, dataDirectory }: Config,
   log: Logger,
   settings: object,
 ): Promise<Emulator> {
-  const account = config.accounts.get("default");
-  if (!account) throw new ConfigError("MERCHANTS_FILE", "the sandbox has the account default only");
-  const { login, password } = account;
-  const address = config.sandboxAddress ?? { host: "127.0.0.1", port: 0 };
-  const { dataDirectory } = config;
+  const { login, password } = ofAccount(accounts, "default");
   return startEmulator(
     { address, login, password },
     {

@@ -60,16 +60,10 @@ export interface Gateway {
  * @param sandbox settings of the emulator's own, in sandbox mode
  * @throws ConfigError for a configured file, directory or address that cannot be used
  */
-export async function startGateway(
-  config: Config,
-  log: Logger,
-  sandbox: object = {},
-): Promise<Gateway> {
-  try {
-    return await start(config, log, sandbox);
-  } catch (error) {
+export function startGateway(config: Config, log: Logger, sandbox: object = {}): Promise<Gateway> {
+  return start(config, log, sandbox).catch((error: unknown) => {
     throw asConfigError(error);
-  }
+  });
 }
 
 async function start(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
@@ -94,17 +88,16 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
       onProblem: (problem) => report("tlsUnusable", problem),
     });
   const tracing = await createTracing(config.tracing, report);
-  const common = { log, report, tracing };
-
   const budget = createMemoryBudget(config.maxBufferedBytes);
-  const back = await openBack(config, sandbox, telemetry, { ...common, budget });
-  const { stores, eventLog, intents, causes, emulator, accounts, activities, byName } = back;
+  const common = { config, log, telemetry, tracing, budget };
+  const back = await openBack(common, sandbox);
+  const { stores, eventLog, intents, causes, emulator, activities, accounts } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
   let publicUrl = config.publicUrl ?? "";
   const timeoutMs = config.upstreamTimeoutMs;
   const core = createCore({
-    ...{ accounts: byName, log: eventLog, intents, keyrings: back.keyrings },
+    ...{ accounts, log: eventLog, intents, keyrings: back.keyrings },
     timeouts: { maxWaitMs: config.rateLimit.maxWaitMs, timeoutMs },
     watchTokens,
     maxStreamsPerCaller: config.maxStreamsPerCaller,
@@ -115,27 +108,18 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   });
   warmUp(services.flatMap((service) => service.methods.map((method) => method.input)));
 
-  const edges = createEdges(config, back, {
-    ...{ ...common, budget, core, identify, tlsFiles, durations },
-  });
-  const { admission, intake, graphql, publicServer, closeSockets, rpc } = edges;
+  const edges = createEdges(common, back, core, identify, tlsFiles);
+  const { admission, intake, publicServer, rpc } = edges;
 
   const notReady = () => [
     ...(shutdown.announced ? ["shutting down"] : []),
     ...stores.notReady(),
     ...[...back.refused].map((name) => `the upstream refuses the credentials of account ${name}`),
   ];
-  const [sandboxAccount] = accounts;
   const admin = createAdminListener(config, log, {
-    ...{ accounts: byName, log: eventLog, activities, core, identify, stores },
-    ...{ admission, intake, tlsFiles, telemetry, notReady, publicUrl: () => listeningUrl },
-    sandbox:
-      emulator && sandboxAccount
-        ? {
-            ...{ url: emulator.url, magicValues: emulator.magicValues, account: sandboxAccount },
-            demo: config.auth.modes.has("none"),
-          }
-        : undefined,
+    ...{ accounts, log: eventLog, activities, core, identify, stores },
+    ...{ admission, intake, tlsFiles, telemetry, emulator },
+    ...{ notReady, publicUrl: () => listeningUrl },
   });
 
   // Open the listeners, the operators' last.
@@ -149,18 +133,17 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     afterMs === undefined
       ? undefined
       : createReconciler({
-          ...{ accounts: byName, log: eventLog, intents, afterMs, giveUpMs, timeoutMs },
+          ...{ accounts, log: eventLog, intents, afterMs, giveUpMs, timeoutMs },
           ...(emulator && { sleep: emulator.clock.sleep }),
           ...{ report, tracing, causeOf: causes.of },
         });
   const shutdown = createShutdown({
     times: config.shutdown,
-    accounts: byName,
+    accounts,
     watchedFiles: [authentication, tlsFiles],
-    ...{ publicServer, graphql, closeSockets, rpc, admin, core, reconciler, stores, tracing },
-    ...{ durations, emulator },
+    ...{ ...edges, admin, core, reconciler, stores, tracing, durations, emulator },
   });
-  const adminUrl = await listen(admin.server, "ADMIN_ADDR", config.adminAddress);
+  const adminUrl = await listen(admin, "ADMIN_ADDR", config.adminAddress);
 
   return {
     publicUrl: listeningUrl,
@@ -178,21 +161,20 @@ function asConfigError(error: unknown): unknown {
   return error;
 }
 
+/** What all parts are made with. */
 interface Common {
+  readonly config: Config;
   readonly log: Logger;
-  readonly report: Report;
+  readonly telemetry: Telemetry;
   readonly tracing: RunningTracing;
+  readonly budget: MemoryBudget;
 }
 
 type Back = Awaited<ReturnType<typeof openBack>>;
 
 /** What the use cases work with: the stores, and the payments service or the sandbox in its place. */
-async function openBack(
-  config: Config,
-  sandbox: object,
-  { metrics }: Telemetry,
-  { log, report, tracing, budget }: Common & { readonly budget: MemoryBudget },
-) {
+async function openBack({ config, log, telemetry, tracing, budget }: Common, sandbox: object) {
+  const { metrics, report } = telemetry;
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
   // Tests advance the sandbox's clock; stores in memory follow it.
   let clock: EmulatorClock | undefined;
@@ -202,14 +184,11 @@ async function openBack(
   const { log: eventLog, calls: intents } = observed(of, tracing, report);
   const causes = createCauses(eventLog);
 
-  const emulator = config.sandboxAddress && (await startInnerEmulator(config, log, sandbox));
+  const { sandboxAddress } = config;
+  const emulator =
+    sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
   clock = emulator?.clock;
-  const accounts = [...config.accounts.values()].map((account) =>
-    account.url === "" && emulator ? { ...account, url: emulator.url } : account,
-  );
-  const activities = new Map(
-    accounts.map(({ name }) => [name, new Activity(name, metrics)] as const),
-  );
+  const activities = new Map<string, Activity>();
   /** Accounts whose credentials the service refuses. */
   const refused = new Set<string>();
   const reportUse: Report = (...observed) => {
@@ -219,8 +198,10 @@ async function openBack(
     if (name === "credentials" && !about.accepted) refused.add(about.account);
     report(...observed);
   };
-  const running = accounts.map((account): [string, Account] => {
-    const { name } = account;
+  const accounts = new Map<string, Account>();
+  for (const [name, configured] of config.accounts) {
+    activities.set(name, new Activity(name, metrics));
+    const account = emulator ? { ...configured, url: emulator.url } : configured;
     const bucket = stores.bucketOf(name, reportUse);
     const upstream = createUpstream({
       ...{ account, bucket, timeoutMs: config.upstreamTimeoutMs, report: reportUse, tracing },
@@ -228,27 +209,24 @@ async function openBack(
       // So that the callback's span can link to the call.
       onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
     });
-    return [name, { bucket, upstream }];
-  });
-  const byName = new Map(running);
+    accounts.set(name, { bucket, upstream });
+  }
   return {
-    ...{ keyrings, stores, eventLog, intents, causes, emulator, accounts, activities },
-    ...{ byName, refused },
+    ...{ keyrings, stores, eventLog, intents, causes, emulator, activities },
+    ...{ accounts, refused },
   };
 }
 
-interface EdgeOptions extends Common, Pick<Telemetry, "durations"> {
-  readonly budget: MemoryBudget;
-  readonly core: Core;
-  readonly identify: Identify;
-  readonly tlsFiles: TlsFiles | undefined;
-}
-
 /** The two edges and the callbacks, on their listeners, which do not listen yet. */
-function createEdges(config: Config, back: Back, options: EdgeOptions) {
-  const { budget, core, identify, tlsFiles, durations, ...common } = options;
-  const { report } = common;
-  const { emulator, accounts } = back;
+function createEdges(
+  { config, log, telemetry, tracing, budget }: Common,
+  { emulator, eventLog, causes }: Back,
+  core: Core,
+  identify: Identify,
+  tlsFiles: TlsFiles | undefined,
+) {
+  const { report, durations } = telemetry;
+  const common = { log, report, tracing };
   const admission = createAdmission({ maxCalls: config.maxConcurrentCalls });
   const intake = new Intake({ budget, admission });
   const { maxConnections, maxConnectionsPerAddress } = config;
@@ -265,23 +243,23 @@ function createEdges(config: Config, back: Back, options: EdgeOptions) {
     ...(config.trustedDocuments ? { trustedDocuments: config.trustedDocuments } : {}),
   });
   const callbacks = createCallbackHandler({
-    accounts: new Map(accounts.map((account) => [account.name, account])),
-    ...{ payoutEnds: config.payoutEnds, log: back.eventLog, intake, causeOf: back.causes.of },
-    ...{ report, tracing: common.tracing },
+    accounts: config.accounts,
+    ...{ payoutEnds: config.payoutEnds, log: eventLog, intake, causeOf: causes.of },
+    ...{ report, tracing },
   });
   // The demo's pages call without credentials.
   const demo = emulator && config.auth.modes.has("none") ? emulator.createDemo() : undefined;
   const publicGuard = createHostGuard(config, config.publicAddress);
   const publicServer = guardRequests(
-    createPublicServer(
-      { graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
-      { counts, intake, report, isTimed: durations !== undefined },
-    ),
+    createPublicServer({
+      ...{ graphql: graphql.handle, watch: graphql.handleWatch, callbacks, demo },
+      ...{ counts, intake, report, isTimed: durations !== undefined },
+    }),
     publicGuard,
     // Callbacks are signed, and the service may reach the gateway by any host name.
     (path) => path.startsWith("/callbacks/"),
   );
-  noteRefusedOrigins(publicServer, config, common.log);
+  noteRefusedOrigins(publicServer, config, log);
   const closeSockets = graphql.attachWebSocket(publicServer, publicGuard);
   const rpc = createRpcServer({
     ...{ ...common, core, admission, intake },

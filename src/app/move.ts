@@ -42,13 +42,30 @@ export class MoveRefused extends Error {
  * @throws StoreRefused, MoveRefused
  */
 export async function moveToRedis(options: MoveOptions) {
+  const { url, tls } = options.redis;
   const { database, close } = openDirectory(options.directory);
+  let trouble = `no answer within ${connectMs / 1_000} s`;
+  const onError = (error: Error) => {
+    trouble = (error as NodeJS.ErrnoException).code ?? trouble;
+  };
+  const connection = connectRedis(url, onError, { tls });
   try {
-    return await onRedis(options.redis, (connection) => move(database, connection, options));
+    await readyWithin(connectMs, connection.client);
+    if (connection.client.status !== "ready") {
+      throw new MoveRefused(`Redis cannot be reached: ${trouble}`, true);
+    }
+    return await move(database, connection, options);
+  } catch (error) {
+    if (error instanceof MoveRefused || error instanceof StoreRefused) throw error;
+    // Only the text of Redis's error: its command holds the stored values.
+    throw new MoveRefused(`the move to Redis is incomplete: ${(error as Error).message}`);
   } finally {
     close();
+    await connection.close();
   }
 }
+
+const connectMs = 3_000;
 
 async function move(
   database: DatabaseSync,
@@ -79,29 +96,3 @@ async function move(
     warning,
   };
 }
-
-async function onRedis<T>(
-  { url, tls }: MoveOptions["redis"],
-  run: (connection: RedisConnector) => Promise<T>,
-): Promise<T> {
-  let trouble = `no answer within ${connectMs / 1_000} s`;
-  const onError = (error: Error) => {
-    trouble = (error as NodeJS.ErrnoException).code ?? trouble;
-  };
-  const connection = connectRedis(url, onError, { tls });
-  try {
-    await readyWithin(connectMs, connection.client);
-    if (connection.client.status !== "ready") {
-      throw new MoveRefused(`Redis cannot be reached: ${trouble}`, true);
-    }
-    return await run(connection);
-  } catch (error) {
-    if (error instanceof MoveRefused || error instanceof StoreRefused) throw error;
-    // Only the text of Redis's error: its command holds the stored values.
-    throw new MoveRefused(`the move to Redis is incomplete: ${(error as Error).message}`);
-  } finally {
-    await connection.close();
-  }
-}
-
-const connectMs = 3_000;

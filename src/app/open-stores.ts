@@ -8,7 +8,7 @@ import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { openStoreThread } from "../stores/sqlite/store-thread.ts";
-import type { Stores } from "./stores.ts";
+import type { LedgerOptions, Stores } from "./stores.ts";
 
 /**
  * Opens the configured stores, and logs once what they do not guarantee.
@@ -22,29 +22,29 @@ export async function openStores(
   log: Logger,
   now: () => number = Date.now,
 ): Promise<Stores> {
-  const { redis, dataDirectory } = config;
+  const { redis, dataDirectory, reconcileGiveUpMs: giveUpMs } = config;
+  const ledgerOptions: LedgerOptions = {
+    retentionMs: config.eventRetentionMs,
+    // With reconciliation off no call is looked up: only events settle calls.
+    firstLookMs: config.reconcileAfterMs ?? giveUpMs,
+    giveUpMs,
+    keyringOf: (account) => ofAccount(keyrings, account),
+    report,
+  };
   if (redis) {
     const { redisStores } = await import("./redis-stores.ts");
-    const keyringOf = (account: string) => ofAccount(keyrings, account);
-    const ledgerOf = { ...ledgerOptions(config), keyringOf };
-    return redisStores(config, redis, ledgerOf, report, log);
+    return redisStores(config, redis, ledgerOptions, log);
   }
-  if (dataDirectory === undefined) return memoryStores(config, report, log, now);
-  return sqliteStores(config, dataDirectory, keyrings, report, log);
-}
-
-function memoryStores(config: Config, report: Report, log: Logger, now: () => number): Stores {
+  if (dataDirectory !== undefined) return sqliteStores(config, dataDirectory, ledgerOptions, log);
   log.warn(
     "neither REDIS_URL nor DATA_DIR is set: all state is kept in memory and lost when the process ends",
   );
-  const ledger = createMemoryLedger({ ...ledgerOptions(config), report, now });
+  const ledger = createMemoryLedger({ ...ledgerOptions, now });
   return {
+    ...ownBudgets(config),
     eventLog: ledger,
     intents: ledger,
     notReady: () => [],
-    budgetSourceOf: () => "own",
-    bucketOf: (account, report) => createLocalBucket({ ...config.rateLimit, account, report }),
-    refresh() {},
     close: () => ledger.close(),
   };
 }
@@ -52,8 +52,7 @@ function memoryStores(config: Config, report: Report, log: Logger, now: () => nu
 async function sqliteStores(
   config: Config,
   directory: string,
-  keyrings: ReadonlyMap<string, Keyring>,
-  report: Report,
+  ledgerOptions: LedgerOptions,
   log: Logger,
 ): Promise<Stores> {
   const thread = await openStoreThread({
@@ -69,27 +68,20 @@ async function sqliteStores(
     },
   });
   log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
-  const ledger = createSqliteLedger({
-    ...ledgerOptions(config),
-    thread,
-    keyringOf: (account) => ofAccount(keyrings, account),
-    report,
-  });
+  const ledger = createSqliteLedger({ ...ledgerOptions, thread });
   await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
   // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
   const intents = new CallsWithFallback({
-    ...ledgerOptions(config),
+    ...ledgerOptions,
     ...{ ledger, isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
   });
   return {
+    ...ownBudgets(config),
     eventLog: ledger,
     intents,
     notReady() {
       return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
     },
-    budgetSourceOf: () => "own",
-    bucketOf: (account, report) => createLocalBucket({ ...config.rateLimit, account, report }),
-    refresh() {},
     async close() {
       await intents.close();
       await ledger.close();
@@ -98,12 +90,11 @@ async function sqliteStores(
   };
 }
 
-/** With reconciliation off no call is looked up: only events settle calls. */
-function ledgerOptions({ eventRetentionMs, reconcileAfterMs, reconcileGiveUpMs }: Config) {
+/** Without Redis each process has the whole rate budget. */
+function ownBudgets({ rateLimit }: Config): Pick<Stores, "bucketOf" | "budgetSourceOf"> {
   return {
-    retentionMs: eventRetentionMs,
-    firstLookMs: reconcileAfterMs ?? reconcileGiveUpMs,
-    giveUpMs: reconcileGiveUpMs,
+    bucketOf: (account, report) => createLocalBucket({ ...rateLimit, account, report }),
+    budgetSourceOf: () => "own",
   };
 }
 

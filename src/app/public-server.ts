@@ -7,13 +7,19 @@ import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import type { Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 
-/** The handlers behind the public listener. */
-export interface PublicRooms {
+export interface PublicServerOptions {
   readonly graphql: Handler;
   readonly watch: Handler;
   readonly callbacks: (...args: Parameters<Handler>) => Promise<void>;
   readonly demo: Demo | undefined;
+  readonly counts: ConnectionCounts;
+  readonly intake: Intake;
+  readonly report: Report;
+  /** Whether requests are timed, to send their durations to a collector. */
+  readonly isTimed: boolean;
 }
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** The demo shop of sandbox mode. */
 export interface Demo {
@@ -53,19 +59,9 @@ function routeOf(path: string): string | undefined {
   return undefined;
 }
 
-export interface PublicServerOptions {
-  readonly counts: ConnectionCounts;
-  readonly intake: Intake;
-  readonly report: Report;
-  /** Whether requests are timed, to send their durations to a collector. */
-  readonly isTimed: boolean;
-}
-
 /** The public listener: GraphQL, watches, callbacks, and in sandbox mode the demo. */
-export function createPublicServer(
-  { graphql, watch, callbacks, demo }: PublicRooms,
-  { counts, intake, report, isTimed }: PublicServerOptions,
-): Server {
+export function createPublicServer(options: PublicServerOptions): Server {
+  const { graphql, watch, callbacks, demo, counts, intake, report, isTimed } = options;
   const server = createServer(
     {
       ...http1Options,
@@ -97,5 +93,3 @@ export function createPublicServer(
   );
   return server;
 }
-
-type Handler = (request: IncomingMessage, response: ServerResponse) => void;

@@ -3,8 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { CallsWithFallback } from "../ledger/fallback.ts";
-import type { Ages } from "../ledger/intents.ts";
-import { createRedisLedger, type RedisLedgerOptions } from "../ledger/redis.ts";
+import { createRedisLedger } from "../ledger/redis.ts";
 import { createRedisBucket } from "../ratelimit/queued-bucket.ts";
 import { isAway, storeAway } from "../redis/ask.ts";
 import { connectRedis } from "../redis/connect.ts";
@@ -13,20 +12,20 @@ import { accountKeys } from "../redis/keys.ts";
 import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
 import { hasFailover } from "../redis/url.ts";
-import type { Report } from "../report.ts";
 import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
-import type { BudgetSource, Stores } from "./stores.ts";
+import type { LedgerOptions, Stores } from "./stores.ts";
 
 /** @throws ConfigError for state in a layout that cannot be read */
 export async function redisStores(
   config: Config,
   { url, prefix, minReplicas, requiredForMoney, tls }: NonNullable<Config["redis"]>,
-  ledgerOptions: Ages & Pick<RedisLedgerOptions, "keyringOf">,
-  report: Report,
+  ledgerOptions: LedgerOptions,
   log: Logger,
 ): Promise<Stores> {
+  const { report } = ledgerOptions;
   const redis = connectRedis(url, (error) => report("redisError", { error }), { report, tls });
-  const layouts = [...config.accounts.keys()].map(async (account) => {
+  const accounts = [...config.accounts.keys()];
+  const layouts = accounts.map(async (account) => {
     const layout = await otherLayout(redis.client, accountKeys(prefix, account));
     if (layout === undefined) return;
     throw new ConfigError(
@@ -40,23 +39,19 @@ export async function redisStores(
   });
   const outages = watchOutages({
     client: redis.client,
-    keys: new Map(
-      [...config.accounts.keys()].map((account) => [account, accountKeys(prefix, account).log]),
-    ),
+    keys: new Map(accounts.map((account) => [account, accountKeys(prefix, account).log])),
     onAway: (reason, awayMs, accounts) =>
       report("redisAway", { reason: reasonOf(reason), awayMs, accounts }),
     onBack: (awayMs) => report("redisBack", { awayMs }),
   });
   const replicaId = randomUUID();
+  const logChange = (isBack: boolean, record: object, message: string) =>
+    log[isBack ? "info" : "warn"](record, message);
   const ledger = createRedisLedger({
-    ...ledgerOptions,
-    redis,
-    prefix,
-    minReplicas,
-    report,
+    ...{ ...ledgerOptions, redis, prefix, minReplicas },
     onFeed({ account, state, error }) {
-      const level = state === "back" ? "info" : "warn";
-      log[level]({ account, state, reason: reasonOf(error) }, feedMessages[state]);
+      const record = { account, state, reason: reasonOf(error) };
+      logChange(state === "back", record, feedMessages[state]);
     },
   });
   const intents = new CallsWithFallback({
@@ -67,21 +62,20 @@ export async function redisStores(
     unavailable: (error) => storeAway(error, redis.client),
     answerMs: redisAnswerMs,
     onStateChange(account, state, cause) {
-      const level = state === "shared" ? "info" : "warn";
-      const reason = reasonOf(cause);
-      log[level]({ account, state, reason }, intentsMessages[state]);
+      const record = { account, state, reason: reasonOf(cause) };
+      logChange(state === "shared", record, intentsMessages[state]);
     },
   });
-  const sources = new Map<string, BudgetSource>();
+  const sources = new Map<string, ReturnType<Stores["budgetSourceOf"]>>();
   const onSource = (account: string, source: string) => {
     sources.set(account, source === "redis" ? "shared" : "share");
     report("budgetShared", { account, shared: source === "redis" });
   };
   if (redis.client.status === "ready") warnIfNotDurable();
   else redis.client.once("ready", () => warnIfNotDurable());
-  if (minReplicas === 0 && hasFailover(url.reveal())) log.warn(failoverWarning);
   let replicas: number | undefined;
   let warning = minReplicas === 0 && hasFailover(url.reveal()) ? failoverWarning : undefined;
+  if (warning !== undefined) log.warn(warning);
   const counting = countReplicas(redis.client, (count) => {
     replicas = count;
     if (minReplicas === "all" || minReplicas === 0) return;
@@ -103,8 +97,7 @@ export async function redisStores(
         ...{ ...config.rateLimit, account, report, replicaId },
         onStateChange(source, reason) {
           onSource(account, source);
-          const level = source === "redis" ? "info" : "warn";
-          log[level]({ account, source, reason }, budgetMessages[source]);
+          logChange(source === "redis", { account, source, reason }, budgetMessages[source]);
         },
       });
     },
@@ -115,12 +108,9 @@ export async function redisStores(
     },
     redisHealth() {
       const { awaySinceMs } = outages;
-      return {
-        status: awaySinceMs === undefined ? "up" : "away",
-        ...(awaySinceMs !== undefined && { since: new Date(awaySinceMs).toISOString() }),
-        ...(replicas !== undefined && { replicas }),
-        ...(warning !== undefined && { warning }),
-      };
+      return awaySinceMs === undefined
+        ? { status: "up", replicas, warning }
+        : { status: "away", since: new Date(awaySinceMs).toISOString(), replicas, warning };
     },
     async close() {
       outages.close();

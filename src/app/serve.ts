@@ -3,34 +3,29 @@ import { type Config, readConfig } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import { createLogger, type LogFormat, logFormatOf } from "../telemetry/log.ts";
-import { loggable } from "../telemetry/loggable.ts";
 import { startGateway } from "./gateway.ts";
 
 /**
  * Runs the process: reads the configuration, starts the gateway, logs `ready`, and drains on
- * SIGTERM or SIGINT. A wrong configuration ends it with exit code 78 (EX_CONFIG) and a line for each
- * mistake.
+ * SIGTERM or SIGINT.
+ * @throws ConfigError for a wrong configuration
  */
 export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
-  try {
-    const config = configOf(env);
-    const format = logFormatOf(config.logFormat);
-    const log = createLogger(config.logLevel, undefined, format);
-    endOnUncaught(log);
-    for (const warning of unknownVariables(env)) log.warn(warning);
-    const gateway = await startGateway(config, log);
-    const { publicUrl, rpcUrl, adminUrl, sandboxUrl } = gateway;
-    // Before `ready` is logged: a signal may follow as soon as it is read.
-    stopOnSignal(log, gateway);
-    const sandbox = sandboxUrl ? ` sandbox=${sandboxUrl}` : "";
-    announce(log, `ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandbox}`, format);
-    if (sandboxUrl) {
-      // The shop's pages call without credentials, so that there is none where callers need some.
-      const shop = config.auth.modes.has("none") ? `  shop ${publicUrl}/demo` : "";
-      log.info(`to open: console ${adminUrl}/${shop}  GraphiQL ${publicUrl}/graphql`);
-    }
-  } catch (error) {
-    exitWith(error);
+  const config = configOf(env);
+  const format = logFormatOf(config.logFormat);
+  const log = createLogger(config.logLevel, undefined, format);
+  endOnUncaught(log);
+  for (const warning of unknownVariables(env)) log.warn(warning);
+  const gateway = await startGateway(config, log);
+  const { publicUrl, rpcUrl, adminUrl, sandboxUrl } = gateway;
+  // Before `ready` is logged: a signal may follow as soon as it is read.
+  stopOnSignal(log, gateway);
+  const sandbox = sandboxUrl ? ` sandbox=${sandboxUrl}` : "";
+  announce(log, `ready public=${publicUrl} rpc=${rpcUrl} admin=${adminUrl}${sandbox}`, format);
+  if (sandboxUrl) {
+    // The shop's pages call without credentials, so that there is none where callers need some.
+    const shop = config.auth.modes.has("none") ? `  shop ${publicUrl}/demo` : "";
+    log.info(`to open: console ${adminUrl}/${shop}  GraphiQL ${publicUrl}/graphql`);
   }
 }
 
@@ -79,17 +74,4 @@ function endOnUncaught(log: Logger): void {
     log.fatal({ err: error }, "uncaught error: exiting");
     process.exit(1);
   });
-}
-
-/** EX_CONFIG of sysexits.h. */
-const exitConfig = 78;
-
-/** Prints the error of a failed start and exits. */
-export function exitWith(error: unknown): never {
-  if (error instanceof ConfigError) {
-    console.error(error.message);
-    process.exit(exitConfig);
-  }
-  console.error(JSON.stringify(loggable(error), undefined, 2));
-  process.exit(1);
 }

@@ -8,7 +8,6 @@ import type { Reconciler } from "../reconcile/reconciler.ts";
 import type { RpcServer } from "../rpc/server.ts";
 import type { RunningDurations } from "../telemetry/sdk-durations.ts";
 import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
-import type { AdminListener } from "./admin-listener.ts";
 import { closed } from "./listening.ts";
 import type { Stores } from "./stores.ts";
 
@@ -18,7 +17,7 @@ export interface ShutdownOptions {
   readonly graphql: GraphqlServer;
   readonly closeSockets: ReturnType<GraphqlServer["attachWebSocket"]>;
   readonly rpc: RpcServer;
-  readonly admin: AdminListener;
+  readonly admin: Server;
   readonly core: RunningCore;
   readonly reconciler: Reconciler | undefined;
   readonly accounts: ReadonlyMap<string, Account>;
@@ -63,10 +62,9 @@ export function createShutdown(options: ShutdownOptions) {
   function cutConnections(): void {
     publicServer.closeAllConnections();
     for (const files of options.watchedFiles) files?.close();
-    admin.close();
     rpc.close();
-    admin.server.close();
-    admin.server.closeAllConnections();
+    admin.close();
+    admin.closeAllConnections();
   }
 
   async function closeStores(): Promise<void> {

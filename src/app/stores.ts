@@ -1,7 +1,15 @@
-import type { IntentStore } from "../ledger/intents.ts";
+import type { BudgetStatus } from "../admin/console-api.ts";
+import type { Ages, IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
+import type { Keyring } from "../secrets/keyring.ts";
+
+/** What the ledger of each kind of store is made with. */
+export interface LedgerOptions extends Ages {
+  readonly keyringOf: (account: string) => Keyring;
+  readonly report: Report;
+}
 
 /** The stores: in Redis for all replicas, in a directory of this process, or in its memory. */
 export interface Stores {
@@ -11,17 +19,14 @@ export interface Stores {
   notReady(): readonly string[];
   bucketOf(account: string, report: Report): TokenBucket;
   /** Where the account's tokens come from. */
-  budgetSourceOf(account: string): BudgetSource;
-  /** Brings the gauges up to date. */
-  refresh(): void;
+  budgetSourceOf(account: string): BudgetStatus["source"];
+  /** Brings the gauges of Redis up to date; absent without Redis. */
+  refresh?(): void;
   /** The state of Redis, for `/readyz`; absent without Redis. */
   redisHealth?(): RedisHealth;
   /** Closes the log, the intents and the connections; buckets are closed by their users. */
   close(): Promise<void>;
 }
-
-/** This process's own budget, one shared through Redis, or a share of it while Redis is away. */
-export type BudgetSource = "own" | "shared" | "share";
 
 /** The state of Redis. The gateway stays ready while Redis is away, since it still serves. */
 export interface RedisHealth {
@@ -29,7 +34,7 @@ export interface RedisHealth {
   /** Start of the outage, in ISO 8601. */
   readonly since?: string;
   /** Replicas in sync: in a cluster those of the primary that has the fewest. */
-  readonly replicas?: number;
+  readonly replicas: number | undefined;
   /** Set when a failover may lose acknowledged writes. */
-  readonly warning?: string;
+  readonly warning: string | undefined;
 }

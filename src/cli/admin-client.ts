@@ -5,6 +5,7 @@ import { text as textOf } from "node:stream/consumers";
 import type { Command } from "commander";
 import { CommandError, exitCodes } from "./command-error.ts";
 import { addCredentialOptions, agentOf, credentialOf, urlOption } from "./gateway-options.ts";
+import { interruption } from "./interrupt.ts";
 import { fetchFault, unreachable } from "./reach.ts";
 import type { Environment } from "./secrets.ts";
 
@@ -14,6 +15,9 @@ export interface AdminOptions {
   readonly key?: string;
   readonly keyFile?: string;
 }
+
+export const adminHelp = `When the gateway's callers authenticate, PAYMENTS_GATEWAY_KEY (or --key-file) has to hold a key with
+the scope admin.`;
 
 /** Adds the options of `AdminOptions` to a command. */
 export function addAdminOptions(command: Command): Command {
@@ -45,7 +49,7 @@ export type AskAdmin = (method: "GET" | "POST" | "DELETE", path: string) => Prom
 export function createAskAdmin(
   options: AdminOptions,
   env: Environment,
-  signal: AbortSignal,
+  signal: AbortSignal = interruption(),
 ): AskAdmin {
   const { adminUrl } = options;
   const credential = credentialOf(options, env);
@@ -61,14 +65,12 @@ export function createAskAdmin(
       },
       signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]),
     }).end();
-    const answer = await (once(request, "response") as Promise<[IncomingMessage]>).catch(
-      (error) => {
-        if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
-        const message = unreachable("the gateway", adminUrl, fetchFault(error), "--admin-url");
-        throw new CommandError(message, exitCodes.unavailable);
-      },
-    );
-    const [response] = answer;
+    const answered = once(request, "response") as Promise<[IncomingMessage]>;
+    const [response] = await answered.catch((error) => {
+      if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
+      const message = unreachable("the gateway", adminUrl, fetchFault(error), "--admin-url");
+      throw new CommandError(message, exitCodes.unavailable);
+    });
     const status = response.statusCode ?? 0;
     const text = await textOf(response).catch(() => "");
     const body: unknown = status === 204 ? {} : jsonOf(text);
@@ -79,9 +81,7 @@ export function createAskAdmin(
     }
     if (status === 503)
       throw new CommandError("the event store is out of reach", exitCodes.unavailable);
-    if (body === undefined) {
-      throw new CommandError(`${adminUrl} answers, but not as a gateway's admin listener does`);
-    }
+    if (body === undefined) throw notAnAdminListener(adminUrl);
     return { status, body };
   };
 }
@@ -93,4 +93,8 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+export function notAnAdminListener(adminUrl: string): CommandError {
+  return new CommandError(`${adminUrl} answers, but not as a gateway's admin listener does`);
 }

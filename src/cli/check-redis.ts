@@ -37,20 +37,11 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
     await Promise.race([readyWithin(connectMs, client), failing]);
     if (client.status !== "ready") {
       const fault = isTlsFault(trouble) ? trouble : await tlsFaultOf(redis);
-      if (fault !== undefined) {
-        return [
-          failed(
-            `cannot be reached: ${reasonOf(fault)}`,
-            "REDIS_TLS_CA_FILE names the authorities to trust, REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE the certificate to show",
-          ),
-        ];
-      }
-      return [
-        failed(
-          `cannot be reached: ${reasonOf(trouble)}`,
-          "correct REDIS_URL, or start Redis: without it the gateway answers callbacks 503",
-        ),
-      ];
+      const advice =
+        fault === undefined
+          ? "correct REDIS_URL, or start Redis: without it the gateway answers callbacks 503"
+          : "REDIS_TLS_CA_FILE names the authorities to trust, REDIS_TLS_CERT_FILE and REDIS_TLS_KEY_FILE the certificate to show";
+      return [failed(`cannot be reached: ${reasonOf(fault ?? trouble)}`, advice)];
     }
     const servers = isCluster(client) ? client.nodes("master") : [client];
     const infos = await Promise.all(servers.map((server) => within(answerMs, server.info())));
@@ -58,8 +49,8 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
     const nodes = servers.length > 1 ? `, ${servers.length} masters` : "";
     return [
       ok(`connected, version ${versions.join(", ")}${nodes}`),
-      ...(await durability(connection)),
-      ...replicas(infos, redis.minReplicas),
+      await durability(connection),
+      replicas(infos, redis.minReplicas),
       await scripts(client, redis.prefix),
     ];
   } catch (error) {
@@ -69,45 +60,39 @@ export async function checkRedis(redis: NonNullable<Config["redis"]>): Promise<F
   }
 }
 
-async function durability(connection: RedisConnector): Promise<Finding[]> {
+async function durability(connection: RedisConnector): Promise<Finding> {
   const { ok, warning } = findings("redis durability");
   const lost = await describeDurability(connection);
-  if (lost === undefined) return [ok("append-only file, no eviction")];
-  return [
-    warning(
-      lost,
-      "set appendonly yes, appendfsync always or everysec, maxmemory-policy noeviction, in a file that Redis may write",
-    ),
-  ];
+  if (lost === undefined) return ok("append-only file, no eviction");
+  return warning(
+    lost,
+    "set appendonly yes, appendfsync always or everysec, maxmemory-policy noeviction, in a file that Redis may write",
+  );
 }
 
-function replicas(infos: readonly string[], min: MinReplicas): Finding[] {
+function replicas(infos: readonly string[], min: MinReplicas): Finding {
   const { ok, failed, warning } = findings("redis replicas");
   const roles = infos.map((info) => infoField(info, "role"));
   if (roles.some((role) => role !== "master")) {
-    return [
-      failed("it is a replica, which accepts no writes", "name the master, or a Sentinel set"),
-    ];
+    return failed("it is a replica, which accepts no writes", "name the master, or a Sentinel set");
   }
   const counts = infos.map((info) => Number(infoField(info, "connected_slaves") ?? 0));
   const fewest = Math.min(...counts);
-  if (min === "all")
-    return [ok(`${fewest} connected, every one that could be promoted has to hold a write`)];
-  if (fewest > min && min > 0) {
-    return [
-      warning(
-        `${fewest} connected, and REDIS_MIN_REPLICAS is ${min}: a failover to another replica loses what only ${min} held`,
-        "set REDIS_MIN_REPLICAS to all",
-      ),
-    ];
+  if (min === "all") {
+    return ok(`${fewest} connected, every one that could be promoted has to hold a write`);
   }
-  if (fewest >= min) return [ok(`${fewest} connected, REDIS_MIN_REPLICAS is ${min}`)];
-  return [
-    failed(
-      `${fewest} connected, and REDIS_MIN_REPLICAS is ${min}: callbacks would be answered 503`,
-      "connect replicas, or lower REDIS_MIN_REPLICAS",
-    ),
-  ];
+  const found = `${fewest} connected, and REDIS_MIN_REPLICAS is ${min}`;
+  if (fewest > min && min > 0) {
+    return warning(
+      `${found}: a failover to another replica loses what only ${min} held`,
+      "set REDIS_MIN_REPLICAS to all",
+    );
+  }
+  if (fewest >= min) return ok(`${fewest} connected, REDIS_MIN_REPLICAS is ${min}`);
+  return failed(
+    `${found}: callbacks would be answered 503`,
+    "connect replicas, or lower REDIS_MIN_REPLICAS",
+  );
 }
 
 /** Runs the commands of the gateway's own scripts, on keys with the gateway's names. */

@@ -37,7 +37,10 @@ export async function checkUpstream(
     }),
   });
   const url = withoutUserinfo(account.url);
-  const limit = () => `${bucket.status().limit} requests a second`;
+  const taken = () => {
+    const { limit } = bucket.status();
+    return ok(`${url} accepts the credentials of ${account.login}; ${limit} requests a second`);
+  };
   try {
     const request = create(GetPayoutRequestSchema, { externalId: "payments-gateway-check" });
     const payout = await upstream.getPayout(request, {
@@ -50,7 +53,7 @@ export async function checkUpstream(
         "is UPSTREAM_URL its base address?",
       );
     }
-    return ok(`${url} accepts the credentials of ${account.login}; ${limit()}`);
+    return taken();
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     if (accepted === false) {
@@ -62,9 +65,7 @@ export async function checkUpstream(
       );
     }
     const code = error.details.upstream?.code;
-    if (error.code === "NOT_FOUND" && code) {
-      return ok(`${url} accepts the credentials of ${account.login}; ${limit()}`);
-    }
+    if (error.code === "NOT_FOUND" && code) return taken();
     if (error.code === "RESOURCE_EXHAUSTED") {
       return warning(
         `${url} answers, but the account's request budget is used up`,

@@ -58,7 +58,7 @@ async function check({ offline = false, json = false }: Options, env: Environmen
   };
   const config = await configOf(env, report);
   if (config) {
-    report(...inFiles(config));
+    report(checkTls(config), checkApiKeys(config), checkWatchTokens(config));
     if (!offline) await goOut(config, signal, report);
   }
   if (signal.aborted) throw new CommandError("interrupted", exitCodes.interrupted);
@@ -85,10 +85,6 @@ async function configOf(env: Environment, report: Report): Promise<Config | unde
     report(...error.mistakes.map((mistake) => failed(mistake)));
     return undefined;
   }
-}
-
-function inFiles(config: Config): Finding[] {
-  return [checkTls(config), checkApiKeys(config), checkWatchTokens(config)];
 }
 
 /** Checks the network in order of dependence: upstream, store, then the rest. */

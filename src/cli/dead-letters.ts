@@ -1,17 +1,10 @@
 import type { Command } from "commander";
-import type { DeadLetterDetails, DeadLetterView } from "../admin/dead-letter.ts";
-import { type AskAdmin, addAdminOptions, createAskAdmin } from "./admin-client.ts";
+import type { DeadLetterDetails, DeadLetterPage, DeadLetterView } from "../admin/dead-letter.ts";
+import { type AskAdmin, addAdminOptions, adminHelp, createAskAdmin } from "./admin-client.ts";
 import { CommandError, exitCodes, QuietEnd, wrongUsage } from "./command-error.ts";
 import { wholeNumber } from "./gateway-options.ts";
 import { interruption } from "./interrupt.ts";
-import {
-  type ListOptions,
-  letterOf,
-  lettersOf,
-  type Page,
-  pagesOf,
-  pathOf,
-} from "./letter-list.ts";
+import { type ListOptions, lettersOf, pagesOf, pathOf } from "./letter-list.ts";
 import type { Environment } from "./secrets.ts";
 import {
   note,
@@ -28,8 +21,7 @@ A dead letter is a callback whose signature was right and whose body was not und
 answered 200 and kept it whole. It goes away when a replay understands it, say after an upgrade, or
 when an operator discards it.
 
-When the gateway's callers authenticate, PAYMENTS_GATEWAY_KEY (or --key-file) has to hold a key with
-the scope admin.`;
+${adminHelp}`;
 
 const listHelp = `
 Examples:
@@ -84,15 +76,13 @@ export function configure(command: Command, env: Environment): void {
     .option("--limit <n>", "no more than so many", wholeNumber)
     .option("--json", "one JSON object a line")
     .addHelpText("after", listHelp)
-    .action((options: Options) => list(options, createAskAdmin(options, env, interruption())));
+    .action((options: Options) => list(options, createAskAdmin(options, env)));
   add("show", "Shows one, with its body masked.")
     .argument("<id>", "its id, or the id's first characters")
     .option("--raw", "write the body's bytes as they came, and nothing else")
     .option("--json", "print it as JSON, with the masked body")
     .addHelpText("after", showHelp)
-    .action((id: string, options: Options) =>
-      show(id, options, createAskAdmin(options, env, interruption())),
-    );
+    .action((id: string, options: Options) => show(id, options, createAskAdmin(options, env)));
   add("replay", "Tries again to understand one, or all.")
     .argument("[id]", "its id, or the id's first characters")
     .option("--all", "all of them, the oldest first")
@@ -104,14 +94,14 @@ export function configure(command: Command, env: Environment): void {
     .option("--yes", "confirm that they are gone for good")
     .addHelpText("after", discardHelp)
     .action((ids: string[], options: Options) =>
-      discard(ids, options, createAskAdmin(options, env, interruption())),
+      discard(ids, options, createAskAdmin(options, env)),
     );
 }
 
 async function list(options: Options, ask: AskAdmin): Promise<void> {
   let listed = 0;
-  for await (const { letters } of pagesOf(options, ask, "newest")) {
-    for (const letter of letters) {
+  for await (const page of pagesOf(options, ask, "newest")) {
+    for (const letter of page.dead_letters) {
       if (options.json) printJson(letter);
       else print(letterLine(letter));
       listed += 1;
@@ -122,7 +112,7 @@ async function list(options: Options, ask: AskAdmin): Promise<void> {
 }
 
 async function show(id: string, options: Options, ask: AskAdmin): Promise<void> {
-  const letter = await letterOf(id, options, ask);
+  const [letter] = (await lettersOf([id], options, ask)) as [DeadLetterView];
   const { status, body } = await ask("GET", pathOf(letter));
   const { body: base64 = "", text, bytes } = body as DeadLetterDetails;
   if (status !== 200) throw new CommandError(`the letter ${letter.id} is gone`);
@@ -166,9 +156,9 @@ async function replay(id: string | undefined, options: Options, env: Environment
   const counts = new Map<string, number>();
   let progress: Progress | undefined;
   try {
-    for await (const { letters, total } of chosenBy(id, options, ask)) {
-      progress ??= startProgress("replayed", total);
-      for (const letter of letters) {
+    for await (const page of chosenBy(id, options, ask)) {
+      progress ??= startProgress("replayed", page.total);
+      for (const letter of page.dead_letters) {
         if (signal.aborted) break;
         const outcome = outcomeOf(await ask("POST", `${pathOf(letter)}/replay`));
         counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
@@ -189,10 +179,10 @@ async function* chosenBy(
   id: string | undefined,
   options: Options,
   ask: AskAdmin,
-): AsyncGenerator<Page> {
+): AsyncGenerator<DeadLetterPage> {
   // The oldest first, so that the log gets their events in the order of arrival.
   if (id === undefined) yield* pagesOf(options, ask, "oldest");
-  else yield { letters: [await letterOf(id, options, ask)], total: 1 };
+  else yield { dead_letters: await lettersOf([id], options, ask), total: 1 };
 }
 
 /** `stored`, `duplicate`, `not_understood`, `locked`, or `gone` if the letter no longer exists. */

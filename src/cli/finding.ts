@@ -6,19 +6,14 @@ export interface Finding {
   readonly verdict: "ok" | "warning" | "failed" | "skipped";
   readonly message: string;
   /** What to do about it. */
-  readonly advice?: string;
+  readonly advice?: string | undefined;
 }
 
 /** Functions that make the findings of one check. */
 export function findings(check: string) {
   const finding =
     (verdict: Finding["verdict"]) =>
-    (message: string, advice?: string): Finding => ({
-      check,
-      verdict,
-      message,
-      ...(advice !== undefined && { advice }),
-    });
+    (message: string, advice?: string): Finding => ({ check, verdict, message, advice });
   return {
     ok: finding("ok"),
     warning: finding("warning"),

@@ -1,4 +1,4 @@
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { systemCode } from "../net/system-errors.ts";
 import { CommandError, exitCodes, wrongUsage } from "./command-error.ts";
@@ -8,33 +8,41 @@ import type { Environment } from "./secrets.ts";
 import { printable } from "./terminal.ts";
 
 /**
- * A connection to a running gateway, which the first call opens.
- * @throws CommandError for wrong options
+ * Runs `use` with a connection to a running gateway, which its first call opens.
+ * @throws CommandError for wrong options, and for a call that fails, with what to do
  */
-export function openGateway(options: GatewayOptions, env: Environment) {
+export async function onGateway<T>(
+  options: GatewayOptions,
+  env: Environment,
+  use: (transport: Transport) => Promise<T>,
+): Promise<T> {
   const credential = credentialOf(options, env);
   // TCP keep-alive detects a silently dead connection within seconds.
   const agent = agentOf(options.url, env, true);
-  return {
-    transport: createConnectTransport({
-      baseUrl: options.url,
-      httpVersion: "1.1",
-      nodeOptions: { agent },
-      interceptors: [
-        (next) => (request) => {
-          if (credential) request.header.set("authorization", `Bearer ${credential}`);
-          if (options.account) request.header.set("x-merchant-account", options.account);
-          return next(request);
-        },
-      ],
-    }),
-    /** Closes the connections, which would keep the process alive. */
-    close: () => agent.destroy(),
-  };
+  const transport = createConnectTransport({
+    baseUrl: options.url,
+    httpVersion: "1.1",
+    nodeOptions: { agent },
+    interceptors: [
+      (next) => (request) => {
+        if (credential) request.header.set("authorization", `Bearer ${credential}`);
+        if (options.account) request.header.set("x-merchant-account", options.account);
+        return next(request);
+      },
+    ],
+  });
+  try {
+    return await use(transport);
+  } catch (error) {
+    throw callError(error, options.url);
+  } finally {
+    // Its open connections would keep the process alive.
+    agent.destroy();
+  }
 }
 
 /** Turns a ConnectError into a CommandError that says what to do; returns others unchanged. */
-export function callError(error: unknown, url: string): unknown {
+function callError(error: unknown, url: string): unknown {
   if (!(error instanceof ConnectError)) return error;
   const { code, rawMessage, cause } = error;
   const why = systemCode(cause);

@@ -71,14 +71,11 @@ export function credentialOf(
   env: Environment,
 ): string | undefined {
   if (key !== undefined && keyFile !== undefined) throw wrongUsage("give --key or --key-file");
-  const file = keyFile ?? (key || env.PAYMENTS_GATEWAY_KEY ? undefined : fileOf(env));
+  const fileOfEnv = env.PAYMENTS_GATEWAY_KEY_FILE || undefined;
+  const file = keyFile ?? (key || env.PAYMENTS_GATEWAY_KEY ? undefined : fileOfEnv);
   const credential = file === undefined ? key || env.PAYMENTS_GATEWAY_KEY : secretOfFile(file);
   if (!credential || /^[\x21-\x7e]+$/.test(credential)) return credential || undefined;
   throw wrongUsage("the key has invalid characters");
-}
-
-function fileOf(env: Environment): string | undefined {
-  return env.PAYMENTS_GATEWAY_KEY_FILE || undefined;
 }
 
 /**

@@ -27,8 +27,8 @@ export function addToKeysFile(path: string, entry: FileEntry): void {
   const next = `${file}.new`;
   const descriptor = openNext(next);
   try {
-    const before = textOf(file);
-    const text = `${JSON.stringify([...(before?.entries ?? []), entry], undefined, 2)}\n`;
+    const before = entriesOf(file);
+    const text = `${JSON.stringify([...(before ?? []), entry], undefined, 2)}\n`;
     checked(path, text);
     writeFileSync(descriptor, text);
     if (before) {
@@ -67,7 +67,8 @@ function openNext(next: string): number {
   }
 }
 
-function textOf(file: string): { readonly entries: readonly unknown[] } | undefined {
+/** Undefined if there is no such file. @throws CommandError if it is not a file of keys */
+function entriesOf(file: string): readonly unknown[] | undefined {
   let text: string;
   try {
     text = readFileSync(file, "utf8");
@@ -76,7 +77,7 @@ function textOf(file: string): { readonly entries: readonly unknown[] } | undefi
     throw error;
   }
   checked(file, text);
-  return { entries: JSON.parse(text) as unknown[] };
+  return JSON.parse(text) as unknown[];
 }
 
 /** @throws CommandError if the gateway would refuse the text */

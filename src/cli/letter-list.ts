@@ -1,5 +1,5 @@
 import type { DeadLetterPage, DeadLetterView } from "../admin/dead-letter.ts";
-import type { AdminOptions, AskAdmin } from "./admin-client.ts";
+import { type AdminOptions, type AskAdmin, notAnAdminListener } from "./admin-client.ts";
 import { CommandError, wrongUsage } from "./command-error.ts";
 
 export interface ListOptions extends AdminOptions {
@@ -8,49 +8,25 @@ export interface ListOptions extends AdminOptions {
   readonly limit?: number;
 }
 
-/** One page of the list of dead letters. */
-export interface Page {
-  readonly letters: readonly DeadLetterView[];
-  /** Number of letters on all pages, when this page was read. */
-  readonly total: number;
-}
-
 /** Yields the list page by page. Letters removed meanwhile do not shift the later pages. */
 export async function* pagesOf(
   { account, adminUrl, limit }: ListOptions,
   ask: AskAdmin,
   order: "newest" | "oldest",
-): AsyncGenerator<Page> {
+): AsyncGenerator<DeadLetterPage> {
   const query = new URLSearchParams({ order, limit: `${Math.min(limit ?? pageSize, pageSize)}` });
   if (account !== undefined) query.set("account", account);
   for (;;) {
     const { status, body } = await ask("GET", `/dead-letters?${query}`);
-    const {
-      dead_letters: letters,
-      total = 0,
-      next_cursor: next,
-    } = (body ?? {}) as Partial<DeadLetterPage>;
-    if (status !== 200 || !Array.isArray(letters)) {
-      throw new CommandError(`${adminUrl} answers, but not as a gateway's admin listener does`);
-    }
-    yield { letters, total };
-    if (next === undefined) return;
-    query.set("cursor", next);
+    const page = (body ?? {}) as DeadLetterPage;
+    if (status !== 200 || !Array.isArray(page.dead_letters)) throw notAnAdminListener(adminUrl);
+    yield page;
+    if (page.next_cursor === undefined) return;
+    query.set("cursor", page.next_cursor);
   }
 }
 
 const pageSize = 100;
-
-/** The letter whose id begins with `id`. @throws CommandError unless there is exactly one */
-export async function letterOf(
-  id: string,
-  options: ListOptions,
-  ask: AskAdmin,
-): Promise<DeadLetterView> {
-  const [letter] = await lettersOf([id], options, ask);
-  if (!letter) throw new Error("no letter was found, and nothing said so");
-  return letter;
-}
 
 /** The letter of each id or id prefix. @throws CommandError unless each matches exactly one */
 export async function lettersOf(
@@ -59,8 +35,8 @@ export async function lettersOf(
   ask: AskAdmin,
 ): Promise<DeadLetterView[]> {
   const found = new Map(ids.map((id): [string, DeadLetterView[]] => [id, []]));
-  for await (const { letters } of pagesOf(options, ask, "newest")) {
-    for (const letter of letters) {
+  for await (const page of pagesOf(options, ask, "newest")) {
+    for (const letter of page.dead_letters) {
       for (const [id, ofId] of found) if (id !== "" && letter.id.startsWith(id)) ofId.push(letter);
     }
   }

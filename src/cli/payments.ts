@@ -7,7 +7,7 @@ import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import { wrongUsage } from "./command-error.ts";
-import { callError, openGateway } from "./gateway-client.ts";
+import { onGateway } from "./gateway-client.ts";
 import {
   addGatewayOptions,
   credentialsHelp,
@@ -84,38 +84,35 @@ interface Request {
   readonly pageToken: string;
 }
 
-type ReadPage = (request: Request) => Promise<{ listed: Listed[]; nextPageToken: string }>;
+interface Page {
+  readonly listed: readonly Listed[];
+  readonly nextPageToken: string;
+}
 
 const timeoutMs = 10_000;
 
 const resources = {
   payments: {
     states: PaymentState as Readonly<Record<string, number>>,
-    reader(transport: Transport): ReadPage {
+    async read(transport: Transport, request: Request): Promise<Page> {
       const client = createClient(PaymentService, transport);
-      return async (request) => {
-        const { payments, nextPageToken } = await client.listPayments(request, { timeoutMs });
-        return { listed: payments, nextPageToken };
-      };
+      const { payments, nextPageToken } = await client.listPayments(request, { timeoutMs });
+      return { listed: payments, nextPageToken };
     },
   },
   payouts: {
     states: PayoutState as Readonly<Record<string, number>>,
-    reader(transport: Transport): ReadPage {
+    async read(transport: Transport, request: Request): Promise<Page> {
       const client = createClient(PayoutService, transport);
-      return async (request) => {
-        const { payouts, nextPageToken } = await client.listPayouts(request, { timeoutMs });
-        return { listed: payouts, nextPageToken };
-      };
+      const { payouts, nextPageToken } = await client.listPayouts(request, { timeoutMs });
+      return { listed: payouts, nextPageToken };
     },
   },
 } as const;
 
 async function list(resource: Resource, options: Options, env: Environment): Promise<void> {
-  const { states, reader } = resources[resource];
+  const { states, read } = resources[resource];
   const names = Object.keys(states);
-  const gateway = openGateway(options, env);
-  const readPage = reader(gateway.transport);
   const request = {
     states: (options.state ?? []).map((name) => states[name.toUpperCase()]) as never[],
     newestFirst: true as const,
@@ -125,9 +122,9 @@ async function list(resource: Resource, options: Options, env: Environment): Pro
   const { limit = Number.POSITIVE_INFINITY } = options;
   let shown = 0;
   let pageToken = "";
-  try {
+  await onGateway(options, env, async (transport) => {
     do {
-      const page = await readPage({ ...request, pageToken });
+      const page = await read(transport, { ...request, pageToken });
       for (const one of page.listed.slice(0, limit - shown)) {
         const state = names.find((name) => states[name] === one.state) ?? `${one.state}`;
         if (options.json) printJson(jsonOf(one, state));
@@ -136,11 +133,7 @@ async function list(resource: Resource, options: Options, env: Environment): Pro
       }
       pageToken = page.nextPageToken;
     } while (pageToken !== "" && shown < limit);
-  } catch (error) {
-    throw callError(error, options.url);
-  } finally {
-    gateway.close();
-  }
+  });
   if (!options.json && shown === 0) note(`no ${resource}`);
 }
 

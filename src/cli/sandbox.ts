@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { startEmulator } from "../app/emulator.ts";
-import { announce, exitWith, stopOnSignal } from "../app/serve.ts";
+import { announce, stopOnSignal } from "../app/serve.ts";
 import { readSandboxConfig } from "../config/config.ts";
 import { createLogger, logFormatOf } from "../telemetry/log.ts";
 import type { Environment } from "./secrets.ts";
@@ -21,14 +21,10 @@ export function configure(command: Command, env: Environment): void {
 }
 
 async function sandbox(env: Environment): Promise<void> {
-  try {
-    const config = readSandboxConfig(env);
-    const format = logFormatOf(config.logFormat);
-    const log = createLogger(config.logLevel, undefined, format);
-    const running = await startEmulator(config);
-    stopOnSignal(log, { stop: () => running.close() });
-    announce(log, `ready sandbox=${running.url}`, format);
-  } catch (error) {
-    exitWith(error);
-  }
+  const config = readSandboxConfig(env);
+  const format = logFormatOf(config.logFormat);
+  const log = createLogger(config.logLevel, undefined, format);
+  const running = await startEmulator(config);
+  stopOnSignal(log, { stop: () => running.close() });
+  announce(log, `ready sandbox=${running.url}`, format);
 }

@@ -40,17 +40,18 @@ export function sandboxCredentials(env: Environment): Pick<SandboxConfig, "login
 
 /** The secret in a file, without the line break that editors add at the end. */
 export function secretOfFile(file: string): string {
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    throw unreadable(file, error);
-  }
-  const secret = text.replace(/\r?\n$/, "");
+  const secret = bytesOfFile(file)
+    .toString()
+    .replace(/\r?\n$/, "");
   if (secret === "") throw wrongUsage(`${file} is empty`);
   return secret;
 }
 
-export function unreadable(file: string, error: unknown): Error {
-  return wrongUsage(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+/** @throws CommandError */
+export function bytesOfFile(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    throw wrongUsage(`${file} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
 }

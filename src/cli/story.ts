@@ -1,9 +1,8 @@
 import { type Command, Option } from "commander";
 import type { History, HistoryEvent, OpenCall } from "../admin/console-api.ts";
 import { type KindName, kindNames } from "../model/kinds.ts";
-import { type AdminOptions, addAdminOptions, createAskAdmin } from "./admin-client.ts";
+import { type AdminOptions, addAdminOptions, adminHelp, createAskAdmin } from "./admin-client.ts";
 import { CommandError, QuietEnd } from "./command-error.ts";
-import { interruption } from "./interrupt.ts";
 import type { Environment } from "./secrets.ts";
 import { note, paint, print, printable, printJson } from "./terminal.ts";
 
@@ -12,8 +11,7 @@ Tells what the gateway knows of a payment or payout: each kept event, the oldest
 state after it, then the calls whose outcome is not known yet. The same as the console shows; the
 newest 100 events.
 
-When the gateway's callers authenticate, PAYMENTS_GATEWAY_KEY (or --key-file) has to hold a key with
-the scope admin.
+${adminHelp}
 
 Exit codes: 0 told, 1 nothing is known of it, 69 no gateway there.
 
@@ -44,7 +42,7 @@ export function configure(command: Command, env: Environment): void {
 }
 
 async function tell(externalId: string, options: Options, env: Environment): Promise<void> {
-  const ask = createAskAdmin(options, env, interruption());
+  const ask = createAskAdmin(options, env);
   let known = false;
   for (const kind of options.kind ? [options.kind] : kindNames) {
     const query = { account: options.account, kind, external_id: externalId };

@@ -9,7 +9,7 @@ import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import { type KindName, kindNamed, kindNames } from "../model/kinds.ts";
 import { Secret } from "../secrets/secret.ts";
 import { wrongUsage } from "./command-error.ts";
-import { callError, openGateway } from "./gateway-client.ts";
+import { onGateway } from "./gateway-client.ts";
 import { addGatewayOptions, credentialsHelp, type GatewayOptions } from "./gateway-options.ts";
 import type { Environment } from "./secrets.ts";
 import { note, paint, print, printJson } from "./terminal.ts";
@@ -71,20 +71,12 @@ interface Made {
 }
 
 async function online(options: Options, env: Environment): Promise<Made> {
-  const gateway = openGateway(options, env);
   const { externalId, kind } = options;
-  const ttl = durationFromMs(options.ttl * 1_000);
-  try {
-    const { token, expiresAt } = await createClient(
-      EventService,
-      gateway.transport,
-    ).createWatchToken({ externalId, kind: kindNamed(kind), ttl }, { timeoutMs: 10_000 });
-    return { token, expiresAt: expiresAt ? timestampDate(expiresAt) : new Date() };
-  } catch (error) {
-    throw callError(error, options.url);
-  } finally {
-    gateway.close();
-  }
+  const request = { externalId, kind: kindNamed(kind), ttl: durationFromMs(options.ttl * 1_000) };
+  const { token, expiresAt } = await onGateway(options, env, (transport) =>
+    createClient(EventService, transport).createWatchToken(request, { timeoutMs: 10_000 }),
+  );
+  return { token, expiresAt: expiresAt ? timestampDate(expiresAt) : new Date() };
 }
 
 async function offline(options: Options, env: Environment): Promise<Made> {

@@ -8,7 +8,7 @@ import { noReport } from "../../src/report.ts";
 function rig(t: TestContext) {
   const log = createMemoryLedger({ retentionMs: 86_400_000 });
   t.after(() => log.close());
-  const letters = createDeadLetters(["shop"], log, noReport);
+  const letters = createDeadLetters(log, noReport);
   let added = 0;
   const find = async (body: string | Uint8Array) => {
     const id = `l-${++added}`;

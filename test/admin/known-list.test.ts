@@ -32,14 +32,12 @@ function coreOf(count: number) {
   return { asked, core: { paymentList, payoutList } };
 }
 
-const query = { account: "default", kind: "payment" } as const;
-
 test("a search goes through 1,000 payments, and on from there when asked", async () => {
   const { asked, core } = coreOf(1_500);
   const search = "first-1234";
-  const page = await knownListOf(core, { ...query, search });
+  const page = await knownListOf(core, "default", "payment", { search });
   assert.deepEqual([page.items, page.searched, page.next], [[], 1_000, "1000"]);
-  const further = await knownListOf(core, { ...query, search, after: page.next });
+  const further = await knownListOf(core, "default", "payment", { search, after: page.next });
   const [found] = further.items;
   assert.deepEqual([found?.externalId, found?.state], ["order-1234", "paid"]);
   assert.deepEqual([further.searched, further.next], [500, undefined]);
@@ -48,7 +46,7 @@ test("a search goes through 1,000 payments, and on from there when asked", async
 
 test("a list without a search asks for one page alone", async () => {
   const { asked, core } = coreOf(1_500);
-  const page = await knownListOf(core, query);
+  const page = await knownListOf(core, "default", "payment", {});
   assert.deepEqual([page.items.length, page.next, asked.length], [50, "50", 1]);
 });
 
@@ -56,10 +54,10 @@ test("a state that there is not is refused, before anything is listed", async ()
   const { asked, core } = coreOf(10);
   for (const state of ["payed", "PAID", "unspecified"]) {
     await assert.rejects(
-      knownListOf(core, { ...query, state }),
+      knownListOf(core, "default", "payment", { state }),
       /^Refused: state: there is no such state of a payment/,
     );
   }
   assert.deepEqual(asked, []);
-  assert.equal((await knownListOf(core, { ...query, state: "paid" })).items.length, 10);
+  assert.equal((await knownListOf(core, "default", "payment", { state: "paid" })).items.length, 10);
 });

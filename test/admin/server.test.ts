@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request } from "node:http";
 import { type TestContext, test } from "node:test";
-import type { ConsoleData } from "../../src/admin/create-console.ts";
 import { loadPage } from "../../src/admin/page.ts";
-import { type AdminOptions, type Console, createAdminServer } from "../../src/admin/server.ts";
+import { type AdminOptions, createAdminServer } from "../../src/admin/server.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
@@ -12,15 +11,11 @@ import { ask } from "../ask.ts";
 import { recordCuts } from "../hardening/cuts.ts";
 import { listen } from "../listen.ts";
 
-async function serve(
-  t: TestContext,
-  about: Partial<Console> = {},
-  limits?: AdminOptions["limits"],
-): Promise<string> {
+async function serve(t: TestContext, about: Partial<AdminOptions> = {}): Promise<string> {
   const server = createAdminServer({
-    ...(limits && { limits }),
     exposition: async () => ({ contentType: "text/plain", text: "" }),
     notReady: () => [],
+    details: () => undefined,
     refresh: () => {},
     deadLetters: {
       list: async () => ({ dead_letters: [], total: 0 }),
@@ -28,14 +23,16 @@ async function serve(
       replay: async () => "not_found",
       discard: async () => false,
     },
-    console: {
-      page: undefined,
-      operatorOf: async () => ({ name: "anonymous", accounts: ["default"] }),
-      data: undefined as never,
-      graphql: () => {},
-      onFailure: () => {},
-      ...about,
-    },
+    page: { status: 200, body: "" },
+    operatorOf: async () => ({ name: "anonymous", accounts: ["default"] }),
+    answerPage: async () => undefined,
+    graphql: () => {},
+    onFailure: () => {},
+    healthOnly: false,
+    counts: {},
+    intake: new Intake({ admission: createAdmission({ maxCalls: undefined }) }),
+    onCut: () => {},
+    ...about,
   });
   t.after(() => server.close());
   return `http://127.0.0.1:${await listen(server)}`;
@@ -43,7 +40,6 @@ async function serve(
 
 test("a console page that was not built is 404 with a hint, and other paths work", async (t) => {
   const page = loadPage(new URL("./no-such-page.html", import.meta.url));
-  assert.equal(page, undefined);
   const url = await serve(t, { page });
   const answer = await fetch(url);
   assert.equal(answer.status, 404);
@@ -106,12 +102,9 @@ test("a path that is read as another one than it has is refused", async (t) => {
 
 test("a body of too many small chunks is cut, one of too many bytes refused", async (t) => {
   const { cuts, cut, onCut } = recordCuts();
-  const intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) });
   const orders: unknown[] = [];
-  const pay = async (order: unknown) => void orders.push(order);
-  const sandboxActions = { account: "default", pay } as unknown as ConsoleData["sandboxActions"];
-  const data = { sandboxActions } as ConsoleData;
-  const url = await serve(t, { data }, { counts: {}, intake, onCut });
+  const answerPage: AdminOptions["answerPage"] = async (_, { body }) => orders.push(await body());
+  const url = await serve(t, { answerPage, onCut });
   const post = (chunks: number, chunkBytes = 1) => {
     const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
     const sent = request(`${url}/api/sandbox/payments`, { method: "POST", headers });

@@ -5,7 +5,7 @@ import { createServer } from "node:https";
 import { describe, type TestContext, test } from "node:test";
 import type { TlsOptions } from "node:tls";
 import { createClient } from "@connectrpc/connect";
-import { openGateway } from "../../src/cli/gateway-client.ts";
+import { onGateway } from "../../src/cli/gateway-client.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { scratch } from "../auth/issuer.ts";
 import { freePorts } from "../gateway/spawn.ts";
@@ -88,17 +88,18 @@ describe("commands at a gateway that asks for client certificates", () => {
     );
   });
 
-  test("take a changed certificate for their next connection", async (t) => {
+  test("take a changed certificate for their next connection", async () => {
     const replace = (client: string) => ({
       PAYMENTS_GATEWAY_TLS_CERT_FILE: files.write("crt", fixture(`${client}.crt`)),
       PAYMENTS_GATEWAY_TLS_KEY_FILE: files.write("key", fixture(`${client}.key`)),
     });
-    const opened = openGateway({ url: gateway.rpcUrl }, { ...authority, ...replace("client-two") });
-    t.after(() => opened.close());
-    const { listPayments } = createClient(PaymentService, opened.transport);
-    await assert.rejects(listPayments({}));
-    replace("client-one");
-    await listPayments({});
+    const env = { ...authority, ...replace("client-two") };
+    await onGateway({ url: gateway.rpcUrl }, env, async (transport) => {
+      const { listPayments } = createClient(PaymentService, transport);
+      await assert.rejects(listPayments({}));
+      replace("client-one");
+      await listPayments({});
+    });
   });
 
   test("story shows it to a proxy in front of the admin listener", async (t) => {

@@ -1,0 +1,237 @@
+import { hostname } from "node:os";
+import * as z from "zod";
+import type { Core } from "../core/core.ts";
+import { ofAccount } from "../errors.ts";
+import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
+import type { EventLog } from "../ledger/log.ts";
+import { type KindName, kindNames, kinds } from "../model/kinds.ts";
+import type { TokenBucket } from "../ratelimit/bucket.ts";
+import type { Report } from "../report.ts";
+import type { Activities } from "./activity.ts";
+import {
+  type BudgetStatus,
+  type Calls,
+  type History,
+  type KnownList,
+  type OpenCall,
+  paymentAction,
+  type ReconcilerSettings,
+  type Replica,
+  type Session,
+  type Start,
+  type Status,
+} from "./console-api.ts";
+import type { AdminRequest } from "./dead-letter-routes.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import { docsPath } from "./docs.ts";
+import { historyOf } from "./history.ts";
+import { knownListOf, listQuery } from "./known-list.ts";
+import { accountOf, type Operator, Refused, read } from "./operator.ts";
+import { createPaymentActions } from "./payment-actions.ts";
+import type { AnswerSandbox } from "./sandbox-actions.ts";
+
+export interface ConsoleOptions {
+  readonly accounts: ReadonlyMap<string, { readonly bucket: TokenBucket }>;
+  readonly activities: Activities;
+  readonly log: EventLog;
+  readonly intents: IntentStore;
+  readonly deadLetters: DeadLetters;
+  /** Whether operators need credentials. */
+  readonly authenticated: boolean;
+  readonly notReady: () => readonly string[];
+  /** RATE_LIMIT_RESERVE. */
+  readonly reserve: number;
+  readonly sourceOf: (account: string) => BudgetStatus["source"];
+  readonly reconciler: ReconcilerSettings;
+  readonly core: Core;
+  readonly report: Report;
+  readonly links: () => Session["links"];
+  /** Set in sandbox mode. */
+  readonly answerSandbox: AnswerSandbox | undefined;
+}
+
+/**
+ * What the operator's page shows and does: the JSON of `console-api.ts`. `close` stops sampling the
+ * rate budgets.
+ */
+export function createConsole(options: ConsoleOptions) {
+  const { accounts, activities, log, intents, deadLetters, core, reconciler } = options;
+  const startedAtMs = Math.round(Date.now() - process.uptime() * 1_000);
+  const replica: Replica = { host: hostname(), pid: process.pid, startedAtMs };
+  const watched = new Map<string, number>();
+
+  function sample(account: string) {
+    const budget = ofAccount(accounts, account).bucket.status();
+    activities.get(account)?.budget(budget.remaining);
+    return budget;
+  }
+
+  const sampling = setInterval(() => {
+    for (const [account, activity] of activities) {
+      activity.tick();
+      // A budget that no call spends and no page shows is not sampled.
+      const sinceMs = Date.now() - (watched.get(account) ?? -Infinity);
+      if (activity.busy || sinceMs < watchedMs) sample(account);
+    }
+  }, 1_000).unref();
+
+  const lettersOf = (account: string, cursor?: string) =>
+    deadLetters.list({ accounts: [account], limit: lettersInPage, order: "newest", cursor });
+  const newestLetters = shared((account) => lettersOf(account));
+
+  const unsettled = shared((account) => intents.unsettled(account, maxInspected));
+  /** The open calls of a payment or payout. */
+  async function openCalls(account: string, kind: KindName, externalId: string) {
+    const { intents } = await unsettled(account);
+    return intents.filter(
+      (intent) => kinds[intent.kind].name === kind && intent.externalId === externalId,
+    );
+  }
+
+  const session = ({ accounts }: Operator): Session => ({
+    accounts,
+    authenticated: options.authenticated,
+    durable: log.durable,
+    reconciler,
+    links: { ...options.links(), docs: docsPath },
+  });
+
+  async function list(kind: KindName, account: string, query: URLSearchParams): Promise<KnownList> {
+    const asked = listQuery.safeParse(Object.fromEntries(query));
+    if (!asked.success) throw new Refused(400, "give account, state, search and after as texts");
+    return knownListOf(core, account, kind, asked.data);
+  }
+
+  /** `GET /api/{name}?account=`, by name. */
+  const views = byName({
+    async status(account: string): Promise<Status> {
+      const activity = ofAccount(activities, account);
+      watched.set(account, Date.now());
+      const { limit, remaining, resetSeconds } = sample(account);
+      const { reserve, notReady, sourceOf } = options;
+      const { budgetHistory: history, callers, upstream, callbacks, reconciled } = activity;
+      return {
+        replica,
+        nowMs: Date.now(),
+        notReady: notReady(),
+        budget: {
+          ...{ limit, remaining, resetSeconds, reserve, source: sourceOf(account) },
+          ...{ history, callers },
+        },
+        ...{ upstream, callbacks, reconciled },
+      };
+    },
+    async start(account: string): Promise<Start> {
+      return { after: await log.cursorBefore(account, eventsAtFirst) };
+    },
+    async history(account: string, query: URLSearchParams): Promise<History> {
+      const asked = historyQuery.safeParse(Object.fromEntries(query));
+      if (!asked.success) throw new Refused(400, "give kind (payment or payout) and external_id");
+      const { kind, external_id: externalId } = asked.data;
+      const [history, calls] = await Promise.all([
+        historyOf({ log, intents }, account, kind, externalId),
+        openCalls(account, kind, externalId),
+      ]);
+      return { ...history, calls: calls.map(openCallView) };
+    },
+    /** Calls that move money whose outcome is unknown, or whose payment is pending. */
+    async calls(account: string): Promise<Calls> {
+      const { intents: open, total } = await unsettled(account);
+      const calls = open.slice(0, maxOpenCalls).map(openCallView);
+      return { nowMs: Date.now(), total, calls };
+    },
+    payments: (account: string, query: URLSearchParams) => list("payment", account, query),
+    payouts: (account: string, query: URLSearchParams) => list("payout", account, query),
+    /** The newest dead letters, or those after a cursor. */
+    "dead-letters"(account: string, query: URLSearchParams) {
+      const cursor = query.get("cursor");
+      return cursor === null ? newestLetters(account) : lettersOf(account, cursor);
+    },
+  });
+
+  /** One dead letter with its masked text, without its raw body. */
+  async function deadLetter(account: string, id: string) {
+    const found = await deadLetters.find(account, id);
+    if (!found) return undefined;
+    const { body, text, ...view } = found;
+    return { ...view, text: text && shortened(text) };
+  }
+
+  /** `POST /api/{name}`, by name. */
+  const actions = byName(
+    createPaymentActions({
+      ...{ core, intents, openCalls, report: options.report },
+      reconciles: reconciler.afterMs !== undefined,
+    }),
+  );
+
+  return {
+    /** The JSON at `/api/...`; undefined for what does not exist. @throws Refused, GatewayError */
+    async answer(operator: Operator, request: AdminRequest): Promise<unknown> {
+      const { method, path, query } = request;
+      const [, , name = "", ...rest] = path.split("/");
+      if (name === "sandbox") return options.answerSandbox?.(operator, request, rest);
+      const act = rest.length === 0 ? actions.get(name) : undefined;
+      if (method === "POST" && act) {
+        const asked = read(paymentAction, await request.body());
+        return act(operator, { ...asked, account: accountOf(operator, asked.account) });
+      }
+      if (method !== "GET") throw new Refused(405, "method not allowed");
+      if (name === "dead-letters" && rest.length === 2) {
+        const [account = "", id = ""] = rest.map(decodeURIComponent);
+        return deadLetter(accountOf(operator, account), id);
+      }
+      if (rest.length > 0) return undefined;
+      if (name === "session") return session(operator);
+      return views.get(name)?.(accountOf(operator, query.get("account")), query);
+    },
+    close: () => clearInterval(sampling),
+  };
+}
+
+/** A map has no members but those that it was given, unlike an object. */
+function byName<T>(members: Readonly<Record<string, T>>): ReadonlyMap<string, T> {
+  return new Map(Object.entries(members));
+}
+
+const historyQuery = z.object({
+  kind: z.enum(kindNames),
+  external_id: z.string().min(1).max(1_000),
+});
+
+function openCallView(intent: UnsettledIntent): OpenCall {
+  const { id, method, kind, externalId, state, startedAtMs, checks, notFound, needsOperator } =
+    intent;
+  return {
+    ...{ id, method, externalId, startedAtMs, checks, notFound, needsOperator },
+    kind: kinds[kind].name,
+    // A `running` call is listed only after its lease ended: its replica is gone.
+    state: state === "pending" ? "pending" : "unknown",
+    nextLookMs: intent.nextLookMs,
+  };
+}
+
+/** Number of events that a newly opened page shows. */
+const eventsAtFirst = 200;
+const maxOpenCalls = 100;
+/** How many open calls are searched for those of one payment or payout. */
+const maxInspected = 2_000;
+const lettersInPage = 50;
+const maxTextLength = 64 * 1024;
+
+function shortened(text: string): string {
+  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}\n…` : text;
+}
+
+/** How long a budget is sampled after a page last requested the account's status. */
+const watchedMs = 15_000;
+
+/** Concurrent requests for the same account share one result. */
+function shared<T>(find: (account: string) => Promise<T>): (account: string) => Promise<T> {
+  const underWay = new Map<string, Promise<T>>();
+  return (account) => {
+    const found = underWay.get(account) ?? find(account).finally(() => underWay.delete(account));
+    underWay.set(account, found);
+    return found;
+  };
+}
