@@ -3,6 +3,7 @@ import { createConfirmPaymentRoute } from "./api/confirm-payment.ts";
 import { createControlRoutes } from "./api/control-routes.ts";
 import { createNewPaymentRoute } from "./api/new-payment.ts";
 import { createOperationRoute } from "./api/operations.ts";
+import type { Parts } from "./api/parts.ts";
 import { createPayoutRoutes } from "./api/payouts.ts";
 import { createRecurrentPaymentRoute } from "./api/recurrent-payment.ts";
 import { createResendCallbackRoute } from "./api/resend-callback.ts";
@@ -52,10 +53,11 @@ export function createEmulator(
   const ledger = createLedger(maxRecords, vault, saved);
   const wallets = createWallets(maxRecords, vault, saved);
   if (saved.isNew) seedWallet(wallets, vault);
-  const flow = createPaymentFlow({ ledger, wallets, callbacks, schedule, clock, delays, baseUrl });
+  const flowParts = { ledger, wallets, callbacks, schedule, clock, delays, baseUrl };
+  const flow = createPaymentFlow(flowParts);
   for (const payment of ledger.payments()) flow.resume(payment);
-  const { slowAnswerMs } = delays;
-  const charge = createCharge({ flow, clock, rateLimit, slowAnswerMs, baseUrl });
+  const chargeParts = { ...flowParts, flow, rateLimit };
+  const parts: Parts = { ...chargeParts, charge: createCharge(chargeParts), vault };
 
   return {
     schedule,
@@ -70,17 +72,17 @@ export function createEmulator(
       saved.close();
     },
     routes: [
-      createNewPaymentRoute({ ledger, vault, wallets, charge, clock, baseUrl }),
-      createRecurrentPaymentRoute(ledger, charge),
-      createConfirmPaymentRoute(ledger, charge),
-      createResendCallbackRoute(ledger, flow, callbacks),
-      ...createPayoutRoutes({ ledger, vault, callbacks, schedule, clock, delays, rateLimit }),
-      ...createWalletRoutes(wallets, ledger),
+      createNewPaymentRoute(parts),
+      createRecurrentPaymentRoute(parts),
+      createConfirmPaymentRoute(parts),
+      createResendCallbackRoute(parts),
+      ...createPayoutRoutes(parts),
+      ...createWalletRoutes(parts),
       ...createSubscriptionRoutes(seedSubscriptions(), saved),
-      createOperationRoute(ledger, baseUrl),
-      ...createControlRoutes({ ledger, flow, charge, baseUrl }),
+      createOperationRoute(parts),
+      ...createControlRoutes(parts),
       ...createTestRoutes(clock, journal),
-      ...createPageRoutes(ledger, vault, flow),
+      ...createPageRoutes(parts),
     ],
   };
 }

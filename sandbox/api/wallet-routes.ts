@@ -1,15 +1,15 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import type { Card } from "../ledger/cards.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import type { WalletEntry, Wallets } from "../ledger/wallets.ts";
+import type { WalletEntry } from "../ledger/wallets.ts";
 import { ApiError } from "./api-error.ts";
 import { walletCustomer } from "./customers.ts";
 import { uuid } from "./fields.ts";
 import { bodyOf, fieldsOf, json, type Route } from "./http.ts";
+import type { Parts } from "./parts.ts";
 
 /** The three wallet endpoints (spec, Customer wallet). */
-export function createWalletRoutes(wallets: Wallets, ledger: Ledger): Route[] {
+export function createWalletRoutes({ wallets, ledger }: Parts): Route[] {
   function itemsOf(customerId: string): readonly WalletEntry[] {
     const items = wallets.items(customerId);
     if (!items && !ledger.knowsCustomer(customerId)) {

@@ -12,19 +12,20 @@ import type { Wallets } from "./wallets.ts";
 
 export type PaymentFlow = ReturnType<typeof createPaymentFlow>;
 
-export interface PaymentFlowOptions {
+export interface FlowParts {
   readonly ledger: Ledger;
   readonly wallets: Wallets;
   readonly callbacks: Callbacks;
   readonly schedule: Schedule;
   readonly clock: SandboxClock;
   readonly delays: SandboxDelays;
+  /** Where browsers reach the emulator's pages. */
   readonly baseUrl: string;
 }
 
 /** Moves recorded operations to their end and sends their callbacks. */
-export function createPaymentFlow(options: PaymentFlowOptions) {
-  const { ledger, wallets, callbacks, schedule, clock, delays, baseUrl } = options;
+export function createPaymentFlow(parts: FlowParts) {
+  const { ledger, wallets, callbacks, schedule, clock, delays, baseUrl } = parts;
 
   /** Ends the operation by its scenario: at once, later, or after the customer's 3DS decision. */
   function begin(payment: PaymentRecord, operation: PaymentOperationRecord): void {

@@ -1,8 +1,8 @@
 import { ApiError } from "../api/api-error.ts";
 import type { HttpResponse, Route, SandboxRequest } from "../api/http.ts";
-import { type CardVault, checkCardNumber, cvv } from "../ledger/cards.ts";
-import { type Ledger, primaryOperation, succeeded } from "../ledger/ledger.ts";
-import type { PaymentFlow } from "../ledger/payment-flow.ts";
+import type { Parts } from "../api/parts.ts";
+import { checkCardNumber, cvv } from "../ledger/cards.ts";
+import { primaryOperation, succeeded } from "../ledger/ledger.ts";
 import type { PaymentRecord } from "../ledger/records.ts";
 import { scenarioFor } from "../ledger/scenarios.ts";
 import { redirect } from "./page-layout.ts";
@@ -16,7 +16,7 @@ import {
 } from "./pages.ts";
 
 /** The customers' pages. As on the real ones, anybody who has a page's URL may use it. */
-export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: PaymentFlow): Route[] {
+export function createPageRoutes({ ledger, vault, flow }: Parts): Route[] {
   function page(
     method: "GET" | "POST",
     name: string,
