@@ -47,6 +47,7 @@ export function createEmulator(
   const schedule = createSchedule(clock, (error) => log({ event: "internal_error", error }));
   const callbacks = createCallbacks({
     ...{ password, retry, schedule, clock, journal, saved, log },
+    delayMs: delays.callbackMs,
     maxWaiting: maxRecords,
   });
   const vault = createCardVault(maxRecords, saved);

@@ -16,27 +16,19 @@ export function createPayoutRoutes(parts: Parts): Route[] {
 
   function settle(payout: PayoutRecord): void {
     const { outcome, callbacks: plan } = payout.scenario;
-    const pending = payoutCallbackBody(payout);
+    const { transactionId: subject, externalId, callbackUrl: url } = payout;
     payout.status = outcome === "success" ? "success" : "failure";
     payout.statusCode = outcome === "success" ? "transaction_successful" : outcome;
     ledger.changedPayout(payout);
-    const ended = payoutCallbackBody(payout);
-    if (plan === "once") send(payout, [ended]);
-    if (plan === "three times") send(payout, [ended, ended, ended]);
-    if (plan === "reordered") send(payout, [ended, pending]);
+    callbacks.announce({ subject, externalId, url }, plan, {
+      current: () => payoutCallbackBody(payout),
+      pending: () => payoutCallbackBody({ ...payout, status: "pending", statusCode: "pending" }),
+    });
   }
 
   function settleLater(payout: PayoutRecord): void {
     const ms = payout.scenario.settles === "later" ? delays.settleMs : delays.payoutMs;
     schedule.after(ms, () => settle(payout));
-  }
-
-  function send(payout: PayoutRecord, bodies: readonly string[]): void {
-    const { callbackUrl: url, transactionId: subject, externalId } = payout;
-    if (url === undefined) return;
-    for (const body of bodies) {
-      callbacks.send({ subject, externalId, url, body, delayMs: delays.callbackMs });
-    }
   }
 
   function magicOf({ card, originalAmount }: NewPayout): Scenario {

@@ -13,9 +13,7 @@ export function createResendCallbackRoute({ ledger, flow, callbacks }: Parts): R
   function resendPayout(payout: PayoutRecord): HttpResponse {
     const { transactionId: subject, externalId, callbackUrl: url } = payout;
     if (url === undefined) throw withoutCallbackUrl();
-    const body = payoutCallbackBody(payout);
-    callbacks.send({ subject, externalId, url, body, delayMs: 0 });
-    callbacks.hurry(subject);
+    callbacks.resend({ subject, externalId, url }, payoutCallbackBody(payout));
     return onItsWay;
   }
 

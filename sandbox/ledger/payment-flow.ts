@@ -1,7 +1,7 @@
 import { paymentBody, pendingPaymentBody } from "../api/payment-view.ts";
 import type { SandboxClock } from "../clock.ts";
 import type { SandboxDelays } from "../options.ts";
-import type { Callbacks } from "./callbacks.ts";
+import type { Addressee, Callbacks } from "./callbacks.ts";
 import { isOpen, type Ledger, primaryOperation, succeeded } from "./ledger.ts";
 import { newOperation } from "./new-records.ts";
 import { type ReceiptCode, receiptOfPayload } from "./receipts.ts";
@@ -128,27 +128,10 @@ export function createPaymentFlow(parts: FlowParts) {
   }
 
   function announce(payment: PaymentRecord, operation: PaymentOperationRecord): void {
-    const body = paymentBody(payment, operation, baseUrl);
-    const plan = operation.scenario.callbacks;
-    if (plan === "once") send(payment, operation, body, delays.callbackMs);
-    if (plan === "three times") {
-      for (let time = 0; time < 3; time++) send(payment, operation, body, delays.callbackMs);
-    }
-    if (plan === "reordered") {
-      send(payment, operation, body, delays.callbackMs);
-      const earlier = pendingPaymentBody(payment, operation, baseUrl);
-      send(payment, operation, earlier, delays.callbackMs);
-    }
-  }
-
-  function send(
-    { paymentId: subject, externalId }: PaymentRecord,
-    { callbackUrl: url }: PaymentOperationRecord,
-    body: string,
-    delayMs: number,
-  ): void {
-    if (url === undefined) return;
-    callbacks.send({ subject, externalId, url, body, delayMs });
+    callbacks.announce(addressee(payment, operation), operation.scenario.callbacks, {
+      current: () => paymentBody(payment, operation, baseUrl),
+      pending: () => pendingPaymentBody(payment, operation, baseUrl),
+    });
   }
 
   return {
@@ -167,10 +150,16 @@ export function createPaymentFlow(parts: FlowParts) {
     /** Sends the callback of an operation's current state again. */
     resend(payment: PaymentRecord, operation: PaymentOperationRecord): void {
       if (!operation.scenario.resends) return;
-      send(payment, operation, paymentBody(payment, operation, baseUrl), 0);
-      callbacks.hurry(payment.paymentId);
+      callbacks.resend(addressee(payment, operation), paymentBody(payment, operation, baseUrl));
     },
   };
+}
+
+function addressee(
+  { paymentId: subject, externalId }: PaymentRecord,
+  { callbackUrl: url }: PaymentOperationRecord,
+): Addressee {
+  return { subject, externalId, url };
 }
 
 /** The receipt's codes: by payload, else by scenario, else 1000 for products with a tax group. */
