@@ -5,8 +5,10 @@ import { createNewPaymentRoute } from "./api/new-payment.ts";
 import { createOperationRoute } from "./api/operations.ts";
 import type { Parts } from "./api/parts.ts";
 import { createPayoutRoutes } from "./api/payouts.ts";
+import { createRateLimit } from "./api/rate-limit.ts";
 import { createRecurrentPaymentRoute } from "./api/recurrent-payment.ts";
 import { createResendCallbackRoute } from "./api/resend-callback.ts";
+import { createRouter } from "./api/router.ts";
 import { createSubscriptionRoutes } from "./api/subscriptions.ts";
 import { createTestRoutes } from "./api/test-routes.ts";
 import { createWalletRoutes } from "./api/wallet-routes.ts";
@@ -18,35 +20,27 @@ import { createJournal } from "./ledger/journal.ts";
 import { createLedger } from "./ledger/ledger.ts";
 import { ledgerView } from "./ledger/ledger-view.ts";
 import { createPaymentFlow } from "./ledger/payment-flow.ts";
-import { nothingSaved, type SavedState } from "./ledger/saved-state.ts";
+import { nothingSaved } from "./ledger/saved-state.ts";
 import { createSchedule } from "./ledger/schedule.ts";
 import { createWallets } from "./ledger/wallets.ts";
-import { defaultCallbackRetry, defaultDelays, type SandboxOptions } from "./options.ts";
+import type { Settings } from "./options.ts";
 import { createPageRoutes } from "./pages/page-routes.ts";
 
-export type EmulatorOptions = SandboxOptions & Required<Pick<SandboxOptions, "rateLimit" | "log">>;
-
-const defaultMaxRecords = 10_000;
+export type Emulator = ReturnType<typeof createEmulator>;
 
 /**
- * Everything behind the listener: state, background work (`schedule`), and the routes. `baseUrl` is
- * where browsers reach the emulator's pages. It closes `saved`.
+ * Everything behind the listener and one login: state, background work (`schedule`), rate limit and
+ * routes. `baseUrl` is where browsers reach the emulator's pages. It closes `saved`.
  */
-export function createEmulator(
-  options: EmulatorOptions,
-  baseUrl: string,
-  saved: SavedState = nothingSaved,
-) {
-  const { password, log, rateLimit, maxRecords = defaultMaxRecords } = options;
-  const delays = { ...defaultDelays, ...options.delays };
-  const retry = { ...defaultCallbackRetry, ...options.callbackRetry };
+export function createEmulator(settings: Settings, baseUrl: string, saved = nothingSaved) {
+  const { password, log, rateLimit, maxRecords, delays, callbackRetry } = settings;
   const clock = createClock(saved.all<{ movedMs: number }>("clock")[0]?.movedMs, (movedMs) =>
     saved.put("clock", "moved", { movedMs }),
   );
   const journal = createJournal(clock);
   const schedule = createSchedule(clock, (error) => log({ event: "internal_error", error }));
   const callbacks = createCallbacks({
-    ...{ password, retry, schedule, clock, journal, saved, log },
+    ...{ password, retry: callbackRetry, schedule, clock, journal, saved, log },
     delayMs: delays.callbackMs,
     maxWaiting: maxRecords,
   });
@@ -72,7 +66,8 @@ export function createEmulator(
       callbacks.close();
       saved.close();
     },
-    routes: [
+    rateLimit: createRateLimit(rateLimit, () => performance.now()),
+    findRoute: createRouter([
       createNewPaymentRoute(parts),
       createRecurrentPaymentRoute(parts),
       createConfirmPaymentRoute(parts),
@@ -84,6 +79,6 @@ export function createEmulator(
       ...createControlRoutes(parts),
       ...createTestRoutes(clock, journal),
       ...createPageRoutes(parts),
-    ],
+    ]),
   };
 }
