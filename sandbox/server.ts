@@ -75,7 +75,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       const text = typeof body === "string" ? body : "";
       const externalId = externalIdOf(text, query);
       const method = request.method ?? "";
-      journal.request({ method, path, externalId, body: text, outcome });
+      journal.add({ type: "request", method, path, externalId, body: text, outcome });
     }
     if (answer.delayMs !== undefined) await schedule.sleep(answer.delayMs);
     const limits = isApi ? rateLimit.headers() : {};

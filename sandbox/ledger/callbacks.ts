@@ -77,7 +77,7 @@ export function createCallbacks(options: CallbacksOptions) {
     for (;;) {
       const attempt = ++callback.attempts;
       const outcome = String(await post(url, bytes));
-      journal.callback({ subject, externalId, url, body, attempt, outcome });
+      journal.add({ type: "callback", subject, externalId, url, body, attempt, outcome });
       log({ event: "callback", subject, attempt, outcome });
       if (outcome === "200") return;
       const pauseMs = pauseAfter(attempt, retry);
