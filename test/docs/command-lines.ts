@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { CommanderError } from "commander";
 import { marked, type Tokens } from "marked";
+import { pages } from "../../scripts/docs/pages.ts";
 import { commands, createProgram } from "../../src/cli/program.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
-import { codeBlocks, pages, tokensOf } from "./markdown.ts";
+import { codeBlocks, tokensOf } from "./markdown.ts";
 
 /** A line of a shell, and where a reader finds it. */
 export interface CommandLine {

@@ -7,9 +7,10 @@ import { describe, it } from "node:test";
 import { promisify } from "node:util";
 import { marked, type Tokens } from "marked";
 import { parseAllDocuments } from "yaml";
+import { pages } from "../../scripts/docs/pages.ts";
 import { commands } from "../../src/cli/program.ts";
 import { directory } from "../stores/sqlite/directories.ts";
-import { codeBlocks, pages, root, tokensOf } from "./markdown.ts";
+import { codeBlocks, root, tokensOf } from "./markdown.ts";
 
 describe("the pages", () => {
   it("link to files and headings that exist", async () => {

@@ -4,6 +4,7 @@ import { symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { after, describe, it } from "node:test";
 import { parse, validate } from "graphql";
+import { pages } from "../../scripts/docs/pages.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { ended, filledIn } from "../cli/run.ts";
@@ -12,7 +13,7 @@ import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { timeoutMs } from "../until.ts";
-import { codeBlocks, pages, root } from "./markdown.ts";
+import { codeBlocks, root } from "./markdown.ts";
 
 const gateway = ofSuite(() =>
   startTestGateway({ WATCH_TOKEN_SECRET: "w".repeat(32), RECONCILE_AFTER: "1s" }),
