@@ -62,15 +62,11 @@ export function createNewPaymentRoute(parts: Parts): Route {
 
 function directScenario({ amount, details }: NewPayment, card: Card): Scenario {
   // The sandbox cannot read a device wallet's token, so only the amount can be magic.
-  if (details?.by === "device") return withChallenge(scenarioFor(amount), details);
-  return withChallenge(scenarioFor(amount, payingWith(card)), details);
-}
-
-/** A card that would succeed at once has to pass 3DS first if the request asks for it. */
-function withChallenge(scenario: Scenario, details: CardDetails | undefined): Scenario {
-  return details?.use3ds && scenario.name === "success"
-    ? { ...scenario, challenge: true }
-    : scenario;
+  const paying = details?.by === "device" ? undefined : payingWith(card);
+  const scenario = scenarioFor(amount, paying);
+  // A card that would succeed at once has to pass 3DS first if the request asks for it.
+  const asks = details?.use3ds && scenario.name === "success";
+  return asks ? { ...scenario, challenge: true } : scenario;
 }
 
 function inputOf(request: NewPayment): PaymentInput {

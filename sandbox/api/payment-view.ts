@@ -9,7 +9,7 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import type { Card } from "../ledger/cards.ts";
-import { primaryOperation } from "../ledger/ledger.ts";
+import { primaryOperation, waitsForCustomer } from "../ledger/ledger.ts";
 import { onePercent } from "../ledger/money.ts";
 import { receiptOf } from "../ledger/receipts.ts";
 import type {
@@ -77,10 +77,10 @@ export function operationBody(
   });
 }
 
-/** URL of the page that the customer has to open. */
-function pageUrl(payment: PaymentRecord, baseUrl: string): string {
-  const page = payment.waitingFor === "card" ? "checkout" : "3ds";
-  return `${baseUrl}/${page}/${payment.pageToken}`;
+/** Path of the page that the customer has to open; undefined if there is none. */
+export function pagePath({ waitingFor, pageToken }: PaymentRecord): string | undefined {
+  if (waitingFor === undefined) return undefined;
+  return waitingFor === "card" ? `/checkout/${pageToken}` : `/3ds/${pageToken}`;
 }
 
 /** Human-readable form of a status code. */
@@ -92,14 +92,14 @@ export function describeStatus(code: StatusCode): string {
 }
 
 function toPayment(payment: PaymentRecord, operation: PaymentOperationRecord, baseUrl: string) {
-  const waits = payment.waitingFor !== undefined && operation === primaryOperation(payment);
+  const waits = waitsForCustomer(payment, operation);
   const success = operation.status === "success";
   const receiptUrl = `${baseUrl}/receipt/${payment.pageToken}`;
   return {
     action: waits
       ? {
           type: payment.waitingFor === "card" ? "redirect" : "3ds",
-          value: pageUrl(payment, baseUrl),
+          value: `${baseUrl}${pagePath(payment)}`,
         }
       : undefined,
     actionRequired: waits,

@@ -2,7 +2,7 @@ import { paymentBody, pendingPaymentBody } from "../api/payment-view.ts";
 import type { SandboxClock } from "../clock.ts";
 import type { SandboxDelays } from "../options.ts";
 import type { Addressee, Callbacks } from "./callbacks.ts";
-import { isOpen, type Ledger, primaryOperation, succeeded } from "./ledger.ts";
+import { isOpen, type Ledger, primaryOperation, succeeded, waitsForCustomer } from "./ledger.ts";
 import { newOperation } from "./new-records.ts";
 import { type ReceiptCode, receiptOfPayload } from "./receipts.ts";
 import type { PaymentOperationRecord, PaymentRecord } from "./records.ts";
@@ -140,7 +140,7 @@ export function createPaymentFlow(parts: FlowParts) {
     /** Continues what was under way with a saved payment. */
     resume(payment: PaymentRecord): void {
       for (const operation of payment.operations) {
-        const waits = payment.waitingFor !== undefined && operation === primaryOperation(payment);
+        const waits = waitsForCustomer(payment, operation);
         if (isOpen(operation) && !waits) goOn(payment, operation);
         if (operation.receiptCode === undefined) continue;
         const receipts = receiptsOf(payment, operation);

@@ -1,6 +1,7 @@
 import { ApiError } from "../api/api-error.ts";
 import type { HttpResponse, Route, SandboxRequest } from "../api/http.ts";
 import type { Parts } from "../api/parts.ts";
+import { pagePath } from "../api/payment-view.ts";
 import { checkCardNumber, cvv } from "../ledger/cards.ts";
 import { primaryOperation, succeeded } from "../ledger/ledger.ts";
 import type { PaymentRecord } from "../ledger/records.ts";
@@ -85,10 +86,8 @@ export function createPageRoutes({ ledger, vault, flow }: Parts): Route[] {
 }
 
 /** Redirects to the payment's next page. */
-function goOn({ waitingFor, pageToken, resultUrl }: PaymentRecord): HttpResponse {
-  if (waitingFor === "challenge") return redirect(`/3ds/${pageToken}`);
-  if (waitingFor === "card") return redirect(`/checkout/${pageToken}`);
-  return redirect(resultUrl ?? `/result/${pageToken}`);
+function goOn(payment: PaymentRecord): HttpResponse {
+  return redirect(pagePath(payment) ?? payment.resultUrl ?? `/result/${payment.pageToken}`);
 }
 
 type EnteredCard =
