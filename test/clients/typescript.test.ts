@@ -147,8 +147,7 @@ describe("a watch", () => {
 
   it("throws an error that a retry would not mend", async () => {
     const watch = watchPayment(direct(), "any", { afterCursor: "never a cursor" });
-    const error = await watch.next().then(unexpected, (error: unknown) => error);
-    assert.equal(failureOf(error).kind, "invalid");
+    assert.equal((await failureIn(watch.next())).kind, "invalid");
   });
 
   it("of the whole account begins at the cursor", async () => {
@@ -167,8 +166,7 @@ describe("a watch", () => {
 });
 
 describe("a failure", () => {
-  const failed = async (call: (client: PaymentsGateway) => Promise<unknown>) =>
-    failureOf(await call(direct()).then(unexpected, (error: unknown) => error));
+  const failed = (call: (client: PaymentsGateway) => Promise<unknown>) => failureIn(call(direct()));
 
   it("reports that the outcome is unknown", async () => {
     const failure = await failed((c) => c.payments.createPayment(order("lost", lostAnswer)));
@@ -222,10 +220,8 @@ describe("a failure", () => {
       const client = createPaymentsGateway(
         createConnectTransport({ baseUrl: `http://127.0.0.1:${port}`, httpVersion: "1.1" }),
       );
-      const error = await client.payments
-        .createPayment(order("cut"))
-        .then(unexpected, (error: unknown) => error);
-      assert.equal(failureOf(error).kind, "no_answer");
+      const failure = await failureIn(client.payments.createPayment(order("cut")));
+      assert.equal(failure.kind, "no_answer");
     } finally {
       held.close();
     }
@@ -267,10 +263,9 @@ describe("a failure", () => {
         }),
       { transport: { interceptors } },
     );
-    const error = await createPaymentsGateway(transport)
-      .payments.getPayment({ externalId: "order" })
-      .then(unexpected, (error: unknown) => error);
-    assert.equal(failureOf(error).kind, "not_allowed");
+    const { payments } = createPaymentsGateway(transport);
+    const failure = await failureIn(payments.getPayment({ externalId: "order" }));
+    assert.equal(failure.kind, "not_allowed");
     assert.deepEqual(shown, ["Bearer a wrong key"]);
   });
 
@@ -353,7 +348,10 @@ function upstreamError(code: string): ConnectError["details"][number] {
   return { type: UpstreamErrorSchema.typeName, value };
 }
 
-const unexpected = () => assert.fail("the call succeeded");
+async function failureIn(call: Promise<unknown>) {
+  const unexpected = () => assert.fail("the call succeeded");
+  return failureOf(await call.then(unexpected, (error: unknown) => error));
+}
 
 async function firstOf(events: AsyncIterable<Event>, wanted: (event: Event) => boolean) {
   for await (const event of events) if (wanted(event)) return event;
