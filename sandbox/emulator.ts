@@ -34,7 +34,7 @@ export type Emulator = ReturnType<typeof createEmulator>;
  */
 export function createEmulator(settings: Settings, baseUrl: string, saved = nothingSaved) {
   const { password, log, rateLimit, maxRecords, delays, callbackRetry } = settings;
-  const clock = createClock(saved.all<{ movedMs: number }>("clock")[0]?.movedMs, (movedMs) =>
+  const clock = createClock(saved.all<{ movedMs: number }>("clock")[0]?.movedMs ?? 0, (movedMs) =>
     saved.put("clock", "moved", { movedMs }),
   );
   const journal = createJournal(clock);
