@@ -13,10 +13,9 @@ import {
   PaymentOperationSchema,
   PaymentState,
   PaymentStateSchema,
-  PaymentStatus,
   PaymentStatusSchema,
 } from "../src/gen/payments/v1/payment_pb.ts";
-import { type KindName, kinds, kindOf as storedKind } from "../src/model/kinds.ts";
+import { kindOf, kinds } from "../src/model/kinds.ts";
 import { unrecognizedIn } from "../src/model/unrecognized.ts";
 import { splitSecrets } from "../src/secrets/secret-fields.ts";
 
@@ -25,19 +24,10 @@ import { splitSecrets } from "../src/secrets/secret-fields.ts";
  * call without an answer (`unknown`, `settled`, `not_done`, `needs_operator`). Empty if absent; the
  * service's own word if it is none that the gateway knows.
  */
-export function statusOf({ resource, callOutcome }: Event): string {
+export function statusOf(event: Event): string {
+  const { callOutcome } = event;
   if (callOutcome !== CallOutcome.UNSPECIFIED) return nameOf(CallOutcomeSchema, callOutcome);
-  switch (resource.case) {
-    case undefined:
-      return "";
-    case "payment": {
-      const status = resource.value.details?.status ?? PaymentStatus.UNSPECIFIED;
-      if (status !== PaymentStatus.UNSPECIFIED) return nameOf(PaymentStatusSchema, status);
-      return unrecognizedIn(resource.value, "details.status") ?? "";
-    }
-    case "payout":
-      return resource.value.status?.toLowerCase() ?? "";
-  }
+  return shownOf(event).status;
 }
 
 /** All values that `stateOf` may return, except for the empty string. */
@@ -58,12 +48,12 @@ export function eventLine(event: Event): string {
   const time = event.receivedAt ? timestampDate(event.receivedAt).toISOString() : "";
   return [
     paint("dim", time),
-    pad(kindOf(event), 7),
-    paint("bold", pad(printable(event.externalId), 24)),
-    pad(printable(operation), 9),
-    pad(printable(status || "-"), 8),
-    paint(colours[event.state] ?? "yellow", pad(stateOf(event) || "-", 10)),
-    pad(printable([amount, currency].filter(Boolean).join(" ")), 14),
+    kinds[kindOf(event.kind)].name.padEnd(7),
+    paint("bold", printable(event.externalId).padEnd(24)),
+    printable(operation).padEnd(9),
+    printable(status || "-").padEnd(8),
+    paint(colours[event.state] ?? "yellow", (stateOf(event) || "-").padEnd(10)),
+    printable([amount, currency].filter(Boolean).join(" ")).padEnd(14),
     paint("dim", nameOf(EventSourceSchema, event.source)),
     ...(statusCode && statusCode !== status ? [printable(statusCode)] : []),
     ...unrecognized.map(({ field, value }) =>
@@ -78,12 +68,10 @@ export function eventJson(event: Event): JsonObject {
   return toJson(EventSchema, open, { useProtoFieldName: true }) as JsonObject;
 }
 
-export function kindOf({ kind }: Event): KindName {
-  return kinds[storedKind(kind)].name;
-}
-
 interface Shown {
   readonly operation: string;
+  /** In lower case; empty if absent. */
+  readonly status: string;
   readonly amount?: string | undefined;
   readonly currency?: string | undefined;
   readonly statusCode?: string | undefined;
@@ -92,18 +80,21 @@ interface Shown {
 function shownOf({ resource }: Event): Shown {
   switch (resource.case) {
     case undefined:
-      return { operation: "call" };
+      return { operation: "call", status: "" };
     case "payment": {
-      const { operation, details } = resource.value;
-      const { amount, currency, statusCode } = details ?? {};
-      const name =
+      const { details } = resource.value;
+      const { status: known, amount, currency, statusCode } = details ?? {};
+      const operation =
         unrecognizedIn(resource.value, "operation") ??
-        nameOf(PaymentOperationSchema, operation || PaymentOperation.PAYMENT);
-      return { operation: name, amount, currency, statusCode };
+        nameOf(PaymentOperationSchema, resource.value.operation || PaymentOperation.PAYMENT);
+      const status = known
+        ? nameOf(PaymentStatusSchema, known)
+        : unrecognizedIn(resource.value, "details.status");
+      return { operation, status: status ?? "", amount, currency, statusCode };
     }
     case "payout": {
-      const { originalAmount: amount, currency, statusCode } = resource.value;
-      return { operation: "payout", amount, currency, statusCode };
+      const { status = "", originalAmount: amount, currency, statusCode } = resource.value;
+      return { operation: "payout", status: status.toLowerCase(), amount, currency, statusCode };
     }
   }
 }
@@ -119,8 +110,4 @@ const colours: { readonly [state in PaymentState]?: Parameters<typeof paint>[0] 
 /** The name of an enum value without the enum's prefix, in lower case. */
 function nameOf(schema: DescEnum, number: number): string {
   return schema.value[number]?.localName.toLowerCase() ?? String(number);
-}
-
-function pad(text: string, width: number): string {
-  return text.padEnd(width);
 }

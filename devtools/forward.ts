@@ -5,8 +5,8 @@ import { PaymentSchema } from "../src/gen/payments/v1/payment_pb.ts";
 import { PayoutSchema } from "../src/gen/payments/v1/payout_pb.ts";
 import { kindOf, kinds } from "../src/model/kinds.ts";
 import type { Secret } from "../src/secrets/secret.ts";
-import { sign, signatureHeader } from "../src/wire/signature.ts";
 import { encode } from "../src/wire/wire.ts";
+import { postCallback } from "./post-callback.ts";
 
 export interface ForwardOptions {
   /** `{kind}` in it becomes `payments` or `payouts`. */
@@ -31,11 +31,6 @@ export interface Forwarded {
   readonly durationMs: number;
 }
 
-/** Whether the event came from a callback and has the resource to write a body from. */
-export function isCallback({ source, resource }: Event): boolean {
-  return source === EventSource.CALLBACK && resource.case !== undefined;
-}
-
 /**
  * Sends an event's callback to a local service, as the payments service would (spec, Authentication
  * part 4 and Events): signed, with the same fields in a newly written body. Only 200 accepts it;
@@ -46,7 +41,7 @@ export async function forward(
   event: Event,
   options: ForwardOptions,
 ): Promise<Forwarded | undefined> {
-  const body = isCallback(event) ? bodyOf(event) : undefined;
+  const body = event.source === EventSource.CALLBACK ? bodyOf(event) : undefined;
   if (body === undefined) return undefined;
   const { resource } = kinds[kindOf(event.kind)];
   const url = options.url.replaceAll("{kind}", resource);
@@ -63,6 +58,7 @@ export async function forward(
   }
 }
 
+/** Undefined for an event without a resource to write it from. */
 function bodyOf({ resource }: Event): Buffer | undefined {
   if (resource.case === "payment") return Buffer.from(encode(PaymentSchema, resource.value));
   if (resource.case === "payout") return Buffer.from(encode(PayoutSchema, resource.value));
@@ -75,18 +71,8 @@ async function post(
   { password, signal, timeoutMs = 10_000 }: ForwardOptions,
 ): Promise<number | string> {
   try {
-    const response = await fetch(url, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        [signatureHeader]: sign(body, password),
-      },
-      body: new Uint8Array(body),
-      redirect: "manual",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-    });
-    await response.body?.cancel();
-    return response.status;
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    return await postCallback(url, body, password, limited);
   } catch (error) {
     signal.throwIfAborted();
     return fetchFault(error);

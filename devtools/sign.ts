@@ -4,7 +4,7 @@ import { type Environment, passwordHelp, passwordOf } from "../src/cli/secrets.t
 import { print, printJson } from "../src/cli/terminal.ts";
 import { sign } from "../src/wire/signature.ts";
 
-export const signatureHeader = "X-SERVICE-SIGNATURE";
+const signatureHeader = "X-SERVICE-SIGNATURE";
 
 const help = `
 ${passwordHelp}

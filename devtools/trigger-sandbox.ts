@@ -32,10 +32,10 @@ export const cards = {
 export interface Happened {
   /** One sentence about the last answer. */
   readonly answer: string;
-  readonly paymentId?: string;
-  readonly transactionId?: string;
+  readonly paymentId?: string | undefined;
+  readonly transactionId?: string | undefined;
   /** URL of the page that the customer has to open. */
-  readonly page?: string;
+  readonly page?: string | undefined;
 }
 
 export interface SandboxRunOptions {
@@ -60,6 +60,8 @@ const refundable: ReadonlySet<PaymentState> = new Set([
   PaymentState.PARTIALLY_REFUNDED,
 ]);
 
+const callOptions = { timeoutMs: 60_000 };
+
 export type SandboxRun = ReturnType<typeof sandboxRun>;
 
 /** Makes real calls through a gateway whose upstream is the sandbox. */
@@ -76,26 +78,24 @@ export function sandboxRun(options: SandboxRunOptions) {
         externalId,
         mode: PaymentMode.DIRECT,
         description: "Made by payments-gateway trigger",
-        ...(more.confirm !== undefined && { confirm: more.confirm }),
-        ...(more.recurrent && { initRecurrentPayment: true }),
+        confirm: more.confirm,
+        initRecurrentPayment: more.recurrent,
         customer: { email: "jo@example.com" },
         paymentMethod: {
           method: { case: "cc", value: { number, cvv: "123", expMonth: 12, expYear: 2035 } },
         },
       },
-      { timeoutMs: callTimeoutMs },
+      callOptions,
     );
     return payment;
   }
 
   /** The payment that an order was paid by; undefined if it was not. */
   async function paymentIdOf(externalId: string): Promise<string | undefined> {
-    const known = await payments
-      .getPayment({ externalId }, { timeoutMs: callTimeoutMs })
-      .catch((error: unknown) => {
-        if (ConnectError.from(error).code === Code.NotFound) return undefined;
-        throw error;
-      });
+    const known = await payments.getPayment({ externalId }, callOptions).catch((error: unknown) => {
+      if (ConnectError.from(error).code === Code.NotFound) return undefined;
+      throw error;
+    });
     return known && refundable.has(known.state) ? known.payment?.details?.paymentId : undefined;
   }
 
@@ -107,7 +107,7 @@ export function sandboxRun(options: SandboxRunOptions) {
       const [upstream] = error.findDetails(UpstreamErrorSchema);
       return {
         answer: `CreatePayment was declined, as it should be: ${printable(upstream?.code ?? error.rawMessage)}`,
-        ...(upstream?.paymentId !== undefined && { paymentId: upstream.paymentId }),
+        paymentId: upstream?.paymentId,
       };
     },
 
@@ -118,10 +118,7 @@ export function sandboxRun(options: SandboxRunOptions) {
 
     async confirmed(): Promise<Happened> {
       await create(cards.success, { confirm: false });
-      const { payment } = await payments.confirmPayment(
-        { externalId },
-        { timeoutMs: callTimeoutMs },
-      );
+      const { payment } = await payments.confirmPayment({ externalId }, callOptions);
       return reportOf("ConfirmPayment", payment);
     },
 
@@ -138,7 +135,7 @@ export function sandboxRun(options: SandboxRunOptions) {
           externalId: `${externalId}-again`,
           amount,
         },
-        { timeoutMs: callTimeoutMs },
+        callOptions,
       );
       return reportOf(`CreateRecurrentPayment (${externalId}-again)`, payment);
     },
@@ -164,16 +161,14 @@ export function sandboxRun(options: SandboxRunOptions) {
             card: { firstName: "Jo", lastName: "Example", cardData: { number } },
           },
         },
-        { timeoutMs: callTimeoutMs },
+        callOptions,
       );
       const { status = "", transactionId } = payout ?? {};
       const answer = `RequestPayout was answered: ${printable(status)}`;
-      return { answer, ...(transactionId !== undefined && { transactionId }) };
+      return { answer, transactionId };
     },
   };
 }
-
-const callTimeoutMs = 60_000;
 
 /**
  * Whether the gateway's upstream is the sandbox: only the sandbox has the demo customer's cards.
@@ -182,7 +177,7 @@ const callTimeoutMs = 60_000;
 export async function isSandboxBehind(transport: Transport): Promise<boolean> {
   const { items } = await createClient(WalletService, transport).findWalletItems(
     { customer: { externalId: demoCustomer.externalId } },
-    { timeoutMs: callTimeoutMs },
+    callOptions,
   );
   const known: readonly unknown[] = Object.values(demoOptions);
   return items.some(({ optionId }) => known.includes(optionId));
@@ -193,8 +188,8 @@ function reportOf(call: string, payment: Payment | undefined): Happened {
   const status = PaymentStatusSchema.value[details?.status ?? 0]?.localName.toLowerCase();
   return {
     answer: `${call} was answered: ${status}`,
-    ...(details?.paymentId !== undefined && { paymentId: details.paymentId }),
-    ...(action?.value !== undefined && { page: action.value }),
+    paymentId: details?.paymentId,
+    page: action?.value,
   };
 }
 
@@ -217,7 +212,7 @@ async function controlled(
   const target = `${url}/sandbox/payments/${encodeURIComponent(paymentId)}/${action}`;
   const basic = Buffer.from(`${login}:${password}`).toString("base64");
   const headers = { authorization: `Basic ${basic}` };
-  const signal = AbortSignal.timeout(callTimeoutMs);
+  const signal = AbortSignal.timeout(callOptions.timeoutMs);
   const response = await fetch(target, { method: "POST", headers, signal }).catch((error) => {
     const message = unreachable("the sandbox", url, fetchFault(error), "--sandbox-url");
     throw new CommandError(message, exitCodes.unavailable);

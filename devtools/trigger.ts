@@ -16,13 +16,8 @@ import { paint, print, printable, printJson } from "../src/cli/terminal.ts";
 import type { Resource } from "../src/model/kinds.ts";
 import { isLoopback } from "../src/net/loopback.ts";
 import type { Secret } from "../src/secrets/secret.ts";
-import { sign, signatureHeader } from "../src/wire/signature.ts";
-import {
-  type CallbackPlan,
-  findTriggered,
-  type Triggered,
-  triggeredEvents,
-} from "./trigger-events.ts";
+import { postCallback } from "./post-callback.ts";
+import { findTriggered, type Triggered, triggeredEvents } from "./trigger-events.ts";
 import { type Happened, isSandboxBehind, sandboxRun } from "./trigger-sandbox.ts";
 
 const help = `
@@ -109,9 +104,9 @@ async function trigger(name: string | undefined, options: Options, env: Environm
       event: event.name,
       via,
       external_id: externalId,
-      ...(paymentId !== undefined && { payment_id: paymentId }),
-      ...(transactionId !== undefined && { transaction_id: transactionId }),
-      ...(page !== undefined && { page }),
+      payment_id: paymentId,
+      transaction_id: transactionId,
+      page,
       answer,
     });
   }
@@ -189,7 +184,7 @@ async function byCallback(
   const expected = callback.forged ? 401 : 200;
   const bodies = callback.bodies(values).map((body) => Buffer.from(JSON.stringify(body)));
   for (const body of bodies) {
-    const status = await post(url, body, password, callback);
+    const status = await post(url, body, callback.forged ? randomUUID() : password);
     if (status !== expected) throw refused(url, status, expected);
   }
   const answer =
@@ -206,23 +201,13 @@ const subjectNames: Readonly<Record<Resource, string>> = {
   payouts: "transactionId",
 };
 
-async function post(
-  url: string,
-  body: Buffer,
-  password: Secret,
-  { forged }: CallbackPlan,
-): Promise<number> {
-  const signature = sign(body, forged ? randomUUID() : password);
-  const headers = { "content-type": "application/json", [signatureHeader]: signature };
+function post(url: string, body: Buffer, password: Secret | string): Promise<number> {
   const signal = AbortSignal.timeout(10_000);
-  const init = { method: "POST", headers, body: new Uint8Array(body), signal } as const;
-  const response = await fetch(url, { ...init, redirect: "manual" }).catch((error: unknown) => {
+  return postCallback(url, body, password, signal).catch((error: unknown) => {
     const why = fetchFault(error);
     const message = unreachable("the receiver of callbacks", url, why, "--callback-url");
     throw new CommandError(message, exitCodes.unavailable);
   });
-  await response.body?.cancel();
-  return response.status;
 }
 
 function refused(url: string, status: number, expected: number): CommandError {

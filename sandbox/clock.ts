@@ -5,7 +5,7 @@ export type SandboxClock = ReturnType<typeof createClock>;
  * @param movedMs how far it was moved before
  * @param onMoved called with how far it has been moved in all
  */
-export function createClock(movedMs = 0, onMoved: (movedMs: number) => void = () => {}) {
+export function createClock(movedMs: number, onMoved: (movedMs: number) => void) {
   const sleepers = new Set<Sleeper>();
   /** Monotonic time for sleeps: unaffected when the machine's clock is corrected. */
   const steady = () => performance.now() + movedMs;

@@ -3,9 +3,12 @@ import { createConfirmPaymentRoute } from "./api/confirm-payment.ts";
 import { createControlRoutes } from "./api/control-routes.ts";
 import { createNewPaymentRoute } from "./api/new-payment.ts";
 import { createOperationRoute } from "./api/operations.ts";
+import type { Parts } from "./api/parts.ts";
 import { createPayoutRoutes } from "./api/payouts.ts";
+import { createRateLimit } from "./api/rate-limit.ts";
 import { createRecurrentPaymentRoute } from "./api/recurrent-payment.ts";
 import { createResendCallbackRoute } from "./api/resend-callback.ts";
+import { createRouter } from "./api/router.ts";
 import { createSubscriptionRoutes } from "./api/subscriptions.ts";
 import { createTestRoutes } from "./api/test-routes.ts";
 import { createWalletRoutes } from "./api/wallet-routes.ts";
@@ -17,45 +20,39 @@ import { createJournal } from "./ledger/journal.ts";
 import { createLedger } from "./ledger/ledger.ts";
 import { ledgerView } from "./ledger/ledger-view.ts";
 import { createPaymentFlow } from "./ledger/payment-flow.ts";
-import { nothingSaved, type SavedState } from "./ledger/saved-state.ts";
+import { nothingSaved } from "./ledger/saved-state.ts";
 import { createSchedule } from "./ledger/schedule.ts";
 import { createWallets } from "./ledger/wallets.ts";
-import { defaultCallbackRetry, defaultDelays, type SandboxOptions } from "./options.ts";
+import type { Settings } from "./options.ts";
 import { createPageRoutes } from "./pages/page-routes.ts";
 
-export type EmulatorOptions = SandboxOptions & Required<Pick<SandboxOptions, "rateLimit" | "log">>;
-
-const defaultMaxRecords = 10_000;
+export type Emulator = ReturnType<typeof createEmulator>;
 
 /**
- * Everything behind the listener: state, background work (`schedule`), and the routes. `baseUrl` is
- * where browsers reach the emulator's pages. It closes `saved`.
+ * Everything behind the listener and one login: state, background work (`schedule`), rate limit and
+ * routes. `baseUrl` is where browsers reach the emulator's pages. It closes `saved`.
  */
-export function createEmulator(
-  options: EmulatorOptions,
-  baseUrl: string,
-  saved: SavedState = nothingSaved,
-) {
-  const { password, log, rateLimit, maxRecords = defaultMaxRecords } = options;
-  const delays = { ...defaultDelays, ...options.delays };
-  const retry = { ...defaultCallbackRetry, ...options.callbackRetry };
-  const clock = createClock(saved.all<{ movedMs: number }>("clock")[0]?.movedMs, (movedMs) =>
+export function createEmulator(settings: Settings, baseUrl: string, saved = nothingSaved) {
+  const { password, log, rateLimit, maxRecords, delays, callbackRetry } = settings;
+  const clock = createClock(saved.all<{ movedMs: number }>("clock")[0]?.movedMs ?? 0, (movedMs) =>
     saved.put("clock", "moved", { movedMs }),
   );
   const journal = createJournal(clock);
   const schedule = createSchedule(clock, (error) => log({ event: "internal_error", error }));
   const callbacks = createCallbacks({
-    ...{ password, retry, schedule, clock, journal, saved, log },
+    ...{ password, retry: callbackRetry, schedule, clock, journal, saved, log },
+    delayMs: delays.callbackMs,
     maxWaiting: maxRecords,
   });
   const vault = createCardVault(maxRecords, saved);
   const ledger = createLedger(maxRecords, vault, saved);
   const wallets = createWallets(maxRecords, vault, saved);
   if (saved.isNew) seedWallet(wallets, vault);
-  const flow = createPaymentFlow({ ledger, wallets, callbacks, schedule, clock, delays, baseUrl });
+  const flowParts = { ledger, wallets, callbacks, schedule, clock, delays, baseUrl };
+  const flow = createPaymentFlow(flowParts);
   for (const payment of ledger.payments()) flow.resume(payment);
-  const { slowAnswerMs } = delays;
-  const charge = createCharge({ flow, clock, rateLimit, slowAnswerMs, baseUrl });
+  const chargeParts = { ...flowParts, flow, rateLimit };
+  const parts: Parts = { ...chargeParts, charge: createCharge(chargeParts), vault };
 
   return {
     schedule,
@@ -69,18 +66,19 @@ export function createEmulator(
       callbacks.close();
       saved.close();
     },
-    routes: [
-      createNewPaymentRoute({ ledger, vault, wallets, charge, clock, baseUrl }),
-      createRecurrentPaymentRoute(ledger, charge),
-      createConfirmPaymentRoute(ledger, charge),
-      createResendCallbackRoute(ledger, flow, callbacks),
-      ...createPayoutRoutes({ ledger, vault, callbacks, schedule, clock, delays, rateLimit }),
-      ...createWalletRoutes(wallets, ledger),
+    rateLimit: createRateLimit(rateLimit, () => performance.now()),
+    findRoute: createRouter([
+      createNewPaymentRoute(parts),
+      createRecurrentPaymentRoute(parts),
+      createConfirmPaymentRoute(parts),
+      createResendCallbackRoute(parts),
+      ...createPayoutRoutes(parts),
+      ...createWalletRoutes(parts),
       ...createSubscriptionRoutes(seedSubscriptions(), saved),
-      createOperationRoute(ledger, baseUrl),
-      ...createControlRoutes({ ledger, flow, charge, baseUrl }),
+      createOperationRoute(parts),
+      ...createControlRoutes(parts),
       ...createTestRoutes(clock, journal),
-      ...createPageRoutes(ledger, vault, flow),
-    ],
+      ...createPageRoutes(parts),
+    ]),
   };
 }

@@ -67,3 +67,17 @@ export const defaultCallbackRetry: CallbackRetry = {
   attemptTimeoutMs: 10_000,
   giveUpAfterMs: 24 * 60 * 60 * 1_000,
 };
+
+/** The options with their defaults. */
+export type Settings = ReturnType<typeof settingsOf>;
+
+export function settingsOf(options: SandboxOptions) {
+  return {
+    rateLimit: 50,
+    maxRecords: 10_000,
+    log: (_: SandboxRecord) => {},
+    ...options,
+    delays: { ...defaultDelays, ...options.delays },
+    callbackRetry: { ...defaultCallbackRetry, ...options.callbackRetry },
+  };
+}

@@ -1,11 +1,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Secret } from "../src/secrets/secret.ts";
-import { createRateLimit } from "./api/rate-limit.ts";
-import { createRouter } from "./api/router.ts";
-import { createEmulator, type EmulatorOptions } from "./emulator.ts";
+import { createEmulator, type Emulator } from "./emulator.ts";
 import type { SavedState } from "./ledger/saved-state.ts";
-
-export type Run = ReturnType<typeof createRun>;
+import type { Settings } from "./options.ts";
 
 /** Most runs besides the main one. Beyond it, the least recently used run ends with its ledger. */
 const maxRuns = 100;
@@ -14,22 +11,25 @@ const maxRuns = 100;
  * The sandbox's runs: the main one, and one for each login `<login>+<name>` that has called.
  * @param saved what the main run keeps beyond the process; the others keep nothing
  */
-export function createRuns(options: EmulatorOptions, baseUrl: string, saved?: SavedState) {
-  const { login, password } = options;
-  const main = createRun(options, baseUrl, saved);
+export function createRuns(settings: Settings, baseUrl: string, saved?: SavedState) {
+  const { login, password } = settings;
+  const main = createEmulator(settings, baseUrl, saved);
   /** In the order of their last calls, the oldest first. */
-  const further = new Map<string, Run>();
+  const further = new Map<string, Emulator>();
 
-  function open(name: string): Run {
+  function open(name: string): Emulator {
     const run =
       further.get(name) ??
-      createRun({ ...options, password: new Secret(`${password.reveal()}+${name}`) }, baseUrl);
+      createEmulator(
+        { ...settings, password: new Secret(`${password.reveal()}+${name}`) },
+        baseUrl,
+      );
     further.delete(name);
     further.set(name, run);
     const [oldest] = further;
     if (oldest && further.size > maxRuns) {
       further.delete(oldest[0]);
-      void oldest[1].emulator.close();
+      void oldest[1].close();
     }
     return run;
   }
@@ -37,7 +37,7 @@ export function createRuns(options: EmulatorOptions, baseUrl: string, saved?: Sa
   return {
     main,
     /** The run of an `Authorization` header (HTTP Basic); undefined for other credentials. */
-    of(header: string | undefined): Run | undefined {
+    of(header: string | undefined): Emulator | undefined {
       const encoded = /^basic +([a-z0-9+/=]+)$/i.exec(header ?? "")?.[1];
       if (encoded === undefined) return undefined;
       const given = Buffer.from(encoded, "base64").toString();
@@ -50,24 +50,14 @@ export function createRuns(options: EmulatorOptions, baseUrl: string, saved?: Sa
         : undefined;
     },
     /** The run of a page, whose requests have no credentials. Default: the main run. */
-    ofPage(pageToken: string): Run {
-      for (const run of further.values()) if (run.emulator.hasPage(pageToken)) return run;
+    ofPage(pageToken: string): Emulator {
+      for (const run of further.values()) if (run.hasPage(pageToken)) return run;
       return main;
     },
-    *all(): Iterable<Run> {
+    *all(): Iterable<Emulator> {
       yield main;
       yield* further.values();
     },
-  };
-}
-
-/** One emulator behind one login: its own ledger, clock, journal and rate limit. */
-function createRun(options: EmulatorOptions, baseUrl: string, saved?: SavedState) {
-  const emulator = createEmulator(options, baseUrl, saved);
-  return {
-    emulator,
-    rateLimit: createRateLimit(options.rateLimit, () => performance.now()),
-    findRoute: createRouter(emulator.routes),
   };
 }
 

@@ -3,10 +3,11 @@ import type { AddressInfo } from "node:net";
 import { ApiError } from "./api/api-error.ts";
 import { errorResponse, type HttpResponse, readBody, send } from "./api/http.ts";
 import type { SandboxClock } from "./clock.ts";
+import type { Emulator } from "./emulator.ts";
 import type { LedgerView } from "./ledger/ledger-view.ts";
 import { openSavedState } from "./ledger/saved-state.ts";
-import type { SandboxOptions } from "./options.ts";
-import { createRuns, type Run } from "./runs.ts";
+import { type SandboxOptions, settingsOf } from "./options.ts";
+import { createRuns } from "./runs.ts";
 
 /** A running sandbox. */
 export interface Sandbox {
@@ -23,8 +24,6 @@ export interface Sandbox {
   close(): Promise<void>;
 }
 
-const defaultRateLimit = 50;
-
 /**
  * Starts an emulator of the payments service: the whole REST interface of the spec over a ledger
  * of its own, with magic values for every outcome (docs/sandbox.md). It protects nothing real.
@@ -32,7 +31,8 @@ const defaultRateLimit = 50;
  * cannot be used
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const log = options.log ?? (() => {});
+  const settings = settingsOf(options);
+  const { log } = settings;
   const saved =
     options.stateFile === undefined
       ? undefined
@@ -47,9 +47,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   });
   const { port } = server.address() as AddressInfo;
   const url = `http://${authority(options.host, port)}`;
-  const limit = options.rateLimit ?? defaultRateLimit;
-  const publicUrl = options.publicUrl ?? url;
-  const runs = createRuns({ ...options, log, rateLimit: limit }, publicUrl, saved);
+  const runs = createRuns(settings, options.publicUrl ?? url, saved);
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();
@@ -57,7 +55,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     const path = target?.pathname ?? "";
     const isApi = path.startsWith("/api/");
     const run = runOf(request, path);
-    const { emulator, rateLimit, findRoute } = run ?? runs.main;
+    const { journal, schedule, rateLimit, findRoute } = run ?? runs.main;
     const match = findRoute(request.method ?? "", path);
     const body = await readBody(request);
     const query = target?.searchParams ?? new URLSearchParams();
@@ -77,9 +75,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       const text = typeof body === "string" ? body : "";
       const externalId = externalIdOf(text, query);
       const method = request.method ?? "";
-      emulator.journal.request({ method, path, externalId, body: text, outcome });
+      journal.add({ type: "request", method, path, externalId, body: text, outcome });
     }
-    if (answer.delayMs !== undefined) await emulator.schedule.sleep(answer.delayMs);
+    if (answer.delayMs !== undefined) await schedule.sleep(answer.delayMs);
     const limits = isApi ? rateLimit.headers() : {};
     // After a body that was not read to its end, the connection cannot be reused.
     const close = request.complete ? {} : { Connection: "close" };
@@ -94,7 +92,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
 
   /** Undefined for wrong credentials; pages need no credentials. */
-  function runOf({ headers }: IncomingMessage, path: string): Run | undefined {
+  function runOf({ headers }: IncomingMessage, path: string): Emulator | undefined {
     if (/^\/(?:api|sandbox|__sandbox)\//.test(path)) return runs.of(headers.authorization);
     return runs.ofPage(path.split("/", 3)[2] ?? "");
   }
@@ -108,22 +106,22 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   server.on("request", (request, response) => {
     serve(request, response).catch((error: unknown) => {
       response.destroy();
-      if (!runs.main.emulator.schedule.closing.aborted) log({ event: "internal_error", error });
+      if (!runs.main.schedule.closing.aborted) log({ event: "internal_error", error });
     });
   });
 
   return {
     url,
     port,
-    clock: runs.main.emulator.clock,
-    ledger: runs.main.emulator.view,
+    clock: runs.main.clock,
+    ledger: runs.main.view,
     async idle() {
-      await Promise.all(Array.from(runs.all(), ({ emulator }) => emulator.schedule.idle()));
+      await Promise.all(Array.from(runs.all(), (run) => run.schedule.idle()));
     },
     async close() {
       const closed = new Promise<void>((done) => server.close(() => done()));
       server.closeAllConnections();
-      const ended = Array.from(runs.all(), ({ emulator }) => emulator.close());
+      const ended = Array.from(runs.all(), (run) => run.close());
       await Promise.all([closed, ...ended]);
     },
   };

@@ -473,10 +473,10 @@ function report(): void {
   );
   if (missing.size > 0) {
     console.log("\nnot everything was tested, because programs are missing:");
-    for (const [program, { tests }] of missing) {
-      console.log(`  ${program}: ${tests} tests or groups of tests were skipped`);
+    for (const [program, tests] of missing) {
+      console.log(`  ${program}: ${tests.length} tests or groups of tests were skipped`);
     }
-    const packages = [...missing.values()].map(({ install }) => install);
+    const packages = [...missing.values()].map(([first]) => first?.install);
     console.log(`install them: apt-get install ${packages.join(" ")}`);
   }
   // A file or check that failed without a failed test counts as one failure.
@@ -484,17 +484,10 @@ function report(): void {
   console.log(`${passed} passed, ${failed} failed, ${skipped.length} skipped`);
 }
 
-/** The programs that skipped tests need: their packages, and how many of these tests need them. */
-function missingPrograms(
-  skipped: readonly string[],
-): Map<string, { readonly install: string; tests: number }> {
-  const missing = new Map<string, { readonly install: string; tests: number }>();
-  for (const test of skipped) {
-    for (const [, program = "", install = ""] of test.matchAll(needed)) {
-      const known = missing.get(program) ?? { install, tests: 0 };
-      known.tests++;
-      missing.set(program, known);
-    }
-  }
-  return missing;
+/** The programs that skipped tests need, each with a member for each of these tests. */
+function missingPrograms(skipped: readonly string[]) {
+  const needs = skipped
+    .flatMap((test) => [...test.matchAll(needed)])
+    .map(([, program = "", install = ""]) => ({ program, install }));
+  return Map.groupBy(needs, ({ program }) => program);
 }

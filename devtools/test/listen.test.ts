@@ -5,40 +5,34 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import { createInterface } from "node:readline";
 import { buffer } from "node:stream/consumers";
 import { test } from "node:test";
-import { sign, verify } from "../../src/wire/signature.ts";
+import { verify } from "../../src/wire/signature.ts";
 import { run } from "../../test/cli/resident.ts";
 import { placesOf, start } from "../../test/cli/run.ts";
 import { startCuttingProxy } from "../../test/cutting-proxy.ts";
+import { sendCallback } from "../../test/gateway/callers.ts";
 import { listen as listenOn } from "../../test/listen.ts";
 import { ofSuite } from "../../test/of-suite.ts";
 import { startTestGateway } from "../../test/start.ts";
-import { timeoutMs } from "../../test/until.ts";
+import { until } from "../../test/until.ts";
 
 const gateway = ofSuite(startTestGateway);
 
 /** Sends the gateway a callback of the payments service. */
-async function tell(
+function tell(
   externalId: string,
   status: string,
   { publicUrl = gateway.publicUrl, kind = "payments" } = {},
 ): Promise<void> {
   const subject = `${externalId}-subject`;
-  const body = JSON.stringify(
-    kind === "payments"
-      ? {
-          external_id: externalId,
-          details: { payment_id: subject, status, amount: "10.10", currency: "UAH" },
-          payment_method: { type: "cc_token", cc_token: { token: "tok-canary" } },
-          surprise: "not in the contract",
-        }
-      : { external_id: externalId, transaction_id: subject, status },
-  );
-  const { status: answer } = await fetch(`${publicUrl}/callbacks/default/${kind}`, {
-    method: "POST",
-    headers: { "x-service-signature": sign(Buffer.from(body), "sandbox-password") },
-    body,
-  });
-  assert.equal(answer, 200);
+  const payment = {
+    external_id: externalId,
+    details: { payment_id: subject, status, amount: "10.10", currency: "UAH" },
+    payment_method: { type: "cc_token", cc_token: { token: "tok-canary" } },
+    surprise: "not in the contract",
+  };
+  const payout = { external_id: externalId, transaction_id: subject, status };
+  const told = kind === "payments" ? payment : payout;
+  return sendCallback({ publicUrl }, told, { path: `default/${kind}` });
 }
 
 interface Line {
@@ -50,35 +44,16 @@ interface Line {
 function linesOf(child: ChildProcess) {
   const lines: Line[] = [];
   const errors: string[] = [];
-  const waiting: (() => void)[] = [];
-  const wake = () => {
-    for (const go of waiting.splice(0)) go();
-  };
-  createInterface(child.stdout!).on("line", (line) => {
-    lines.push(JSON.parse(line));
-    wake();
-  });
-  createInterface(child.stderr!).on("line", (line) => {
-    errors.push(line);
-    wake();
-  });
-  const closed = once(child, "close").finally(wake);
+  createInterface(child.stdout!).on("line", (line) => lines.push(JSON.parse(line)));
+  createInterface(child.stderr!).on("line", (line) => errors.push(line));
   return {
     lines,
     errors,
-    closed,
+    closed: once(child, "close"),
     ids: () => lines.map(({ event }) => event.external_id),
     async until(right: () => boolean): Promise<void> {
-      const end = AbortSignal.timeout(timeoutMs);
-      while (!right()) {
-        const { promise, resolve } = Promise.withResolvers<void>();
-        waiting.push(resolve);
-        end.addEventListener("abort", () => resolve());
-        await promise;
-        if (end.aborted || child.exitCode !== null) {
-          assert.fail(`not seen: ${JSON.stringify(lines)}\n${errors.join("\n")}`);
-        }
-      }
+      await until(() => right() || child.exitCode !== null);
+      assert.ok(right(), `not seen: ${JSON.stringify(lines)}\n${errors.join("\n")}`);
     },
   };
 }

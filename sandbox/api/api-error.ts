@@ -1,10 +1,4 @@
-import { randomUUID } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
-import {
-  ErrorType,
-  type UpstreamError,
-  UpstreamErrorSchema,
-} from "../../src/gen/payments/v1/error_pb.ts";
+import { ErrorType } from "../../src/gen/payments/v1/error_pb.ts";
 
 const {
   INVALID_REQUEST_ERROR: invalidRequest,
@@ -79,27 +73,16 @@ export interface ApiErrorDetails {
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly code: ApiErrorCode;
+  readonly type: ErrorType;
   readonly status: number;
   readonly details: ApiErrorDetails;
 
   constructor(code: ApiErrorCode, details: ApiErrorDetails = {}) {
     super(details.message ?? describe(code));
     this.code = code;
+    this.type = errors[code][1];
     this.status = details.status ?? errors[code][0];
     this.details = details;
-  }
-
-  /** The Error object, with an `error_id` of its own. */
-  toMessage(): UpstreamError {
-    const { param, paymentId } = this.details;
-    return create(UpstreamErrorSchema, {
-      code: this.code,
-      message: this.message,
-      type: errors[this.code][1],
-      errorId: randomUUID(),
-      ...(param !== undefined && { param }),
-      ...(paymentId !== undefined && { paymentId }),
-    });
   }
 }
 

@@ -1,19 +1,18 @@
-import { attemptsOf, hasLive, type Ledger, succeeded } from "../ledger/ledger.ts";
+import { attemptsOf, hasLive, succeeded } from "../ledger/ledger.ts";
 import { compare } from "../ledger/money.ts";
-import { newOperation } from "../ledger/new-records.ts";
 import type { PaymentRecord } from "../ledger/records.ts";
 import { scenarioFor, success } from "../ledger/scenarios.ts";
 import { ApiError } from "./api-error.ts";
-import type { Charge } from "./charge.ts";
 import { httpUrl } from "./fields.ts";
 import { fieldsOf, type Route } from "./http.ts";
+import type { Parts } from "./parts.ts";
 
 /**
  * POST payments/v1/confirm: transfers held funds, once. The spec does not show request and
  * response: the request has the fields that other calls share, the response is Payment transaction
  * data.
  */
-export function createConfirmPaymentRoute(ledger: Ledger, charge: Charge): Route {
+export function createConfirmPaymentRoute({ ledger, charge }: Parts): Route {
   return {
     method: "POST",
     path: "/api/payments/v1/confirm",
@@ -22,22 +21,18 @@ export function createConfirmPaymentRoute(ledger: Ledger, charge: Charge): Route
       const externalId = body.requiredText("external_id");
       const amount = body.amount("amount");
       const currency = body.has("currency") ? body.requiredCurrency("currency") : undefined;
-      const callbackUrl = body.text("callback_url", httpUrl);
-      const payload = body.text("payload");
+      const given = {
+        callbackUrl: body.text("callback_url", httpUrl),
+        payload: body.text("payload"),
+      };
       const payment = heldPayment(attemptsOf(ledger, externalId));
       checkAgainst(payment, amount, currency);
       const scenario = amount === undefined ? success : scenarioFor(amount);
-      return charge(scenario, (createdAt) => {
-        const operation = newOperation({
-          kind: "confirm",
-          amount: amount ?? payment.amount,
-          scenario,
-          payload,
-          callbackUrl: callbackUrl ?? payment.callbackUrl,
-          createdAt,
-        });
-        payment.operations.push(operation);
-        return { payment, operation };
+      return charge.operate(payment, {
+        ...given,
+        kind: "confirm",
+        amount: amount ?? payment.amount,
+        scenario,
       });
     },
   };

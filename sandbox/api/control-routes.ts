@@ -1,43 +1,22 @@
-import { hasLive, isOpen, type Ledger, succeeded } from "../ledger/ledger.ts";
+import { hasLive, isOpen, succeeded } from "../ledger/ledger.ts";
 import { ledgerView } from "../ledger/ledger-view.ts";
 import { add, compare, subtract } from "../ledger/money.ts";
-import { newOperation } from "../ledger/new-records.ts";
-import type { PaymentFlow } from "../ledger/payment-flow.ts";
-import type { OperationKind, PaymentRecord } from "../ledger/records.ts";
+import type { PaymentRecord } from "../ledger/records.ts";
 import { scenarioFor, success } from "../ledger/scenarios.ts";
 import { ApiError } from "./api-error.ts";
-import type { Charge } from "./charge.ts";
 import { fieldsOf, json, type Route, type SandboxRequest } from "./http.ts";
+import type { Parts } from "./parts.ts";
 import { paymentBody } from "./payment-view.ts";
-
-export interface ControlRoutesOptions {
-  readonly ledger: Ledger;
-  readonly flow: PaymentFlow;
-  readonly charge: Charge;
-  readonly baseUrl: string;
-}
 
 /**
  * The sandbox's own endpoints, for actions that the spec has callbacks but no endpoints for: a
  * merchant does them by hand on the service's site.
  */
-export function createControlRoutes(options: ControlRoutesOptions): Route[] {
-  const { ledger, flow, charge, baseUrl } = options;
-
+export function createControlRoutes({ ledger, flow, charge, baseUrl }: Parts): Route[] {
   function paymentOf({ params }: SandboxRequest): PaymentRecord {
     const payment = ledger.payment(params.payment_id ?? "");
     if (!payment) throw new ApiError("transaction_not_found", { param: "payment_id" });
     return payment;
-  }
-
-  function change(payment: PaymentRecord, kind: OperationKind, amount: string, magic: boolean) {
-    const scenario = magic ? scenarioFor(amount) : success;
-    return charge(scenario, (createdAt) => {
-      const { callbackUrl } = payment;
-      const operation = newOperation({ kind, amount, scenario, callbackUrl, createdAt });
-      payment.operations.push(operation);
-      return { payment, operation };
-    });
   }
 
   return [
@@ -47,7 +26,9 @@ export function createControlRoutes(options: ControlRoutesOptions): Route[] {
       handle(request) {
         const payment = paymentOf(request);
         const given = request.body ? fieldsOf(request).amountOrText("amount") : undefined;
-        return change(payment, "refund", refundable(payment, given), given !== undefined);
+        const amount = refundable(payment, given);
+        const scenario = given === undefined ? success : scenarioFor(amount);
+        return charge.operate(payment, { kind: "refund", amount, scenario });
       },
     },
     {
@@ -60,7 +41,7 @@ export function createControlRoutes(options: ControlRoutesOptions): Route[] {
         if (!succeeded(payment) || payment.confirm || hasLive(payment, "confirm")) {
           throw new ApiError("action_not_allowed", { paymentId });
         }
-        return change(payment, "cancel", amount, false);
+        return charge.operate(payment, { kind: "cancel", amount, scenario: success });
       },
     },
     {

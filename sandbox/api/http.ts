@@ -1,4 +1,6 @@
+import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { encode } from "../../src/wire/wire.ts";
 import { ApiError, invalid } from "./api-error.ts";
@@ -35,8 +37,23 @@ export function json(body: string, status = 200): HttpResponse {
   return { status, headers: { "Content-Type": "application/json" }, body };
 }
 
+/** A message as the service's JSON. */
+export function bodyOf<Desc extends DescMessage>(
+  schema: Desc,
+  message: MessageInitShape<Desc>,
+): string {
+  return encode(schema, create(schema, message));
+}
+
+/** The error as an Error object, with an `error_id` of its own. */
 export function errorResponse(error: ApiError): HttpResponse {
-  return json(encode(UpstreamErrorSchema, error.toMessage()), error.status);
+  const { code, message, type, status, details } = error;
+  const { param, paymentId } = details;
+  const errorId = randomUUID();
+  return json(
+    bodyOf(UpstreamErrorSchema, { code, message, type, errorId, param, paymentId }),
+    status,
+  );
 }
 
 /** The members of a request's JSON body. @throws ApiError */

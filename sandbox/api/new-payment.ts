@@ -1,38 +1,21 @@
-import type { SandboxClock } from "../clock.ts";
-import { type Card, type CardVault, payingWith } from "../ledger/cards.ts";
-import { type Ledger, primaryOperation, refuseIfPaid } from "../ledger/ledger.ts";
+import { type Card, payingWith } from "../ledger/cards.ts";
+import { primaryOperation, refuseIfPaid } from "../ledger/ledger.ts";
 import { newPayment, type PaymentInput } from "../ledger/new-records.ts";
 import { type Scenario, scenarioFor, success } from "../ledger/scenarios.ts";
-import type { Wallets } from "../ledger/wallets.ts";
 import { ApiError } from "./api-error.ts";
-import type { Charge } from "./charge.ts";
 import { fieldsOf, type HttpResponse, json, type Route } from "./http.ts";
+import type { Parts } from "./parts.ts";
 import type { CardDetails } from "./payment-method-request.ts";
 import { type NewPayment, readNewPayment } from "./payment-request.ts";
 import { paymentBody } from "./payment-view.ts";
 
-export interface NewPaymentOptions {
-  readonly ledger: Ledger;
-  readonly vault: CardVault;
-  readonly wallets: Wallets;
-  readonly charge: Charge;
-  readonly clock: SandboxClock;
-  readonly baseUrl: string;
-}
-
 /** POST payments/v1/new, in its three modes. */
-export function createNewPaymentRoute(options: NewPaymentOptions): Route {
-  const { ledger, vault, wallets, charge, clock, baseUrl } = options;
+export function createNewPaymentRoute(parts: Parts): Route {
+  const { ledger, vault, wallets, charge, clock, baseUrl } = parts;
 
   function payDirectly(request: NewPayment): HttpResponse {
     const card = cardOf(request);
-    const scenario = directScenario(request, card);
-    return charge(scenario, (createdAt) => {
-      const input = { ...inputOf(request), card };
-      const payment = newPayment(input, "payment", scenario, createdAt);
-      ledger.addPayment(payment);
-      return { payment, operation: primaryOperation(payment) };
-    });
+    return charge.pay({ ...inputOf(request), card }, "payment", directScenario(request, card));
   }
 
   function openCheckout(request: NewPayment): HttpResponse {
@@ -79,15 +62,11 @@ export function createNewPaymentRoute(options: NewPaymentOptions): Route {
 
 function directScenario({ amount, details }: NewPayment, card: Card): Scenario {
   // The sandbox cannot read a device wallet's token, so only the amount can be magic.
-  if (details?.by === "device") return withChallenge(scenarioFor(amount), details);
-  return withChallenge(scenarioFor(amount, payingWith(card)), details);
-}
-
-/** A card that would succeed at once has to pass 3DS first if the request asks for it. */
-function withChallenge(scenario: Scenario, details: CardDetails | undefined): Scenario {
-  return details?.use3ds && scenario.name === "success"
-    ? { ...scenario, challenge: true }
-    : scenario;
+  const paying = details?.by === "device" ? undefined : payingWith(card);
+  const scenario = scenarioFor(amount, paying);
+  // A card that would succeed at once has to pass 3DS first if the request asks for it.
+  const asks = details?.use3ds && scenario.name === "success";
+  return asks ? { ...scenario, challenge: true } : scenario;
 }
 
 function inputOf(request: NewPayment): PaymentInput {

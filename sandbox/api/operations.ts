@@ -1,11 +1,12 @@
-import { attemptsOf, type Ledger } from "../ledger/ledger.ts";
+import { attemptsOf } from "../ledger/ledger.ts";
 import { ApiError } from "./api-error.ts";
 import { requiredQuery } from "./fields.ts";
 import { json, type Route } from "./http.ts";
+import type { Parts } from "./parts.ts";
 import { operationBody } from "./payment-view.ts";
 
 /** GET alternative-payments/v1/info/operation (spec, Alternative payments). */
-export function createOperationRoute(ledger: Ledger, baseUrl: string): Route {
+export function createOperationRoute({ ledger, baseUrl }: Parts): Route {
   return {
     method: "GET",
     path: "/api/alternative-payments/v1/info/operation",

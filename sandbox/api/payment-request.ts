@@ -1,36 +1,13 @@
-import type { MethodType, Payer, ProductRecord } from "../ledger/records.ts";
+import type { Payer, ProductRecord } from "../ledger/records.ts";
 import { invalid } from "./api-error.ts";
 import { decimal, email, type Fields, httpUrl, ipv4, link, upTo, uuid } from "./fields.ts";
-import { type CardDetails, readPaymentMethod } from "./payment-method-request.ts";
-
-export type Mode = "direct" | "hosted" | "express_checkout";
+import { readPaymentMethod } from "./payment-method-request.ts";
 
 /** The fields that the sandbox uses of the body of POST payments/v1/new. */
-export interface NewPayment {
-  readonly amount: string;
-  readonly currency: string;
-  readonly mode: Mode;
-  readonly externalId: string;
-  readonly unifiedExternalId: string | undefined;
-  readonly callbackUrl: string | undefined;
-  readonly resultUrl: string | undefined;
-  readonly confirm: boolean;
-  readonly description: string | undefined;
-  readonly payload: string | undefined;
-  readonly initRecurrent: boolean;
-  readonly subscriptionId: string | undefined;
-  readonly customer: Payer;
-  readonly methodType: MethodType;
-  /** Always present in mode direct. */
-  readonly details: CardDetails | undefined;
-  readonly saveToWallet: boolean;
-  readonly products: readonly ProductRecord[];
-  readonly recipientIban: string | undefined;
-  readonly colorMode: "white" | "dark" | undefined;
-}
+export type NewPayment = ReturnType<typeof readNewPayment>;
 
 /** Checks the whole body against the spec's table. @throws ApiError with the wrong field's path */
-export function readNewPayment(body: Fields): NewPayment {
+export function readNewPayment(body: Fields) {
   const mode = body.requiredChoice("mode", ["direct", "hosted", "express_checkout"]);
   const customer = mode === "direct" ? body.requiredObject("customer") : body.object("customer");
   const fingerprint = readFingerprint(body.object("fingerprint"));
@@ -59,6 +36,7 @@ export function readNewPayment(body: Fields): NewPayment {
       browserUserAgent: fingerprint,
     },
     methodType: method.type,
+    /** Always present in mode direct. */
     details: method.details,
     saveToWallet: method.saveToWallet,
     products,
@@ -79,9 +57,9 @@ function readDisplay(fields: Fields) {
 
 function readCustomer(customer: Fields | undefined): {
   payer: Payer;
-  colorMode: "white" | "dark" | undefined;
+  colorMode?: "white" | "dark" | undefined;
 } {
-  if (!customer) return { payer: {}, colorMode: undefined };
+  if (!customer) return { payer: {} };
   const { colorMode, ipAddress } = readDisplay(customer);
   customer.text("address", upTo(50));
   for (const name of ["city", "country", "postal_code"]) customer.text(name);

@@ -1,28 +1,25 @@
-import { create } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import {
   FiscalizationStatus,
-  type Payment,
   PaymentMethodType,
   PaymentOperation,
   PaymentSchema,
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
-import { encode } from "../../src/wire/wire.ts";
 import type { Card } from "../ledger/cards.ts";
-import { primaryOperation } from "../ledger/ledger.ts";
+import { primaryOperation, waitsForCustomer } from "../ledger/ledger.ts";
 import { onePercent } from "../ledger/money.ts";
-import { type Receipt, receiptOf } from "../ledger/receipts.ts";
+import { receiptOf } from "../ledger/receipts.ts";
 import type {
-  MethodType,
   OperationKind,
   PaymentOperationRecord,
   PaymentRecord,
-  Status,
   StatusCode,
 } from "../ledger/records.ts";
 import { describe } from "./api-error.ts";
+import { bodyOf } from "./http.ts";
 
 /**
  * "Payment transaction data" of one operation, for responses and callbacks. `baseUrl` is where
@@ -33,8 +30,7 @@ export function paymentBody(
   operation: PaymentOperationRecord,
   baseUrl: string,
 ): string {
-  const message = toPayment(payment, operation, baseUrl);
-  return withAction(encode(PaymentSchema, message), message.action !== undefined);
+  return bodyWithAction(PaymentSchema, toPayment(payment, operation, baseUrl));
 }
 
 /** The body that the operation had while it was pending. */
@@ -53,47 +49,38 @@ export function operationBody(
   operation: PaymentOperationRecord,
   baseUrl: string,
 ): string {
-  const { details, externalId, unifiedExternalId, action, actionRequired, receiptUrl } = toPayment(
-    payment,
-    operation,
-    baseUrl,
-  );
-  const message = create(OperationSchema, {
-    id: operation.operationId,
-    externalId,
-    unifiedExternalId,
+  const { details, action, actionRequired, receiptUrl } = toPayment(payment, operation, baseUrl);
+  const { method, operationId, transactionId, billingOrderId, gatewayOrderId } = details;
+  const { rrn, amount, currency } = details;
+  return bodyWithAction(OperationSchema, {
+    id: operationId,
+    externalId: payment.externalId,
+    unifiedExternalId: payment.unifiedExternalId,
     details: {
-      method: details?.method,
-      operationId: details?.operationId,
-      transactionId: details?.transactionId,
-      billingOrderId: details?.billingOrderId,
-      gatewayOrderId: details?.gatewayOrderId,
-      rrn: details?.rrn,
-      amount: details?.amount,
-      currency: details?.currency,
+      ...{ method, operationId, transactionId, billingOrderId, gatewayOrderId },
+      ...{ rrn, amount, currency },
     },
     // Operation info has no status init.
-    status: statuses[operation.status === "init" ? "pending" : operation.status],
+    status: PaymentStatus[upper(operation.status === "init" ? "pending" : operation.status)],
     statusCode: operationStatusCode(operation),
-    statusDescription: details?.statusDescription,
-    createdAt: details?.createdAt,
-    processedAt: details?.processedAt,
-    payload: details?.payload,
-    authCode: details?.authCode,
-    bankName: details?.bankName,
+    statusDescription: details.statusDescription,
+    createdAt: details.createdAt,
+    processedAt: details.processedAt,
+    payload: details.payload,
+    authCode: details.authCode,
+    bankName: details.bankName,
     action,
     actionRequired,
     receiptUrl,
     paymentMethodType: payment.methodType,
     oneStage: payment.confirm,
   });
-  return withAction(encode(OperationSchema, message), action !== undefined);
 }
 
-/** URL of the page that the customer has to open. */
-function pageUrl(payment: PaymentRecord, baseUrl: string): string {
-  const page = payment.waitingFor === "card" ? "checkout" : "3ds";
-  return `${baseUrl}/${page}/${payment.pageToken}`;
+/** Path of the page that the customer has to open; undefined if there is none. */
+export function pagePath({ waitingFor, pageToken }: PaymentRecord): string | undefined {
+  if (waitingFor === undefined) return undefined;
+  return waitingFor === "card" ? `/checkout/${pageToken}` : `/3ds/${pageToken}`;
 }
 
 /** Human-readable form of a status code. */
@@ -104,19 +91,15 @@ export function describeStatus(code: StatusCode): string {
   return code === "waiting_for_redirect" ? "Waiting for the customer" : describe(code);
 }
 
-function toPayment(
-  payment: PaymentRecord,
-  operation: PaymentOperationRecord,
-  baseUrl: string,
-): Payment {
-  const waits = payment.waitingFor !== undefined && operation === primaryOperation(payment);
+function toPayment(payment: PaymentRecord, operation: PaymentOperationRecord, baseUrl: string) {
+  const waits = waitsForCustomer(payment, operation);
   const success = operation.status === "success";
   const receiptUrl = `${baseUrl}/receipt/${payment.pageToken}`;
-  return create(PaymentSchema, {
+  return {
     action: waits
       ? {
           type: payment.waitingFor === "card" ? "redirect" : "3ds",
-          value: pageUrl(payment, baseUrl),
+          value: `${baseUrl}${pagePath(payment)}`,
         }
       : undefined,
     actionRequired: waits,
@@ -131,7 +114,7 @@ function toPayment(
       paymentId: payment.paymentId,
       processedAt: operation.processedAt && timestampFromDate(operation.processedAt),
       rrn: success ? operation.rrn : undefined,
-      status: statuses[operation.status],
+      status: PaymentStatus[upper(operation.status)],
       statusCode: operation.statusCode,
       statusDescription: describeStatus(operation.statusCode),
       transactionId: payment.transactionId,
@@ -157,13 +140,10 @@ function toPayment(
     projectId: payment.projectId ?? "sandbox",
     isSuccess: success,
     receiptUrl: success ? receiptUrl : undefined,
-    paymentMethod: {
-      type: methodTypes[payment.methodType],
-      ...cardView(payment),
-    },
+    paymentMethod: { type: PaymentMethodType[upper(payment.methodType)], ...cardView(payment) },
     customer: payment.customer,
-    operation: operations[operation.kind],
-  });
+    operation: PaymentOperation[upper(operation.kind)],
+  } satisfies MessageInitShape<typeof PaymentSchema>;
 }
 
 /** A fiscal receipt gets its number and URL only when it is registered. */
@@ -171,8 +151,8 @@ function fiscalization({ receiptCode, rrn }: PaymentOperationRecord, receiptUrl:
   if (receiptCode === undefined) return undefined;
   const { code, status, description } = receiptOf(receiptCode);
   return {
-    ...(status === "Success" && { fiscalId: rrn, fiscalUrl: receiptUrl }),
-    status: receiptStatuses[status],
+    ...(status === FiscalizationStatus.SUCCESS && { fiscalId: rrn, fiscalUrl: receiptUrl }),
+    status,
     statusCode: code,
     statusDescription: description,
   };
@@ -217,38 +197,16 @@ const failureCodesOfOperations: ReadonlySet<StatusCode> = new Set([
   "transaction_is_canceled_by_payer",
 ]);
 
-/** Adds `"action":null` as in the spec, since the encoder omits absent fields. */
-function withAction(body: string, present: boolean): string {
-  return present ? body : `{"action":null,${body.slice(1)}`;
+/** Writes `"action":null` as in the spec, since the encoder omits absent fields. */
+function bodyWithAction<Desc extends typeof PaymentSchema | typeof OperationSchema>(
+  schema: Desc,
+  message: MessageInitShape<Desc>,
+): string {
+  const body = bodyOf(schema, message);
+  return message.action ? body : `{"action":null,${body.slice(1)}`;
 }
 
-const receiptStatuses: Record<Receipt["status"], FiscalizationStatus> = {
-  Pending: FiscalizationStatus.PENDING,
-  Success: FiscalizationStatus.SUCCESS,
-  Failed: FiscalizationStatus.FAILED,
-};
-
-const statuses: Record<Status, PaymentStatus> = {
-  init: PaymentStatus.INIT,
-  pending: PaymentStatus.PENDING,
-  success: PaymentStatus.SUCCESS,
-  failure: PaymentStatus.FAILURE,
-};
-
-const operations: Record<OperationKind, PaymentOperation> = {
-  payment: PaymentOperation.PAYMENT,
-  confirm: PaymentOperation.CONFIRM,
-  refund: PaymentOperation.REFUND,
-  cancel: PaymentOperation.CANCEL,
-  lookup: PaymentOperation.LOOKUP,
-  recurrent: PaymentOperation.RECURRENT,
-};
-
-const methodTypes: Record<MethodType, PaymentMethodType> = {
-  cc_token: PaymentMethodType.CC_TOKEN,
-  cc_number: PaymentMethodType.CC_NUMBER,
-  wallet: PaymentMethodType.WALLET,
-  google_pay: PaymentMethodType.GOOGLE_PAY,
-  apple_pay: PaymentMethodType.APPLE_PAY,
-  card: PaymentMethodType.CARD,
-};
+/** The name of an enum's value, as the generated code writes it. */
+function upper<Name extends string>(name: Name): Uppercase<Name> {
+  return name.toUpperCase() as Uppercase<Name>;
+}

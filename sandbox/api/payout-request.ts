@@ -1,27 +1,12 @@
 import { checkCardNumber } from "../ledger/cards.ts";
-import type { PayoutPerson } from "../ledger/records.ts";
 import { ApiError, invalid } from "./api-error.ts";
 import { email, type Fields, httpUrl, type TextFormat, uuid } from "./fields.ts";
 
 /** The fields that the sandbox uses of the body of POST payouts/v1/request-payout. */
-export interface NewPayout {
-  readonly externalId: string;
-  readonly originalAmount: string;
-  readonly currency: string;
-  readonly description: string;
-  readonly callbackUrl: string | undefined;
-  readonly entityId: string;
-  readonly payoutType: "card" | "cash";
-  readonly recipient: PayoutPerson;
-  readonly card: PayoutCard | undefined;
-}
-
-export type PayoutCard =
-  | { readonly number: string }
-  | { readonly token: string; readonly param: string };
+export type NewPayout = ReturnType<typeof readNewPayout>;
 
 /** Checks the whole body against the spec's tables. @throws ApiError with the wrong field's path */
-export function readNewPayout(body: Fields): NewPayout {
+export function readNewPayout(body: Fields) {
   const order = body.requiredObject("order");
   const payoutType = body.requiredChoice("payout_type", ["card", "cash"]);
   const recipient = body.requiredObject("recipient").requiredObject(payoutType);
@@ -38,7 +23,7 @@ export function readNewPayout(body: Fields): NewPayout {
   };
 }
 
-function readPerson(person: Fields): PayoutPerson {
+function readPerson(person: Fields) {
   return {
     email: person.text("email", email),
     firstName: person.requiredText("first_name"),
@@ -52,7 +37,7 @@ function readPerson(person: Fields): PayoutPerson {
 }
 
 /** Number or token: exactly one of them must be given. */
-function readCard(card: Fields | undefined): PayoutCard | undefined {
+function readCard(card: Fields | undefined) {
   if (!card) return undefined;
   card.text("option_id");
   const number = card.text("number") || undefined;

@@ -1,28 +1,22 @@
-import { create } from "@bufbuild/protobuf";
 import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
-import { encode } from "../../src/wire/wire.ts";
 import { add, onePercent } from "../ledger/money.ts";
 import type { PayoutRecord } from "../ledger/records.ts";
+import { bodyOf } from "./http.ts";
 import { describeStatus } from "./payment-view.ts";
 
 /** "Payout transaction", the response to a call. */
 export function payoutBody(payout: PayoutRecord): string {
-  const message = create(PayoutSchema, {
+  return bodyOf(PayoutSchema, {
     ...sharedFields(payout),
     description: payout.description,
     payerAccount: { entityId: payout.entityId },
     recipientUser: payout.recipient,
   });
-  return encode(PayoutSchema, message);
 }
 
 /** The body of a payout's callback: with `recipient_amount`, but without payer and recipient. */
 export function payoutCallbackBody(payout: PayoutRecord): string {
-  const message = create(PayoutSchema, {
-    ...sharedFields(payout),
-    recipientAmount: payout.originalAmount,
-  });
-  return encode(PayoutSchema, message);
+  return bodyOf(PayoutSchema, { ...sharedFields(payout), recipientAmount: payout.originalAmount });
 }
 
 function sharedFields(payout: PayoutRecord) {

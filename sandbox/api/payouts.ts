@@ -1,56 +1,34 @@
 import { randomInt, randomUUID } from "node:crypto";
-import type { SandboxClock } from "../clock.ts";
-import type { Callbacks } from "../ledger/callbacks.ts";
-import { type CardVault, payingWith } from "../ledger/cards.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import { payingWith } from "../ledger/cards.ts";
 import type { PayoutRecord } from "../ledger/records.ts";
 import { type Scenario, scenarioFor } from "../ledger/scenarios.ts";
-import type { Schedule } from "../ledger/schedule.ts";
-import type { SandboxDelays } from "../options.ts";
 import { ApiError } from "./api-error.ts";
 import { faultAfterCharge, faultBeforeCharge } from "./faults.ts";
 import { requiredQuery } from "./fields.ts";
 import { fieldsOf, json, type Route } from "./http.ts";
+import type { Parts } from "./parts.ts";
 import { type NewPayout, readNewPayout } from "./payout-request.ts";
 import { payoutBody, payoutCallbackBody } from "./payout-view.ts";
 
-export interface PayoutRoutesOptions {
-  readonly ledger: Ledger;
-  readonly vault: CardVault;
-  readonly callbacks: Callbacks;
-  readonly schedule: Schedule;
-  readonly clock: SandboxClock;
-  readonly delays: SandboxDelays;
-  readonly rateLimit: number;
-}
-
 /** The two payout endpoints (spec, Payouts). A payout is pending first and ends a little later. */
-export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
-  const { ledger, callbacks, schedule, delays } = options;
+export function createPayoutRoutes(parts: Parts): Route[] {
+  const { ledger, vault, callbacks, schedule, clock, delays, rateLimit } = parts;
 
   function settle(payout: PayoutRecord): void {
     const { outcome, callbacks: plan } = payout.scenario;
-    const pending = payoutCallbackBody(payout);
+    const { transactionId: subject, externalId, callbackUrl: url } = payout;
     payout.status = outcome === "success" ? "success" : "failure";
     payout.statusCode = outcome === "success" ? "transaction_successful" : outcome;
     ledger.changedPayout(payout);
-    const ended = payoutCallbackBody(payout);
-    if (plan === "once") send(payout, [ended]);
-    if (plan === "three times") send(payout, [ended, ended, ended]);
-    if (plan === "reordered") send(payout, [ended, pending]);
+    callbacks.announce({ subject, externalId, url }, plan, {
+      current: () => payoutCallbackBody(payout),
+      pending: () => payoutCallbackBody({ ...payout, status: "pending", statusCode: "pending" }),
+    });
   }
 
   function settleLater(payout: PayoutRecord): void {
     const ms = payout.scenario.settles === "later" ? delays.settleMs : delays.payoutMs;
     schedule.after(ms, () => settle(payout));
-  }
-
-  function send(payout: PayoutRecord, bodies: readonly string[]): void {
-    const { callbackUrl: url, transactionId: subject, externalId } = payout;
-    if (url === undefined) return;
-    for (const body of bodies) {
-      callbacks.send({ subject, externalId, url, body, delayMs: delays.callbackMs });
-    }
   }
 
   function magicOf({ card, originalAmount }: NewPayout): Scenario {
@@ -59,7 +37,7 @@ export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
       // A payout request has no expiry for the card.
       return scenarioFor(originalAmount, { number: card.number, expiresAt: distantFuture });
     }
-    const known = options.vault.byToken(card.token);
+    const known = vault.byToken(card.token);
     if (!known) throw new ApiError("invalid_card_token", { param: card.param });
     return scenarioFor(originalAmount, payingWith(known));
   }
@@ -76,9 +54,9 @@ export function createPayoutRoutes(options: PayoutRoutesOptions): Route[] {
           throw new ApiError("action_already_done", { param: "order.external_id" });
         }
         const scenario = magicOf(input);
-        const fault = faultBeforeCharge(scenario, options.rateLimit);
+        const fault = faultBeforeCharge(scenario, rateLimit);
         if (fault) return fault;
-        const payout = newPayout(input, scenario, new Date(options.clock.now()));
+        const payout = newPayout(input, scenario, new Date(clock.now()));
         ledger.addPayout(payout);
         settleLater(payout);
         return faultAfterCharge(json(payoutBody(payout)), scenario, delays.slowAnswerMs);

@@ -1,15 +1,14 @@
 import { createHash } from "node:crypto";
-import { type Ledger, primaryOperation, refuseIfPaid, succeeded } from "../ledger/ledger.ts";
-import { newPayment } from "../ledger/new-records.ts";
+import { type Ledger, refuseIfPaid, succeeded } from "../ledger/ledger.ts";
 import type { PaymentRecord } from "../ledger/records.ts";
 import { scenarioFor } from "../ledger/scenarios.ts";
 import { ApiError } from "./api-error.ts";
-import type { Charge } from "./charge.ts";
 import { httpUrl, uuid } from "./fields.ts";
 import { fieldsOf, type Route } from "./http.ts";
+import type { Parts } from "./parts.ts";
 
 /** POST payments/v1/recurrent: charges the card of an earlier payment. Only the amount is magic. */
-export function createRecurrentPaymentRoute(ledger: Ledger, charge: Charge): Route {
+export function createRecurrentPaymentRoute({ ledger, charge }: Parts): Route {
   return {
     method: "POST",
     path: "/api/payments/v1/recurrent",
@@ -26,21 +25,13 @@ export function createRecurrentPaymentRoute(ledger: Ledger, charge: Charge): Rou
         subscriptionId: body.text("subscription_id"),
         confirm: body.flag("confirm") ?? true,
         projectId: delegateKey && projectOf(delegateKey),
+        saveToWallet: false,
+        products: [],
       };
       const { currency, customer, methodType, card } = primaryOf(ledger, recurrentId);
       refuseIfPaid(ledger, given.externalId);
       const input = { ...given, currency, customer, methodType, card };
-      const scenario = scenarioFor(given.amount);
-      return charge(scenario, (createdAt) => {
-        const payment = newPayment(
-          { ...input, saveToWallet: false, products: [] },
-          "recurrent",
-          scenario,
-          createdAt,
-        );
-        ledger.addPayment(payment);
-        return { payment, operation: primaryOperation(payment) };
-      });
+      return charge.pay(input, "recurrent", scenarioFor(given.amount));
     },
   };
 }

@@ -1,26 +1,19 @@
-import type { Callbacks } from "../ledger/callbacks.ts";
-import { attemptsOf, type Ledger } from "../ledger/ledger.ts";
-import type { PaymentFlow } from "../ledger/payment-flow.ts";
+import { attemptsOf } from "../ledger/ledger.ts";
 import type { PayoutRecord } from "../ledger/records.ts";
 import { ApiError } from "./api-error.ts";
 import { fieldsOf, type HttpResponse, json, type Route } from "./http.ts";
+import type { Parts } from "./parts.ts";
 import { payoutCallbackBody } from "./payout-view.ts";
 
 /**
  * POST payments/v1/callback/resend: resends the callback of the latest operation, of the given kind
  * if there is one. For an external id that only a payout has, resends the payout's callback.
  */
-export function createResendCallbackRoute(
-  ledger: Ledger,
-  flow: PaymentFlow,
-  callbacks: Callbacks,
-): Route {
+export function createResendCallbackRoute({ ledger, flow, callbacks }: Parts): Route {
   function resendPayout(payout: PayoutRecord): HttpResponse {
     const { transactionId: subject, externalId, callbackUrl: url } = payout;
     if (url === undefined) throw withoutCallbackUrl();
-    const body = payoutCallbackBody(payout);
-    callbacks.send({ subject, externalId, url, body, delayMs: 0 });
-    callbacks.hurry(subject);
+    callbacks.resend({ subject, externalId, url }, payoutCallbackBody(payout));
     return onItsWay;
   }
 

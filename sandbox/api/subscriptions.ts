@@ -1,14 +1,12 @@
-import { create } from "@bufbuild/protobuf";
 import {
   DeactivateSubscriptionResponseSchema,
   UpdateSubscriptionResponseSchema,
 } from "../../src/gen/payments/v1/subscription_service_pb.ts";
-import { encode } from "../../src/wire/wire.ts";
 import type { SavedState } from "../ledger/saved-state.ts";
 import { ApiError, invalid } from "./api-error.ts";
 import { type CustomerIdentity, subscriptionCustomer } from "./customers.ts";
 import { uuid } from "./fields.ts";
-import { fieldsOf, json, type Route, type SandboxRequest } from "./http.ts";
+import { bodyOf, fieldsOf, json, type Route, type SandboxRequest } from "./http.ts";
 
 /** A billing subscription of a customer. */
 export interface SubscriptionRecord {
@@ -55,8 +53,7 @@ export function createSubscriptionRoutes(
         if (autoRenew !== undefined) subscription.autoRenew = autoRenew;
         saved.put("subscription", subscription.id, subscription);
         const message = `Auto-renewal is ${subscription.autoRenew ? "on" : "off"}`;
-        const answer = create(UpdateSubscriptionResponseSchema, { message });
-        return json(encode(UpdateSubscriptionResponseSchema, answer));
+        return json(bodyOf(UpdateSubscriptionResponseSchema, { message }));
       },
     },
     {
@@ -67,8 +64,7 @@ export function createSubscriptionRoutes(
         subscription.active = false;
         saved.put("subscription", subscription.id, subscription);
         const message = "Subscription is deactivated";
-        const answer = create(DeactivateSubscriptionResponseSchema, { message });
-        return json(encode(DeactivateSubscriptionResponseSchema, answer));
+        return json(bodyOf(DeactivateSubscriptionResponseSchema, { message }));
       },
     },
   ];

@@ -1,17 +1,15 @@
-import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { DeletedWalletItemSchema, WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
-import { encode } from "../../src/wire/wire.ts";
 import type { Card } from "../ledger/cards.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import type { WalletEntry, Wallets } from "../ledger/wallets.ts";
+import type { WalletEntry } from "../ledger/wallets.ts";
 import { ApiError } from "./api-error.ts";
 import { walletCustomer } from "./customers.ts";
 import { uuid } from "./fields.ts";
-import { fieldsOf, json, type Route } from "./http.ts";
+import { bodyOf, fieldsOf, json, type Route } from "./http.ts";
+import type { Parts } from "./parts.ts";
 
 /** The three wallet endpoints (spec, Customer wallet). */
-export function createWalletRoutes(wallets: Wallets, ledger: Ledger): Route[] {
+export function createWalletRoutes({ wallets, ledger }: Parts): Route[] {
   function itemsOf(customerId: string): readonly WalletEntry[] {
     const items = wallets.items(customerId);
     if (!items && !ledger.knowsCustomer(customerId)) {
@@ -68,8 +66,8 @@ export function createWalletRoutes(wallets: Wallets, ledger: Ledger): Route[] {
         body.requiredChoice("type", [itemType]);
         const { optionId: removed } = entryOf(customerId, optionId);
         wallets.remove(customerId, removed);
-        const message = { deleted: true, optionId: removed, type: itemType };
-        return json(encode(DeletedWalletItemSchema, create(DeletedWalletItemSchema, message)));
+        const answer = { deleted: true, optionId: removed, type: itemType };
+        return json(bodyOf(DeletedWalletItemSchema, answer));
       },
     },
   ];
@@ -79,25 +77,23 @@ export function createWalletRoutes(wallets: Wallets, ledger: Ledger): Route[] {
 const itemType = "card";
 
 function foundBody({ card, optionId, isDefault, name }: WalletEntry): string {
-  const item = create(WalletItemSchema, {
+  return bodyOf(WalletItemSchema, {
     card: cardFields(card),
     optionId,
     isDefault,
     name,
     type: itemType,
   });
-  return encode(WalletItemSchema, item);
 }
 
 function statusBody({ card, optionId, isConfirmed }: WalletEntry): string {
-  const item = create(WalletItemSchema, {
+  return bodyOf(WalletItemSchema, {
     card: cardFields(card),
     optionId,
     isConfirmed,
     status: isConfirmed ? "confirmed" : "waiting_for_verification",
     type: itemType,
   });
-  return encode(WalletItemSchema, item);
 }
 
 function cardFields(card: Card) {

@@ -7,20 +7,24 @@ import type { SandboxClock } from "../clock.ts";
 import type { CallbackRetry, SandboxRecord } from "../options.ts";
 import type { Journal } from "./journal.ts";
 import type { SavedState } from "./saved-state.ts";
+import type { Scenario } from "./scenarios.ts";
 import type { Schedule } from "./schedule.ts";
 
-export interface Callback {
+/** What a callback is about, and where it goes. */
+export interface Addressee {
   /** payment_id or transaction_id: the callbacks of one subject arrive in the order of sending. */
   readonly subject: string;
   readonly externalId: string;
+  /** Without it there are no callbacks. */
+  readonly url: string | undefined;
+}
+
+/** A callback that is not delivered yet, as it is saved. */
+interface QueuedCallback extends Addressee {
   readonly url: string;
   readonly body: string;
   /** How long to wait before the first attempt, in milliseconds. */
   readonly delayMs: number;
-}
-
-/** A callback that is not delivered yet, as it is saved. */
-export interface QueuedCallback extends Callback {
   readonly id: string;
   /** Attempts so far. */
   attempts: number;
@@ -33,6 +37,8 @@ export type Callbacks = ReturnType<typeof createCallbacks>;
 export interface CallbacksOptions {
   readonly password: Secret;
   readonly retry: CallbackRetry;
+  /** Between the end of an operation and its callback, in milliseconds. */
+  readonly delayMs: number;
   readonly schedule: Schedule;
   readonly clock: SandboxClock;
   readonly journal: Journal;
@@ -71,7 +77,7 @@ export function createCallbacks(options: CallbacksOptions) {
     for (;;) {
       const attempt = ++callback.attempts;
       const outcome = String(await post(url, bytes));
-      journal.callback({ subject, externalId, url, body, attempt, outcome });
+      journal.add({ type: "callback", subject, externalId, url, body, attempt, outcome });
       log({ event: "callback", subject, attempt, outcome });
       if (outcome === "200") return;
       const pauseMs = pauseAfter(attempt, retry);
@@ -128,22 +134,26 @@ export function createCallbacks(options: CallbacksOptions) {
   // What waited for its next attempt when the process ended does not wait any longer.
   for (const callback of saved.all<QueuedCallback>("callback")) queue({ ...callback, delayMs: 0 });
 
+  function send({ subject, externalId, url }: Addressee, body: string, delayMs: number): void {
+    if (url === undefined) return;
+    if (waiting >= options.maxWaiting) {
+      log({ event: "callback_dropped", subject });
+      return;
+    }
+    const queued = { subject, externalId, url, body, delayMs, id: randomUUID(), attempts: 0 };
+    saved.put("callback", queued.id, queued);
+    queue(queued);
+  }
+
   return {
-    /** Delivers in the background. */
-    send(callback: Callback) {
-      const { subject } = callback;
-      if (waiting >= options.maxWaiting) return log({ event: "callback_dropped", subject });
-      const queued = { ...callback, id: randomUUID(), attempts: 0 };
-      saved.put("callback", queued.id, queued);
-      queue(queued);
+    /** Delivers in the background what a scenario plans, each after the usual delay. */
+    announce(to: Addressee, plan: Scenario["callbacks"], bodies: Bodies): void {
+      for (const which of plans[plan]) send(to, bodies[which](), options.delayMs);
     },
-    /** Ends the current pause of a subject's callbacks, or skips the next one. */
-    hurry(subject: string): void {
-      lanes.get(subject)?.wake.abort();
-    },
-    /** Number of callbacks that are not delivered yet. */
-    get waiting(): number {
-      return waiting;
+    /** Delivers a body in the background without a delay, and ends the subject's current pause. */
+    resend(to: Addressee, body: string): void {
+      send(to, body, 0);
+      lanes.get(to.subject)?.wake.abort();
     },
     close(): void {
       http.destroy();
@@ -151,6 +161,20 @@ export function createCallbacks(options: CallbacksOptions) {
     },
   };
 }
+
+/** The body of an operation's current state, and the one that it had while it was pending. */
+interface Bodies {
+  current(): string;
+  pending(): string;
+}
+
+/** The bodies that are sent, in this order. */
+const plans: Record<Scenario["callbacks"], readonly (keyof Bodies)[]> = {
+  once: ["current"],
+  "three times": ["current", "current", "current"],
+  reordered: ["current", "pending"],
+  never: [],
+};
 
 /** How long to wait after the attempt of this number (from 1), in milliseconds. */
 export function pauseAfter(attempt: number, retry: CallbackRetry): number {

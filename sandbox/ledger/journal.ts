@@ -1,30 +1,29 @@
 import { redact } from "../../src/secrets/redact.ts";
 import type { SandboxClock } from "../clock.ts";
 
-/** A request that the emulator received. */
-export interface JournalRequest {
-  readonly method: string;
-  /** Without the query. */
-  readonly path: string;
+/** A request that the emulator received, or one attempt to deliver a callback. */
+export type JournalEntry = {
   readonly externalId: string | undefined;
   readonly body: string;
-  /** The response's status; `lost` if the connection was broken instead. */
+  /** The response's status; `lost` if the connection was broken instead, or an error code. */
   readonly outcome: string;
-}
+} & (
+  | {
+      readonly type: "request";
+      readonly method: string;
+      /** Without the query. */
+      readonly path: string;
+    }
+  | {
+      readonly type: "callback";
+      /** payment_id or transaction_id. */
+      readonly subject: string;
+      readonly url: string;
+      readonly attempt: number;
+    }
+);
 
-/** One attempt to deliver a callback. */
-export interface JournalCallback {
-  /** payment_id or transaction_id. */
-  readonly subject: string;
-  readonly externalId: string;
-  readonly url: string;
-  readonly body: string;
-  readonly attempt: number;
-  /** The response's status, or an error code. */
-  readonly outcome: string;
-}
-
-export type JournalType = "request" | "callback";
+export type JournalType = JournalEntry["type"];
 
 export type Journal = ReturnType<typeof createJournal>;
 
@@ -38,31 +37,17 @@ const maxBodyLength = 16_384;
  * without card numbers, tokens and other secrets.
  */
 export function createJournal(clock: SandboxClock) {
-  const entries: Entry[] = [];
+  const entries: { type: JournalType; externalId: string; json: string }[] = [];
   let made = 0;
 
-  function add(
-    type: JournalType,
-    { externalId = "", body, ...rest }: JournalRequest | JournalCallback,
-  ) {
-    made += 1;
-    const at = new Date(clock.now()).toISOString();
-    const { subject, ...facts } = { subject: undefined, ...rest };
-    const head = JSON.stringify({
-      number: made,
-      type,
-      at,
-      external_id: externalId,
-      ...(subject !== undefined && { subject }),
-      ...facts,
-    });
-    entries.push({ type, externalId, json: `${head.slice(0, -1)},"body":${shown(body)}}` });
-    if (entries.length > maxEntries) entries.shift();
-  }
-
   return {
-    request: (request: JournalRequest) => add("request", request),
-    callback: (callback: JournalCallback) => add("callback", callback),
+    add({ type, externalId = "", body, ...facts }: JournalEntry): void {
+      made += 1;
+      const at = new Date(clock.now()).toISOString();
+      const head = JSON.stringify({ number: made, type, at, external_id: externalId, ...facts });
+      entries.push({ type, externalId, json: `${head.slice(0, -1)},"body":${shown(body)}}` });
+      if (entries.length > maxEntries) entries.shift();
+    },
     /** The entries as JSON, the oldest first; only those of the type and external_id, if given. */
     read(type?: JournalType, externalId?: string): string {
       const found = entries.filter(
@@ -76,12 +61,6 @@ export function createJournal(clock: SandboxClock) {
       entries.length = 0;
     },
   };
-}
-
-interface Entry {
-  readonly type: JournalType;
-  readonly externalId: string;
-  readonly json: string;
 }
 
 /** A body as a JSON value: unchanged if it is JSON, else as a string; null if it is empty. */

@@ -96,6 +96,14 @@ export function isOpen({ status }: PaymentOperationRecord): boolean {
   return status === "init" || status === "pending";
 }
 
+/** Whether the customer has to act before the operation goes on. */
+export function waitsForCustomer(
+  payment: PaymentRecord,
+  operation: PaymentOperationRecord,
+): boolean {
+  return payment.waitingFor !== undefined && operation === primaryOperation(payment);
+}
+
 /** Whether an operation of this kind succeeded or is under way. */
 export function hasLive(payment: PaymentRecord, kind: OperationKind): boolean {
   return payment.operations.some((done) => done.kind === kind && done.status !== "failure");

@@ -1,8 +1,8 @@
 import { paymentBody, pendingPaymentBody } from "../api/payment-view.ts";
 import type { SandboxClock } from "../clock.ts";
 import type { SandboxDelays } from "../options.ts";
-import type { Callbacks } from "./callbacks.ts";
-import { isOpen, type Ledger, primaryOperation, succeeded } from "./ledger.ts";
+import type { Addressee, Callbacks } from "./callbacks.ts";
+import { isOpen, type Ledger, primaryOperation, succeeded, waitsForCustomer } from "./ledger.ts";
 import { newOperation } from "./new-records.ts";
 import { type ReceiptCode, receiptOfPayload } from "./receipts.ts";
 import type { PaymentOperationRecord, PaymentRecord } from "./records.ts";
@@ -12,19 +12,20 @@ import type { Wallets } from "./wallets.ts";
 
 export type PaymentFlow = ReturnType<typeof createPaymentFlow>;
 
-export interface PaymentFlowOptions {
+export interface FlowParts {
   readonly ledger: Ledger;
   readonly wallets: Wallets;
   readonly callbacks: Callbacks;
   readonly schedule: Schedule;
   readonly clock: SandboxClock;
   readonly delays: SandboxDelays;
+  /** Where browsers reach the emulator's pages. */
   readonly baseUrl: string;
 }
 
 /** Moves recorded operations to their end and sends their callbacks. */
-export function createPaymentFlow(options: PaymentFlowOptions) {
-  const { ledger, wallets, callbacks, schedule, clock, delays, baseUrl } = options;
+export function createPaymentFlow(parts: FlowParts) {
+  const { ledger, wallets, callbacks, schedule, clock, delays, baseUrl } = parts;
 
   /** Ends the operation by its scenario: at once, later, or after the customer's 3DS decision. */
   function begin(payment: PaymentRecord, operation: PaymentOperationRecord): void {
@@ -127,27 +128,10 @@ export function createPaymentFlow(options: PaymentFlowOptions) {
   }
 
   function announce(payment: PaymentRecord, operation: PaymentOperationRecord): void {
-    const body = paymentBody(payment, operation, baseUrl);
-    const plan = operation.scenario.callbacks;
-    if (plan === "once") send(payment, operation, body, delays.callbackMs);
-    if (plan === "three times") {
-      for (let time = 0; time < 3; time++) send(payment, operation, body, delays.callbackMs);
-    }
-    if (plan === "reordered") {
-      send(payment, operation, body, delays.callbackMs);
-      const earlier = pendingPaymentBody(payment, operation, baseUrl);
-      send(payment, operation, earlier, delays.callbackMs);
-    }
-  }
-
-  function send(
-    { paymentId: subject, externalId }: PaymentRecord,
-    { callbackUrl: url }: PaymentOperationRecord,
-    body: string,
-    delayMs: number,
-  ): void {
-    if (url === undefined) return;
-    callbacks.send({ subject, externalId, url, body, delayMs });
+    callbacks.announce(addressee(payment, operation), operation.scenario.callbacks, {
+      current: () => paymentBody(payment, operation, baseUrl),
+      pending: () => pendingPaymentBody(payment, operation, baseUrl),
+    });
   }
 
   return {
@@ -156,7 +140,7 @@ export function createPaymentFlow(options: PaymentFlowOptions) {
     /** Continues what was under way with a saved payment. */
     resume(payment: PaymentRecord): void {
       for (const operation of payment.operations) {
-        const waits = payment.waitingFor !== undefined && operation === primaryOperation(payment);
+        const waits = waitsForCustomer(payment, operation);
         if (isOpen(operation) && !waits) goOn(payment, operation);
         if (operation.receiptCode === undefined) continue;
         const receipts = receiptsOf(payment, operation);
@@ -166,10 +150,16 @@ export function createPaymentFlow(options: PaymentFlowOptions) {
     /** Sends the callback of an operation's current state again. */
     resend(payment: PaymentRecord, operation: PaymentOperationRecord): void {
       if (!operation.scenario.resends) return;
-      send(payment, operation, paymentBody(payment, operation, baseUrl), 0);
-      callbacks.hurry(payment.paymentId);
+      callbacks.resend(addressee(payment, operation), paymentBody(payment, operation, baseUrl));
     },
   };
+}
+
+function addressee(
+  { paymentId: subject, externalId }: PaymentRecord,
+  { callbackUrl: url }: PaymentOperationRecord,
+): Addressee {
+  return { subject, externalId, url };
 }
 
 /** The receipt's codes: by payload, else by scenario, else 1000 for products with a tax group. */

@@ -1,3 +1,5 @@
+import { FiscalizationStatus } from "../../src/gen/payments/v1/payment_pb.ts";
+
 /** The fiscalization codes of the spec with their meanings. */
 const receiptCodes = {
   1000: "test result",
@@ -32,16 +34,11 @@ const receiptCodes = {
 export type ReceiptCode = keyof typeof receiptCodes;
 
 /** The state of a fiscal receipt's registration. */
-export interface Receipt {
-  readonly code: ReceiptCode;
-  readonly status: "Pending" | "Success" | "Failed";
-  readonly description: string;
-}
-
-export function receiptOf(code: ReceiptCode): Receipt {
+export function receiptOf(code: ReceiptCode) {
   const description = receiptCodes[code];
-  if (code === 1002) return { code, status: "Pending", description };
-  return { code, status: code < 2000 ? "Success" : "Failed", description };
+  if (code === 1002) return { code, status: FiscalizationStatus.PENDING, description };
+  const { SUCCESS, FAILED } = FiscalizationStatus;
+  return { code, status: code < 2000 ? SUCCESS : FAILED, description };
 }
 
 /**

@@ -1,3 +1,6 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { PaymentCustomerSchema } from "../../src/gen/payments/v1/payment_pb.ts";
+import type { RecipientUserSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import type { ApiErrorCode } from "../api/api-error.ts";
 import type { Card } from "./cards.ts";
 import type { ReceiptCode } from "./receipts.ts";
@@ -69,16 +72,7 @@ export interface PaymentOperationRecord {
 
 export type MethodType = "cc_token" | "cc_number" | "wallet" | "google_pay" | "apple_pay" | "card";
 
-export interface Payer {
-  readonly browserUserAgent?: string | undefined;
-  readonly email?: string | undefined;
-  readonly externalId?: string | undefined;
-  readonly firstName?: string | undefined;
-  readonly ipAddress?: string | undefined;
-  readonly lastName?: string | undefined;
-  readonly patronym?: string | undefined;
-  readonly phone?: string | undefined;
-}
+export type Payer = MessageInitShape<typeof PaymentCustomerSchema>;
 
 export interface ProductRecord {
   readonly name?: string | undefined;
@@ -98,20 +92,9 @@ export interface PayoutRecord {
   readonly description: string;
   readonly entityId: string;
   readonly callbackUrl?: string | undefined;
-  readonly recipient: PayoutPerson;
+  readonly recipient: MessageInitShape<typeof RecipientUserSchema>;
   readonly createdAt: Date;
   readonly scenario: Scenario;
   status: Status;
   statusCode: StatusCode;
-}
-
-export interface PayoutPerson {
-  readonly email?: string | undefined;
-  readonly firstName: string;
-  readonly lastName: string;
-  readonly middleName?: string | undefined;
-  readonly phone?: string | undefined;
-  readonly rid?: string | undefined;
-  readonly ipn?: string | undefined;
-  readonly externalId?: string | undefined;
 }

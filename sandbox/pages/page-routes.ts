@@ -1,8 +1,9 @@
 import { ApiError } from "../api/api-error.ts";
 import type { HttpResponse, Route, SandboxRequest } from "../api/http.ts";
-import { type CardVault, checkCardNumber, cvv } from "../ledger/cards.ts";
-import { type Ledger, primaryOperation, succeeded } from "../ledger/ledger.ts";
-import type { PaymentFlow } from "../ledger/payment-flow.ts";
+import type { Parts } from "../api/parts.ts";
+import { pagePath } from "../api/payment-view.ts";
+import { checkCardNumber, cvv } from "../ledger/cards.ts";
+import { primaryOperation, succeeded } from "../ledger/ledger.ts";
 import type { PaymentRecord } from "../ledger/records.ts";
 import { scenarioFor } from "../ledger/scenarios.ts";
 import { redirect } from "./page-layout.ts";
@@ -16,7 +17,7 @@ import {
 } from "./pages.ts";
 
 /** The customers' pages. As on the real ones, anybody who has a page's URL may use it. */
-export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: PaymentFlow): Route[] {
+export function createPageRoutes({ ledger, vault, flow }: Parts): Route[] {
   function page(
     method: "GET" | "POST",
     name: string,
@@ -85,10 +86,8 @@ export function createPageRoutes(ledger: Ledger, vault: CardVault, flow: Payment
 }
 
 /** Redirects to the payment's next page. */
-function goOn({ waitingFor, pageToken, resultUrl }: PaymentRecord): HttpResponse {
-  if (waitingFor === "challenge") return redirect(`/3ds/${pageToken}`);
-  if (waitingFor === "card") return redirect(`/checkout/${pageToken}`);
-  return redirect(resultUrl ?? `/result/${pageToken}`);
+function goOn(payment: PaymentRecord): HttpResponse {
+  return redirect(pagePath(payment) ?? payment.resultUrl ?? `/result/${payment.pageToken}`);
 }
 
 type EnteredCard =

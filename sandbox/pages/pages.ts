@@ -1,5 +1,5 @@
 import type { HttpResponse } from "../api/http.ts";
-import { describeStatus } from "../api/payment-view.ts";
+import { describeStatus, pagePath } from "../api/payment-view.ts";
 import { primaryOperation } from "../ledger/ledger.ts";
 import type {
   PaymentOperationRecord,
@@ -144,10 +144,10 @@ function stateOf({ status, statusCode }: Pick<PaymentOperationRecord, "status" |
 
 const states = { init: "Created", pending: "In progress", success: "Successful" } as const;
 
-function customerLink({ waitingFor, pageToken }: PaymentRecord): Html | undefined {
-  if (waitingFor === "card") return html`<a href="/checkout/${pageToken}">Checkout page</a>`;
-  if (waitingFor === "challenge") return html`<a href="/3ds/${pageToken}">3DS page</a>`;
-  return undefined;
+function customerLink(payment: PaymentRecord): Html | undefined {
+  const path = pagePath(payment);
+  const name = payment.waitingFor === "card" ? "Checkout page" : "3DS page";
+  return path === undefined ? undefined : html`<a href="${path}">${name}</a>`;
 }
 
 function payoutTable(payouts: readonly PayoutRecord[]): Html {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
-import { setImmediate } from "node:timers/promises";
-import { timeoutMs } from "../../test/until.ts";
+import { listen } from "../../test/listen.ts";
+import { until } from "../../test/until.ts";
 import { pauseAfter } from "../ledger/callbacks.ts";
 import { defaultCallbackRetry } from "../options.ts";
 import {
@@ -53,12 +53,8 @@ test("an attempt that gets no answer is cut off and made again", async (t) => {
     callbackRetry: { firstPauseMs: 1, attemptTimeoutMs: 20, giveUpAfterMs: 1_000 },
   });
   const silent = createServer((socket) => t.after(() => socket.destroy()));
-  const { promise: listening, resolve } = Promise.withResolvers<void>();
-  silent.listen(0, "127.0.0.1", resolve);
-  await listening;
+  const callback_url = `http://127.0.0.1:${await listen(silent)}/`;
   t.after(() => silent.close());
-  const { port } = silent.address() as { port: number };
-  const callback_url = `http://127.0.0.1:${port}/`;
   await call("POST", paths.new, newPayment({ callback_url }));
   await sandbox.idle();
   const attempts = records.filter(({ event }) => event === "callback");
@@ -154,11 +150,7 @@ test("closing ends pauses, deliveries and slow answers at once", async (t) => {
   await refusing.next();
   await call("POST", paths.new, cardPayment("4000000000000655", { external_id: "2" }));
   const slow = send("POST", paths.new, cardPayment("4000000000000747", { external_id: "3" }));
-  const end = Date.now() + timeoutMs;
-  while (sandbox.ledger().payments.length < 3) {
-    assert.ok(Date.now() < end, "the third payment did not arrive");
-    await setImmediate();
-  }
+  await until(() => sandbox.ledger().payments.length === 3);
   await sandbox.close();
   await assert.rejects(slow);
   await assert.rejects(fetch(sandbox.url));

@@ -19,22 +19,16 @@ type Expected = readonly [
 
 const paid = "success, transaction_successful";
 const declined = (code: string) => `failure, ${code}`;
+/** An Error object, and the failed operation in the ledger. */
+function refused(card: string, code: string): Expected {
+  return [card, [402, code], ["failure"], declined(code)];
+}
 
 const expectations: Readonly<Record<string, Expected>> = {
-  insufficient_funds: [
-    "4000000000000614",
-    [402, "insufficient_funds"],
-    ["failure"],
-    declined("insufficient_funds"),
-  ],
-  card_expired: ["4000000000000622", [402, "card_expired"], ["failure"], declined("card_expired")],
-  wrong_cvv: ["4000000000000630", [402, "wrong_cvv"], ["failure"], declined("wrong_cvv")],
-  anti_fraud_check: [
-    "4000000000000648",
-    [402, "anti_fraud_check"],
-    ["failure"],
-    declined("anti_fraud_check"),
-  ],
+  insufficient_funds: refused("4000000000000614", "insufficient_funds"),
+  card_expired: refused("4000000000000622", "card_expired"),
+  wrong_cvv: refused("4000000000000630", "wrong_cvv"),
+  anti_fraud_check: refused("4000000000000648", "anti_fraud_check"),
   delayed: ["4000000000000655", [200, "pending"], ["success"], paid],
   delayed_decline: [
     "4000000000000663",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { timeoutMs } from "../../test/until.ts";
-import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
+import { until } from "../../test/until.ts";
+import { cardPayment, newPayment, ofRun, paths, startReceiver, startRig } from "./start.ts";
 
 const dayMs = 86_400_000;
 
@@ -22,8 +22,7 @@ test("advancing the clock runs what is due by then, and later timestamps use the
   assert.equal((await receiver.next()).body.details.status, "success");
   // The pause before a retry begins when the callback's answer has arrived: wait for that.
   const sent = async () => (await call("GET", "/__sandbox/journal?type=callback")).body.entries;
-  const deadlineMs = Date.now() + timeoutMs;
-  while ((await sent()).length === 0) assert(Date.now() < deadlineMs);
+  await until(async () => (await sent()).length > 0);
   await call("POST", "/__sandbox/clock", { advance_ms: dayMs });
   assert.equal((await receiver.next()).body.details.status, "success", "it is sent again");
   await sandbox.idle();
@@ -96,37 +95,34 @@ test("the journal keeps the newest thousand entries, and only the length of long
 test("each run has its own login, password, ledger, journal and clock", async (t) => {
   const { call, sandbox } = await startRig(t);
   const receiver = await startReceiver(t);
-  const of = (run: string, password = `sandbox-password+${run}`) => ({
-    authorization: `Basic ${Buffer.from(`sandbox+${run}:${password}`).toString("base64")}`,
-  });
   const payment = newPayment({ callback_url: receiver.url });
-  for (const headers of [of("a"), of("b"), {}]) {
+  for (const headers of [ofRun("a"), ofRun("b"), {}]) {
     assert.equal((await call("POST", paths.new, payment, headers)).status, 200, "not paid already");
   }
-  assert.equal((await call("POST", paths.new, payment, of("a"))).status, 409);
+  assert.equal((await call("POST", paths.new, payment, ofRun("a"))).status, 409);
   await sandbox.idle();
-  for (const headers of [of("a"), of("b"), {}]) {
+  for (const headers of [ofRun("a"), ofRun("b"), {}]) {
     assert.equal(
       (await call("GET", "/sandbox/ledger", undefined, headers)).body.payments.length,
       1,
     );
   }
-  const { entries } = (await call("GET", "/__sandbox/journal?type=request", undefined, of("b")))
+  const { entries } = (await call("GET", "/__sandbox/journal?type=request", undefined, ofRun("b")))
     .body;
   assert.equal(entries.length, 1);
   const signatures = receiver.received.map(({ headers }) => headers["x-service-signature"]);
   assert.equal(new Set(signatures).size, 3, "each is signed with its run's password");
 
-  await call("POST", "/__sandbox/clock", { advance_ms: dayMs }, of("a"));
+  await call("POST", "/__sandbox/clock", { advance_ms: dayMs }, ofRun("a"));
   const nowOf = async (headers: HeadersInit) =>
     Date.parse((await call("GET", "/__sandbox/clock", undefined, headers)).body.now);
-  assert((await nowOf(of("a"))) - (await nowOf(of("b"))) > dayMs / 2);
+  assert((await nowOf(ofRun("a"))) - (await nowOf(ofRun("b"))) > dayMs / 2);
 
   for (const wrong of [
-    of("a", "sandbox-password"),
-    of("a", "sandbox-password+b"),
-    of("a b"),
-    of(""),
+    ofRun("a", "sandbox-password"),
+    ofRun("a", "sandbox-password+b"),
+    ofRun("a b"),
+    ofRun(""),
   ]) {
     assert.equal((await call("GET", "/sandbox/ledger", undefined, wrong)).status, 401);
   }
@@ -134,8 +130,7 @@ test("each run has its own login, password, ledger, journal and clock", async (t
 
 test("a page belongs to the run of its payment", async (t) => {
   const { call, sandbox } = await startRig(t);
-  const credentials = Buffer.from("sandbox+ui:sandbox-password+ui").toString("base64");
-  const headers = { authorization: `Basic ${credentials}` };
+  const headers = ofRun("ui");
   const made = await call("POST", paths.new, cardPayment("4000000000003014"), headers);
   const page = made.body.action.value as string;
   await fetch(page, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
@@ -146,13 +141,10 @@ test("a page belongs to the run of its payment", async (t) => {
 
 test("beyond a hundred runs, the run that was idle the longest is dropped", async (t) => {
   const { call } = await startRig(t);
-  const of = (run: number) => ({
-    authorization: `Basic ${Buffer.from(`sandbox+${run}:sandbox-password+${run}`).toString("base64")}`,
-  });
   const countOf = async (run: number) =>
-    (await call("GET", "/sandbox/ledger", undefined, of(run))).body.payments.length;
-  await call("POST", paths.new, newPayment(), of(0));
-  await call("POST", paths.new, newPayment(), of(1));
+    (await call("GET", "/sandbox/ledger", undefined, ofRun(run))).body.payments.length;
+  await call("POST", paths.new, newPayment(), ofRun(0));
+  await call("POST", paths.new, newPayment(), ofRun(1));
   for (let run = 2; run < 100; run++) assert.equal(await countOf(run), 0);
   assert.equal(await countOf(0), 1);
   assert.equal(await countOf(100), 0);

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
 import { directory } from "../../test/stores/sqlite/directories.ts";
+import { until } from "../../test/until.ts";
 import { demoOptions, demoSubscriptions } from "../ledger/demo-data.ts";
 import type { SandboxOptions } from "../options.ts";
 import { cardPayment, newPayment, paths, type Rig, startReceiver, startRig } from "./start.ts";
@@ -157,9 +158,7 @@ test("a callback that was not accepted is sent on after a crash, and once accept
   await before.call("POST", paths.new, newPayment({ callback_url: receiver.url }));
   const first = await receiver.next();
   // Its attempt is saved in the turn after the answer: wait until the log has it.
-  while (!before.records.some(({ event }) => event === "callback")) {
-    await new Promise((resolve) => setImmediate(resolve));
-  }
+  await until(() => before.records.some(({ event }) => event === "callback"));
   const after = await afterCrash(t, file);
   const second = await receiver.next();
   assert.deepEqual(second.bytes, first.bytes);

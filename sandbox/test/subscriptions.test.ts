@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { customerToken } from "./customer-token.ts";
-import { paths, startRig } from "./start.ts";
+import { customerToken, paths, startRig } from "./start.ts";
 
 const active = `${paths.subscriptions}/c2a8e6f4-3b1d-4f7a-9c05-8e7d6b5a4f01`;
 const locked = `${paths.subscriptions}/c2a8e6f4-3b1d-4f7a-9c05-8e7d6b5a4f02`;

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { customerToken } from "./customer-token.ts";
-import { newPayment, paths, startRig, uuidPattern } from "./start.ts";
+import { customerToken, newPayment, paths, startRig, uuidPattern } from "./start.ts";
 
 const confirmed = "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01";
 const unconfirmed = "6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a02";

@@ -4,7 +4,6 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import {
-  createFileRegistry,
   type DescField,
   type DescMessage,
   type DescMethod,
@@ -17,11 +16,10 @@ import { field as rules } from "@bufbuild/protovalidate/gen/buf/validate/validat
 import { buildSchema } from "graphql";
 import { endpoint, moves_money, scope, wire } from "../../src/gen/payments/v1/options_pb.ts";
 import { kinds } from "../../src/model/kinds.ts";
+import { services as served } from "../../src/rpc/services/routes.ts";
 import { commentsOf, readProtos } from "../proto-comments.ts";
 
-const set = readProtos();
-const registry = createFileRegistry(set);
-const comments = commentsOf(set);
+const comments = commentsOf(readProtos());
 const schema = buildSchema(readFileSync("schema.graphql", "utf8"));
 
 /** Methods without a root field in GraphQL: a payment's events are its field `events` there. */
@@ -41,13 +39,9 @@ const graphqlNames: Readonly<Record<string, string>> = {
   StreamEvents: "events",
 };
 
-const services = [...registry].filter(
-  (desc): desc is DescService =>
-    desc.kind === "service" && desc.file.proto.package === "payments.v1",
-);
 const described: DescMessage[] = [];
 const order = ["Payment", "Payout", "Wallet", "Subscription", "Operation", "Event"];
-services.sort((a, b) => order.indexOf(stem(a)) - order.indexOf(stem(b)));
+const services = served.toSorted((a, b) => order.indexOf(stem(a)) - order.indexOf(stem(b)));
 
 const text = [
   "# Endpoints",

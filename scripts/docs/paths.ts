@@ -8,18 +8,14 @@
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { marked, type Tokens } from "marked";
+import { pages } from "./pages.ts";
 
 // Written by npm and the first start, and not there in every clone.
 const topFolders = new Set([...foldersOf(".")].filter((name) => name !== "node_modules"));
 const rooms = foldersOf("src");
 
-const pages =
-  process.argv.length > 2
-    ? process.argv.slice(2)
-    : globSync("{*,{clients,devtools,docs,examples,sandbox}/**/*}.md", {
-        exclude: ["**/node_modules/**"],
-      }).sort();
-const missing = pages.flatMap((page) =>
+const named = process.argv.length > 2 ? process.argv.slice(2) : pages();
+const missing = named.flatMap((page) =>
   pathsOf(readFileSync(page, "utf8"))
     .filter((path) => !exists(path, dirname(page)))
     .map((path) => `${page}: ${path}`),

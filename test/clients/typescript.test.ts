@@ -34,6 +34,7 @@ import {
 import { signCallback, verifyCallback } from "../../clients/typescript/src/webhook.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
+import { approve, paymentRequest, payoutRequest } from "../gateway/callers.ts";
 import { listen } from "../listen.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
@@ -57,42 +58,10 @@ const transports: [string, (baseUrl: string) => Transport][] = [
 const direct = () => createPaymentsGateway(createGrpcTransport({ baseUrl: gateway.rpcUrl }));
 const bounded = () => AbortSignal.timeout(timeoutMs);
 
-const card = (number: string) => ({
-  method: {
-    case: "cc" as const,
-    value: { number, cvv: "123", expMonth: 12, expYear: 2031 },
-  },
-});
-const order = (externalId: string, number: string, amount = "10.10") => ({
-  amount,
-  currency: "UAH",
+const order = (externalId: string, number?: string) => ({
+  ...paymentRequest(externalId, number),
   mode: PaymentMode.DIRECT,
-  externalId,
-  customer: { email: "jo@example.com" },
-  paymentMethod: card(number),
 });
-const payout = (externalId: string) => ({
-  order: { currency: "UAH", description: "Salary", externalId, originalAmount: "5.00" },
-  payer: { entityId: "entity" },
-  payoutType: "card",
-  recipient: {
-    card: {
-      firstName: "Ivan",
-      lastName: "Franko",
-      externalId: "recipient",
-      cardData: { number: visa },
-    },
-  },
-});
-const approve = async (page: string | undefined) => {
-  assert.ok(page);
-  const { status } = await fetch(page, {
-    method: "POST",
-    body: new URLSearchParams({ decision: "approve" }),
-    redirect: "manual",
-  });
-  assert.ok(status < 400, `the 3DS page answered ${status}`);
-};
 
 describe("a watch", () => {
   for (const [name, transport] of transports) {
@@ -144,7 +113,7 @@ describe("a watch", () => {
     await opened.promise;
     proxy.cut();
     await cut.promise;
-    await direct().payments.createPayment(order(externalId, visa));
+    await direct().payments.createPayment(order(externalId));
     proxy.mend();
     assert.equal((await first).value?.externalId, externalId);
     await events.return();
@@ -178,13 +147,12 @@ describe("a watch", () => {
 
   it("throws an error that a retry would not mend", async () => {
     const watch = watchPayment(direct(), "any", { afterCursor: "never a cursor" });
-    const error = await watch.next().then(unexpected, (error: unknown) => error);
-    assert.equal(failureOf(error).kind, "invalid");
+    assert.equal((await failureIn(watch.next())).kind, "invalid");
   });
 
   it("of the whole account begins at the cursor", async () => {
     const client = direct();
-    await client.payouts.requestPayout(payout("payout-1"));
+    await client.payouts.requestPayout(payoutRequest("payout-1"));
     const kinds = [EventKind.PAYOUT];
     const final = (event: Event) => event.final;
     const first = await firstOf(
@@ -198,8 +166,7 @@ describe("a watch", () => {
 });
 
 describe("a failure", () => {
-  const failed = async (call: (client: PaymentsGateway) => Promise<unknown>) =>
-    failureOf(await call(direct()).then(unexpected, (error: unknown) => error));
+  const failed = (call: (client: PaymentsGateway) => Promise<unknown>) => failureIn(call(direct()));
 
   it("reports that the outcome is unknown", async () => {
     const failure = await failed((c) => c.payments.createPayment(order("lost", lostAnswer)));
@@ -253,10 +220,8 @@ describe("a failure", () => {
       const client = createPaymentsGateway(
         createConnectTransport({ baseUrl: `http://127.0.0.1:${port}`, httpVersion: "1.1" }),
       );
-      const error = await client.payments
-        .createPayment(order("cut", visa))
-        .then(unexpected, (error: unknown) => error);
-      assert.equal(failureOf(error).kind, "no_answer");
+      const failure = await failureIn(client.payments.createPayment(order("cut")));
+      assert.equal(failure.kind, "no_answer");
     } finally {
       held.close();
     }
@@ -269,7 +234,9 @@ describe("a failure", () => {
   });
 
   it("names the invalid fields", async () => {
-    const failure = await failed((c) => c.payments.createPayment(order("bad", visa, "1e3")));
+    const failure = await failed((c) =>
+      c.payments.createPayment({ ...order("bad"), amount: "1e3" }),
+    );
     assert.ok(failure.kind === "invalid");
     assert.deepEqual(
       failure.fields.map(({ path }) => path),
@@ -296,10 +263,9 @@ describe("a failure", () => {
         }),
       { transport: { interceptors } },
     );
-    const error = await createPaymentsGateway(transport)
-      .payments.getPayment({ externalId: "order" })
-      .then(unexpected, (error: unknown) => error);
-    assert.equal(failureOf(error).kind, "not_allowed");
+    const { payments } = createPaymentsGateway(transport);
+    const failure = await failureIn(payments.getPayment({ externalId: "order" }));
+    assert.equal(failure.kind, "not_allowed");
     assert.deepEqual(shown, ["Bearer a wrong key"]);
   });
 
@@ -314,7 +280,7 @@ describe("an idempotency key", () => {
   it("makes a repeated call one payment", async () => {
     const { payments } = direct();
     const headers = idempotencyKey("order-77");
-    const request = order("order-77", visa);
+    const request = order("order-77");
     const [first, again] = await Promise.all([
       payments.createPayment(request, { headers }),
       payments.createPayment(request, { headers }),
@@ -382,14 +348,16 @@ function upstreamError(code: string): ConnectError["details"][number] {
   return { type: UpstreamErrorSchema.typeName, value };
 }
 
-const unexpected = () => assert.fail("the call succeeded");
+async function failureIn(call: Promise<unknown>) {
+  const unexpected = () => assert.fail("the call succeeded");
+  return failureOf(await call.then(unexpected, (error: unknown) => error));
+}
 
 async function firstOf(events: AsyncIterable<Event>, wanted: (event: Event) => boolean) {
   for await (const event of events) if (wanted(event)) return event;
   return assert.fail("the watch ended");
 }
 
-const visa = "4111111111111111";
 const visa3ds = "4000000000003014";
 const noFunds = "4000000000000614";
 const rateLimited = "4000000000000739";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { copyFile, cp, mkdtemp, readFile, rm } from "node:fs/promises";
+import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
@@ -9,6 +9,8 @@ import { promisify } from "node:util";
 import { parseDocument } from "yaml";
 import { readConfig } from "../../src/config/config.ts";
 import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
+import { serve } from "../listen.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { faultsOf } from "./dockerfile.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -99,21 +101,12 @@ describe("the Dockerfile", () => {
     const ignore = (await text(".dockerignore")).split("\n").filter((l) => !l.startsWith("#"));
     assert.equal(ignore[0], "*", "everything is held back unless it is named");
     const allowed = ignore.filter((line) => line.startsWith("!")).map((line) => line.slice(1));
-    for (const name of [
-      "package.json",
-      "package-lock.json",
-      "src",
-      "devtools",
-      "sandbox",
-      "console",
-      "scripts",
-    ]) {
-      assert.ok(allowed.includes(name), name);
-    }
+    const copied = ["package.json", "package-lock.json", "src", "devtools", "sandbox", "console"];
+    for (const name of [...copied, "scripts"]) assert.ok(allowed.includes(name), name);
     assert.ok(!allowed.some((name) => name.includes("*") && !name.startsWith("tsconfig")));
   });
 
-  it("has a health check that fails without a gateway", async () => {
+  it("has a health check that fails without a gateway", async (t) => {
     const [, command = ""] =
       /HEALTHCHECK .*\\\n\s*CMD (\[.*\])/.exec(await text("Dockerfile")) ?? [];
     const [, ...args] = JSON.parse(command) as string[];
@@ -124,16 +117,10 @@ describe("the Dockerfile", () => {
       });
     // Nothing listens on port 1: the probe must end with 1.
     await assert.rejects(probe("127.0.0.1:1"), { code: 1 });
-    const healthy = (await import("node:http")).createServer((_, response) => response.end());
-    await new Promise<void>((resolve) => healthy.listen(0, "127.0.0.1", resolve));
-    try {
-      const { port } = healthy.address() as { port: number };
-      // The image listens on all addresses, unless ADMIN_ADDR is set to another one.
-      for (const host of ["0.0.0.0", "127.0.0.1"]) await probe(`${host}:${port}`);
-    } finally {
-      healthy.close();
-      healthy.closeAllConnections();
-    }
+    const healthy = createServer((_, response) => response.end());
+    const { port } = new URL(await serve(t, healthy));
+    // The image listens on all addresses, unless ADMIN_ADDR is set to another one.
+    for (const host of ["0.0.0.0", "127.0.0.1"]) await probe(`${host}:${port}`);
   });
 });
 
@@ -195,25 +182,24 @@ describe("compose.yaml", () => {
 });
 
 describe("the systemd unit", () => {
-  it("gives an environment that the gateway accepts, and time for its drain", async () => {
+  it("gives an environment that the gateway accepts, and time for its drain", async (t) => {
     const unit = await text("deploy/systemd/payments-gateway.service");
-    const directory = mkdtempSync(join(tmpdir(), "credentials-"));
+    const credentials = directory(t);
     const environment: Record<string, string> = {
       // What an operator writes to /etc/payments-gateway.env.
       ...{ UPSTREAM_URL: "https://api.example", UPSTREAM_LOGIN: "shop" },
       PUBLIC_URL: "https://pay.shop.example",
     };
     for (const [, name = ""] of unit.matchAll(/^LoadCredential=([^:]+):/gm)) {
-      writeFileSync(join(directory, name), name.endsWith(".json") ? "[]" : "s".repeat(40));
+      await writeFile(join(credentials, name), name.endsWith(".json") ? "[]" : "s".repeat(40));
     }
     for (const [, line = ""] of unit.matchAll(/^Environment=(.*)$/gm)) {
       for (const pair of line.split(" ")) {
         const [name = "", value = ""] = pair.split("=", 2);
-        environment[name] = value.replace("%d", directory).replace("%S", "/var/lib");
+        environment[name] = value.replace("%d", credentials).replace("%S", "/var/lib");
       }
     }
     const config = readConfig(environment);
-    rmSync(directory, { recursive: true });
     assert.equal(config.dataDirectory, "/var/lib/payments-gateway");
     assert.deepEqual([...config.auth.modes], ["keys"]);
     const stop = /^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1];

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { parseEnv } from "node:util";
@@ -9,6 +8,7 @@ import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { readConfig } from "../../src/config/config.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { kinds } from "./manifest-kinds.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -51,29 +51,15 @@ describe("the Kubernetes manifests", () => {
   });
 
   it("are refused with a misspelt field, a wrong value or a missing one (control)", async () => {
-    const broken = async (breakIt: (deployment: ReturnType<typeof find>) => void) => {
-      const deployment = find(await manifests(), "Deployment");
-      breakIt(deployment);
-      return faultsOf(deployment);
-    };
-    assert.match(
-      await broken(({ spec }) => {
-        spec.template.spec.containers[0].readynessProbe = {};
-      }),
-      /readynessProbe/,
-    );
-    assert.match(
-      await broken(({ spec }) => {
-        spec.replicas = "2";
-      }),
-      /spec\.replicas/,
-    );
-    assert.match(
-      await broken(({ spec }) => {
-        delete spec.selector;
-      }),
-      /spec\.selector/,
-    );
+    const misspelt = find(await manifests(), "Deployment");
+    misspelt.spec.template.spec.containers[0].readynessProbe = {};
+    assert.match(faultsOf(misspelt), /readynessProbe/);
+    const wrong = find(await manifests(), "Deployment");
+    wrong.spec.replicas = "2";
+    assert.match(faultsOf(wrong), /spec\.replicas/);
+    const missing = find(await manifests(), "Deployment");
+    delete missing.spec.selector;
+    assert.match(faultsOf(missing), /spec\.selector/);
   });
 
   it("are all in the kustomization", async () => {
@@ -102,8 +88,8 @@ describe("the Kubernetes manifests", () => {
     const [container] = find(objects, "Deployment").spec.template.spec.containers;
     const ports = new Set(container.ports.map((port: { name: string }) => port.name));
     const named = [
-      ...["Service", "Service-rpc"].flatMap((name) =>
-        find(objects, "Service", name.replace("Service", "payments-gateway")).spec.ports.map(
+      ...["payments-gateway", "payments-gateway-rpc"].flatMap((name) =>
+        find(objects, "Service", name).spec.ports.map(
           (port: { targetPort: string }) => port.targetPort,
         ),
       ),
@@ -117,44 +103,40 @@ describe("the Kubernetes manifests", () => {
     for (const name of named) assert.ok(ports.has(name), name);
   });
 
-  it("give an environment that the gateway accepts, and time enough to drain", async () => {
+  it("give an environment that the gateway accepts, and time enough to drain", async (t) => {
     const objects = await manifests();
     const pod = find(objects, "Deployment").spec.template.spec;
     const [container] = pod.containers;
-    const directory = await mkdtemp(join(tmpdir(), "secrets-"));
-    try {
-      const secrets: Record<string, string> = {
-        "upstream-password": "a password",
-        "redis-url": "rediss://redis.example.com:6379",
-        "watch-token-secret": "0123456789abcdef0123456789abcdef",
-        "api-keys.json": "[]",
-      };
-      for (const [name, text] of Object.entries(secrets)) {
-        await writeFile(join(directory, name), text);
-      }
-      const [mount] = container.volumeMounts;
-      const files = Object.fromEntries(
-        container.env.map(({ name, value }: { name: string; value: string }) => {
-          assert.ok(Object.hasOwn(secrets, value.replace(`${mount.mountPath}/`, "")), value);
-          return [name, value.replace(mount.mountPath, directory)];
-        }),
-      );
-      const config = readConfig({
-        ...(await imageEnvironment()),
-        ...(await settings()),
-        ...files,
-      });
-      assert.deepEqual([...config.auth.modes], ["keys"]);
-      assert.equal(config.redis?.url.reveal(), secrets["redis-url"]);
-      const ports = container.ports.map((port: { containerPort: number }) => port.containerPort);
-      const { publicAddress, rpcAddress, adminAddress } = config;
-      assert.deepEqual(ports, [publicAddress.port, rpcAddress.port, adminAddress.port]);
-      assert.ok(config.shutdown.delayMs > 0, "endpoints take a while to forget a pod");
-      const graceMs = pod.terminationGracePeriodSeconds * 1_000;
-      assert.ok(graceMs > config.shutdown.timeoutMs);
-    } finally {
-      await rm(directory, { recursive: true });
+    const mounted = directory(t);
+    const secrets: Record<string, string> = {
+      "upstream-password": "a password",
+      "redis-url": "rediss://redis.example.com:6379",
+      "watch-token-secret": "0123456789abcdef0123456789abcdef",
+      "api-keys.json": "[]",
+    };
+    for (const [name, text] of Object.entries(secrets)) {
+      await writeFile(join(mounted, name), text);
     }
+    const [mount] = container.volumeMounts;
+    const files = Object.fromEntries(
+      container.env.map(({ name, value }: { name: string; value: string }) => {
+        assert.ok(Object.hasOwn(secrets, value.replace(`${mount.mountPath}/`, "")), value);
+        return [name, value.replace(mount.mountPath, mounted)];
+      }),
+    );
+    const config = readConfig({
+      ...(await imageEnvironment()),
+      ...(await settings()),
+      ...files,
+    });
+    assert.deepEqual([...config.auth.modes], ["keys"]);
+    assert.equal(config.redis?.url.reveal(), secrets["redis-url"]);
+    const ports = container.ports.map((port: { containerPort: number }) => port.containerPort);
+    const { publicAddress, rpcAddress, adminAddress } = config;
+    assert.deepEqual(ports, [publicAddress.port, rpcAddress.port, adminAddress.port]);
+    assert.ok(config.shutdown.delayMs > 0, "endpoints take a while to forget a pod");
+    const graceMs = pod.terminationGracePeriodSeconds * 1_000;
+    assert.ok(graceMs > config.shutdown.timeoutMs);
   });
 
   it("let the gateway reach the payments service, Redis and a collector of traces", async () => {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, it } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { parse, parseAllDocuments } from "yaml";
+import { directory } from "../stores/sqlite/directories.ts";
 
 const folder = join(import.meta.dirname, "../../deploy/kubernetes");
 const components = join(folder, "components");
@@ -20,25 +20,21 @@ const read = async (...path: string[]): Promise<Manifest> =>
   parse(await readFile(join(...path), "utf8"));
 
 /** All manifests with these components, as `kubectl apply -k` would send them. */
-async function build(...names: string[]): Promise<Manifest[]> {
-  const directory = await mkdtemp(join(tmpdir(), "kustomize-"));
-  try {
-    await cp(folder, directory, { recursive: true });
-    const path = join(directory, "kustomization.yaml");
-    const kustomization = await readFile(path, "utf8");
-    // Uncomment the lines of the components, and `components:` above them, as a user would.
-    const wanted = ["components:", ...names.map((name) => `  - components/${name}`)];
-    const lines = kustomization.split("\n").map((line) => {
-      const bare = line.replace(/^# /, "");
-      return names.length > 0 && wanted.includes(bare) ? bare : line;
-    });
-    await writeFile(path, lines.join("\n"));
-    const built = spawnSync("kubectl", ["kustomize", directory], { encoding: "utf8" });
-    assert.equal(built.status, 0, built.stderr);
-    return parseAllDocuments(built.stdout).map((document) => document.toJS());
-  } finally {
-    await rm(directory, { recursive: true });
-  }
+async function build(t: TestContext, ...names: string[]): Promise<Manifest[]> {
+  const copy = directory(t);
+  await cp(folder, copy, { recursive: true });
+  const path = join(copy, "kustomization.yaml");
+  const kustomization = await readFile(path, "utf8");
+  // Uncomment the lines of the components, and `components:` above them, as a user would.
+  const wanted = ["components:", ...names.map((name) => `  - components/${name}`)];
+  const lines = kustomization.split("\n").map((line) => {
+    const bare = line.replace(/^# /, "");
+    return names.length > 0 && wanted.includes(bare) ? bare : line;
+  });
+  await writeFile(path, lines.join("\n"));
+  const built = spawnSync("kubectl", ["kustomize", copy], { encoding: "utf8" });
+  assert.equal(built.status, 0, built.stderr);
+  return parseAllDocuments(built.stdout).map((document) => document.toJS());
 }
 
 const find = (manifests: Manifest[], kind: string): Manifest =>
@@ -84,8 +80,8 @@ describe("the components of the kustomization", () => {
 });
 
 describe("kubectl kustomize", { skip: withoutKubectl }, () => {
-  it("names the ConfigMap by its content, so that a change of the settings rolls the pods", async () => {
-    const manifests = await build();
+  it("names the ConfigMap by its content, so that a change of the settings rolls the pods", async (t) => {
+    const manifests = await build(t);
     const { metadata, data } = find(manifests, "ConfigMap");
     assert.match(metadata.name, /^payments-gateway-[a-z0-9]{10}$/);
     assert.equal(data.AUTH_MODE, "keys");
@@ -93,8 +89,8 @@ describe("kubectl kustomize", { skip: withoutKubectl }, () => {
     assert.deepEqual(container.envFrom, [{ configMapRef: { name: metadata.name } }]);
   });
 
-  it("builds with all components together", async () => {
-    const manifests = await build(...(await readdir(components)));
+  it("builds with all components together", async (t) => {
+    const manifests = await build(t, ...(await readdir(components)));
     const { spec } = find(manifests, "Deployment");
     assert.equal(spec.replicas, undefined);
     assert.equal(spec.template.metadata.annotations, undefined);

@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import { z } from "zod";
 
 /**
@@ -89,118 +90,93 @@ const allowedPort = object({
   protocol: z.enum(["TCP", "UDP", "SCTP"]).optional(),
 });
 
+const resourceMetric = object({
+  type: z.literal("Resource"),
+  resource: object({
+    name: z.enum(["cpu", "memory"]),
+    target: object({ type: z.literal("Utilization"), averageUtilization: count.min(1) }),
+  }),
+});
+const podsMetric = object({
+  type: z.literal("Pods"),
+  pods: object({
+    metric: object({ name: z.string() }),
+    target: object({ type: z.literal("AverageValue"), averageValue: quantity }),
+  }),
+});
+
+/** The fields of each kind besides those that all have, by `apiVersion/kind`. */
+const fieldsOfKinds: Readonly<Record<string, z.ZodRawShape>> = {
+  "apps/v1/Deployment": {
+    spec: object({
+      replicas: count,
+      selector: labelSelector,
+      strategy: object({
+        rollingUpdate: object({ maxUnavailable: podOrPercent, maxSurge: podOrPercent }),
+      }),
+      template: object({
+        metadata: object({ labels, annotations: z.record(labelKey, z.string()) }),
+        spec: podSpec,
+      }),
+    }),
+  },
+  "v1/ServiceAccount": { automountServiceAccountToken: z.boolean() },
+  "v1/Service": {
+    spec: object({
+      clusterIP: z.literal("None").optional(),
+      selector: labels,
+      ports: z.array(
+        object({
+          name: portName,
+          port: portNumber,
+          targetPort: z.union([portName, portNumber]),
+          appProtocol: z.string(),
+        }),
+      ),
+    }),
+  },
+  "policy/v1/PodDisruptionBudget": {
+    spec: object({
+      maxUnavailable: podOrPercent,
+      unhealthyPodEvictionPolicy: z.enum(["IfHealthyBudget", "AlwaysAllow"]),
+      selector: labelSelector,
+    }),
+  },
+  "networking.k8s.io/v1/NetworkPolicy": {
+    spec: object({
+      podSelector: labelSelector,
+      policyTypes: z.array(z.enum(["Ingress", "Egress"])),
+      ingress: z.array(object({ from: z.array(peer).optional(), ports: z.array(allowedPort) })),
+      egress: z.array(object({ to: z.array(peer).optional(), ports: z.array(allowedPort) })),
+    }),
+  },
+  "autoscaling/v2/HorizontalPodAutoscaler": {
+    spec: object({
+      scaleTargetRef: object({ apiVersion: z.string(), kind: z.string(), name: dnsLabel }),
+      minReplicas: count.min(1),
+      maxReplicas: count.min(1),
+      metrics: z.array(z.discriminatedUnion("type", [resourceMetric, podsMetric])),
+      behavior: object({
+        scaleDown: object({
+          stabilizationWindowSeconds: count.max(3_600),
+          policies: z.array(
+            object({
+              type: z.enum(["Pods", "Percent"]),
+              value: count.min(1),
+              periodSeconds: count.min(1).max(1_800),
+            }),
+          ),
+        }),
+      }),
+    }),
+  },
+};
+
 /** Schemas of manifests, by `apiVersion/kind`. */
 export const kinds: Readonly<Record<string, z.ZodType>> = Object.fromEntries(
-  (
-    [
-      [
-        "apps/v1",
-        "Deployment",
-        {
-          spec: object({
-            replicas: count,
-            selector: labelSelector,
-            strategy: object({
-              rollingUpdate: object({ maxUnavailable: podOrPercent, maxSurge: podOrPercent }),
-            }),
-            template: object({
-              metadata: object({ labels, annotations: z.record(labelKey, z.string()) }),
-              spec: podSpec,
-            }),
-          }),
-        },
-      ],
-      ["v1", "ServiceAccount", { automountServiceAccountToken: z.boolean() }],
-      [
-        "v1",
-        "Service",
-        {
-          spec: object({
-            clusterIP: z.literal("None").optional(),
-            selector: labels,
-            ports: z.array(
-              object({
-                name: portName,
-                port: portNumber,
-                targetPort: z.union([portName, portNumber]),
-                appProtocol: z.string(),
-              }),
-            ),
-          }),
-        },
-      ],
-      [
-        "policy/v1",
-        "PodDisruptionBudget",
-        {
-          spec: object({
-            maxUnavailable: podOrPercent,
-            unhealthyPodEvictionPolicy: z.enum(["IfHealthyBudget", "AlwaysAllow"]),
-            selector: labelSelector,
-          }),
-        },
-      ],
-      [
-        "networking.k8s.io/v1",
-        "NetworkPolicy",
-        {
-          spec: object({
-            podSelector: labelSelector,
-            policyTypes: z.array(z.enum(["Ingress", "Egress"])),
-            ingress: z.array(
-              object({ from: z.array(peer).optional(), ports: z.array(allowedPort) }),
-            ),
-            egress: z.array(object({ to: z.array(peer).optional(), ports: z.array(allowedPort) })),
-          }),
-        },
-      ],
-      [
-        "autoscaling/v2",
-        "HorizontalPodAutoscaler",
-        {
-          spec: object({
-            scaleTargetRef: object({ apiVersion: z.string(), kind: z.string(), name: dnsLabel }),
-            minReplicas: count.min(1),
-            maxReplicas: count.min(1),
-            metrics: z.array(
-              z.discriminatedUnion("type", [
-                object({
-                  type: z.literal("Resource"),
-                  resource: object({
-                    name: z.enum(["cpu", "memory"]),
-                    target: object({
-                      type: z.literal("Utilization"),
-                      averageUtilization: count.min(1),
-                    }),
-                  }),
-                }),
-                object({
-                  type: z.literal("Pods"),
-                  pods: object({
-                    metric: object({ name: z.string() }),
-                    target: object({ type: z.literal("AverageValue"), averageValue: quantity }),
-                  }),
-                }),
-              ]),
-            ),
-            behavior: object({
-              scaleDown: object({
-                stabilizationWindowSeconds: count.max(3_600),
-                policies: z.array(
-                  object({
-                    type: z.enum(["Pods", "Percent"]),
-                    value: count.min(1),
-                    periodSeconds: count.min(1).max(1_800),
-                  }),
-                ),
-              }),
-            }),
-          }),
-        },
-      ],
-    ] as const
-  ).map(([apiVersion, kind, fields]) => [
-    `${apiVersion}/${kind}`,
-    object({ apiVersion: z.literal(apiVersion), kind: z.literal(kind), metadata, ...fields }),
-  ]),
+  Object.entries(fieldsOfKinds).map(([name, fields]) => {
+    const { dir: apiVersion, base: kind } = posix.parse(name);
+    const own = { apiVersion: z.literal(apiVersion), kind: z.literal(kind), metadata };
+    return [name, object({ ...own, ...fields })];
+  }),
 );

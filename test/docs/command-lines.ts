@@ -1,13 +1,14 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { CommanderError } from "commander";
 import { marked, type Tokens } from "marked";
+import { pages } from "../../scripts/docs/pages.ts";
 import { commands, createProgram } from "../../src/cli/program.ts";
-import { codeBlocks, pages, tokensOf } from "./markdown.ts";
+import { freshDirectory } from "../stores/sqlite/directories.ts";
+import { codeBlocks, tokensOf } from "./markdown.ts";
 
 /** A line of a shell, and where a reader finds it. */
 export interface CommandLine {
@@ -78,26 +79,26 @@ async function exampleLinesOf(name: string): Promise<string[]> {
 
 /** The words of each command of a line, as a shell parses them. No command runs. */
 export async function wordsOf(line: string): Promise<string[][]> {
-  const directory = await mkdtemp(join(tmpdir(), "line-"));
+  const { path, remove } = freshDirectory();
   try {
     for (const [, input = ""] of line.matchAll(/<\s*([\w.-]+)/g)) {
-      await writeFile(join(directory, input), "");
+      await writeFile(join(path, input), "");
     }
     // Each command has a process of its own, so `$BASHPID` gives each a file of its own.
-    const tell = `command_not_found_handle() { printf '%s\\0' "$@" > "${directory}/words-$BASHPID"; }`;
+    const tell = `command_not_found_handle() { printf '%s\\0' "$@" > "${path}/words-$BASHPID"; }`;
     const child = spawn("bash", ["-uc", `PATH=/nonexistent\n${tell}\n${line}`], {
-      cwd: directory,
-      env: { HOME: directory },
+      cwd: path,
+      env: { HOME: path },
       stdio: ["ignore", "ignore", "pipe"],
       timeout: 10_000,
     });
     const [errors, [code]] = await Promise.all([text(child.stderr), once(child, "close")]);
     if (code !== 0 || errors) throw new Error(`bash takes it for wrong: ${errors}`);
-    const told = (await readdir(directory)).filter((name) => name.startsWith("words-"));
-    const files = told.map((name) => readFile(join(directory, name), "utf8"));
+    const told = (await readdir(path)).filter((name) => name.startsWith("words-"));
+    const files = told.map((name) => readFile(join(path, name), "utf8"));
     return (await Promise.all(files)).map((words) => words.split("\0").slice(0, -1));
   } finally {
-    await rm(directory, { recursive: true });
+    remove();
   }
 }
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { after, beforeEach, describe, it } from "node:test";
 import { hasProtoc } from "../protoc.ts";
+import { directory } from "../stores/sqlite/directories.ts";
 import { timeoutMs } from "../until.ts";
 import { codeBlocks, root } from "./markdown.ts";
 
@@ -16,12 +16,11 @@ const { stdout } = spawnSync("protoc", ["--version"], { encoding: "utf8" });
 const isOld = Number(/libprotoc (\d+)/.exec(stdout ?? "")?.[1]) < 22;
 
 /** What a clone has, without history and packages. */
-const clone = mkdtempSync(join(tmpdir(), "languages-"));
+const clone = directory({ after });
 for (const name of ["proto", "third_party", "buf.yaml"]) {
   cpSync(join(root, name), join(clone, name), { recursive: true });
 }
 beforeEach(() => rmSync(join(clone, "gen"), { recursive: true, force: true }));
-after(() => rmSync(clone, { recursive: true }));
 
 const blocks = await codeBlocks("docs/languages.md");
 const [build, generate, direct, older] = blocks

@@ -1,17 +1,8 @@
-import { globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { marked, type Token, type Tokens } from "marked";
 
 export const root = join(import.meta.dirname, "../..");
-
-/** Every page that a reader may open. */
-export function pages(): string[] {
-  return globSync("{*,{clients,devtools,docs,examples,sandbox}/**/*}.md", {
-    cwd: root,
-    exclude: ["**/node_modules/**"],
-  }).sort();
-}
 
 export async function tokensOf(page: string): Promise<Token[]> {
   return marked.lexer(await readFile(join(root, page), "utf8"));

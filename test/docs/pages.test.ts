@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile, symlink, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { describe, it } from "node:test";
 import { promisify } from "node:util";
 import { marked, type Tokens } from "marked";
 import { parseAllDocuments } from "yaml";
+import { pages } from "../../scripts/docs/pages.ts";
 import { commands } from "../../src/cli/program.ts";
-import { codeBlocks, pages, root, tokensOf } from "./markdown.ts";
+import { directory } from "../stores/sqlite/directories.ts";
+import { codeBlocks, root, tokensOf } from "./markdown.ts";
 
 describe("the pages", () => {
   it("link to files and headings that exist", async () => {
@@ -80,41 +81,35 @@ describe("the pages", () => {
     }
   });
 
-  it("show TypeScript that compiles", async () => {
-    const directory = await mkdtemp(join(tmpdir(), "pages-"));
-    try {
-      await symlink(join(root, "node_modules"), join(directory, "node_modules"));
-      await writeFile(join(directory, "package.json"), '{"type":"module"}');
-      const files: string[] = [];
-      for (const page of pages()) {
-        for (const [i, { lang, text }] of (await codeBlocks(page)).entries()) {
-          if (lang !== "ts" && lang !== "tsx") continue;
-          const file = join(directory, `${page.replaceAll(/\W/g, "-")}-${i}.${lang}`);
-          // `export {}` makes every block a module, even one that imports nothing.
-          const here = text
-            .replaceAll('from "./', `from "${join(root, dirname(page))}/`)
-            // No workspace installs this package: its sources stand in for it.
-            .replaceAll(
-              /"@payments-gateway\/graphql(?:\/([\w-]+))?"/g,
-              (_, name = "documents") => `"${join(root, "clients/graphql/src", name)}.ts"`,
-            );
-          await writeFile(file, `${here}\nexport {};\n`);
-          files.push(file);
-        }
+  it("show TypeScript that compiles", async (t) => {
+    const folder = directory(t);
+    await symlink(join(root, "node_modules"), join(folder, "node_modules"));
+    await writeFile(join(folder, "package.json"), '{"type":"module"}');
+    const files: string[] = [];
+    for (const page of pages()) {
+      for (const [i, { lang, text }] of (await codeBlocks(page)).entries()) {
+        if (lang !== "ts" && lang !== "tsx") continue;
+        const file = join(folder, `${page.replaceAll(/\W/g, "-")}-${i}.${lang}`);
+        // `export {}` makes every block a module, even one that imports nothing.
+        const here = text
+          .replaceAll('from "./', `from "${join(root, dirname(page))}/`)
+          // No workspace installs this package: its sources stand in for it.
+          .replaceAll(
+            /"@payments-gateway\/graphql(?:\/([\w-]+))?"/g,
+            (_, name = "documents") => `"${join(root, "clients/graphql/src", name)}.ts"`,
+          );
+        await writeFile(file, `${here}\nexport {};\n`);
+        files.push(file);
       }
-      assert.ok(files.length > 0);
-      const options =
-        "--ignoreConfig --noEmit --strict --skipLibCheck --jsx react-jsx --types node --allowImportingTsExtensions";
-      const target = "--module nodenext --target es2024 --lib es2024,dom,dom.iterable";
-      const args = `${options} ${target}`.split(" ");
-      const path = `${join(root, "node_modules/.bin")}:${process.env.PATH}`;
-      const env = { ...process.env, PATH: path };
-      await promisify(execFile)("tsc", [...args, ...files], { env }).catch(
-        ({ stdout }: { stdout: string }) => assert.fail(stdout),
-      );
-    } finally {
-      await rm(directory, { recursive: true });
     }
+    assert.ok(files.length > 0);
+    const options =
+      "--ignoreConfig --noEmit --strict --skipLibCheck --jsx react-jsx --types node --allowImportingTsExtensions";
+    const target = "--module nodenext --target es2024 --lib es2024,dom,dom.iterable";
+    const args = `${options} ${target}`.split(" ");
+    await promisify(execFile)(join(root, "node_modules/.bin/tsc"), [...args, ...files]).catch(
+      ({ stdout }: { stdout: string }) => assert.fail(stdout),
+    );
   });
 });
 

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { it } from "node:test";
 import type { Tokens } from "marked";
 import { ended, filledIn, type Ran } from "../cli/run.ts";
+import { approve } from "../gateway/callers.ts";
 import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs } from "../until.ts";
@@ -71,11 +72,4 @@ function assertBegins(shown: Tokens.Code | undefined, output: string): void {
   const { text } = shown;
   const beginning = text.split("…")[0]?.trim() ?? "";
   assert.ok(output.startsWith(beginning), `${output}\ndoes not begin with\n${beginning}`);
-}
-
-/** Approves the payment on its 3DS page, as the reader does in the browser. */
-async function approve(page: string): Promise<void> {
-  const body = new URLSearchParams({ decision: "approve" });
-  const { status } = await fetch(page, { method: "POST", body, redirect: "manual" });
-  assert.ok(status < 400);
 }

@@ -4,13 +4,16 @@ import { symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { after, describe, it } from "node:test";
 import { parse, validate } from "graphql";
+import { pages } from "../../scripts/docs/pages.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { ended, filledIn } from "../cli/run.ts";
+import { clientOf, dataOf, paymentRequest } from "../gateway/callers.ts";
 import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { timeoutMs } from "../until.ts";
-import { codeBlocks, pages, root } from "./markdown.ts";
+import { codeBlocks, root } from "./markdown.ts";
 
 const gateway = ofSuite(() =>
   startTestGateway({ WATCH_TOKEN_SECRET: "w".repeat(32), RECONCILE_AFTER: "1s" }),
@@ -51,9 +54,9 @@ const trials: Readonly<Record<string, readonly Trial[]>> = {
     },
   ],
   "docs/live-updates.md": [
-    { before: () => pay("order-1", "4111111111111111"), prints: /^\S+ payment PAID\n$/ },
+    { before: () => pay("order-1"), prints: /^\S+ payment PAID\n$/ },
     {
-      before: () => pay("order-live", "4111111111111111"),
+      before: () => pay("order-live"),
       use: `
         const stop = watchInBrowser(process.env.WATCH_TOKEN ?? "", "order-live", (status) => {
           console.log(status);
@@ -130,24 +133,13 @@ async function pagesWith(...languages: string[]): Promise<string[]> {
 async function query(text: string): Promise<void> {
   // A subscription goes on until its reader leaves, so it is not run.
   if (text.startsWith("subscription")) return assert.deepEqual(validate(schema, parse(text)), []);
-  const { data, errors } = await post(text);
-  assert.equal(errors, undefined, text);
+  // `__typename` shows whether a mutation failed, even if the sample does not select it.
+  const typed = text.replace(/(\w+\(input: \{[^}]*\}(?: \})*\) \{)/, "$1 __typename");
+  const data = await dataOf(gateway, typed);
   for (const [field, value] of Object.entries<{ __typename?: string } | null>(data)) {
     const failed = value?.__typename?.endsWith("Error") ? value : undefined;
     assert.equal(failed, undefined, `${field} of ${text}`);
   }
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: the tests know what they asked for.
-async function post(text: string): Promise<any> {
-  // `__typename` shows whether a mutation failed, even if the sample does not select it.
-  const typed = text.replace(/(\w+\(input: \{[^}]*\}(?: \})*\) \{)/, "$1 __typename");
-  const answer = await fetch(`${gateway.publicUrl}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ query: typed }),
-  });
-  return answer.json();
 }
 
 /** Runs a sample as its reader would, with the addresses of this gateway. */
@@ -170,26 +162,13 @@ async function run(page: string, text: string, use: string) {
 }
 
 async function watchToken(externalId: string): Promise<string> {
-  const { data } = await post(
+  const { createWatchToken } = await dataOf(
+    gateway,
     `mutation { createWatchToken(input: { externalId: "${externalId}", kind: PAYMENT }) { ... on WatchToken { token } } }`,
   );
-  return data.createWatchToken.token;
+  return createWatchToken.token;
 }
 
-async function pay(external_id: string, number: string): Promise<void> {
-  const answer = await fetch(`${gateway.rpcUrl}/payments.v1.PaymentService/CreatePayment`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({
-      ...{
-        external_id,
-        amount: "5.00",
-        currency: "UAH",
-        mode: "PAYMENT_MODE_DIRECT",
-        customer: {},
-      },
-      payment_method: { cc: { number, cvv: "123", exp_month: 12, exp_year: 2035 } },
-    }),
-  });
-  assert.equal(answer.status, 200, await answer.text());
+function pay(externalId: string): Promise<unknown> {
+  return clientOf(PaymentService, gateway).createPayment(paymentRequest(externalId));
 }

@@ -1,42 +1,21 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { after, describe, it } from "node:test";
 import { signCallback } from "../../clients/typescript/src/webhook.ts";
+import { ordersIn } from "../gateway/callers.ts";
 import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
-import { timeoutMs } from "../until.ts";
+import { killExamples, startExample } from "./example.ts";
 
 const gateway = ofSuite(startTestGateway);
-const running = new Set<ChildProcess>();
-after(() => {
-  for (const child of running) child.kill("SIGKILL");
-});
+after(killExamples);
 
-/** Starts an example as a user would, and collects the lines that it prints. */
-function start(name: string, args: string[] = [], env: Record<string, string> = {}) {
+function start(name: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = {}) {
   const path = new URL(`../../examples/${name}`, import.meta.url).pathname;
-  const child = spawn(process.execPath, [path, ...args], {
-    env: {
-      PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-      PAYMENTS_GATEWAY_URL: gateway.rpcUrl,
-      ...env,
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-    timeout: timeoutMs,
+  return startExample(process.execPath, [path, ...args], {
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+    PAYMENTS_GATEWAY_URL: gateway.rpcUrl,
+    ...env,
   });
-  running.add(child);
-  const lines: string[] = [];
-  for (const output of [child.stdout, child.stderr]) {
-    createInterface(output).on("line", (line) => lines.push(line));
-  }
-  const exit = once(child, "close").then(([code]) => {
-    running.delete(child);
-    return { code: code as number | null, lines };
-  });
-  return { child, exit };
 }
 
 const noFunds = "4000000000000614";
@@ -60,7 +39,7 @@ describe("the service example", () => {
     ],
   ] as const) {
     it(what, async () => {
-      const ended = await start("service.ts", [...args]).exit;
+      const ended = await start("service.ts", args).exit;
       assert.deepEqual(ended, { code: exit, lines: [line] });
     });
   }
@@ -69,11 +48,8 @@ describe("the service example", () => {
     await start("service.ts", ["order-2"]).exit;
     const { code } = await start("service.ts", ["order-2"]).exit;
     assert.equal(code, 0);
-    const ledger = await fetch(`${gateway.sandboxUrl}/sandbox/ledger`, {
-      headers: { authorization: `Basic ${btoa("sandbox:sandbox-password")}` },
-    });
-    const { payments } = (await ledger.json()) as { payments: { external_id: string }[] };
-    assert.equal(payments.filter((payment) => payment.external_id === "order-2").length, 1);
+    const orders = await ordersIn(gateway.sandboxUrl);
+    assert.equal(orders.filter((order) => order === "order-2").length, 1);
   });
 });
 
@@ -103,9 +79,9 @@ describe("the integration test example", () => {
 describe("the webhook example", () => {
   it("accepts only signed callbacks", async () => {
     const password = "a password";
-    const { child, exit } = start("webhook-receiver.ts", ["0"], { WEBHOOK_PASSWORD: password });
-    const [line] = (await once(createInterface(child.stdout!), "line")) as [string];
-    const url = line.replace("listening on ", "");
+    const args = { WEBHOOK_PASSWORD: password };
+    const { child, exit, seen } = start("webhook-receiver.ts", ["0"], args);
+    const url = (await seen(/^listening on /)).replace("listening on ", "");
     const body = Buffer.from('{"external_id":"order-9","details":{"status":"success"}}');
     const post = async (signature: string) => {
       const headers = { "x-service-signature": signature };

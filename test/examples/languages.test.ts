@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename } from "node:fs/promises";
 import { basename, delimiter, join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
 import { type Sandbox, startSandbox } from "../../sandbox/server.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { approve, ordersIn } from "../gateway/callers.ts";
 import { hasProtoc } from "../protoc.ts";
 import { startTestGateway } from "../start.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
-import { timeoutMs, until } from "../until.ts";
+import { scrapeOf } from "../telemetry/scrape.ts";
+import { until } from "../until.ts";
+import { killExamples, startExample } from "./example.ts";
 
 /** A language's example, which a user builds as its page in the documentation says. */
 interface Language {
@@ -119,7 +120,6 @@ for (const { name, packages, isThere, build } of languages) {
   const skip = isThere() ? false : `its tools are not there: apt-get install ${packages}`;
   describe(`the ${name} example`, { skip, timeout: 240_000 }, () => {
     const folder = freshDirectory();
-    const running = new Set<ChildProcess>();
     let command: Command;
     let sandbox: Sandbox;
     let gateway: Gateway;
@@ -135,7 +135,7 @@ for (const { name, packages, isThere, build } of languages) {
       gateway = await start();
     });
     after(async () => {
-      for (const child of running) child.kill("SIGKILL");
+      killExamples();
       await gateway?.stop();
       await sandbox?.close();
       folder.remove();
@@ -158,38 +158,13 @@ for (const { name, packages, isThere, build } of languages) {
         }),
       });
 
-    /** The order of each payment that the service made. */
-    async function sandboxPayments(): Promise<string[]> {
-      const headers = { authorization: `Basic ${btoa("shop:password")}` };
-      const ledger = await fetch(`${sandbox.url}/sandbox/ledger`, { headers });
-      const { payments } = (await ledger.json()) as { payments: { external_id: string }[] };
-      return payments.map(({ external_id }) => external_id);
-    }
-
-    async function isWatched(): Promise<boolean> {
-      const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
-      return /^payments_gateway_watchers(\{.*\})? 1$/m.test(metrics);
-    }
-
-    function example(...args: string[]) {
-      const child = spawn(command.file, [...command.args, ...args], {
-        env: { PATH: process.env.PATH, PAYMENTS_GATEWAY_URL: gateway.rpcUrl, ...command.env },
-        stdio: ["ignore", "pipe", "pipe"],
-        timeout: 2 * timeoutMs,
+    const ordersMade = () => ordersIn(sandbox.url, "shop:password");
+    const isWatched = async () => (await scrapeOf(gateway)).sum("watchers", {}) === 1;
+    const example = (...args: string[]) =>
+      startExample(command.file, [...command.args, ...args], {
+        PAYMENTS_GATEWAY_URL: gateway.rpcUrl,
+        ...command.env,
       });
-      running.add(child);
-      const lines: string[] = [];
-      for (const output of [child.stdout, child.stderr]) {
-        createInterface(output).on("line", (line) => lines.push(line));
-      }
-      const exit = once(child, "close").then(([code]) => {
-        running.delete(child);
-        return { code: code as number | null, lines };
-      });
-      const seen = (pattern: RegExp) =>
-        until(() => lines.find((line) => pattern.test(line)), `${pattern} in ${lines.join("\n")}`);
-      return { child, lines, exit, seen };
-    }
 
     it("pays with 3DS, and goes on watching behind a restart of the gateway", async () => {
       const { seen, exit } = example("pay", "order-3ds");
@@ -198,8 +173,7 @@ for (const { name, packages, isThere, build } of languages) {
       await gateway.stop();
       await seen(/^reconnecting: /);
       gateway = await start(gateway);
-      const form = new URLSearchParams({ decision: "approve" });
-      await fetch(page, { method: "POST", body: form, redirect: "manual" });
+      await approve(page);
       const { code, lines } = await exit;
       assert.equal(lines[0], "PENDING");
       assert.match(lines.at(-1) ?? "", paid, lines.join("\n"));
@@ -223,7 +197,7 @@ for (const { name, packages, isThere, build } of languages) {
     it("watches a payment whose outcome is unknown, and does not pay again", async () => {
       // Neither answer nor callback comes unless the gateway asks for it.
       const { seen, exit } = example("pay", "order-lost", "4000000000000713");
-      await until(async () => (await sandboxPayments()).includes("order-lost"), "a payment");
+      await until(async () => (await ordersMade()).includes("order-lost"), "a payment");
       // A gateway that stops tells what it knows to those who wait.
       await gateway.stop();
       await seen(/^the outcome is not known yet$/);
@@ -231,7 +205,7 @@ for (const { name, packages, isThere, build } of languages) {
       const { code, lines } = await exit;
       assert.match(lines.at(-1) ?? "", paid, lines.join("\n"));
       assert.equal(code, 0);
-      const orders = await sandboxPayments();
+      const orders = await ordersMade();
       assert.equal(orders.filter((order) => order === "order-lost").length, 1);
     });
 

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import net from "node:net";
 import { after, describe, it } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
+import { killSpawned, spawnGateway } from "../gateway/spawn.ts";
 import {
   callHeaders,
   flag,
@@ -111,18 +112,9 @@ const attacks: Readonly<Record<string, Attack>> = {
 
 after(() => killSpawned());
 
-async function gateway(env: Record<string, string> = {}) {
-  const spawned = spawnCli(["serve"], {
-    ...freePorts,
-    // The short form's machine is busy with other tests, so that the limit would refuse neighbours.
-    ...(long && { MAX_CONCURRENT_CALLS: "1000" }),
-    LOG_LEVEL: "error",
-    ...env,
-  });
-  const urls = await spawned.ready;
-  const { rpc = "", admin = "", public: publicUrl = "" } = urls;
-  return { rpc, admin, publicUrl, end: () => spawned.child.kill("SIGKILL") };
-}
+// The short form's machine is busy with other tests, so that the limit would refuse neighbours.
+const gateway = (env: Record<string, string> = {}) =>
+  spawnGateway({ ...(long && { MAX_CONCURRENT_CALLS: "1000" }), ...env });
 
 const portOf = (url: string) => Number(new URL(url).port);
 
@@ -143,13 +135,11 @@ async function attackOnce(port: number, attack: Attack, untilMs: number): Promis
     const taken = peer.socket.write(Buffer.concat(frames));
     peer.frames.length = 0;
     // Leave a part of the machine to the gateway.
-    await (taken ? delay(1) : Promise.race([drained(peer.socket), peer.closed, delay(100)]));
+    await (taken
+      ? delay(1)
+      : Promise.race([once(peer.socket, "drain").catch(() => {}), peer.closed, delay(100)]));
   }
   peer.socket.destroy();
-}
-
-function drained(socket: net.Socket): Promise<void> {
-  return new Promise((resolve) => socket.once("drain", () => resolve()));
 }
 
 /**
@@ -158,21 +148,21 @@ function drained(socket: net.Socket): Promise<void> {
  */
 async function measure(
   t: { diagnostic(message: string): void },
-  { rpc, admin }: { rpc: string; admin: string },
+  { rpcUrl, adminUrl }: { rpcUrl: string; adminUrl: string },
   attack: (untilMs: number) => Promise<unknown>,
   holdsTimes = long,
 ): Promise<void> {
-  const neighbour = await startNeighbour(rpc);
+  const neighbour = await startNeighbour(rpcUrl);
   // Warm up, so that the JIT compiler is not measured.
   await delay(1_000);
   await neighbour.lap();
   await delay(attackMs / 2);
   const before = await neighbour.lap();
-  const rest = await footprint(admin);
+  const rest = await footprint(adminUrl);
 
   let peakMb = 0;
   const watch = setInterval(async () => {
-    peakMb = Math.max(peakMb, (await footprint(admin)).rssMb);
+    peakMb = Math.max(peakMb, (await footprint(adminUrl)).rssMb);
   }, 500);
   const attacked = attack(performance.now() + attackMs * 1.5);
   await delay(attackMs / 2);
@@ -181,10 +171,10 @@ async function measure(
   clearInterval(watch);
   const during = await neighbour.stop();
 
-  let held = await footprint(admin);
+  let held = await footprint(adminUrl);
   for (let i = 0; i < 300 && held.files > rest.files + 2; i++) {
     await delay(100);
-    held = await footprint(admin);
+    held = await footprint(adminUrl);
   }
   const ms = (value: number) => value.toFixed(1);
   t.diagnostic(
@@ -204,7 +194,7 @@ describe("the neighbours of an HTTP/2 attack notice little", () => {
     if (!long && !shortForm.includes(name)) continue;
     it(name, { timeout }, async (t) => {
       const target = await gateway();
-      const port = portOf(target.rpc);
+      const port = portOf(target.rpcUrl);
       await measure(
         t,
         target,
@@ -219,7 +209,7 @@ describe("the neighbours of an HTTP/2 attack notice little", () => {
           ),
         long && !attack.leaves,
       );
-      target.end();
+      await target.kill();
     });
   }
 });
@@ -263,13 +253,13 @@ describe("every listener cuts slow sockets in time", { skip: !long }, () => {
     it(name, { timeout }, async (t) => {
       const target = await gateway();
       await measure(t, target, async () => {
-        const urls = [target.rpc, target.publicUrl, target.admin];
+        const urls = [target.rpcUrl, target.publicUrl, target.adminUrl];
         const lives = await Promise.all(urls.map((url) => hold(portOf(url), 200, first, drip)));
         const longestMs = Math.max(...lives.flat());
         t.diagnostic(`the last of 600 was cut after ${(longestMs / 1_000).toFixed(1)} s`);
         assert.ok(longestMs < withinMs);
       });
-      target.end();
+      await target.kill();
     });
   }
 
@@ -277,11 +267,11 @@ describe("every listener cuts slow sockets in time", { skip: !long }, () => {
     const target = await gateway({ MAX_CONNECTIONS: "500" });
     const lives = hold(portOf(target.publicUrl), 2_000, "", "");
     await delay(2_000);
-    const { files, cuts } = await footprint(target.admin);
+    const { files, cuts } = await footprint(target.adminUrl);
     t.diagnostic(`${files} files with 2,000 sockets knocking, cuts ${JSON.stringify(cuts)}`);
     assert.ok(files < 700);
     assert.ok((cuts.connections ?? 0) >= 1_400);
     await lives;
-    target.end();
+    await target.kill();
   });
 });

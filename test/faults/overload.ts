@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { after, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { paymentTold, postCallback } from "../gateway/callers.ts";
-import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
+import { password, type Serving, serveBefore } from "../gateway/serving.ts";
+import { killSpawned } from "../gateway/spawn.ts";
 import {
   createCallers,
   deadlineMs,
@@ -10,6 +11,7 @@ import {
   quantile,
   startAmpleUpstream,
 } from "../hardening/load.ts";
+import { scrapeOf } from "../telemetry/scrape.ts";
 
 /**
  * Load beyond the peak: three times as many callers, who wait as long as a refusal says, and
@@ -29,7 +31,6 @@ const rounds = long ? 5 : 1;
  */
 const least = long ? { patient: 0.9, triple: 0.65 } : { patient: 0.6, triple: 0.4 };
 const timeout = 400_000;
-const password = "password";
 /** How many callers, each calling again at once, use all of the gateway. */
 const atPeak = 64;
 
@@ -48,28 +49,22 @@ interface Step {
 /** Runs a gateway through the loads and reports each; returns the figures by round. */
 async function run(t: TestContext, maxConcurrentCalls: string) {
   const upstream = await startAmpleUpstream(20);
-  const gateway = spawnCli(["serve"], {
-    ...freePorts,
-    UPSTREAM_URL: upstream.url,
-    UPSTREAM_LOGIN: "login",
-    UPSTREAM_PASSWORD: password,
-    AUTH_MODE: "none",
+  const gateway = await serveBefore(upstream.url, {
     RATE_LIMIT_INITIAL: "100000",
     RECONCILE_AFTER: "0",
     LOG_LEVEL: "error",
     MAX_CONCURRENT_CALLS: maxConcurrentCalls,
   });
-  const { rpc = "", admin = "", public: publicUrl = "" } = await gateway.ready;
-  const callers = createCallers(rpc);
+  const callers = createCallers(gateway.rpcUrl);
 
   async function step(name: string, load: () => Promise<Outcome[]>): Promise<Step> {
-    const cpuBefore = await cpuSeconds(admin);
+    const cpuBefore = await cpuSeconds(gateway);
     const beganMs = performance.now();
-    const callbacks = sendCallbacks(publicUrl);
+    const callbacks = sendCallbacks(gateway);
     const outcomes = await load();
     const seconds = (performance.now() - beganMs) / 1_000;
     const answered = await callbacks.stop();
-    const cpu = (await cpuSeconds(admin)) - cpuBefore;
+    const cpu = (await cpuSeconds(gateway)) - cpuBefore;
     const good = outcomes.filter(({ status, ms }) => status === 200 && ms < deadlineMs);
     const refused = outcomes.filter(({ status }) => status === 429);
     const times = (of: readonly Outcome[]) =>
@@ -105,8 +100,7 @@ async function run(t: TestContext, maxConcurrentCalls: string) {
   }
   callers.close();
   upstream.close();
-  gateway.child.kill("SIGKILL");
-  await gateway.exit;
+  await gateway.kill();
   return results;
 }
 
@@ -116,16 +110,16 @@ interface Round {
   readonly triple: Step;
 }
 
-async function cpuSeconds(adminUrl: string): Promise<number> {
-  const metrics = await (await fetch(`${adminUrl}/metrics`)).text();
-  return Number(/^process_cpu_seconds_total (\S+)$/m.exec(metrics)?.[1]);
+async function cpuSeconds(gateway: Serving): Promise<number> {
+  const { samples } = await scrapeOf(gateway);
+  return samples.find(({ name }) => name === "process_cpu_seconds_total")?.value ?? Number.NaN;
 }
 
 /** Ten signed callbacks a second. */
-function sendCallbacks(publicUrl: string) {
+function sendCallbacks(gateway: Serving) {
   const sent: Promise<Outcome>[] = [];
   const timer = setInterval(() => {
-    sent.push(send(publicUrl, paymentTold(`callback-${performance.now()}`)));
+    sent.push(send(gateway, paymentTold(`callback-${performance.now()}`)));
   }, 100);
   return {
     stop() {
@@ -135,9 +129,9 @@ function sendCallbacks(publicUrl: string) {
   };
 }
 
-async function send(publicUrl: string, told: object): Promise<Outcome> {
+async function send(gateway: Serving, told: object): Promise<Outcome> {
   const beganMs = performance.now();
-  const { status } = await postCallback({ publicUrl }, told, { password });
+  const { status } = await postCallback(gateway, told, { password });
   return { status, ms: performance.now() - beganMs };
 }
 

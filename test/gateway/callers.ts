@@ -175,3 +175,22 @@ export async function countSent(
   });
   return ((await response.json()) as { entries: unknown[] }).entries.length;
 }
+
+/** Approves a payment on its 3DS page, as the customer does in the browser. */
+export async function approve(page: string | undefined): Promise<void> {
+  assert.ok(page, "there is no page");
+  const body = new URLSearchParams({ decision: "approve" });
+  const { status } = await fetch(page, { method: "POST", body, redirect: "manual" });
+  assert.ok(status < 400, `the 3DS page answered ${status}`);
+}
+
+/** The external_id of each payment that the sandbox made for this login, in order. */
+export async function ordersIn(
+  sandboxUrl: string | undefined,
+  login = "sandbox:sandbox-password",
+): Promise<string[]> {
+  const headers = { authorization: `Basic ${btoa(login)}` };
+  const ledger = await fetch(`${sandboxUrl}/sandbox/ledger`, { headers });
+  const { payments } = (await ledger.json()) as { payments: { external_id: string }[] };
+  return payments.map(({ external_id }) => external_id);
+}

@@ -60,6 +60,19 @@ export function spawnCli(
   return { child, lines, errors, exit, ready };
 }
 
+/** Runs a gateway on free ports, and resolves with its URLs once it is ready. */
+export async function spawnGateway(env: Record<string, string> = {}) {
+  const spawned = spawnCli(["serve"], { ...freePorts, LOG_LEVEL: "error", ...env });
+  const { public: publicUrl = "", rpc: rpcUrl = "", admin: adminUrl = "" } = await spawned.ready;
+  return {
+    ...{ spawned, publicUrl, rpcUrl, adminUrl },
+    async kill() {
+      spawned.child.kill("SIGKILL");
+      await spawned.exit;
+    },
+  };
+}
+
 /** Kills every process that a test has left running. */
 export function killSpawned(): void {
   for (const child of children) child.kill("SIGKILL");

@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -14,6 +13,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { type Spawned, spawnCli } from "../gateway/spawn.ts";
 import { listen } from "../listen.ts";
+import { freshDirectory } from "../stores/sqlite/directories.ts";
 
 /** A gateway in a process of its own with a small heap, its service, and who may call it. */
 export interface Target {
@@ -35,12 +35,12 @@ export async function startTarget(
   file?: string,
   env: Record<string, string> = {},
 ): Promise<Target> {
-  const directory = mkdtempSync(join(tmpdir(), "attacked-"));
+  const { path, remove } = freshDirectory();
   const keys = { full: `full-${"k".repeat(40)}`, none: `none-${"k".repeat(40)}` };
   const entry = (name: keyof typeof keys, scopes: string[]) => ({
     ...{ name, scopes, sha256: createHash("sha256").update(keys[name]).digest("hex") },
   });
-  const keysFile = join(directory, "keys.json");
+  const keysFile = join(path, "keys.json");
   const scopes = ["payments:write", "payments:read", "wallet:read"];
   writeFileSync(keysFile, JSON.stringify([entry("full", scopes), entry("none", [])]));
 
@@ -77,7 +77,7 @@ export async function startTarget(
       spawned.child.kill("SIGKILL");
       service.close();
       service.closeAllConnections();
-      rmSync(directory, { recursive: true });
+      remove();
     },
   };
 }

@@ -5,10 +5,8 @@ import net from "node:net";
 export const frameType = {
   data: 0,
   headers: 1,
-  priority: 2,
   rstStream: 3,
   settings: 4,
-  pushPromise: 5,
   ping: 6,
   goaway: 7,
   windowUpdate: 8,
@@ -21,11 +19,8 @@ export const flag = { ack: 1, endStream: 1, endHeaders: 4 } as const;
 
 /** Error codes (RFC 9113, section 7). */
 export const errorCode = {
-  none: 0,
-  flowControl: 3,
   refusedStream: 7,
   cancel: 8,
-  enhanceYourCalm: 11,
 } as const;
 
 /** The bytes of one frame. */
@@ -57,7 +52,6 @@ export function settings(...pairs: [id: number, value: number][]): Buffer {
 }
 
 export const settingId = {
-  headerTableSize: 1,
   maxConcurrentStreams: 3,
   initialWindowSize: 4,
 } as const;

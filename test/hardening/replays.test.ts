@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import http from "node:http";
-import { after, type TestContext, test } from "node:test";
+import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { sendEvent } from "../gateway/live-rig.ts";
-import { freePorts, killSpawned, spawnCli } from "../gateway/spawn.ts";
+import { killSpawned, spawnGateway } from "../gateway/spawn.ts";
 import { payment } from "../ledger/entries.ts";
 import { replica } from "../ledger/redis/rig.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
@@ -19,19 +19,6 @@ const readMs = 500;
 const attackMs = 60_000;
 
 after(killSpawned);
-
-interface Urls {
-  readonly publicUrl: string;
-  readonly rpcUrl: string;
-  readonly adminUrl: string;
-}
-
-async function startGateway(t: TestContext, env: Record<string, string>): Promise<Urls> {
-  const gateway = spawnCli(["serve"], { ...freePorts, LOG_LEVEL: "error", ...env });
-  t.after(() => gateway.child.kill("SIGKILL"));
-  const { public: publicUrl = "", rpc: rpcUrl = "", admin: adminUrl = "" } = await gateway.ready;
-  return { publicUrl, rpcUrl, adminUrl };
-}
 
 /** Stores the events, a hundred at a time. */
 async function store(
@@ -104,7 +91,7 @@ const rounds = 3;
  * load on the machine is allowed for: the limit is multiplied by the factor by which it slows down
  * this process, and it is enough if one round stays within the limit.
  */
-async function keepsAnswering({ adminUrl }: Urls, stream: Stream): Promise<void> {
+async function keepsAnswering(adminUrl: string, stream: Stream): Promise<void> {
   const told: string[] = [];
   for (let round = 0; round < rounds; round += 1) {
     const before = slowness();
@@ -159,9 +146,10 @@ async function isHealthy(adminUrl: string): Promise<boolean> {
 test("/healthz answers while 200 streams of GraphQL read all events in memory", {
   timeout,
 }, async (t) => {
-  const urls = await startGateway(t, {});
-  await store(storedEvents.memory, (externalId, n) => sendEvent(urls, externalId, n));
-  await keepsAnswering(urls, graphqlStream(urls.publicUrl));
+  const gateway = await spawnGateway();
+  t.after(gateway.kill);
+  await store(storedEvents.memory, (externalId, n) => sendEvent(gateway, externalId, n));
+  await keepsAnswering(gateway.adminUrl, graphqlStream(gateway.publicUrl));
 });
 
 test("/healthz answers while 200 streams of RPC read all events in Redis", {
@@ -178,6 +166,7 @@ test("/healthz answers while 200 streams of RPC read all events in Redis", {
     ),
   );
   await close();
-  const urls = await startGateway(t, { REDIS_URL: redis.url });
-  await keepsAnswering(urls, rpcStream(urls.rpcUrl));
+  const gateway = await spawnGateway({ REDIS_URL: redis.url });
+  t.after(gateway.kill);
+  await keepsAnswering(gateway.adminUrl, rpcStream(gateway.rpcUrl));
 });

@@ -45,6 +45,7 @@ const logKey = "rig:{default}:log";
 
 const durable: Settings = [
   ["appendonly", "yes"],
+  ["appendfsync", "always"],
   ["repl-diskless-sync-delay", "0"],
   ["repl-timeout", "5"],
   ["repl-ping-replica-period", "1"],
