@@ -1,22 +1,71 @@
 import type { DescEnum, DescField } from "@bufbuild/protobuf";
+import type { Listing } from "../../core/core.ts";
 import type { Payment } from "../../gen/payments/v1/payment_pb.ts";
 import type { Payout } from "../../gen/payments/v1/payout_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
+import type { Loaders } from "../loaders.ts";
 import type { CostExtensions } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { connectionType, type ObjectType, pageArgs, pageLength, pageOf } from "./connection.ts";
 import { describe } from "./descriptions.ts";
 import { enumRef, knownValue } from "./enums.ts";
 import type { PaymentEventConnection } from "./event.ts";
+import { orNull } from "./link.ts";
 
-type QueryFieldBuilder = Parameters<Parameters<typeof builder.queryField>[1]>[0];
+/** How payments and payouts differ, and what their types say in words of their own. */
+interface Known<Resource> {
+  readonly externalId: DescField;
+  readonly states: DescEnum;
+  /** Description of its state. */
+  readonly state: string;
+  /** Which calls move money for it. */
+  readonly moneyCall: string;
+  readonly events: typeof PaymentEventConnection;
+  /** Description of the query field for one, what that costs, and how one is read. */
+  readonly one: string;
+  readonly cost: number;
+  read(loaders: Loaders, externalId: string): Promise<Resource>;
+  list(loaders: Loaders, request: ListInit): Promise<Listing<Resource>>;
+}
 
-/** Defines what the fields `payments` and `payouts` have in common: their page and arguments. */
-export function knownConnection<Node extends object>(
+/** The fields of a request for a list. */
+interface ListInit {
+  readonly pageSize: number;
+  readonly pageToken: string;
+  readonly newestFirst: boolean;
+  readonly states: never[];
+  readonly needsOperator?: boolean;
+  readonly firstSeenAfter?: Instant;
+  readonly firstSeenBefore?: Instant;
+}
+
+type Instant = { readonly seconds: bigint; readonly nanos: number };
+
+/** Adds what a payment and a payout have in common: fields, and the queries for one and for all. */
+export function addKnownResource<Resource extends Payment | Payout>(
   kind: KindName,
-  node: ObjectType<Node>,
-  { name, state }: { readonly name: string; readonly state: DescEnum },
-) {
+  node: ObjectType<Resource>,
+  known: Known<Resource>,
+): void {
+  addFields(kind, node as ObjectType<Payment | Payout>, known);
+  builder.queryField(kind, (t) =>
+    t.field({
+      description: known.one,
+      extensions: { cost: known.cost } satisfies CostExtensions,
+      type: node,
+      args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
+      resolve: (_, { externalId }, { loaders }) => orNull(known.read(loaders, externalId)) as never,
+    }),
+  );
+  addList(kind, node, known);
+}
+
+function addList<Resource extends Payment | Payout>(
+  kind: KindName,
+  node: ObjectType<Resource>,
+  { states: stateDesc, list }: Known<Resource>,
+): void {
+  const { name } = node;
   const Connection = connectionType(name, node, {
     connection: `A page of the ${kind}s that the gateway knows.`,
     edges:
@@ -33,7 +82,7 @@ export function knownConnection<Node extends object>(
     fields: (t) => ({
       states: t.field({
         description: "Only those in one of these states. Default: all.",
-        type: [enumRef(state)] as never,
+        type: [enumRef(stateDesc)] as never,
       }),
       needsOperator: t.boolean({
         description:
@@ -49,68 +98,44 @@ export function knownConnection<Node extends object>(
       }),
     }),
   });
-  return {
-    type: Connection,
-    nullable: false,
-    description:
-      `The ${kind}s that the gateway knows, in the order in which it first heard of each, a page at ` +
-      `a time: the list of the RPC \`List${name}s\`. A ${kind} keeps its place while it changes, so ` +
-      "pages neither skip nor repeat one; what is heard of meanwhile comes at the end of a list " +
-      "that begins with the oldest, and is not in one that begins with the newest. Needs the scope " +
-      "`events:read`. Costs nothing of the request budget at the payments service.",
-    extensions: { cost: 1, listSize: pageLength } satisfies CostExtensions,
-    args: (arg: QueryFieldBuilder["arg"]) => ({
-      filter: arg({ description: "Which. Default: all.", type: Filter }),
-      ...pageArgs(
-        arg,
-        "Begin with the one that was heard of last. Default: with the one that was heard of first.",
-      ),
+  builder.queryField(`${kind}s`, (t) =>
+    t.field({
+      type: Connection,
+      nullable: false,
+      description:
+        `The ${kind}s that the gateway knows, in the order in which it first heard of each, a page at ` +
+        `a time: the list of the RPC \`List${name}s\`. A ${kind} keeps its place while it changes, so ` +
+        "pages neither skip nor repeat one; what is heard of meanwhile comes at the end of a list " +
+        "that begins with the oldest, and is not in one that begins with the newest. Needs the scope " +
+        "`events:read`. Costs nothing of the request budget at the payments service.",
+      extensions: { cost: 1, listSize: pageLength } satisfies CostExtensions,
+      args: {
+        filter: t.arg({ description: "Which. Default: all.", type: Filter }),
+        ...pageArgs(
+          t.arg,
+          "Begin with the one that was heard of last. Default: with the one that was heard of first.",
+        ),
+      },
+      resolve: (_, { filter, ...page }, { loaders }) => {
+        const { first: pageSize, after: pageToken, newestFirst } = pageOf(page);
+        const { states, needsOperator, firstSeenAfter, firstSeenBefore } = filter ?? {};
+        return list(loaders, {
+          ...{ pageSize, pageToken, newestFirst, states: (states ?? []) as never[] },
+          ...(typeof needsOperator === "boolean" && { needsOperator }),
+          ...(firstSeenAfter && { firstSeenAfter }),
+          ...(firstSeenBefore && { firstSeenBefore }),
+        }) as never;
+      },
     }),
-  } as const;
+  );
 }
 
-/** A filter as GraphQL hands it over. */
-interface Filter {
-  readonly states?: unknown;
-  readonly needsOperator?: boolean | null | undefined;
-  readonly firstSeenAfter?: Instant | null | undefined;
-  readonly firstSeenBefore?: Instant | null | undefined;
-}
-
-type Instant = { readonly seconds: bigint; readonly nanos: number };
-
-/** The arguments as fields of the request for the list. */
-export function listInit(
-  args: Parameters<typeof pageOf>[0] & { readonly filter?: Filter | null | undefined },
-) {
-  const { first: pageSize, after: pageToken, newestFirst } = pageOf(args);
-  const { states, needsOperator, firstSeenAfter, firstSeenBefore } = args.filter ?? {};
-  return {
-    ...{ pageSize, pageToken, newestFirst, states: (states ?? []) as never[] },
-    ...(typeof needsOperator === "boolean" && { needsOperator }),
-    ...(firstSeenAfter && { firstSeenAfter }),
-    ...(firstSeenBefore && { firstSeenBefore }),
-  };
-}
-
-/** What the types of payments and payouts say in words of their own. */
-interface KnownTexts {
-  readonly externalId: DescField;
-  readonly states: DescEnum;
-  /** Description of its state. */
-  readonly state: string;
-  /** Which calls move money for it. */
-  readonly moneyCall: string;
-  readonly events: typeof PaymentEventConnection;
-}
-
-/** Adds the fields that a payment and a payout have in common besides those of their messages. */
-export function addKnownFields<Node extends Payment | Payout>(
+function addFields(
   kind: KindName,
-  node: ObjectType<Node>,
-  { externalId, states, state, moneyCall, events }: KnownTexts,
+  node: ObjectType<Payment | Payout>,
+  { externalId, states, state, moneyCall, events }: Omit<Known<never>, "read" | "list">,
 ): void {
-  builder.objectFields(node as ObjectType<Payment | Payout>, (t) => ({
+  builder.objectFields(node, (t) => ({
     externalId: t.string({
       description: describe(externalId),
       nullable: false,

@@ -24,7 +24,7 @@ import type { Loaders } from "../loaders.ts";
 import { type CostExtensions, upstreamCallCost } from "../operation-cost.ts";
 import { builder } from "./builder.ts";
 import { PaymentEvent, PaymentEventConnection } from "./event.ts";
-import { addKnownFields, knownConnection, listInit } from "./known-resource.ts";
+import { addKnownResource } from "./known-resource.ts";
 import { orNull } from "./link.ts";
 import { messageType } from "./message-type.ts";
 import { mutation } from "./mutation.ts";
@@ -39,12 +39,19 @@ const OperationSummary = messageType(OperationSummarySchema, { scalars: { amount
 /** Most events that one `Payment.events` may request. */
 const maxEvents = 100;
 
-addKnownFields("payment", Payment, {
+addKnownResource("payment", Payment, {
   externalId: PaymentSchema.field.externalId,
   states: PaymentStateSchema,
   state: "Is it paid? What all operations of the externalId amount to: show this.",
   moneyCall: "A call that moves money",
   events: PaymentEventConnection,
+  one:
+    "The last state of a payment that the gateway knows, without asking the payments service: of " +
+    "the successful attempt if there is one, else of the latest. Null when none is known; with " +
+    "`outcomeUnknown` and no state when nothing but a call without an answer is known.",
+  cost: 1,
+  read: (loaders, externalId) => loaders.payment(externalId),
+  list: (loaders, request) => loaders.payments(create(ListPaymentsRequestSchema, request)),
 });
 
 builder.objectFields(Payment, (t) => ({
@@ -107,33 +114,6 @@ builder.objectField(PaymentDetails, "userMessage", (t) =>
       if (status !== PaymentStatus.FAILURE) return null;
       return declineMessage(statusCode, context.acceptLanguage).message;
     },
-  }),
-);
-
-builder.queryField("payment", (t) =>
-  t.field({
-    description:
-      "The last state of a payment that the gateway knows, without asking the payments service: of " +
-      "the successful attempt if there is one, else of the latest. Null when none is known; with " +
-      "`outcomeUnknown` and no state when nothing but a call without an answer is known.",
-    extensions: { cost: 1 } satisfies CostExtensions,
-    type: Payment,
-    args: { externalId: t.arg.id({ description: "The merchant's own id.", required: true }) },
-    resolve: (_, { externalId }, { loaders }) => orNull(loaders.payment(externalId)),
-  }),
-);
-
-const Payments = knownConnection("payment", Payment, {
-  name: "Payment",
-  state: PaymentStateSchema,
-});
-
-builder.queryField("payments", (t) =>
-  t.field({
-    ...Payments,
-    args: Payments.args(t.arg),
-    resolve: (_, args, { loaders }) =>
-      loaders.payments(create(ListPaymentsRequestSchema, listInit(args))),
   }),
 );
 
