@@ -2,11 +2,12 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ofAccount } from "../errors.ts";
 import { CallsWithFallback } from "../ledger/fallback.ts";
-import { createMemoryLedger } from "../ledger/memory.ts";
-import { createSqliteLedger } from "../ledger/sqlite.ts";
+import { Ledger } from "../ledger/ledger.ts";
 import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
+import { createMemoryKernel } from "../stores/memory/kernel.ts";
+import { createSqliteKernel } from "../stores/sqlite/kernel.ts";
 import { openStoreThread } from "../stores/sqlite/store-thread.ts";
 import type { Stores } from "./stores.ts";
 
@@ -37,7 +38,9 @@ function memoryStores(config: Config, report: Report, log: Logger, now: () => nu
   log.warn(
     "neither REDIS_URL nor DATA_DIR is set: all state is kept in memory and lost when the process ends",
   );
-  const ledger = createMemoryLedger({ ...ledgerOptions(config), report, now });
+  const ages = ledgerOptions(config);
+  const kernel = createMemoryKernel({ ...ages, now });
+  const ledger = new Ledger({ ...ages, kernel, keyringOf: undefined, report });
   return {
     eventLog: ledger,
     intents: ledger,
@@ -69,17 +72,17 @@ async function sqliteStores(
     },
   });
   log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
-  const ledger = createSqliteLedger({
-    ...ledgerOptions(config),
-    thread,
+  const ages = ledgerOptions(config);
+  const ledger = new Ledger({
+    ...ages,
+    kernel: createSqliteKernel({ ...ages, thread }),
     keyringOf: (account) => ofAccount(keyrings, account),
     report,
   });
   await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
   // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
   const intents = new CallsWithFallback({
-    ...ledgerOptions(config),
-    ...{ ledger, isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
+    ...{ ...ages, ledger, isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
   });
   return {
     eventLog: ledger,

@@ -5,7 +5,8 @@ import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/kinds.ts";
 import { CallsWithFallback } from "../ledger/fallback.ts";
 import type { Ages } from "../ledger/intents.ts";
-import { createRedisLedger, type RedisLedgerOptions } from "../ledger/redis.ts";
+import { Ledger, type LedgerOptions } from "../ledger/ledger.ts";
+import { expiringIndexes } from "../ledger/listing.ts";
 import { createRedisBucket } from "../ratelimit/queued-bucket.ts";
 import { isAway, storeAway } from "../redis/ask.ts";
 import { connectRedis } from "../redis/connect.ts";
@@ -14,6 +15,7 @@ import { accountKeys } from "../redis/keys.ts";
 import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
 import type { Report } from "../report.ts";
+import { createRedisKernel } from "../stores/redis/kernel.ts";
 import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
 import type { BudgetSource, Stores } from "./stores.ts";
 
@@ -21,7 +23,7 @@ import type { BudgetSource, Stores } from "./stores.ts";
 export async function redisStores(
   config: Config,
   { url, prefix, minReplicas, requiredForMoney, tls }: NonNullable<Config["redis"]>,
-  ledgerOptions: Ages & Pick<RedisLedgerOptions, "keyringOf">,
+  ledgerOptions: Ages & Pick<LedgerOptions, "keyringOf">,
   report: Report,
   log: Logger,
 ): Promise<Stores> {
@@ -48,17 +50,15 @@ export async function redisStores(
     onBack: (awayMs) => report("redisBack", { awayMs }),
   });
   const replicaId = randomUUID();
-  const ledger = createRedisLedger({
-    ...ledgerOptions,
-    redis,
-    prefix,
-    minReplicas,
-    report,
+  const { retentionMs } = ledgerOptions;
+  const kernel = createRedisKernel({
+    ...{ redis, prefix, minReplicas, retentionMs, ofRecords: expiringIndexes(ledgerOptions) },
     onFeed({ account, state, error }) {
       const level = state === "back" ? "info" : "warn";
       log[level]({ account, state, reason: reasonOf(error) }, feedMessages[state]);
     },
   });
+  const ledger = new Ledger({ ...ledgerOptions, kernel, report });
   const intents = new CallsWithFallback({
     ...ledgerOptions,
     ledger,

@@ -4,7 +4,7 @@ import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kindOf, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import type { Report } from "../report.ts";
-import type { Seal } from "../secrets/seal.ts";
+import type { Keyring } from "../secrets/keyring.ts";
 import { type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions, StoredRecord } from "../stores/kernel.ts";
 import { LedgerAccount } from "./account.ts";
@@ -63,7 +63,7 @@ import type {
 import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import { keyRecordKey, ofRecordKey, type PaymentRecord, recordKey } from "./record.ts";
-import type { EventCodec } from "./stored-event.ts";
+import { eventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
 
@@ -71,10 +71,11 @@ export interface LedgerOptions extends Ages {
   readonly kernel: Kernel;
   /** Default: nothing is reported. */
   readonly report?: Report | undefined;
-  /** Encodes an account's events. */
-  readonly codecOf: (account: string) => EventCodec;
-  /** Encrypts an account's dead letters. Default: they are not encrypted. */
-  readonly lettersSealOf?: ((account: string) => Seal) | undefined;
+  /**
+   * Encrypts the secrets of an account's events, and its dead letters. Undefined for a store that is
+   * this process's memory, which holds the secrets anyway: nothing is encrypted.
+   */
+  readonly keyringOf: ((account: string) => Pick<Keyring, "events" | "deadLetters">) | undefined;
   /** Default: 10,000 dead letters of an account, and 64 MiB together. */
   readonly lettersBound?: LettersBound | undefined;
 }
@@ -92,11 +93,12 @@ export class Ledger implements EventLog, IntentStore {
   readonly #listeners: ((account: string, settled: Intent) => void)[] = [];
 
   constructor(options: LedgerOptions) {
+    const { keyringOf } = options;
     this.#options = options;
     this.#tokens = createTokens();
     this.letters = new RecordedDeadLetters({
       accountOf: (account) => this.#account(account),
-      sealOf: options.lettersSealOf,
+      sealOf: keyringOf && ((account) => keyringOf(account).deadLetters),
       bound: options.lettersBound,
       onLocked: (account) => options.report?.("locked", { account, what: "dead_letter" }),
     });
@@ -452,7 +454,9 @@ export class Ledger implements EventLog, IntentStore {
     const kernel = this.#options.kernel.account(name);
     let account = this.#accounts.get(name);
     if (!account) {
-      account = new LedgerAccount(kernel, this.#options.codecOf(name), {
+      const { keyringOf, report } = this.#options;
+      const onLocked = () => report?.("locked", { account: name, what: "event" });
+      account = new LedgerAccount(kernel, eventCodec(keyringOf?.(name).events, onLocked), {
         ...{ tokens: this.#tokens, turns: this.#turns, ages: this.#options },
       });
       this.#accounts.set(name, account);

@@ -3,7 +3,9 @@ import { type PaymentState, PaymentStateSchema } from "../gen/payments/v1/paymen
 import { allKinds, type Kind, kinds } from "../model/kinds.ts";
 import { intentOfCall } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
+import { keptFor } from "./entries.ts";
 import { knownStatesOf } from "./evidence.ts";
+import type { Ages } from "./intents.ts";
 import type { Selection } from "./log.ts";
 import { explained, standingOf } from "./open-calls.ts";
 import { statesOf } from "./payment-state.ts";
@@ -51,10 +53,13 @@ export function indexesOf({ kind, states, needsOperator }: Selection): string[] 
   return [...new Set(wanted)].flatMap((state) => flags.map((flag) => indexOf(kind, state, flag)));
 }
 
-/** All indexes that `list` keeps. */
-export const listIndexes: readonly string[] = allKinds.flatMap((kind) =>
-  indexesOf({ kind, states: [], needsOperator: undefined, newestFirst: false }),
-);
+/** All indexes that `list` keeps, and how long a record is kept that is in one, at least. */
+export function expiringIndexes(ages: Pick<Ages, "retentionMs">) {
+  const indexes = allKinds.flatMap((kind) =>
+    indexesOf({ kind, states: [], needsOperator: undefined, newestFirst: false }),
+  );
+  return { indexes, keepMs: keptFor(ages) };
+}
 
 function indexOf(kind: Kind, state: PaymentState, needsOperator: boolean): string {
   const { localName } = PaymentStateSchema.value[state] as DescEnumValue;

@@ -7,9 +7,9 @@ import { maxFailures } from "../../src/ledger/facts.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Appended, Entry } from "../../src/ledger/log.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
+import { createMemoryLedger } from "./create.ts";
 import { currentStep, payment, stateOn } from "./entries.ts";
 import { newCall, started } from "./new-call.ts";
 

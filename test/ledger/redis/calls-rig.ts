@@ -1,10 +1,10 @@
 import { CallsWithFallback, type FallbackOptions } from "../../../src/ledger/fallback.ts";
-import { createRedisLedger } from "../../../src/ledger/redis.ts";
 import { isAway, storeAway } from "../../../src/redis/ask.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import type { RedisKernelOptions } from "../../../src/stores/redis/kernel.ts";
+import { createRedisLedger } from "../create.ts";
 
 const keyring = await deriveKeyring("default", [new Secret("password")]);
 

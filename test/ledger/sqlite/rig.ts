@@ -1,7 +1,6 @@
 import { after } from "node:test";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
 import type { Ages } from "../../../src/ledger/intents.ts";
-import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import {
@@ -11,6 +10,7 @@ import {
 } from "../../../src/stores/sqlite/store-thread.ts";
 import { type EventLogHarness, lettersBound } from "../../contracts/event-log/rig.ts";
 import { freshDirectory } from "../../stores/sqlite/directories.ts";
+import { createSqliteLedger, type SqliteLedgerOptions } from "../create.ts";
 
 export const day = 86_400_000;
 const keyring = await deriveKeyring("shop", [new Secret("password")]);

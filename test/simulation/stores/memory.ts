@@ -3,7 +3,7 @@ import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
 import { Ledger } from "../../../src/ledger/ledger.ts";
-import { readEvent, writeEvent } from "../../../src/ledger/stored-event.ts";
+import { readEvent } from "../../../src/ledger/stored-event.ts";
 import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import type { AccountKernel, Kernel } from "../../../src/stores/kernel.ts";
@@ -30,7 +30,7 @@ export function createMemoryStores(options: StoreOptions): Stores {
       const ledger = new Ledger({
         ...given,
         kernel: remoteKernel(kernel, network, scheduler, process),
-        codecOf: () => codec,
+        keyringOf: undefined,
       });
       // The server is never away for all replicas, so no call goes on without it.
       const intents = new CallsWithFallback({
@@ -44,16 +44,13 @@ export function createMemoryStores(options: StoreOptions): Stores {
     },
     async log(account): Promise<Event[]> {
       const { rows } = await kernel.account(account).page(undefined, undefined, 100_000);
-      return rows.map(({ cursor, bytes }) => Object.assign(codec.read(bytes), { cursor }));
+      return rows.map(({ cursor, bytes }) =>
+        Object.assign(readEvent(undefined, bytes).event, { cursor }),
+      );
     },
     async close() {},
   };
 }
-
-const codec = {
-  write: (event: Event, trace: string | undefined) => writeEvent(undefined, event, trace),
-  read: (bytes: Uint8Array) => readEvent(undefined, bytes).event,
-};
 
 /** Each account's budget, which outlives the gateways that share it. */
 export function localBuckets({ perSecond, maxWaitMs }: StoreOptions): ReplicaStores["bucketOf"] {

@@ -1,7 +1,6 @@
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
-import { createRedisLedger } from "../../../src/ledger/redis.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { isAway, storeAway } from "../../../src/redis/ask.ts";
@@ -9,6 +8,7 @@ import type { RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
 import { RedisAccount } from "../../../src/stores/redis/account.ts";
+import { createRedisLedger } from "../../ledger/create.ts";
 import { type Account, accounts, keyringOf } from "../merchant.ts";
 import type { Answer, Command } from "./real-redis.ts";
 import { connectorTo, prefix } from "./redis-client.ts";

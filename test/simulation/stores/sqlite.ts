@@ -5,7 +5,6 @@ import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
 import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
 import type { IntentStore } from "../../../src/ledger/intents.ts";
-import { createSqliteLedger } from "../../../src/ledger/sqlite.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { beginning, placeOf } from "../../../src/stores/cursor.ts";
 import type { RowPage } from "../../../src/stores/kernel.ts";
@@ -14,6 +13,7 @@ import type { Opened, Operations, Reply, Request } from "../../../src/stores/sql
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
 import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { StoreWorker, withProbe } from "../../../src/stores/sqlite/worker.ts";
+import { createSqliteLedger } from "../../ledger/create.ts";
 import { overridden } from "../../overridden.ts";
 import { accounts, keyringOf } from "../merchant.ts";
 import { asNobody, type Process } from "../scheduler.ts";
