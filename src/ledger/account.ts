@@ -10,7 +10,6 @@ import {
   filledIn,
   type Listener,
   type NewEvent,
-  type Read,
   type RecordChange,
   type Row,
 } from "../stores/kernel.ts";
@@ -172,11 +171,6 @@ export class LedgerAccount implements StoredLog {
       return event;
     });
     return { nowMs, events };
-  }
-
-  /** Records as the store has them. */
-  async read(keys: readonly string[], options?: { readonly shown?: boolean }): Promise<Read> {
-    return this.kernel.read(keys, options);
   }
 
   eventOf({ cursor, bytes }: Row): Event {

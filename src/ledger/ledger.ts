@@ -127,7 +127,7 @@ export class Ledger implements EventLog, IntentStore {
   async known(account: string, kind: Kind, externalId: string): Promise<Known> {
     const of = this.#account(account);
     const key = recordKey(kind, externalId);
-    const { records, bounds } = await of.read([key], { shown: true });
+    const { records, bounds } = await of.kernel.read([key], { shown: true });
     const [stored] = records;
     const record = stored && recordIn(stored.text);
     if (!record) return { intents: [], snapshot: undefined };
@@ -227,7 +227,7 @@ export class Ledger implements EventLog, IntentStore {
     );
     const { decision: result, record, now } = step;
     if (result.kind === "keyAnswered" && keyOf) {
-      const { records } = await this.#account(account).read([keyOf]);
+      const { records } = await this.#account(account).kernel.read([keyOf]);
       const answer = records[0]?.attachments.get("answer");
       return answer ? { kind: "keyAnswered", answer: Buffer.from(answer) } : { kind: "keyUnknown" };
     }
@@ -375,7 +375,7 @@ export class Ledger implements EventLog, IntentStore {
     const found = await of.kernel.range([index], range);
     if (found.length === 0) return [];
     const keys = new Set(found.map(({ member }) => callOfMember(member).key));
-    const { records } = await of.read([...keys]);
+    const { records } = await of.kernel.read([...keys]);
     const byKey = new Map(records.map(({ key, text }) => [key, recordIn(text)]));
     const gone: string[] = [];
     const calls = found.flatMap(({ member, score }) => {
