@@ -201,8 +201,8 @@ export class LedgerAccount implements StoredLog {
     };
   }
 
-  bounds(): Promise<Bounds> {
-    return this.kernel.bounds();
+  async bounds(): Promise<Bounds> {
+    return (await this.kernel.page(undefined, undefined, 0)).bounds;
   }
 
   async page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page> {

@@ -193,7 +193,9 @@ export class Ledger implements EventLog, IntentStore {
   }
 
   async cursorBefore(account: string, count: number): Promise<Cursor> {
-    return this.#account(account).kernel.cursorBefore(count);
+    const of = this.#account(account);
+    const rows = await of.kernel.newest(undefined, count + 1);
+    return (rows.length > count && rows[0]?.cursor) || (await of.bounds()).floor;
   }
 
   async unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]> {

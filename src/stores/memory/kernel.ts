@@ -172,10 +172,6 @@ class MemoryAccount implements AccountKernel {
     return (this.#options.now ?? Date.now)();
   }
 
-  async bounds(): Promise<Bounds> {
-    return this.#bounds();
-  }
-
   async page(
     topic: string | undefined,
     after: Cursor | undefined,
@@ -193,19 +189,16 @@ class MemoryAccount implements AccountKernel {
     return { rows, upTo, bounds: this.#bounds() };
   }
 
-  async newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]> {
+  async newest(topic: string | undefined, limit: number, before?: Cursor): Promise<readonly Row[]> {
     this.#sweep(this.nowMs());
     if (before !== undefined) assertOf(before, this.#epoch);
-    const all = this.#ofTopic(topic).filter(
-      ({ cursor }) => before === undefined || cursor < before,
-    );
-    return all.slice(Math.max(all.length - Math.max(limit, 0), 0)).map(rowOf);
-  }
-
-  async cursorBefore(count: number): Promise<Cursor> {
-    this.#sweep(this.nowMs());
-    const at = this.#events.length - Math.max(count, 0);
-    return at > 0 ? (this.#events.at(at - 1)?.cursor ?? this.#floor) : this.#floor;
+    const isBefore = ({ cursor }: KeptEvent) => before === undefined || cursor < before;
+    if (topic === undefined) {
+      const end = this.#events.findFirst((event) => !isBefore(event));
+      return this.#events.slice(end - Math.max(limit, 0), end).map(rowOf);
+    }
+    const found = this.#ofTopic(topic).filter(isBefore);
+    return found.slice(Math.max(found.length - Math.max(limit, 0), 0)).map(rowOf);
   }
 
   async watch(listener: Listener): Promise<() => void> {

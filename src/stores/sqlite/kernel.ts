@@ -1,4 +1,4 @@
-import { assertOf, type Bounds, type Cursor, newEpoch, placeIn, placeOf } from "../cursor.ts";
+import { assertOf, type Cursor, newEpoch, placeIn, placeOf } from "../cursor.ts";
 import type {
   AccountKernel,
   Commit,
@@ -99,10 +99,6 @@ class SqliteAccount implements AccountKernel {
     });
   }
 
-  async bounds(): Promise<Bounds> {
-    return this.#run("bounds", [this.#oldest()]);
-  }
-
   async page(
     topic: string | undefined,
     after: Cursor | undefined,
@@ -111,13 +107,9 @@ class SqliteAccount implements AccountKernel {
     return this.#run("page", [this.#oldest(), topic, after && placeIn(after), limit]);
   }
 
-  async newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]> {
+  async newest(topic: string | undefined, limit: number, before?: Cursor): Promise<readonly Row[]> {
     if (before !== undefined) assertOf(before, await this.#epoch());
     return this.#run("newest", [this.#oldest(), topic, limit, before && placeIn(before)]);
-  }
-
-  async cursorBefore(count: number): Promise<Cursor> {
-    return this.#run("cursorBefore", [this.#oldest(), count]);
   }
 
   async watch(listener: Listener): Promise<() => void> {
