@@ -8,7 +8,8 @@ import {
   EventSource,
 } from "../gen/payments/v1/event_pb.ts";
 import type { Kind } from "../model/kinds.ts";
-import type { Entry, OperationState, Snapshot } from "./log.ts";
+import { newestOf } from "./facts.ts";
+import type { Entry, Fact, Snapshot } from "./log.ts";
 
 /** A money-moving call whose answer was lost, as the log records it. */
 export interface LostCall {
@@ -53,13 +54,14 @@ export function callOutcomeEntry(call: LostCall, outcome: CallOutcome, isShown =
 }
 
 /** Whether a state describes a call rather than a payment or payout. */
-export function isCall({ operation }: Pick<OperationState, "operation">): boolean {
+export function isCall({ operation }: Pick<Fact, "operation">): boolean {
   return operation === callOperation;
 }
 
 /** The latest event that reports a call as UNKNOWN or NEEDS_OPERATOR, if such a call is left. */
-export function unknownOutcome({ states }: Snapshot): Event | undefined {
-  return states.findLast((state) => isCall(state) && open.has(state.event.callOutcome))?.event;
+export function unknownOutcome({ operations }: Snapshot): Event | undefined {
+  const calls = operations.filter((one) => isCall(one) && open.has(one.event.callOutcome));
+  return newestOf(calls)?.event;
 }
 
 const callOperation = "call";

@@ -3,9 +3,9 @@ import type { MoneyMethod } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
 import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
-import { addEntry, recordOf } from "./entries.ts";
+import { addEntry, factsOf, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
-import { evidenceOf, knownStatesOf } from "./evidence.ts";
+import { evidenceOf } from "./evidence.ts";
 import { withHold } from "./facts.ts";
 import {
   type Ages,
@@ -210,7 +210,7 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
     const open = record.calls.map((one) => intentOfCall(draft.key, one, record.marks));
     const intent = open[at] as Intent;
     const isRunning = call.state === "running" && !isOver;
-    const evidence = evidenceOf(intent, open, knownStatesOf(record), isRunning);
+    const evidence = evidenceOf(intent, open, factsOf(record), isRunning);
     if (!evidence || (isRunning && evidence.kind !== "settled")) continue;
     if (call.state !== "pending") publish(change, draft, call.id, CallOutcome.SETTLED, true);
     const { kind, ...rest } = evidence;
@@ -250,7 +250,7 @@ export function settleAsPaid(change: Change, draft: Draft, said: AlreadyPaid): v
 
 /** Whether the Error object may be about a payment whose success is on record. */
 function isOfKnown({ paymentId }: AlreadyPaid, record: PaymentRecord): boolean {
-  return knownStatesOf(record).states.some(
+  return record.operations.some(
     ({ operation, status, subjectId }) =>
       operation === "payment" &&
       status === "success" &&

@@ -146,18 +146,16 @@ export class Ledger implements EventLog, IntentStore {
     bounds: Bounds,
   ): Snapshot | undefined {
     if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#options)) return undefined;
-    const states = known.operations
-      .map((one): OperationState => {
-        const { n, subjectId, operation, operationId, rank, status, since, place } = one;
-        const bytes = record.attachments.get(`e${n}`) ?? new Uint8Array();
-        const event = of.eventOf({ cursor: cursorOf(place, bounds.epoch), bytes });
-        const first = cursorOf(since, bounds.epoch);
-        return { operation, subjectId, operationId, rank, status, since: first, event };
-      })
-      .sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
+    const operations = known.operations.map((one): OperationState => {
+      const bytes = record.attachments.get(`e${one.n}`) ?? new Uint8Array();
+      const place = cursorOf(one.place, bounds.epoch);
+      const event = of.eventOf({ cursor: place, bytes });
+      return { ...one, since: cursorOf(one.since, bounds.epoch), place, event };
+    });
     const last = cursorOf(known.last, bounds.epoch);
     // A reader cannot resume from an event that is no longer kept.
-    return { states, facts: factsOf(known), cursor: last >= bounds.floor ? last : bounds.tail };
+    const cursor = last >= bounds.floor ? last : bounds.tail;
+    return { ...factsOf(known), operations, cursor };
   }
 
   async read(

@@ -3,8 +3,7 @@ import { type PaymentState, PaymentStateSchema } from "../gen/payments/v1/paymen
 import { allKinds, type Kind, kinds } from "../model/kinds.ts";
 import { intentOfCall } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
-import { keptFor } from "./entries.ts";
-import { knownStatesOf } from "./evidence.ts";
+import { factsOf, keptFor } from "./entries.ts";
 import type { Ages } from "./intents.ts";
 import type { Selection } from "./log.ts";
 import { explained, standingOf } from "./open-calls.ts";
@@ -31,7 +30,7 @@ export function list(change: Change, draft: Draft): void {
     // A call that begins in this step has no start yet.
     return Number.isNaN(intent.startedAtMs) ? { ...intent, startedAtMs: change.nowMs } : intent;
   });
-  const standing = standingOf(kind, explained(intents, knownStatesOf(record)));
+  const standing = standingOf(kind, explained(intents, factsOf(record)));
   const index = standing && indexOf(kind, standing.state, standing.needsOperator);
   if (record.index === index && (record.firstSeen || !index)) return;
   if (record.index && record.index !== index) {

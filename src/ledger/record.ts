@@ -2,7 +2,7 @@ import { GatewayError } from "../errors.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import type { IntentState } from "./intents.ts";
-import type { Fact } from "./log.ts";
+import type { PlacedFact } from "./log.ts";
 
 /**
  * All that is known of one payment or payout of an account: its operations, its open calls, and what
@@ -36,12 +36,9 @@ export interface PaymentRecord {
 }
 
 /** What is known of one operation, and where its events are. */
-export type StoredOperation = { -readonly [Name in keyof Fact]: Fact[Name] } & {
+export type StoredOperation = { -readonly [Name in keyof PlacedFact]: PlacedFact[Name] } & {
   /** Number of the operation within the record: its newest event is the attachment `e<n>`. */
   n: number;
-  /** Places of its first and newest event. */
-  since: string;
-  place: string;
 };
 
 export interface OpenCall {

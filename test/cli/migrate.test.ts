@@ -76,7 +76,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
       ),
       snapshot: snapshot && {
         ...snapshot,
-        states: snapshot.states.map(({ event, ...state }) => ({ ...state, at: event.cursor })),
+        states: snapshot.operations.map(({ event, ...state }) => ({ ...state, at: event.cursor })),
       },
       repeat: (await log.append("shop", payment({ status: "success" }))).outcome,
       answer: (await log.append("shop", payment({ operation: "refund", source: "response" })))

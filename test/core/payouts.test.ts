@@ -111,7 +111,7 @@ test("a payout that was given up as pending is settled by whoever finds out its 
   await intents.giveUp(account, intent);
   const state = async () => {
     const { intents: open, snapshot } = await intents.known(account, EventKind.PAYOUT, externalId);
-    return [open.length, snapshot?.states.map(({ status }) => status)];
+    return [open.length, snapshot?.operations.map(({ status }) => status)];
   };
   assert.deepEqual(await state(), [1, ["pending"]]);
   const found = await look();

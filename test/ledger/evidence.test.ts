@@ -19,10 +19,9 @@ import {
 import { Change, Draft } from "../../src/ledger/change.ts";
 import { addEntry, factsOf } from "../../src/ledger/entries.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
-import { knownStatesOf, markOfRefusal } from "../../src/ledger/evidence.ts";
+import { markOfRefusal } from "../../src/ledger/evidence.ts";
 import type { Ending } from "../../src/ledger/intents.ts";
-import type { Snapshot } from "../../src/ledger/log.ts";
-import { openCallsOf, outcomeFlags } from "../../src/ledger/open-calls.ts";
+import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import { newRecord, type PaymentRecord, recordKey } from "../../src/ledger/record.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
@@ -89,11 +88,7 @@ function books() {
     value = JSON.parse(filledIn(JSON.stringify(draft.value), "token", places, nowMs));
   };
   const intents = () => value.calls.map((call) => intentOfCall(key, call, value.marks));
-  const known = async () => {
-    const snapshot = { ...knownStatesOf(value), cursor: "" } as Snapshot;
-    const store = { known: async () => ({ intents: intents(), snapshot }) };
-    return (await openCallsOf({ intents: store }, "default", PAYMENT, externalId)).openCalls;
-  };
+  const known = async () => explained(intents(), factsOf(value)).openCalls;
   return {
     begin(id: string, method: MoneyMethod) {
       step(() => {

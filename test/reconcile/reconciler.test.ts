@@ -378,7 +378,7 @@ test("an event that arrives before the third NOT_FOUND outweighs it", async (t) 
     throw told("transaction_not_found");
   });
   const outcome = async () =>
-    (await books.snapshot())?.states.find(({ operation }) => operation === "call")?.event
+    (await books.snapshot())?.operations.find(({ operation }) => operation === "call")?.event
       .callOutcome;
   await until(async () => ((await outcome()) ?? CallOutcome.UNKNOWN) !== CallOutcome.UNKNOWN);
   assert.equal(await outcome(), CallOutcome.SETTLED);
