@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Core } from "../core/core.ts";
 import { ofAccount } from "../errors.ts";
-import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
+import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { type KindName, kinds } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
@@ -79,7 +79,7 @@ export function createConsole(options: ConsoleOptions) {
   const newestLetters = shared((account) => listed(account));
 
   const unsettled = shared((account) => intents.unsettled(account, maxInspected));
-  const isAbout = (kind: KindName, externalId: string) => (intent: UnsettledIntent) =>
+  const isAbout = (kind: KindName, externalId: string) => (intent: Intent) =>
     kinds[intent.kind].name === kind && intent.externalId === externalId;
 
   return {
@@ -148,15 +148,15 @@ export function createConsole(options: ConsoleOptions) {
   };
 }
 
-function openCallView(intent: UnsettledIntent): OpenCall {
-  const { id, method, kind, externalId, state, startedAtMs, checks, notFound, needsOperator } =
-    intent;
+function openCallView(intent: Intent): OpenCall {
+  const { id, method, kind, externalId, state, startedAtMs, checks, notFound } = intent;
+  const { needsOperator, dueMs } = intent;
   return {
     ...{ id, method, externalId, startedAtMs, checks, notFound, needsOperator },
     kind: kinds[kind].name,
     // A `running` call is listed only after its lease ended: its replica is gone.
     state: state === "pending" ? "pending" : "unknown",
-    ...(intent.nextLookMs !== undefined && { nextLookMs: intent.nextLookMs }),
+    ...(!needsOperator && { nextLookMs: dueMs }),
   };
 }
 

@@ -4,7 +4,7 @@ import { loggedId } from "../core/guard.ts";
 import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
+import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { Observations, Report } from "../report.ts";
 import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
 import { callAs, type Operator } from "./operator.ts";
@@ -15,7 +15,7 @@ export interface PaymentActionsOptions {
   readonly core: Pick<Core, "getPayout" | "resendCallback">;
   readonly intents: Pick<IntentStore, "looked">;
   /** The open calls of a payment or payout. */
-  readonly openCalls: (action: PaymentAction) => Promise<readonly UnsettledIntent[]>;
+  readonly openCalls: (action: PaymentAction) => Promise<readonly Intent[]>;
   /** Whether the reconciler runs. */
   readonly reconciles: boolean;
   readonly report: Report;
@@ -41,7 +41,7 @@ export function createPaymentActions(options: PaymentActionsOptions) {
       const { account, kind, externalId } = action;
       note(operator, "look up", action);
       const open = await openCalls(action);
-      const next = open.filter(({ nextLookMs }) => reconciles && nextLookMs !== undefined);
+      const next = open.filter(({ needsOperator }) => reconciles && !needsOperator);
       for (const intent of next) {
         const { checks, notFound } = intent;
         await intents.looked(account, intent, { checks, notFound, inMs: 0 });

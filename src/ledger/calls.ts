@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
@@ -20,9 +21,11 @@ import {
   markOfEnding,
   maxAnswered,
   type NewIntent,
+  type OpenCall,
+  type Pending,
 } from "./intents.ts";
 import type { Appended, Entry } from "./log.ts";
-import { type KeyRecord, type OpenCall, ofRecordKey, type PaymentRecord } from "./record.ts";
+import { type KeyRecord, ofRecordKey, type PaymentRecord } from "./record.ts";
 
 /** What begin decided. The call's start is known once the change is committed. */
 export type BeginDecision =
@@ -50,7 +53,7 @@ export function beginCall(
       return { kind: "keyReused" };
     }
     if (key.state === "done") return { kind: "keyAnswered" };
-    const isRunning = key.state === "running" && Number(key.startedAt) + key.leaseMs > nowMs;
+    const isRunning = key.state === "running" && !isLeaseOver(key, nowMs);
     return { kind: isRunning ? "keyRunning" : "keyUnknown" };
   }
   const isBarred = () => isLocked(record, given.method, nowMs, change.ages.giveUpMs);
@@ -59,21 +62,7 @@ export function beginCall(
   if (isBarred()) return { kind: "inFlight" };
 
   change.isRead = false;
-  const call: OpenCall = {
-    id: given.id,
-    method: given.method,
-    state: "running",
-    startedAt: change.now,
-    leaseMs: given.leaseMs,
-    locks: true,
-    subjectId: "",
-    checks: 0,
-    notFound: 0,
-    needsOperator: false,
-    keyDigest: given.key?.digest ?? "",
-    dueMs: nowMs + given.leaseMs,
-  };
-  if (given.hold) call.hold = true;
+  const call = newCall(given, change.now, nowMs);
   // What is known already is none of its doing: its note must not show that as held.
   if (call.hold && record.holds.length === 0)
     for (const one of record.operations) one.held ??= false;
@@ -131,7 +120,8 @@ export function endCall(
   // A begin that is still on its way must not open the call behind its ending: the new version bars it.
   record.changes++;
   // Within its lease only this process ends a call: the store has lost it with a server that failed.
-  const isLost = given !== undefined && ending.state !== "closed" && nowMs < intent.leaseUntilMs;
+  const isLost =
+    given !== undefined && ending.state !== "closed" && nowMs < intent.startedAtMs + intent.leaseMs;
   if (isLost) adoptCall(change, draft, callOf(intent));
   const was = callIn(draft, id)?.state;
   change.trace = told?.trace ?? ending.trace;
@@ -205,9 +195,9 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
     const record = draft.value as PaymentRecord | undefined;
     const call = record?.calls[at];
     if (!record || !call) return found;
-    const isOver = Number(call.startedAt) + call.leaseMs <= change.nowMs;
+    const isOver = isLeaseOver(call, change.nowMs);
     if (call.state === "running" && !running && !isOver) continue;
-    const open = record.calls.map((one) => intentOfCall(draft.key, one, record.marks));
+    const open = intentsOf(draft.key, record);
     const intent = open[at] as Intent;
     const isRunning = call.state === "running" && !isOver;
     const evidence = evidenceOf(intent, open, factsOf(record), isRunning);
@@ -237,9 +227,9 @@ export function settleAsPaid(change: Change, draft: Draft, said: AlreadyPaid): v
   const { nowMs } = change;
   const record = recordOf(change, draft);
   const unknown = record.calls.find(
-    ({ method, state, startedAt, leaseMs }) =>
-      method === "CreatePayment" &&
-      (state === "unknown" || (state === "running" && Number(startedAt) + leaseMs <= nowMs)),
+    (call) =>
+      call.method === "CreatePayment" &&
+      (call.state === "unknown" || (call.state === "running" && isLeaseOver(call, nowMs))),
   );
   // The Error object may be about a payment that was taken back since, which is no evidence.
   if (!unknown || isOfKnown(said, record)) return;
@@ -311,48 +301,53 @@ export function giveUpCall(change: Change, draft: Draft, id: string): void {
   settleCalls(change, draft);
 }
 
-/** A call as a record holds it. */
-export function callOf(intent: Intent): OpenCall {
-  const { id, method, state, startedAtMs, leaseUntilMs, subjectId, checks, notFound } = intent;
+/** A call that has just begun. @param startedAt when, or what stands for it (`Change.now`) */
+export function newCall(
+  { id, method, leaseMs, hold, key }: Omit<NewIntent, "kind" | "externalId">,
+  startedAt: string,
+  startedAtMs: number,
+): OpenCall {
   const call: OpenCall = {
     id,
     method,
-    state,
-    startedAt: `${startedAtMs}`,
-    leaseMs: leaseUntilMs - startedAtMs,
-    locks: state !== "pending",
-    subjectId,
-    checks,
-    notFound,
-    needsOperator: intent.needsOperator,
-    keyDigest: intent.keyDigest,
-    dueMs: leaseUntilMs,
+    state: "running",
+    startedAt,
+    leaseMs,
+    locks: true,
+    subjectId: "",
+    checks: 0,
+    notFound: 0,
+    needsOperator: false,
+    keyDigest: key?.digest ?? "",
+    dueMs: startedAtMs + leaseMs,
   };
-  if (intent.hold) call.hold = true;
+  if (hold) call.hold = true;
   return call;
 }
 
-/** A call as those outside see it. */
+/** The call of a pending payment or payout; a repeat has the same id. */
+export function pendingCall(pending: Pending, nowMs: number): OpenCall {
+  const { method, kind, externalId, subjectId, ageMs } = pending;
+  const name = JSON.stringify([method, kind, externalId, subjectId]);
+  const id = `pending-${createHash("sha256").update(name).digest("base64url")}`;
+  const startedAtMs = nowMs - ageMs;
+  const call = newCall({ id, method, leaseMs: ageMs }, `${startedAtMs}`, startedAtMs);
+  return { ...call, state: "pending", locks: false, subjectId };
+}
+
+/** A call as a record that does not know it takes it over. */
+export function callOf({ kind: _, externalId: __, answered, startedAtMs, ...call }: Intent) {
+  const dueMs = startedAtMs + call.leaseMs;
+  return { ...call, startedAt: `${startedAtMs}`, locks: call.state !== "pending", dueMs };
+}
+
+/** The open calls of a record, as those outside see them. */
+export function intentsOf(key: string, { calls, marks }: PaymentRecord): Intent[] {
+  return calls.map((call) => intentOfCall(key, call, marks));
+}
+
 export function intentOfCall(key: string, call: OpenCall, marks: readonly string[]): Intent {
-  const { id, method, state, subjectId, checks, notFound, needsOperator, keyDigest } = call;
-  const startedAtMs = Number(call.startedAt);
-  const { kind, externalId } = ofRecordKey(key);
-  const intent: Intent = {
-    id,
-    method,
-    kind,
-    externalId,
-    state,
-    startedAtMs,
-    leaseUntilMs: startedAtMs + call.leaseMs,
-    subjectId,
-    answered: marks,
-    checks,
-    notFound,
-    needsOperator,
-    keyDigest,
-  };
-  return call.hold ? { ...intent, hold: true } : intent;
+  return { ...call, ...ofRecordKey(key), startedAtMs: Number(call.startedAt), answered: marks };
 }
 
 export const dueIndex = "due";
@@ -385,6 +380,13 @@ function addMark(record: PaymentRecord, mark: string): void {
   record.marks = [...record.marks, mark].slice(-maxAnswered);
 }
 
+function isLeaseOver(
+  { startedAt, leaseMs }: Pick<OpenCall, "startedAt" | "leaseMs">,
+  nowMs: number,
+): boolean {
+  return Number(startedAt) + leaseMs <= nowMs;
+}
+
 function isOver({ over }: PaymentRecord, callId: string): boolean {
   return over.some(({ id }) => id === callId);
 }
@@ -410,7 +412,7 @@ function isLocked(
 
 function endKey(
   draft: Draft,
-  { id, method, startedAtMs, leaseUntilMs }: Intent,
+  { id, method, startedAtMs, leaseMs }: Intent,
   ending: Ending,
   use: KeyUse | undefined,
 ): void {
@@ -419,7 +421,7 @@ function endKey(
   if (!draft.value && use && !isFreed) {
     draft.value = {
       ...{ fingerprint: use.fingerprints[0] ?? "", method, callId: id, state: "running" },
-      ...{ startedAt: `${startedAtMs}`, leaseMs: leaseUntilMs - startedAtMs },
+      ...{ startedAt: `${startedAtMs}`, leaseMs },
     } satisfies KeyRecord;
   }
   const key = draft.value as KeyRecord | undefined;

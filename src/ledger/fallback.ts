@@ -3,6 +3,7 @@ import { ByAge } from "../collections/by-age.ts";
 import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
+import { intentOfCall, newCall } from "./calls.ts";
 import type {
   Ages,
   Begun,
@@ -107,7 +108,11 @@ export class CallsWithFallback implements IntentStore {
       if (asked) {
         this.#unwritten.add(given.id);
         const nowMs = this.nowMs(account);
-        const intent = startedIntent(given, nowMs);
+        const intent = intentOfCall(
+          recordKey(given.kind, given.externalId),
+          newCall(given, `${nowMs}`, nowMs),
+          [],
+        );
         const free = this.#write(account, intent, { state: "closed", key: "free" });
         this.#outboxOf(account).add(async () => void (await free()), error);
       }
@@ -290,18 +295,5 @@ function oneAtATime<T>(write: () => Promise<T>): () => Promise<T> {
       underWay = undefined;
     });
     return underWay;
-  };
-}
-
-/** A call that has just begun. */
-function startedIntent(
-  { id, method, kind, externalId, leaseMs, key }: NewIntent,
-  now: number,
-): Intent {
-  return {
-    ...{ id, method, kind, externalId, state: "running", subjectId: "", answered: [] },
-    startedAtMs: now,
-    leaseUntilMs: now + leaseMs,
-    ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: key?.digest ?? "" },
   };
 }

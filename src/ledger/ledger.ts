@@ -20,8 +20,10 @@ import {
   givenUpIndex,
   giveUpCall,
   intentOfCall,
+  intentsOf,
   keepCallsMs,
   lookedAt,
+  pendingCall,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import type { DeadLetters } from "./dead-letter.ts";
@@ -34,7 +36,6 @@ import {
   type Intent,
   type IntentStats,
   type IntentStore,
-  intentOf,
   isUnknown,
   type Known,
   keyRetentionMs,
@@ -45,7 +46,6 @@ import {
   type Recorded,
   type SettledBy,
   type Unsettled,
-  type UnsettledIntent,
 } from "./intents.ts";
 import { indexesOf, list } from "./listing.ts";
 import type {
@@ -132,7 +132,7 @@ export class Ledger implements EventLog, IntentStore {
     const record = stored && recordIn(stored.text);
     if (!record) return { intents: [], snapshot: undefined };
     return {
-      intents: record.calls.map((call) => intentOfCall(key, call, record.marks)),
+      intents: intentsOf(key, record),
       snapshot: this.#snapshotOf(of, stored, record, bounds),
       firstSeen: record.firstSeen === undefined ? undefined : Number(record.firstSeen),
       updatedMs: Math.max(record.lastMs, ...record.calls.map(({ startedAt }) => Number(startedAt))),
@@ -263,13 +263,12 @@ export class Ledger implements EventLog, IntentStore {
 
   async track(account: string, pending: Pending): Promise<boolean> {
     const { kernel } = this.#account(account);
-    const { id } = intentOf(pending, 0);
     if ((await kernel.count(dueIndex)) >= maxTracked) {
       const { intents } = await this.known(account, pending.kind, pending.externalId);
-      return intents.some((intent) => intent.id === id);
+      return intents.some(({ id }) => id === pendingCall(pending, 0).id);
     }
     await this.#stepOf(account, pending, (change, draft) => {
-      adoptCall(change, draft, callOf(intentOf(pending, change.nowMs)));
+      adoptCall(change, draft, pendingCall(pending, change.nowMs));
     });
     return true;
   }
@@ -280,10 +279,7 @@ export class Ledger implements EventLog, IntentStore {
    */
   async adopt(account: string, intent: Intent, ageMs: number): Promise<void> {
     await this.#stepOf(account, intent, (change, draft) => {
-      const startedAtMs = change.nowMs - ageMs;
-      const leaseUntilMs = startedAtMs + intent.leaseUntilMs - intent.startedAtMs;
-      const call = callOf({ ...intent, startedAtMs, leaseUntilMs });
-      adoptCall(change, draft, call);
+      adoptCall(change, draft, callOf({ ...intent, startedAtMs: change.nowMs - ageMs }));
     });
   }
 
@@ -291,9 +287,7 @@ export class Ledger implements EventLog, IntentStore {
     const { kernel } = this.#account(account);
     const due = await this.#callsIn(account, dueIndex, { max: kernel.nowMs(), limit });
     const nowMs = kernel.nowMs();
-    return due.flatMap(({ intent }) =>
-      intent.state !== "running" || isUnknown(intent, nowMs) ? intent : [],
-    );
+    return due.filter((intent) => intent.state !== "running" || isUnknown(intent, nowMs));
   }
 
   async looked(account: string, intent: Intent, look: Look): Promise<Recorded> {
@@ -312,8 +306,7 @@ export class Ledger implements EventLog, IntentStore {
 
   async stats(account: string): Promise<IntentStats> {
     const { kernel } = this.#account(account);
-    const due = await this.#callsIn(account, dueIndex, { limit: maxInspected });
-    const all = due.map(({ intent }) => intent);
+    const all = await this.#callsIn(account, dueIndex, { limit: maxInspected });
     const unknown = all.filter((intent) => isUnknown(intent, kernel.nowMs()));
     const oldest = Math.min(...unknown.map(({ startedAtMs }) => startedAtMs));
     return {
@@ -328,14 +321,9 @@ export class Ledger implements EventLog, IntentStore {
     const limits = { limit: maxInspected };
     const due = await this.#callsIn(account, dueIndex, limits);
     const givenUp = await this.#callsIn(account, givenUpIndex, { ...limits, newestFirst: true });
-    const ids = new Set(due.map(({ intent }) => intent.id));
-    const all: UnsettledIntent[] = [
-      ...due.map(({ intent, score }) =>
-        intent.needsOperator ? intent : { ...intent, nextLookMs: score },
-      ),
-      // One that was given up in between is in both.
-      ...givenUp.flatMap(({ intent }) => (ids.has(intent.id) ? [] : intent)),
-    ];
+    // One that was given up in between is in both.
+    const ids = new Set(due.map(({ id }) => id));
+    const all = [...due, ...givenUp.filter(({ id }) => !ids.has(id))];
     return unsettledOf(all, limit, kernel.nowMs());
   }
 
@@ -345,7 +333,7 @@ export class Ledger implements EventLog, IntentStore {
    */
   async endLeases(account: string): Promise<void> {
     const calls = await this.#callsIn(account, dueIndex, { limit: Number.MAX_SAFE_INTEGER });
-    for (const { intent } of calls) {
+    for (const intent of calls) {
       if (intent.state !== "running" && intent.keyDigest === "") continue;
       await this.#stepOf(account, intent, endLeases, intent);
     }
@@ -365,12 +353,8 @@ export class Ledger implements EventLog, IntentStore {
     await this.#options.kernel.close(error);
   }
 
-  /** The calls that an index names, with their scores. Members whose call is gone are dropped. */
-  async #callsIn(
-    account: string,
-    index: string,
-    range: RangeOptions,
-  ): Promise<{ readonly intent: Intent; readonly score: number }[]> {
+  /** The calls that an index names. Members whose call is gone are dropped. */
+  async #callsIn(account: string, index: string, range: RangeOptions): Promise<Intent[]> {
     const of = this.#account(account);
     const found = await of.kernel.range([index], range);
     if (found.length === 0) return [];
@@ -378,11 +362,11 @@ export class Ledger implements EventLog, IntentStore {
     const { records } = await of.kernel.read([...keys]);
     const byKey = new Map(records.map(({ key, text }) => [key, recordIn(text)]));
     const gone: string[] = [];
-    const calls = found.flatMap(({ member, score }) => {
+    const calls = found.flatMap(({ member }) => {
       const { id, key } = callOfMember(member);
       const record = byKey.get(key);
       const call = record?.calls.find((one) => one.id === id);
-      if (record && call) return { intent: intentOfCall(key, call, record.marks), score };
+      if (record && call) return intentOfCall(key, call, record.marks);
       gone.push(member);
       return [];
     });

@@ -1,7 +1,7 @@
 import type { DescEnumValue } from "@bufbuild/protobuf";
 import { type PaymentState, PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
 import { allKinds, type Kind, kinds } from "../model/kinds.ts";
-import { intentOfCall } from "./calls.ts";
+import { intentsOf } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import { factsOf, keptFor } from "./entries.ts";
 import type { Ages } from "./intents.ts";
@@ -25,11 +25,10 @@ export function list(change: Change, draft: Draft): void {
     record.calls.every(({ state }) => state === "running");
   if (isBeginning) return;
   const { kind } = ofRecordKey(draft.key);
-  const intents = record.calls.map((call) => {
-    const intent = intentOfCall(draft.key, call, record.marks);
+  const intents = intentsOf(draft.key, record).map((intent) =>
     // A call that begins in this step has no start yet.
-    return Number.isNaN(intent.startedAtMs) ? { ...intent, startedAtMs: change.nowMs } : intent;
-  });
+    Number.isNaN(intent.startedAtMs) ? { ...intent, startedAtMs: change.nowMs } : intent,
+  );
   const standing = standingOf(kind, explained(intents, factsOf(record)));
   const index = standing && indexOf(kind, standing.state, standing.needsOperator);
   if (record.index === index && (record.firstSeen || !index)) return;

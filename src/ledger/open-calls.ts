@@ -3,13 +3,7 @@ import type { Kind } from "../model/kinds.ts";
 import { isCall } from "./call-outcome.ts";
 import { type Evidence, evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
-import {
-  type Intent,
-  type IntentStore,
-  isUnknown,
-  type Unsettled,
-  type UnsettledIntent,
-} from "./intents.ts";
+import { type Intent, type IntentStore, isUnknown, type Unsettled } from "./intents.ts";
 import type { Facts, PlacedFact, Snapshot } from "./log.ts";
 import { stateAfter } from "./payment-state.ts";
 
@@ -104,18 +98,14 @@ export const maxInspected = 1_000;
  * Intents of unknown or pending outcome, the most urgent first: given up, unknown, pending. Each
  * group has its oldest first.
  */
-export function unsettledOf(
-  all: readonly UnsettledIntent[],
-  limit: number,
-  now: number,
-): Unsettled {
+export function unsettledOf(all: readonly Intent[], limit: number, now: number): Unsettled {
   const intents = all
     .filter((intent) => intent.state === "pending" || isUnknown(intent, now))
     .sort((a, b) => urgency(b) - urgency(a) || a.startedAtMs - b.startedAtMs);
   return { intents: intents.slice(0, limit), total: intents.length };
 }
 
-function urgency({ needsOperator, state }: UnsettledIntent): number {
+function urgency({ needsOperator, state }: Intent): number {
   if (needsOperator) return 2;
   return state === "pending" ? 0 : 1;
 }

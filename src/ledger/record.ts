@@ -1,7 +1,7 @@
 import { GatewayError } from "../errors.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
-import type { IntentState } from "./intents.ts";
+import type { OpenCall } from "./intents.ts";
 import type { PlacedFact } from "./log.ts";
 
 /**
@@ -40,26 +40,6 @@ export type StoredOperation = { -readonly [Name in keyof PlacedFact]: PlacedFact
   /** Number of the operation within the record: its newest event is the attachment `e<n>`. */
   n: number;
 };
-
-export interface OpenCall {
-  id: string;
-  method: MoneyMethod;
-  state: IntentState;
-  /** Text, since the store fills it in. */
-  startedAt: string;
-  leaseMs: number;
-  /** Bars another call of its method until it has an answer. */
-  locks: boolean;
-  subjectId: string;
-  checks: number;
-  notFound: number;
-  needsOperator: boolean;
-  keyDigest: string;
-  /** It makes a payment with `confirm: false`; absent if not. */
-  hold?: boolean;
-  /** When it is looked at next. */
-  dueMs: number;
-}
 
 export interface EndedCall {
   id: string;

@@ -9,10 +9,10 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
-  callOf,
   conclude,
   giveUpCall,
   intentOfCall,
+  newCall,
   settleAsPaid,
   settleCalls,
 } from "../../src/ledger/calls.ts";
@@ -92,13 +92,7 @@ function books() {
   return {
     begin(id: string, method: MoneyMethod) {
       step(() => {
-        value.calls.push(
-          callOf({
-            ...{ id, method, kind: PAYMENT, externalId, state: "running" },
-            ...{ startedAtMs: nowMs, leaseUntilMs: nowMs + 60_000, subjectId: "", answered: [] },
-            ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: "" },
-          }),
-        );
+        value.calls.push(newCall({ id, method, leaseMs: 60_000 }, `${nowMs}`, nowMs));
       });
     },
     methodOf: (id: string) => intents().find((one) => one.id === id)?.method as MoneyMethod,
