@@ -19,7 +19,7 @@ import { type Follower, Hub } from "./hub.ts";
 import type { Ages } from "./intents.ts";
 import { isAbout, type Topic } from "./log.ts";
 import { RecentEvents } from "./recent-events.ts";
-import { isBlank, recordKey } from "./record.ts";
+import { isBlank, keyOfTopic } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
 import { type EventCodec, rememberTrace } from "./stored-event.ts";
 import type { Page, StoredLog } from "./tail.ts";
@@ -197,7 +197,7 @@ export class LedgerAccount implements StoredLog {
     }
     return () => {
       detach();
-      if (this.#hub.size === 0) this.#unwatch();
+      if (this.#hub.isEmpty) this.#unwatch();
     };
   }
 
@@ -206,7 +206,7 @@ export class LedgerAccount implements StoredLog {
   }
 
   async page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page> {
-    const of = "externalId" in topic ? recordKey(topic.kind, topic.externalId) : undefined;
+    const of = keyOfTopic(topic);
     const { rows, upTo, bounds } = await this.kernel.page(of, after, limit);
     const events = rows.map((row) => this.eventOf(row));
     return { events: of ? events : events.filter((event) => isAbout(topic, event)), upTo, bounds };

@@ -7,16 +7,9 @@ import {
   EventSchema,
   EventSource,
 } from "../gen/payments/v1/event_pb.ts";
-import type { Kind } from "../model/kinds.ts";
 import { newestOf } from "./facts.ts";
+import type { Intent } from "./intents.ts";
 import type { Entry, Fact, Snapshot } from "./log.ts";
-
-/** A money-moving call whose answer was lost, as the log records it. */
-export interface LostCall {
-  readonly id: string;
-  readonly kind: Kind;
-  readonly externalId: string;
-}
 
 /**
  * The log entry for the outcome of a call whose answer was lost. The call has a state of its own,
@@ -26,7 +19,11 @@ export interface LostCall {
  * moves to those operations (`takeHold`). Until then the note stays: it alone marks the coming
  * payment as held.
  */
-export function callOutcomeEntry(call: LostCall, outcome: CallOutcome, isShown = false): Entry {
+export function callOutcomeEntry(
+  call: Pick<Intent, "id" | "kind" | "externalId">,
+  outcome: CallOutcome,
+  isShown = false,
+): Entry {
   const { kind } = call;
   const source =
     outcome === CallOutcome.UNKNOWN ? EventSource.RESPONSE : EventSource.RECONCILIATION;

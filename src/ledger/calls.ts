@@ -16,7 +16,6 @@ import {
   type Intent,
   type KeyUse,
   keptBeyondMs,
-  keyRetentionMs,
   type Look,
   markOfEnding,
   maxAnswered,
@@ -72,7 +71,6 @@ export function beginCall(
       ...{ fingerprint: given.key.fingerprints[0] ?? "", method: given.method, callId: given.id },
       ...{ startedAt: change.now, leaseMs: given.leaseMs, state: "running" },
     } satisfies KeyRecord;
-    keyDraft.keepMs = keyRetentionMs;
   }
   return { kind: "started" };
 }
@@ -416,7 +414,6 @@ function endKey(
   ending: Ending,
   use: KeyUse | undefined,
 ): void {
-  draft.keepMs = keyRetentionMs;
   const isFreed = ending.state !== "unknown" && ending.key === "free";
   if (!draft.value && use && !isFreed) {
     draft.value = {

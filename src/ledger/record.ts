@@ -2,7 +2,7 @@ import { GatewayError } from "../errors.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import type { OpenCall } from "./intents.ts";
-import type { PlacedFact } from "./log.ts";
+import type { PlacedFact, Topic } from "./log.ts";
 
 /**
  * All that is known of one payment or payout of an account: its operations, its open calls, and what
@@ -73,6 +73,11 @@ export function newRecord(): PaymentRecord {
 /** The key of the record of a payment or payout; its events have it as their topic. */
 export function recordKey(kind: Kind, externalId: string): string {
   return `${kinds[kind].name}:${externalId}`;
+}
+
+/** The key of the record that a topic is of; undefined for one of kinds. */
+export function keyOfTopic(topic: Topic): string | undefined {
+  return "externalId" in topic ? recordKey(topic.kind, topic.externalId) : undefined;
 }
 
 /** The payment or payout that a record is of. */
