@@ -4,13 +4,13 @@ import type {
   Commit,
   Committed,
   Kernel,
-  Listener,
   RangeOptions,
   Read,
   Row,
   RowPage,
   Scored,
 } from "../kernel.ts";
+import { LocalAccount } from "../local-account.ts";
 import type { StoreThread } from "./store-thread.ts";
 
 export interface SqliteKernelOptions {
@@ -64,23 +64,15 @@ export function createSqliteKernel(options: SqliteKernelOptions): Kernel {
 }
 
 /** One account's part of the store. Only this process writes to it. */
-class SqliteAccount implements AccountKernel {
+class SqliteAccount extends LocalAccount implements AccountKernel {
   readonly #options: SqliteKernelOptions;
   readonly #name: string;
-  readonly #listeners = new Set<Listener>();
-  /** In memory, since there is one process: after a restart no other holder competes. */
-  readonly #leases = new Map<string, { holder: string; untilMs: number }>();
   #made: Promise<string> | undefined;
 
   constructor(options: SqliteKernelOptions, name: string) {
+    super(options.now);
     this.#options = options;
     this.#name = name;
-  }
-
-  readonly hasClock = true;
-
-  nowMs(): number {
-    return (this.#options.now ?? Date.now)();
   }
 
   async read(keys: readonly string[]): Promise<Read> {
@@ -89,12 +81,8 @@ class SqliteAccount implements AccountKernel {
 
   async commit(commit: Commit): Promise<Committed> {
     return this.#run("commit", [commit, this.nowMs()], (done: Committed) => {
-      if (done.kind !== "committed") return done;
       // In the order of the log, since results come in the order of the commits.
-      for (const [n, { bytes }] of commit.events.entries()) {
-        const cursor = done.cursors[n] ?? "";
-        for (const listener of this.#listeners) listener.row({ cursor, bytes });
-      }
+      if (done.kind === "committed") this.publish(commit.events, done.cursors);
       return done;
     });
   }
@@ -112,11 +100,6 @@ class SqliteAccount implements AccountKernel {
     return this.#run("newest", [this.#oldest(), topic, limit, before && placeIn(before)]);
   }
 
-  async watch(listener: Listener): Promise<() => void> {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
-  }
-
   async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
     return this.#run("range", [indexes, options]);
   }
@@ -127,19 +110,6 @@ class SqliteAccount implements AccountKernel {
 
   async drop(index: string, members: readonly string[]): Promise<void> {
     await this.#run("drop", [index, members]);
-  }
-
-  async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
-    const nowMs = this.nowMs();
-    const lease = this.#leases.get(name);
-    if (lease && lease.holder !== holder && lease.untilMs > nowMs) return false;
-    this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });
-    return true;
-  }
-
-  end(error: Error): void {
-    for (const listener of [...this.#listeners]) listener.fail(error);
-    this.#listeners.clear();
   }
 
   /** The epoch of the account's log. Adds the account to the store at its first use. */
