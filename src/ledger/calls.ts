@@ -11,6 +11,7 @@ import { withHold } from "./facts.ts";
 import {
   type Ages,
   type AlreadyPaid,
+  type Begun,
   type Ending,
   endedForMs,
   type Intent,
@@ -26,12 +27,11 @@ import {
 import type { Appended, Entry } from "./log.ts";
 import { type KeyRecord, ofRecordKey, type PaymentRecord } from "./record.ts";
 
-/** What begin decided. The call's start is known once the change is committed. */
-export type BeginDecision =
-  | { readonly kind: "started" }
-  /** The call is over already: this process was suspended while it began. */
-  | { readonly kind: "over" }
-  | { readonly kind: "inFlight" | "keyReused" | "keyRunning" | "keyUnknown" | "keyAnswered" };
+/**
+ * What begin decided. The call's start is known once the change is committed. `over`: the call is over
+ * already, since this process was suspended while it began.
+ */
+export type BeginDecision = Begun["kind"] | "over";
 
 /** Takes key and lock, and opens the call: all of it or nothing. */
 export function beginCall(
@@ -42,23 +42,23 @@ export function beginCall(
 ): BeginDecision {
   const { nowMs } = change;
   const record = recordOf(change, draft);
-  if (record.calls.some(({ id }) => id === given.id)) return { kind: "started" };
+  if (record.calls.some(({ id }) => id === given.id)) return "started";
   change.isRead = true;
-  if (isOver(record, given.id)) return { kind: "over" };
+  if (isOver(record, given.id)) return "over";
   const key = keyDraft?.value as KeyRecord | undefined;
   if (key && given.key) {
     const { fingerprints } = given.key;
     if (key.method !== given.method || !fingerprints.includes(key.fingerprint)) {
-      return { kind: "keyReused" };
+      return "keyReused";
     }
-    if (key.state === "done") return { kind: "keyAnswered" };
+    if (key.state === "done") return "keyAnswered";
     const isRunning = key.state === "running" && !isLeaseOver(key, nowMs);
-    return { kind: isRunning ? "keyRunning" : "keyUnknown" };
+    return isRunning ? "keyRunning" : "keyUnknown";
   }
   const isBarred = () => isLocked(record, given.method, nowMs, change.ages.giveUpMs);
   // The lock of a call whose process died falls with its callback.
   if (isBarred() && settleCalls(change, draft, true)) change.isRead = false;
-  if (isBarred()) return { kind: "inFlight" };
+  if (isBarred()) return "inFlight";
 
   change.isRead = false;
   const call = newCall(given, change.now, nowMs);
@@ -72,7 +72,7 @@ export function beginCall(
       ...{ startedAt: change.now, leaseMs: given.leaseMs, state: "running" },
     } satisfies KeyRecord;
   }
-  return { kind: "started" };
+  return "started";
 }
 
 /** Opens a call that began without the store, or that the store has lost. Twice does no harm. */
@@ -199,18 +199,10 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
     const intent = open[at] as Intent;
     const isRunning = call.state === "running" && !isOver;
     const evidence = evidenceOf(intent, open, factsOf(record), isRunning);
-    if (!evidence || (isRunning && evidence.kind !== "settled")) continue;
+    if (!evidence || (isRunning && evidence.state !== "closed")) continue;
     if (call.state !== "pending") publish(change, draft, call.id, CallOutcome.SETTLED, true);
-    const { kind, ...rest } = evidence;
-    conclude(
-      change,
-      draft,
-      call.id,
-      "subjectId" in rest
-        ? { ...rest, state: "pending", key: "keep" }
-        : { ...rest, state: "closed", key: "keep" },
-    );
-    if (kind === "settled") change.settled.push({ intent });
+    conclude(change, draft, call.id, evidence);
+    if (evidence.state === "closed") change.settled.push({ intent });
     found = true;
     // What one call accounts for may show what became of another.
     at = -1;

@@ -1,20 +1,15 @@
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
-import type { Intent } from "./intents.ts";
+import type { Ending, Intent } from "./intents.ts";
 import type { Fact, Facts, PlacedFact } from "./log.ts";
 import { paymentState } from "./payment-state.ts";
 
-/** What the event log says about a call that has no understood answer, or a pending one. */
-export type Evidence =
-  /** The call is over, or can move no money any more. `mark` is absent if it is stored already. */
-  | { readonly kind: "settled"; readonly mark?: string }
-  /** The service has the call, which continues as this payment or payout. */
-  | { readonly kind: "arrived"; readonly subjectId: string; readonly mark: string };
-
 /**
- * Reads what became of a call from the events of its external_id; undefined while they do not show
- * it. What one call made says nothing about another call, so each state is evidence for one call at
+ * Reads what became of a call that has no understood answer, or a pending one, from the events of its
+ * external_id. It is closed if it is over, or can move no money any more; then it has no mark if that is
+ * stored already. It is pending if the service has it, and it continues as this payment or payout.
+ * Undefined while the events do not show it. What one call made says nothing about another call, so each state is evidence for one call at
  * most:
  * - not for this call if the state is marked as accounted for (`Intent.answered`), or began before
  *   the call;
@@ -41,24 +36,29 @@ export function evidenceOf(
   open: readonly Intent[],
   known: Facts<PlacedFact>,
   mayBeSentYet = false,
-): Evidence | undefined {
+): ShownEnding | undefined {
   const { method } = intent;
   const states = known.operations.filter((state) => isOperationOf(method, state));
   const isPaid =
     !mayBeSentYet && method === "CreatePayment" && states.some(succeeded) && isKept(known);
   if (isNamed(intent)) {
     const named = states.find(({ subjectId }) => subjectId === intent.subjectId);
-    return isPaid || named?.rank === 2 ? { kind: "settled" } : undefined;
+    return isPaid || named?.rank === 2 ? { state: "closed", key: "keep" } : undefined;
   }
   const found = claimed(intent, open, known);
   const own = found && intent.state === "running" && failed(found) ? undefined : found;
-  if (!own) return isPaid ? { kind: "settled", mark: namelessMark(method) } : undefined;
+  if (!own) {
+    return isPaid ? { state: "closed", mark: namelessMark(method), key: "keep" } : undefined;
+  }
   const { subjectId } = own;
   const mark = markOf(method, own);
   return isPaid || own.rank === 2
-    ? { kind: "settled", mark }
-    : { kind: "arrived", subjectId, mark };
+    ? { state: "closed", mark, key: "keep" }
+    : { state: "pending", subjectId, mark, key: "keep" };
 }
+
+/** What events show of a call's end. Its key is not theirs to end: it waits for the call's own answer. */
+export type ShownEnding = Exclude<Ending, { readonly state: "unknown" }>;
 
 /** The method that asks for an operation; undefined if no call of this gateway asks for it. */
 export function methodOf(operation: string): MoneyMethod | undefined {

@@ -216,27 +216,27 @@ export class Ledger implements EventLog, IntentStore {
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const key = recordKey(given.kind, given.externalId);
     const keyOf = given.key && keyRecordKey(given.key.digest);
-    const { result: step, nowMs } = await this.#stepOf(
+    const { result, nowMs } = await this.#stepOf(
       account,
       given,
       (change, draft, keyDraft) => {
-        const decision = beginCall(change, draft, keyDraft, given);
-        return { decision, record: draft.value as PaymentRecord, now: change.now };
+        const kind = beginCall(change, draft, keyDraft, given);
+        return { kind, record: draft.value as PaymentRecord, now: change.now };
       },
       { keyDigest: given.key?.digest },
     );
-    const { decision: result, record, now } = step;
-    if (result.kind === "keyAnswered" && keyOf) {
+    const { kind, record, now } = result;
+    if (kind === "keyAnswered" && keyOf) {
       const { records } = await this.#account(account).kernel.read([keyOf]);
       const answer = records[0]?.attachments.get("answer");
       return answer ? { kind: "keyAnswered", answer: Buffer.from(answer) } : { kind: "keyUnknown" };
     }
-    if (result.kind === "over") {
+    if (kind === "over") {
       throw new StoreUnavailable(new Error("the call was taken for lost while it began"), {
         ...{ away: false, broken: false },
       });
     }
-    if (result.kind !== "started") return result as Begun;
+    if (kind !== "started") return { kind } as Begun;
     const call = record.calls.find(({ id }) => id === given.id);
     if (!call) throw new Error("the call was not recorded");
     const startedAt = call.startedAt === now ? `${nowMs}` : call.startedAt;

@@ -1,7 +1,7 @@
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { isCall } from "./call-outcome.ts";
-import { type Evidence, evidenceOf, isNamed, isOperationOf } from "./evidence.ts";
+import { evidenceOf, isNamed, isOperationOf, type ShownEnding } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
 import { type Intent, type IntentStore, isUnknown, type Unsettled } from "./intents.ts";
 import type { Facts, PlacedFact, Snapshot } from "./log.ts";
@@ -10,7 +10,7 @@ import { stateAfter } from "./payment-state.ts";
 /** A call that is open, with what the log says about it. */
 export interface ExplainedCall {
   readonly intent: Intent;
-  readonly evidence: Evidence | undefined;
+  readonly evidence: ShownEnding | undefined;
   /** The log has the operation that the call made: its answer was written there. */
   readonly isRecorded: boolean;
 }

@@ -28,10 +28,10 @@ export class ProcessCalls {
 
   begin(account: string, given: NewIntent): Begun {
     const key = recordKey(given.kind, given.externalId);
-    const result = this.#step(account, key, (change, draft) =>
+    const kind = this.#step(account, key, (change, draft) =>
       beginCall(change, draft, undefined, given),
     );
-    if (result.kind !== "started") return result as Begun;
+    if (kind !== "started") return { kind } as Begun;
     const open = this.open(account, given.kind, given.externalId);
     const intent = open.find(({ id }) => id === given.id);
     if (!intent) throw new Error("the call was not recorded");

@@ -65,7 +65,7 @@ export function stepsOf({ calls }: Scene) {
     return intentOfCall(draft.key, made, []);
   };
   const begin = (call: CallOf, i: number) => (on: On) =>
-    beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i)).kind;
+    beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i));
   const adopt = (call: CallOf, i: number) => (on: On) =>
     adoptCall(on.change, on.draft, callOf(intentOf(call, i, on)));
   const end = (call: CallOf, i: number, on: On, ending: Ending, told?: Entry) => {

@@ -126,7 +126,7 @@ function books() {
     },
     async evidenceOf(id: string | undefined) {
       const { evidence } = (await known()).find(({ intent }) => intent.id === id) ?? {};
-      return evidence ? `${evidence.mark}${evidence.kind === "arrived" ? " goes on" : ""}` : "";
+      return evidence ? `${evidence.mark}${evidence.state === "pending" ? " goes on" : ""}` : "";
     },
     settle(): string {
       step((change, draft) => void settleCalls(change, draft, true));
