@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ofAccount } from "../errors.ts";
-import { CallsWithFallback } from "../ledger/fallback.ts";
+import { LedgerWithFallback } from "../ledger/fallback.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
 import type { Report } from "../report.ts";
@@ -73,20 +73,18 @@ async function sqliteStores(
   });
   log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
   const ages = ledgerOptions(config);
-  const ledger = new Ledger({
+  const ledger = new LedgerWithFallback({
     ...ages,
     kernel: createSqliteKernel({ ...ages, thread }),
     keyringOf: (account) => ofAccount(keyrings, account),
     report,
+    // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
+    ...{ isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
   });
   await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
-  // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
-  const intents = new CallsWithFallback({
-    ...{ ...ages, ledger, isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
-  });
   return {
     eventLog: ledger,
-    intents,
+    intents: ledger,
     notReady() {
       return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
     },
@@ -94,7 +92,6 @@ async function sqliteStores(
     bucketOf: () => createLocalBucket(config.rateLimit),
     refresh() {},
     async close() {
-      await intents.close();
       await ledger.close();
       await thread.close();
     },

@@ -3,9 +3,9 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
 import { hasFailover } from "../config/kinds.ts";
-import { CallsWithFallback } from "../ledger/fallback.ts";
+import { LedgerWithFallback } from "../ledger/fallback.ts";
 import type { Ages } from "../ledger/intents.ts";
-import { Ledger, type LedgerOptions } from "../ledger/ledger.ts";
+import type { LedgerOptions } from "../ledger/ledger.ts";
 import { expiringIndexes } from "../ledger/listing.ts";
 import { createRedisBucket } from "../ratelimit/queued-bucket.ts";
 import { isAway, storeAway } from "../redis/ask.ts";
@@ -58,10 +58,8 @@ export async function redisStores(
       log[level]({ account, state, reason: reasonOf(error) }, feedMessages[state]);
     },
   });
-  const ledger = new Ledger({ ...ledgerOptions, kernel, report });
-  const intents = new CallsWithFallback({
-    ...ledgerOptions,
-    ledger,
+  const ledger = new LedgerWithFallback({
+    ...{ ...ledgerOptions, kernel, report },
     isAway: (error, account) =>
       !requiredForMoney && isAway(error, redis.client, accountKeys(prefix, account).log),
     unavailable: (error) => storeAway(error, redis.client),
@@ -91,7 +89,7 @@ export async function redisStores(
   });
   return {
     eventLog: ledger,
-    intents,
+    intents: ledger,
     // The gateway still serves while Redis is away.
     notReady: () => [],
     budgetSourceOf: (account) => sources.get(account) ?? "own",
@@ -126,7 +124,6 @@ export async function redisStores(
     async close() {
       outages.close();
       counting.close();
-      await intents.close();
       await ledger.close();
       await redis.close();
     },

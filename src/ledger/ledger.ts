@@ -90,7 +90,6 @@ export class Ledger implements EventLog, IntentStore {
   readonly #accounts = new Map<string, LedgerAccount>();
   readonly #tokens: () => string;
   readonly #turns = createTurns();
-  readonly #listeners: ((account: string, settled: Intent) => void)[] = [];
 
   constructor(options: LedgerOptions) {
     const { keyringOf } = options;
@@ -102,11 +101,6 @@ export class Ledger implements EventLog, IntentStore {
       bound: options.lettersBound,
       onLocked: (account) => options.report?.("locked", { account, what: "dead_letter" }),
     });
-  }
-
-  /** Calls the listener with each call that an event or a look settles here, as it was. */
-  listen(listener: (account: string, settled: Intent) => void): void {
-    this.#listeners.push(listener);
   }
 
   get durable(): boolean {
@@ -121,10 +115,14 @@ export class Ledger implements EventLog, IntentStore {
   }
 
   async snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined> {
-    return (await this.known(account, kind, externalId)).snapshot;
+    return (await this.#known(account, kind, externalId)).snapshot;
   }
 
   async known(account: string, kind: Kind, externalId: string): Promise<Known> {
+    return this.#known(account, kind, externalId);
+  }
+
+  async #known(account: string, kind: Kind, externalId: string): Promise<Known> {
     const of = this.#account(account);
     const key = recordKey(kind, externalId);
     const { records, bounds } = await of.kernel.read([key], { shown: true });
@@ -264,7 +262,7 @@ export class Ledger implements EventLog, IntentStore {
   async track(account: string, pending: Pending): Promise<boolean> {
     const { kernel } = this.#account(account);
     if ((await kernel.count(dueIndex)) >= maxTracked) {
-      const { intents } = await this.known(account, pending.kind, pending.externalId);
+      const { intents } = await this.#known(account, pending.kind, pending.externalId);
       return intents.some(({ id }) => id === pendingCall(pending, 0).id);
     }
     await this.#stepOf(account, pending, (change, draft) => {
@@ -398,7 +396,7 @@ export class Ledger implements EventLog, IntentStore {
     });
     const { report } = this.#options;
     for (const { intent, by: own = by ?? settledBy(intent) } of settled) {
-      for (const listener of this.#listeners) listener(account, intent);
+      this.onSettled(account, intent);
       const { method, externalId, state: was } = intent;
       report?.("settled", { account, method, externalId, was, by: own });
     }
@@ -419,6 +417,9 @@ export class Ledger implements EventLog, IntentStore {
     }
     return done;
   }
+
+  /** Called with each call that an event or a look settles here, as it was. */
+  protected onSettled(_account: string, _settled: Intent): void {}
 
   /**
    * Says how long a record is kept: that of a key for a day, that of a payment or payout longer, and

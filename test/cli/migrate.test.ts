@@ -107,10 +107,10 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
   async function onDisk(path: string) {
     // The password of the store in Redis that it is moved to.
     const keyring = await deriveKeyring("shop", [new Secret("password")]);
-    const { ledger, store, close } = await openIntents(path, {
+    const { store, close } = await openIntents(path, {
       ...{ ...times, accounts: ["shop"], keyringOf: () => keyring },
     });
-    return { log: ledger, intents: store, close };
+    return { log: store, intents: store, close };
   }
 
   it("moves all state to Redis, and cursors stay valid", async (t) => {

@@ -1,6 +1,7 @@
 /** Ledgers as a gateway opens them, with times that most tests do not care about. */
 import { Ledger, type LedgerOptions } from "../../src/ledger/ledger.ts";
 import { expiringIndexes } from "../../src/ledger/listing.ts";
+import type { Kernel } from "../../src/stores/kernel.ts";
 import { createMemoryKernel, type MemoryKernelOptions } from "../../src/stores/memory/kernel.ts";
 import { createRedisKernel, type RedisKernelOptions } from "../../src/stores/redis/kernel.ts";
 import { createSqliteKernel, type SqliteKernelOptions } from "../../src/stores/sqlite/kernel.ts";
@@ -24,6 +25,9 @@ export function createSqliteLedger(options: SqliteLedgerOptions): Ledger {
 }
 
 export function createRedisLedger(options: RedisLedgerOptions): Ledger {
-  const kernel = createRedisKernel({ ...options, ofRecords: expiringIndexes(options) });
-  return new Ledger({ ...ages, ...options, kernel });
+  return new Ledger({ ...ages, ...options, kernel: redisKernelOf(options) });
+}
+
+export function redisKernelOf(options: RedisKernelOptions): Kernel {
+  return createRedisKernel({ ...options, ofRecords: expiringIndexes(options) });
 }

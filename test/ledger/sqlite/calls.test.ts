@@ -92,7 +92,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
         return thread.run(isRefused ? "none" : operation, args, map);
       },
     };
-    const { store: intents, ledger } = createSqliteCalls(failing);
+    const { store: intents, stored: ledger } = createSqliteCalls(failing);
     t.after(() => intents.close());
     return { disk, intents, ledger, thread };
   }

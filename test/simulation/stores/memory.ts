@@ -1,8 +1,7 @@
 import { GatewayError } from "../../../src/errors.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
-import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
-import { Ledger } from "../../../src/ledger/ledger.ts";
+import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
@@ -26,17 +25,14 @@ export function createMemoryStores(options: StoreOptions): Stores {
   const bucketOf = localBuckets(options);
   return {
     async open(process): Promise<ReplicaStores> {
-      const given = { retentionMs, firstLookMs, giveUpMs };
-      const ledger = new Ledger({
-        ...given,
+      const ledger = new LedgerWithFallback({
+        ...{ retentionMs, firstLookMs, giveUpMs },
         kernel: remoteKernel(kernel, network, scheduler, process),
         keyringOf: undefined,
+        // The server is never away for all replicas, so no call goes on without it.
+        ...{ isAway: () => false, answerMs: 10_000 },
       });
-      // The server is never away for all replicas, so no call goes on without it.
-      const intents = new CallsWithFallback({
-        ...{ ...given, ledger, isAway: () => false, answerMs: 10_000 },
-      });
-      return { log: ledger, intents, bucketOf };
+      return { log: ledger, intents: ledger, bucketOf };
     },
     async isQuiet() {
       const due = await Promise.all(accounts.map((each) => kernel.account(each).count(dueIndex)));
