@@ -326,9 +326,11 @@ export function pendingCall(pending: Pending, nowMs: number): OpenCall {
 }
 
 /** A call as a record that does not know it takes it over. */
-export function callOf({ kind: _, externalId: __, answered, startedAtMs, ...call }: Intent) {
-  const dueMs = startedAtMs + call.leaseMs;
-  return { ...call, startedAt: `${startedAtMs}`, locks: call.state !== "pending", dueMs };
+export function callOf(intent: Intent): OpenCall {
+  const { state, subjectId, checks, notFound, needsOperator, keyDigest, startedAtMs } = intent;
+  const call = newCall(intent, `${startedAtMs}`, startedAtMs);
+  const locks = state !== "pending";
+  return { ...call, state, locks, subjectId, checks, notFound, needsOperator, keyDigest };
 }
 
 /** The open calls of a record, as those outside see them. */
@@ -337,7 +339,9 @@ export function intentsOf(key: string, { calls, marks }: PaymentRecord): Intent[
 }
 
 export function intentOfCall(key: string, call: OpenCall, marks: readonly string[]): Intent {
-  return { ...call, ...ofRecordKey(key), startedAtMs: Number(call.startedAt), answered: marks };
+  const { kind, externalId } = ofRecordKey(key);
+  const startedAtMs = Number(call.startedAt);
+  return { ...call, kind, externalId, startedAtMs, answered: marks };
 }
 
 export const dueIndex = "due";
