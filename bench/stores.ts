@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { EventLog } from "../src/ledger/log.ts";
-import { createMemoryLedger } from "../src/ledger/memory.ts";
+import { createMemoryLedger } from "../test/ledger/create.ts";
 import { payment } from "../test/ledger/entries.ts";
 import { replica } from "../test/ledger/redis/rig.ts";
 import { openLog } from "../test/ledger/sqlite/rig.ts";

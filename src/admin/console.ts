@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import * as z from "zod";
 import type { Core } from "../core/core.ts";
 import { ofAccount } from "../errors.ts";
-import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
+import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { type KindName, kindNames, kinds } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
@@ -199,7 +199,7 @@ const historyQuery = z.object({
   external_id: z.string().min(1).max(1_000),
 });
 
-function openCallView(intent: UnsettledIntent): OpenCall {
+function openCallView(intent: Intent): OpenCall {
   const { id, method, kind, externalId, state, startedAtMs, checks, notFound, needsOperator } =
     intent;
   return {
@@ -207,7 +207,7 @@ function openCallView(intent: UnsettledIntent): OpenCall {
     kind: kinds[kind].name,
     // A `running` call is listed only after its lease ended: its replica is gone.
     state: state === "pending" ? "pending" : "unknown",
-    nextLookMs: intent.nextLookMs,
+    nextLookMs: intent.needsOperator ? undefined : intent.dueMs,
   };
 }
 

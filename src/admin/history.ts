@@ -33,7 +33,7 @@ export async function historyOf(
   ]);
   const open = explained(known.intents, known.snapshot);
   const standing = standingOf(kind, open);
-  const operations = open.snapshot?.facts.operations ?? [];
+  const operations = open.snapshot?.operations ?? [];
   return {
     nowMs: Date.now(),
     state: standing && nameOf(PaymentStateSchema, standing.state),

@@ -4,7 +4,7 @@ import { loggedId } from "../core/guard.ts";
 import { GatewayError } from "../errors.ts";
 import { ResendCallbackRequestSchema } from "../gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutRequestSchema } from "../gen/payments/v1/payout_service_pb.ts";
-import type { IntentStore, UnsettledIntent } from "../ledger/intents.ts";
+import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { KindName } from "../model/kinds.ts";
 import type { Observations, Report } from "../report.ts";
 import type { PaymentAction, PaymentActionResult } from "./console-api.ts";
@@ -18,7 +18,7 @@ export interface PaymentActionsOptions {
     account: string,
     kind: KindName,
     externalId: string,
-  ) => Promise<readonly UnsettledIntent[]>;
+  ) => Promise<readonly Intent[]>;
   /** Whether the reconciler runs. */
   readonly reconciles: boolean;
   readonly report: Report;
@@ -44,7 +44,7 @@ export function createPaymentActions(options: PaymentActionsOptions) {
       const { account, kind, externalId } = action;
       note(operator, "look up", action);
       const open = await openCalls(account, kind, externalId);
-      const next = open.filter(({ nextLookMs }) => reconciles && nextLookMs !== undefined);
+      const next = open.filter(({ needsOperator }) => reconciles && !needsOperator);
       for (const intent of next) {
         const { checks, notFound } = intent;
         await intents.looked(account, intent, { checks, notFound, inMs: 0 });

@@ -1,12 +1,13 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ofAccount } from "../errors.ts";
-import { CallsWithFallback } from "../ledger/fallback.ts";
-import { createMemoryLedger } from "../ledger/memory.ts";
-import { createSqliteLedger } from "../ledger/sqlite.ts";
+import { LedgerWithFallback } from "../ledger/fallback.ts";
+import { Ledger } from "../ledger/ledger.ts";
 import { createLocalBucket } from "../ratelimit/queued-bucket.ts";
 import type { Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
+import { createMemoryKernel } from "../stores/memory/kernel.ts";
+import { createSqliteKernel } from "../stores/sqlite/kernel.ts";
 import { openStoreThread } from "../stores/sqlite/store-thread.ts";
 import type { LedgerOptions, Stores } from "./stores.ts";
 
@@ -39,7 +40,9 @@ export async function openStores(
   log.warn(
     "neither REDIS_URL nor DATA_DIR is set: all state is kept in memory and lost when the process ends",
   );
-  const ledger = createMemoryLedger({ ...ledgerOptions, now });
+  const kernel = createMemoryKernel({ ...ledgerOptions, now });
+  // The memory of this process holds the secrets anyway.
+  const ledger = new Ledger({ ...ledgerOptions, kernel, keyringOf: undefined });
   return {
     ...ownBudgets(config),
     eventLog: ledger,
@@ -68,22 +71,20 @@ async function sqliteStores(
     },
   });
   log.info({ directory }, "state is kept in DATA_DIR, which this process uses alone");
-  const ledger = createSqliteLedger({ ...ledgerOptions, thread });
-  await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
-  // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
-  const intents = new CallsWithFallback({
-    ...ledgerOptions,
-    ...{ ledger, isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
+  const ledger = new LedgerWithFallback({
+    ...{ ...ledgerOptions, kernel: createSqliteKernel({ ...ledgerOptions, thread }) },
+    // Only this process uses the disk: while it takes no writes, calls are barred by what it holds.
+    ...{ isAway: () => true, readsGoOn: true, answerMs: diskAnswerMs },
   });
+  await Promise.all([...config.accounts.keys()].map((account) => ledger.endLeases(account)));
   return {
     ...ownBudgets(config),
     eventLog: ledger,
-    intents,
+    intents: ledger,
     notReady() {
       return thread.trouble === undefined ? [] : [`cannot write to DATA_DIR: ${thread.trouble}`];
     },
     async close() {
-      await intents.close();
       await ledger.close();
       await thread.close();
     },

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { ConfigError } from "../config/config-error.ts";
-import { CallsWithFallback } from "../ledger/fallback.ts";
-import { createRedisLedger } from "../ledger/redis.ts";
+import { LedgerWithFallback } from "../ledger/fallback.ts";
+import { expiringIndexes } from "../ledger/listing.ts";
 import { createRedisBucket } from "../ratelimit/queued-bucket.ts";
 import { isAway, storeAway } from "../redis/ask.ts";
 import { connectRedis } from "../redis/connect.ts";
@@ -12,6 +12,7 @@ import { accountKeys } from "../redis/keys.ts";
 import { watchOutages } from "../redis/outages.ts";
 import { countReplicas } from "../redis/replicas.ts";
 import { hasFailover } from "../redis/url.ts";
+import { createRedisKernel } from "../stores/redis/kernel.ts";
 import { otherLayout, redisLayout } from "../stores/redis/layout.ts";
 import type { LedgerOptions, Stores } from "./stores.ts";
 
@@ -47,16 +48,16 @@ export async function redisStores(
   const replicaId = randomUUID();
   const logChange = (isBack: boolean, record: object, message: string) =>
     log[isBack ? "info" : "warn"](record, message);
-  const ledger = createRedisLedger({
-    ...{ ...ledgerOptions, redis, prefix, minReplicas },
+  const { retentionMs } = ledgerOptions;
+  const kernel = createRedisKernel({
+    ...{ redis, prefix, minReplicas, retentionMs, ofRecords: expiringIndexes(ledgerOptions) },
     onFeed({ account, state, error }) {
       const record = { account, state, reason: reasonOf(error) };
       logChange(state === "back", record, feedMessages[state]);
     },
   });
-  const intents = new CallsWithFallback({
-    ...ledgerOptions,
-    ledger,
+  const ledger = new LedgerWithFallback({
+    ...{ ...ledgerOptions, kernel, report },
     isAway: (error, account) =>
       !requiredForMoney && isAway(error, redis.client, accountKeys(prefix, account).log),
     unavailable: (error) => storeAway(error, redis.client),
@@ -85,7 +86,7 @@ export async function redisStores(
   });
   return {
     eventLog: ledger,
-    intents,
+    intents: ledger,
     // The gateway still serves while Redis is away.
     notReady: () => [],
     budgetSourceOf: (account) => sources.get(account) ?? "own",
@@ -115,7 +116,6 @@ export async function redisStores(
     async close() {
       outages.close();
       counting.close();
-      await intents.close();
       await ledger.close();
       await redis.close();
     },

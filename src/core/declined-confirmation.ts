@@ -3,6 +3,7 @@ import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { PaymentOperation, PaymentSchema, PaymentStatus } from "../gen/payments/v1/payment_pb.ts";
 import { paymentEntry } from "../ledger/entry.ts";
+import { newestOf } from "../ledger/facts.ts";
 import type { Intent } from "../ledger/intents.ts";
 import type { Entry } from "../ledger/log.ts";
 import { payingOperations } from "../ledger/payment-state.ts";
@@ -42,10 +43,10 @@ async function successOf(
 ): Promise<string | undefined> {
   try {
     const snapshot = await log.snapshot(account, EventKind.PAYMENT, externalId);
-    const success = snapshot?.states.findLast(
+    const successes = snapshot?.operations.filter(
       ({ operation, status }) => payingOperations.has(operation) && status === "success",
     );
-    return success?.event.paymentId;
+    return newestOf(successes ?? [])?.event.paymentId;
   } catch {
     return undefined; // The log is out of reach: the event could not be appended either.
   }

@@ -93,9 +93,13 @@ async function withState<Result>(
     ended.throwIfAborted();
     const known = openCallsOf(context, about.account, about.kind, about.externalId);
     const { openCalls, snapshot } = await unlessAborted(known, ended);
-    const { facts = factsOfEntry(entry), cursor = "" } = snapshot ?? {};
+    const facts = snapshot ?? factsOfEntry(entry);
     const { outcomeUnknown } = outcomeFlags(openCalls);
-    return { answer, ...statesAfter(about.kind, facts, outcomeUnknown), cursor };
+    return {
+      answer,
+      ...statesAfter(about.kind, facts, outcomeUnknown),
+      cursor: snapshot?.cursor ?? "",
+    };
   } catch {
     return byItself;
   } finally {

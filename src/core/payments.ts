@@ -36,8 +36,7 @@ import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
 import { noFacts } from "../ledger/facts.ts";
 import type { Intent, Known } from "../ledger/intents.ts";
-import type { Entry, Fact, Facts, OperationState } from "../ledger/log.ts";
-import { isSameOperation } from "../ledger/merge.ts";
+import type { Entry, Fact, OperationState } from "../ledger/log.ts";
 import { explained, standingOf } from "../ledger/open-calls.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import { unrecognizedValue } from "../model/unrecognized.ts";
@@ -240,9 +239,9 @@ function answerOf({ intents, snapshot: all }: Known): GetPaymentResponse | undef
   const standing = standingOf(EventKind.PAYMENT, open);
   if (!standing) return undefined;
   const { snapshot } = open;
-  const facts = snapshot?.facts ?? noFacts;
+  const facts = snapshot ?? noFacts;
   const current = snapshot && currentState(snapshot);
-  const payment = current && paymentOf(current, facts);
+  const payment = current && paymentOf(current);
   return create(GetPaymentResponseSchema, {
     ...(payment && { payment }),
     cursor: snapshot?.cursor ?? "",
@@ -253,10 +252,8 @@ function answerOf({ intents, snapshot: all }: Known): GetPaymentResponse | undef
 }
 
 /** The payment of a state, with what the service has since said of it in unknown words. */
-function paymentOf(state: OperationState, { operations }: Facts): Payment | undefined {
-  const { resource } = state.event;
+function paymentOf({ event: { resource }, words = [] }: OperationState): Payment | undefined {
   if (resource.case !== "payment") return undefined;
-  const { words = [] } = operations.find((fact) => isSameOperation(fact, state)) ?? {};
   if (words.length === 0) return resource.value;
   const said = new Set(words.map(([field]) => field));
   const others = resource.value.unrecognized.filter(({ field }) => !said.has(field));

@@ -155,7 +155,7 @@ function answer(
   const { outcomeUnknown, needsOperator } = outcomeFlags(openCalls);
   const isUnknown = outcomeUnknown || isOpen || !payout;
   const newest = factsOfEntry(newEntry).operations;
-  const { operations, ...rest } = snapshot?.facts ?? noFacts;
+  const { operations, ...rest } = snapshot ?? noFacts;
   return create(GetPayoutResponseSchema, {
     ...(payout && { payout }),
     outcomeUnknown: isUnknown,

@@ -133,7 +133,7 @@ function placeOf({ waitLimits }: Pick<Context, "waitLimits">, { caller }: Call) 
 function waitedOf({ openCalls, snapshot }: OpenCalls, event?: Event): Waited {
   return {
     current: snapshot && currentState(snapshot),
-    facts: snapshot?.facts ?? noFacts,
+    facts: snapshot ?? noFacts,
     callIsOpen: outcomeFlags(openCalls).outcomeUnknown,
     cursor: snapshot?.cursor ?? "",
     isGivenUp: event !== undefined && endingOutcomes.has(event.callOutcome),

@@ -80,7 +80,7 @@ export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncI
     call.onOpen?.(current ? undefined : from);
     if (known && told && current) {
       const event = create(EventSchema, { ...current, cursor: told.cursor });
-      setStateAfter(event, told.facts, outcomeFlags(known.openCalls).outcomeUnknown);
+      setStateAfter(event, told, outcomeFlags(known.openCalls).outcomeUnknown);
       rememberTrace(event, traceOf(current));
       yield event;
       if (await end?.isOverAfter(event)) return;

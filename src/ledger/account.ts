@@ -10,7 +10,6 @@ import {
   filledIn,
   type Listener,
   type NewEvent,
-  type Read,
   type RecordChange,
   type Row,
 } from "../stores/kernel.ts";
@@ -20,7 +19,7 @@ import { type Follower, Hub } from "./hub.ts";
 import type { Ages } from "./intents.ts";
 import { isAbout, type Topic } from "./log.ts";
 import { RecentEvents } from "./recent-events.ts";
-import { isBlank, recordKey } from "./record.ts";
+import { isBlank, keyOfTopic } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
 import { type EventCodec, rememberTrace } from "./stored-event.ts";
 import type { Page, StoredLog } from "./tail.ts";
@@ -174,11 +173,6 @@ export class LedgerAccount implements StoredLog {
     return { nowMs, events };
   }
 
-  /** Records as the store has them. */
-  async read(keys: readonly string[], options?: { readonly shown?: boolean }): Promise<Read> {
-    return this.kernel.read(keys, options);
-  }
-
   eventOf({ cursor, bytes }: Row): Event {
     const own = this.#underWay.get(bytes) ?? this.#recent.find(cursor, bytes);
     if (own) {
@@ -203,16 +197,16 @@ export class LedgerAccount implements StoredLog {
     }
     return () => {
       detach();
-      if (this.#hub.size === 0) this.#unwatch();
+      if (this.#hub.isEmpty) this.#unwatch();
     };
   }
 
-  bounds(): Promise<Bounds> {
-    return this.kernel.bounds();
+  async bounds(): Promise<Bounds> {
+    return (await this.kernel.page(undefined, undefined, 0)).bounds;
   }
 
   async page(topic: Topic, after: Cursor | undefined, limit: number): Promise<Page> {
-    const of = "externalId" in topic ? recordKey(topic.kind, topic.externalId) : undefined;
+    const of = keyOfTopic(topic);
     const { rows, upTo, bounds } = await this.kernel.page(of, after, limit);
     const events = rows.map((row) => this.eventOf(row));
     return { events: of ? events : events.filter((event) => isAbout(topic, event)), upTo, bounds };

@@ -7,15 +7,9 @@ import {
   EventSchema,
   EventSource,
 } from "../gen/payments/v1/event_pb.ts";
-import type { Kind } from "../model/kinds.ts";
-import type { Entry, OperationState, Snapshot } from "./log.ts";
-
-/** A money-moving call whose answer was lost, as the log records it. */
-export interface LostCall {
-  readonly id: string;
-  readonly kind: Kind;
-  readonly externalId: string;
-}
+import { newestOf } from "./facts.ts";
+import type { Intent } from "./intents.ts";
+import type { Entry, Fact, Snapshot } from "./log.ts";
 
 /**
  * The log entry for the outcome of a call whose answer was lost. The call has a state of its own,
@@ -25,7 +19,11 @@ export interface LostCall {
  * moves to those operations (`takeHold`). Until then the note stays: it alone marks the coming
  * payment as held.
  */
-export function callOutcomeEntry(call: LostCall, outcome: CallOutcome, isShown = false): Entry {
+export function callOutcomeEntry(
+  call: Pick<Intent, "id" | "kind" | "externalId">,
+  outcome: CallOutcome,
+  isShown = false,
+): Entry {
   const { kind } = call;
   const source =
     outcome === CallOutcome.UNKNOWN ? EventSource.RESPONSE : EventSource.RECONCILIATION;
@@ -53,13 +51,14 @@ export function callOutcomeEntry(call: LostCall, outcome: CallOutcome, isShown =
 }
 
 /** Whether a state describes a call rather than a payment or payout. */
-export function isCall({ operation }: Pick<OperationState, "operation">): boolean {
+export function isCall({ operation }: Pick<Fact, "operation">): boolean {
   return operation === callOperation;
 }
 
 /** The latest event that reports a call as UNKNOWN or NEEDS_OPERATOR, if such a call is left. */
-export function unknownOutcome({ states }: Snapshot): Event | undefined {
-  return states.findLast((state) => isCall(state) && open.has(state.event.callOutcome))?.event;
+export function unknownOutcome({ operations }: Snapshot): Event | undefined {
+  const calls = operations.filter((one) => isCall(one) && open.has(one.event.callOutcome));
+  return newestOf(calls)?.event;
 }
 
 const callOperation = "call";

@@ -1,35 +1,37 @@
+import { createHash } from "node:crypto";
 import { CallOutcome } from "../gen/payments/v1/event_pb.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
 import { callOutcomeEntry } from "./call-outcome.ts";
 import type { Change, Draft } from "./change.ts";
-import { addEntry, recordOf } from "./entries.ts";
+import { addEntry, factsOf, recordOf } from "./entries.ts";
 import { successEntry } from "./entry.ts";
-import { evidenceOf, knownStatesOf } from "./evidence.ts";
+import { evidenceOf } from "./evidence.ts";
 import { withHold } from "./facts.ts";
 import {
   type Ages,
   type AlreadyPaid,
+  type Begun,
   type Ending,
   endedForMs,
   type Intent,
   type KeyUse,
   keptBeyondMs,
-  keyRetentionMs,
   type Look,
   markOfEnding,
   maxAnswered,
   type NewIntent,
+  type OpenCall,
+  type Pending,
 } from "./intents.ts";
 import type { Appended, Entry } from "./log.ts";
-import { type KeyRecord, type OpenCall, ofRecordKey, type PaymentRecord } from "./record.ts";
+import { type KeyRecord, ofRecordKey, type PaymentRecord } from "./record.ts";
 
-/** What begin decided. The call's start is known once the change is committed. */
-export type BeginDecision =
-  | { readonly kind: "started" }
-  /** The call is over already: this process was suspended while it began. */
-  | { readonly kind: "over" }
-  | { readonly kind: "inFlight" | "keyReused" | "keyRunning" | "keyUnknown" | "keyAnswered" };
+/**
+ * What begin decided. The call's start is known once the change is committed. `over`: the call is over
+ * already, since this process was suspended while it began.
+ */
+export type BeginDecision = Begun["kind"] | "over";
 
 /** Takes key and lock, and opens the call: all of it or nothing. */
 export function beginCall(
@@ -40,40 +42,26 @@ export function beginCall(
 ): BeginDecision {
   const { nowMs } = change;
   const record = recordOf(change, draft);
-  if (record.calls.some(({ id }) => id === given.id)) return { kind: "started" };
+  if (record.calls.some(({ id }) => id === given.id)) return "started";
   change.isRead = true;
-  if (isOver(record, given.id)) return { kind: "over" };
+  if (isOver(record, given.id)) return "over";
   const key = keyDraft?.value as KeyRecord | undefined;
   if (key && given.key) {
     const { fingerprints } = given.key;
     if (key.method !== given.method || !fingerprints.includes(key.fingerprint)) {
-      return { kind: "keyReused" };
+      return "keyReused";
     }
-    if (key.state === "done") return { kind: "keyAnswered" };
-    const isRunning = key.state === "running" && Number(key.startedAt) + key.leaseMs > nowMs;
-    return { kind: isRunning ? "keyRunning" : "keyUnknown" };
+    if (key.state === "done") return "keyAnswered";
+    const isRunning = key.state === "running" && !isLeaseOver(key, nowMs);
+    return isRunning ? "keyRunning" : "keyUnknown";
   }
   const isBarred = () => isLocked(record, given.method, nowMs, change.ages.giveUpMs);
   // The lock of a call whose process died falls with its callback.
   if (isBarred() && settleCalls(change, draft, true)) change.isRead = false;
-  if (isBarred()) return { kind: "inFlight" };
+  if (isBarred()) return "inFlight";
 
   change.isRead = false;
-  const call: OpenCall = {
-    id: given.id,
-    method: given.method,
-    state: "running",
-    startedAt: change.now,
-    leaseMs: given.leaseMs,
-    locks: true,
-    subjectId: "",
-    checks: 0,
-    notFound: 0,
-    needsOperator: false,
-    keyDigest: given.key?.digest ?? "",
-    dueMs: nowMs + given.leaseMs,
-  };
-  if (given.hold) call.hold = true;
+  const call = newCall(given, change.now, nowMs);
   // What is known already is none of its doing: its note must not show that as held.
   if (call.hold && record.holds.length === 0)
     for (const one of record.operations) one.held ??= false;
@@ -83,9 +71,8 @@ export function beginCall(
       ...{ fingerprint: given.key.fingerprints[0] ?? "", method: given.method, callId: given.id },
       ...{ startedAt: change.now, leaseMs: given.leaseMs, state: "running" },
     } satisfies KeyRecord;
-    keyDraft.keepMs = keyRetentionMs;
   }
-  return { kind: "started" };
+  return "started";
 }
 
 /** Opens a call that began without the store, or that the store has lost. Twice does no harm. */
@@ -131,7 +118,8 @@ export function endCall(
   // A begin that is still on its way must not open the call behind its ending: the new version bars it.
   record.changes++;
   // Within its lease only this process ends a call: the store has lost it with a server that failed.
-  const isLost = given !== undefined && ending.state !== "closed" && nowMs < intent.leaseUntilMs;
+  const isLost =
+    given !== undefined && ending.state !== "closed" && nowMs < intent.startedAtMs + intent.leaseMs;
   if (isLost) adoptCall(change, draft, callOf(intent));
   const was = callIn(draft, id)?.state;
   change.trace = told?.trace ?? ending.trace;
@@ -205,24 +193,16 @@ export function settleCalls(change: Change, draft: Draft, running = false): bool
     const record = draft.value as PaymentRecord | undefined;
     const call = record?.calls[at];
     if (!record || !call) return found;
-    const isOver = Number(call.startedAt) + call.leaseMs <= change.nowMs;
+    const isOver = isLeaseOver(call, change.nowMs);
     if (call.state === "running" && !running && !isOver) continue;
-    const open = record.calls.map((one) => intentOfCall(draft.key, one, record.marks));
+    const open = intentsOf(draft.key, record);
     const intent = open[at] as Intent;
     const isRunning = call.state === "running" && !isOver;
-    const evidence = evidenceOf(intent, open, knownStatesOf(record), isRunning);
-    if (!evidence || (isRunning && evidence.kind !== "settled")) continue;
+    const evidence = evidenceOf(intent, open, factsOf(record), isRunning);
+    if (!evidence || (isRunning && evidence.state !== "closed")) continue;
     if (call.state !== "pending") publish(change, draft, call.id, CallOutcome.SETTLED, true);
-    const { kind, ...rest } = evidence;
-    conclude(
-      change,
-      draft,
-      call.id,
-      "subjectId" in rest
-        ? { ...rest, state: "pending", key: "keep" }
-        : { ...rest, state: "closed", key: "keep" },
-    );
-    if (kind === "settled") change.settled.push({ intent });
+    conclude(change, draft, call.id, evidence);
+    if (evidence.state === "closed") change.settled.push({ intent });
     found = true;
     // What one call accounts for may show what became of another.
     at = -1;
@@ -237,9 +217,9 @@ export function settleAsPaid(change: Change, draft: Draft, said: AlreadyPaid): v
   const { nowMs } = change;
   const record = recordOf(change, draft);
   const unknown = record.calls.find(
-    ({ method, state, startedAt, leaseMs }) =>
-      method === "CreatePayment" &&
-      (state === "unknown" || (state === "running" && Number(startedAt) + leaseMs <= nowMs)),
+    (call) =>
+      call.method === "CreatePayment" &&
+      (call.state === "unknown" || (call.state === "running" && isLeaseOver(call, nowMs))),
   );
   // The Error object may be about a payment that was taken back since, which is no evidence.
   if (!unknown || isOfKnown(said, record)) return;
@@ -250,7 +230,7 @@ export function settleAsPaid(change: Change, draft: Draft, said: AlreadyPaid): v
 
 /** Whether the Error object may be about a payment whose success is on record. */
 function isOfKnown({ paymentId }: AlreadyPaid, record: PaymentRecord): boolean {
-  return knownStatesOf(record).states.some(
+  return record.operations.some(
     ({ operation, status, subjectId }) =>
       operation === "payment" &&
       status === "success" &&
@@ -311,48 +291,57 @@ export function giveUpCall(change: Change, draft: Draft, id: string): void {
   settleCalls(change, draft);
 }
 
-/** A call as a record holds it. */
-export function callOf(intent: Intent): OpenCall {
-  const { id, method, state, startedAtMs, leaseUntilMs, subjectId, checks, notFound } = intent;
+/** A call that has just begun. @param startedAt when, or what stands for it (`Change.now`) */
+export function newCall(
+  { id, method, leaseMs, hold, key }: Omit<NewIntent, "kind" | "externalId">,
+  startedAt: string,
+  startedAtMs: number,
+): OpenCall {
   const call: OpenCall = {
     id,
     method,
-    state,
-    startedAt: `${startedAtMs}`,
-    leaseMs: leaseUntilMs - startedAtMs,
-    locks: state !== "pending",
-    subjectId,
-    checks,
-    notFound,
-    needsOperator: intent.needsOperator,
-    keyDigest: intent.keyDigest,
-    dueMs: leaseUntilMs,
+    state: "running",
+    startedAt,
+    leaseMs,
+    locks: true,
+    subjectId: "",
+    checks: 0,
+    notFound: 0,
+    needsOperator: false,
+    keyDigest: key?.digest ?? "",
+    dueMs: startedAtMs + leaseMs,
   };
-  if (intent.hold) call.hold = true;
+  if (hold) call.hold = true;
   return call;
 }
 
-/** A call as those outside see it. */
+/** The call of a pending payment or payout; a repeat has the same id. */
+export function pendingCall(pending: Pending, nowMs: number): OpenCall {
+  const { method, kind, externalId, subjectId, ageMs } = pending;
+  const name = JSON.stringify([method, kind, externalId, subjectId]);
+  const id = `pending-${createHash("sha256").update(name).digest("base64url")}`;
+  const startedAtMs = nowMs - ageMs;
+  const call = newCall({ id, method, leaseMs: ageMs }, `${startedAtMs}`, startedAtMs);
+  return { ...call, state: "pending", locks: false, subjectId };
+}
+
+/** A call as a record that does not know it takes it over. */
+export function callOf(intent: Intent): OpenCall {
+  const { state, subjectId, checks, notFound, needsOperator, keyDigest, startedAtMs } = intent;
+  const call = newCall(intent, `${startedAtMs}`, startedAtMs);
+  const locks = state !== "pending";
+  return { ...call, state, locks, subjectId, checks, notFound, needsOperator, keyDigest };
+}
+
+/** The open calls of a record, as those outside see them. */
+export function intentsOf(key: string, { calls, marks }: PaymentRecord): Intent[] {
+  return calls.map((call) => intentOfCall(key, call, marks));
+}
+
 export function intentOfCall(key: string, call: OpenCall, marks: readonly string[]): Intent {
-  const { id, method, state, subjectId, checks, notFound, needsOperator, keyDigest } = call;
-  const startedAtMs = Number(call.startedAt);
   const { kind, externalId } = ofRecordKey(key);
-  const intent: Intent = {
-    id,
-    method,
-    kind,
-    externalId,
-    state,
-    startedAtMs,
-    leaseUntilMs: startedAtMs + call.leaseMs,
-    subjectId,
-    answered: marks,
-    checks,
-    notFound,
-    needsOperator,
-    keyDigest,
-  };
-  return call.hold ? { ...intent, hold: true } : intent;
+  const startedAtMs = Number(call.startedAt);
+  return { ...call, kind, externalId, startedAtMs, answered: marks };
 }
 
 export const dueIndex = "due";
@@ -385,6 +374,13 @@ function addMark(record: PaymentRecord, mark: string): void {
   record.marks = [...record.marks, mark].slice(-maxAnswered);
 }
 
+function isLeaseOver(
+  { startedAt, leaseMs }: Pick<OpenCall, "startedAt" | "leaseMs">,
+  nowMs: number,
+): boolean {
+  return Number(startedAt) + leaseMs <= nowMs;
+}
+
 function isOver({ over }: PaymentRecord, callId: string): boolean {
   return over.some(({ id }) => id === callId);
 }
@@ -410,16 +406,15 @@ function isLocked(
 
 function endKey(
   draft: Draft,
-  { id, method, startedAtMs, leaseUntilMs }: Intent,
+  { id, method, startedAtMs, leaseMs }: Intent,
   ending: Ending,
   use: KeyUse | undefined,
 ): void {
-  draft.keepMs = keyRetentionMs;
   const isFreed = ending.state !== "unknown" && ending.key === "free";
   if (!draft.value && use && !isFreed) {
     draft.value = {
       ...{ fingerprint: use.fingerprints[0] ?? "", method, callId: id, state: "running" },
-      ...{ startedAt: `${startedAtMs}`, leaseMs: leaseUntilMs - startedAtMs },
+      ...{ startedAt: `${startedAtMs}`, leaseMs },
     } satisfies KeyRecord;
   }
   const key = draft.value as KeyRecord | undefined;

@@ -1,5 +1,6 @@
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { isCall, unknownOutcome } from "./call-outcome.ts";
+import { newestOf } from "./facts.ts";
 import type { OperationState, Snapshot } from "./log.ts";
 import { payingOperations } from "./payment-state.ts";
 
@@ -13,13 +14,12 @@ export function currentEvent(snapshot: Snapshot): Event | undefined {
 }
 
 /** The state of an operation that `currentEvent` is of. */
-export function currentState({ states }: Snapshot): OperationState | undefined {
-  const resources = states.filter((state) => !isCall(state));
+export function currentState({ operations }: Snapshot): OperationState | undefined {
+  const resources = operations.filter((state) => !isCall(state));
   const paying = resources.filter(({ operation }) => payingOperations.has(operation));
   const eligible = paying.length > 0 ? paying : resources;
-  return (
-    eligible.findLast(({ status }) => status === "success") ?? eligible.reduce(later, eligible[0])
-  );
+  const successes = eligible.filter(({ status }) => status === "success");
+  return newestOf(successes) ?? eligible.reduce(later, eligible[0]);
 }
 
 /**
@@ -28,7 +28,7 @@ export function currentState({ states }: Snapshot): OperationState | undefined {
  * failed what may have been paid.
  */
 export function firstEvent(snapshot: Snapshot): Event | undefined {
-  const succeeded = snapshot.states.some(
+  const succeeded = snapshot.operations.some(
     ({ operation, status }) => payingOperations.has(operation) && status === "success",
   );
   return (succeeded ? undefined : unknownOutcome(snapshot)) ?? currentEvent(snapshot);

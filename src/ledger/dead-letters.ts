@@ -64,7 +64,7 @@ export class RecordedDeadLetters implements DeadLetters {
       const next = place === undefined ? {} : newestFirst ? { max: place - 1 } : { min: place + 1 };
       const found = await of.kernel.range([index], { ...next, limit: pageSize, newestFirst });
       if (found.length === 0) return;
-      const { records } = await of.read(found.map(({ member }) => member));
+      const { records } = await of.kernel.read(found.map(({ member }) => member));
       for (const record of records) {
         const letter = this.#read(account, record);
         if (letter) yield letter;
@@ -74,7 +74,7 @@ export class RecordedDeadLetters implements DeadLetters {
   }
 
   async deadLetter(account: string, id: string): Promise<StoredDeadLetter | undefined> {
-    const { records } = await this.#options.accountOf(account).read([keyOf(id)]);
+    const { records } = await this.#options.accountOf(account).kernel.read([keyOf(id)]);
     return records[0] && this.#read(account, records[0]);
   }
 

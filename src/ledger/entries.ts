@@ -7,7 +7,7 @@ import type { Ages } from "./intents.ts";
 import type { Appended, Entry, Facts, Unfinished } from "./log.ts";
 import { isSameOperation, merge } from "./merge.ts";
 import { payingOperations, setStateAfter } from "./payment-state.ts";
-import { newRecord, type PaymentRecord } from "./record.ts";
+import { newRecord, type PaymentRecord, type StoredOperation } from "./record.ts";
 
 /**
  * Adds what became known of a payment or payout to its record: an event, unless it repeats what is
@@ -49,7 +49,8 @@ export function addEntry(change: Change, draft: Draft, entry: Entry): Appended {
   return { outcome: "stored", event, conflict };
 }
 
-export function factsOf({ operations, holds, folded }: PaymentRecord): Facts {
+/** What a record knows, as evidence of its calls too. */
+export function factsOf({ operations, holds, folded }: PaymentRecord): Facts<StoredOperation> {
   return { operations, held: holds.length > 0, folded };
 }
 

@@ -47,7 +47,6 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
   // `isSuccess` replaces a status that is absent, but not one that was not understood.
   const mayBeShort = given === "" && isKnown;
   const status = mayBeShort && payment.isSuccess ? "success" : given;
-  const { status: receipt, code } = fiscalizationOf(payment);
   return entry(options, {
     kind: EventKind.PAYMENT,
     externalId: payment.externalId || options.externalId,
@@ -58,7 +57,7 @@ export function paymentEntry(payment: Payment, options: EntryOptions): Entry | u
     statusCode: details?.statusCode ?? "",
     rank: !isKnown ? -1 : status === "pending" ? 1 : rankOfEnd(status),
     mayEnd: !isUnknownOperation(operation),
-    fiscalization: receipt === "" && code === "" ? [] : [receipt, code],
+    fiscalization: fiscalizationOf(payment),
     amount: details?.amount,
     currency: details?.currency,
     resource: { case: "payment", value: payment },
@@ -114,18 +113,13 @@ export function successEntry(
   return told;
 }
 
-interface ReadResource {
-  readonly kind: Kind;
+interface ReadResource
+  extends Pick<Entry, "kind" | "operation" | "operationId" | "status" | "rank"> {
   readonly externalId: string | undefined;
   readonly subjectId: string | undefined;
-  readonly operation: string;
-  readonly operationId: string;
-  readonly status: string;
   readonly statusCode: string;
-  readonly rank: Rank;
   /** Whether the event is final if the operation's status is. */
   readonly mayEnd: boolean;
-  /** Status and code of the receipt; empty where there is none. */
   readonly fiscalization: readonly string[];
   readonly amount: string | undefined;
   readonly currency: string | undefined;
@@ -209,9 +203,11 @@ const identityPaths: ReadonlySet<string> = new Set([
 /** Fields that hold a payment's status. */
 const statusPaths: ReadonlySet<string> = new Set(["details", "details.status"]);
 
-function fiscalizationOf({ details }: Payment): { status: string; code: string } {
+/** Status and code of the receipt; empty where there is none. */
+function fiscalizationOf({ details }: Payment): readonly string[] {
   const { status = 0, statusCode } = details?.fiscalization ?? {};
-  return { status: status === 0 ? "" : `${status}`, code: `${statusCode ?? ""}` };
+  const receipt = [status === 0 ? "" : `${status}`, `${statusCode ?? ""}`];
+  return receipt.some((text) => text !== "") ? receipt : [];
 }
 
 const statusNames: Readonly<Record<number, string>> = {

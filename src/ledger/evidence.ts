@@ -1,22 +1,15 @@
 import { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
 import { boundedId } from "../redis/keys.ts";
-import { factsOf } from "./entries.ts";
-import type { Intent } from "./intents.ts";
-import type { OperationState, Snapshot } from "./log.ts";
+import type { Ending, Intent } from "./intents.ts";
+import type { Fact, Facts, PlacedFact } from "./log.ts";
 import { paymentState } from "./payment-state.ts";
-import type { PaymentRecord } from "./record.ts";
-
-/** What the event log says about a call that has no understood answer, or a pending one. */
-export type Evidence =
-  /** The call is over, or can move no money any more. `mark` is absent if it is stored already. */
-  | { readonly kind: "settled"; readonly mark?: string }
-  /** The service has the call, which continues as this payment or payout. */
-  | { readonly kind: "arrived"; readonly subjectId: string; readonly mark: string };
 
 /**
- * Reads what became of a call from the events of its external_id; undefined while they do not show
- * it. What one call made says nothing about another call, so each state is evidence for one call at
+ * Reads what became of a call that has no understood answer, or a pending one, from the events of its
+ * external_id. It is closed if it is over, or can move no money any more; then it has no mark if that is
+ * stored already. It is pending if the service has it, and it continues as this payment or payout.
+ * Undefined while the events do not show it. What one call made says nothing about another call, so each state is evidence for one call at
  * most:
  * - not for this call if the state is marked as accounted for (`Intent.answered`), or began before
  *   the call;
@@ -41,42 +34,31 @@ export type Evidence =
 export function evidenceOf(
   intent: Intent,
   open: readonly Intent[],
-  known: KnownStates,
+  known: Facts<PlacedFact>,
   mayBeSentYet = false,
-): Evidence | undefined {
+): ShownEnding | undefined {
   const { method } = intent;
-  const states = known.states.filter((state) => isOperationOf(method, state));
+  const states = known.operations.filter((state) => isOperationOf(method, state));
   const isPaid =
     !mayBeSentYet && method === "CreatePayment" && states.some(succeeded) && isKept(known);
   if (isNamed(intent)) {
     const named = states.find(({ subjectId }) => subjectId === intent.subjectId);
-    return isPaid || named?.rank === 2 ? { kind: "settled" } : undefined;
+    return isPaid || named?.rank === 2 ? { state: "closed", key: "keep" } : undefined;
   }
   const found = claimed(intent, open, known);
   const own = found && intent.state === "running" && failed(found) ? undefined : found;
-  if (!own) return isPaid ? { kind: "settled", mark: namelessMark(method) } : undefined;
+  if (!own) {
+    return isPaid ? { state: "closed", mark: namelessMark(method), key: "keep" } : undefined;
+  }
   const { subjectId } = own;
   const mark = markOf(method, own);
   return isPaid || own.rank === 2
-    ? { kind: "settled", mark }
-    : { kind: "arrived", subjectId, mark };
+    ? { state: "closed", mark, key: "keep" }
+    : { state: "pending", subjectId, mark, key: "keep" };
 }
 
-/** What is known of an external_id: a snapshot, or what a record has of one. */
-export interface KnownStates extends Pick<Snapshot, "facts"> {
-  readonly states: readonly Attempt[];
-}
-
-export interface Attempt extends Omit<OperationState, "event"> {
-  /** Its newest event. Of this and of `since`, a place is enough. */
-  readonly event: { readonly cursor: string };
-}
-
-/** What a record knows, as evidence of its calls. */
-export function knownStatesOf(record: PaymentRecord): KnownStates {
-  const states = record.operations.map((one) => ({ ...one, event: { cursor: one.place } }));
-  return { states, facts: factsOf(record) };
-}
+/** What events show of a call's end. Its key is not theirs to end: it waits for the call's own answer. */
+export type ShownEnding = Exclude<Ending, { readonly state: "unknown" }>;
 
 /** The method that asks for an operation; undefined if no call of this gateway asks for it. */
 export function methodOf(operation: string): MoneyMethod | undefined {
@@ -128,15 +110,15 @@ function haveCommonOperation(one: MoneyMethod, other: MoneyMethod): boolean {
 
 export function isOperationOf(
   method: MoneyMethod,
-  { operation }: Pick<OperationState, "operation">,
+  { operation }: Pick<Fact, "operation">,
 ): boolean {
   return operationsOf(method).includes(operation);
 }
 
 /** Whether the payment stands: what was paid or held was not taken back, or not all of it. */
-function isKept({ facts }: KnownStates): boolean {
-  const operations = facts.operations.filter(({ operation }) => operation !== "call");
-  return kept.has(paymentState({ ...facts, operations }));
+function isKept(known: Facts): boolean {
+  const operations = known.operations.filter(({ operation }) => operation !== "call");
+  return kept.has(paymentState({ ...known, operations }));
 }
 
 const kept: ReadonlySet<PaymentState> = new Set([
@@ -145,7 +127,7 @@ const kept: ReadonlySet<PaymentState> = new Set([
   PaymentState.PARTIALLY_REFUNDED,
 ]);
 
-function succeeded({ status }: Attempt): boolean {
+function succeeded({ status }: Fact): boolean {
   return status === "success";
 }
 
@@ -156,15 +138,15 @@ function succeeded({ status }: Attempt): boolean {
 function claimed(
   intent: Intent,
   open: readonly Intent[],
-  { states }: KnownStates,
-): Attempt | undefined {
-  const taken = new Set<Attempt>();
+  { operations }: Facts<PlacedFact>,
+): PlacedFact | undefined {
+  const taken = new Set<PlacedFact>();
   const take = ({ method, answered, startedAtMs }: Intent, isSure = false) => {
-    const isAnothers = (state: Attempt) =>
+    const isAnothers = (state: Fact) =>
       answered.includes(markOf(method, state)) ||
       // The answer to another confirmation may not have named its operation.
       (isSure && answered.includes(markOf(method, { subjectId: state.subjectId })));
-    const all = states
+    const all = operations
       .filter((state) => isOperationOf(method, state) && !isAnothers(state))
       // Failures last: to take one for a call's end while another attempt goes on could get the
       // call made a second time.
@@ -189,7 +171,7 @@ function claimed(
   return left.every((other) => take(other)) ? own : undefined;
 }
 
-function failed({ status }: Attempt): 0 | 1 {
+function failed({ status }: Fact): 0 | 1 {
   return status === "failure" ? 1 : 0;
 }
 
@@ -212,8 +194,8 @@ function byClaim(a: Intent, b: Intent): number {
  * Where the log has the attempt's first event. Confirmations of one payment share a state: there the
  * last event counts.
  */
-function beganAt(method: MoneyMethod, { since, event }: Attempt): string {
-  return method === "ConfirmPayment" ? event.cursor : since;
+function beganAt(method: MoneyMethod, { since, place }: PlacedFact): string {
+  return method === "ConfirmPayment" ? place : since;
 }
 
 /** On the clock that also times calls. An event of the step under way has no place: it is the last. */

@@ -1,7 +1,7 @@
-import type { Entry, Fact, Facts } from "./log.ts";
+import type { Entry, Fact, Facts, PlacedFact } from "./log.ts";
 import type { PaymentRecord, StoredOperation } from "./record.ts";
 
-export const noFacts: Facts = { operations: [], held: false, folded: 0 };
+export const noFacts: Facts<never> = { operations: [], held: false, folded: 0 };
 
 /** How many failures an external_id keeps: the newest ones. */
 export const maxFailures = 100;
@@ -85,6 +85,13 @@ const maxHolds = 100;
 export function withHold(holds: readonly string[], call: string, isHolding: boolean): string[] {
   const others = holds.filter((other) => other !== call);
   return isHolding ? [...others, call].slice(-maxHolds) : others;
+}
+
+/** The fact whose event is the last. */
+export function newestOf<Of extends PlacedFact>(facts: readonly Of[]): Of | undefined {
+  let newest = facts[0];
+  for (const fact of facts) if (newest && fact.place > newest.place) newest = fact;
+  return newest;
 }
 
 /** Whether it is a final state but no success: of an attempt, a refund, or a settled call. */

@@ -3,28 +3,15 @@ import { ByAge } from "../collections/by-age.ts";
 import type { Kind } from "../model/kinds.ts";
 import { StoreUnavailable, storeAway } from "../redis/ask.ts";
 import { within } from "../redis/deadline.ts";
-import type {
-  Ages,
-  Begun,
-  Ending,
-  Intent,
-  IntentStats,
-  IntentStore,
-  Known,
-  Look,
-  NewIntent,
-  Pending,
-  Recorded,
-  Unsettled,
-} from "./intents.ts";
-import type { Ledger } from "./ledger.ts";
+import { intentOfCall, newCall } from "./calls.ts";
+import type { Begun, Ending, Intent, Known, NewIntent, Recorded } from "./intents.ts";
+import { Ledger, type LedgerOptions } from "./ledger.ts";
 import type { Entry } from "./log.ts";
 import { Outbox } from "./outbox.ts";
 import { ProcessCalls } from "./process-calls.ts";
 import { recordKey } from "./record.ts";
 
-export interface FallbackOptions extends Ages {
-  readonly ledger: Ledger;
+export interface FallbackOptions extends LedgerOptions {
   /** Whether a call without a key may go on without the account's store after this error. */
   readonly isAway: (error: unknown, account: string) => boolean;
   /** The error for callers, of an error of the store. Default: UNAVAILABLE. */
@@ -44,14 +31,13 @@ export interface FallbackOptions extends Ages {
 }
 
 /**
- * The calls of a ledger whose store may be away. Meanwhile calls without an `Idempotency-Key` go on:
+ * A ledger whose store may be away. Meanwhile calls without an `Idempotency-Key` go on:
  * they, and the locks between them, are kept in this process by the same functions, and are adopted
  * by the store as soon as it is back. While the store is merely silent no call goes on: it may hold
  * the lock of a call that is open at another replica.
  */
-export class CallsWithFallback implements IntentStore {
+export class LedgerWithFallback extends Ledger {
   readonly #options: FallbackOptions;
-  readonly #ledger: Ledger;
   /** Calls that this process began and whose outcome it does not know. */
   readonly #own: ProcessCalls;
   /** Calls that are running in this process, by id. */
@@ -67,14 +53,17 @@ export class CallsWithFallback implements IntentStore {
   readonly #unwritten = new Set<string>();
 
   constructor(options: FallbackOptions) {
+    super(options);
     this.#options = options;
-    this.#ledger = options.ledger;
     this.#own = new ProcessCalls(options);
-    // Once the store is away, nothing else would show that its lock has fallen.
-    this.#ledger.listen((account, settled) => this.#own.forget(account, settled));
   }
 
-  async begin(account: string, given: NewIntent): Promise<Begun> {
+  protected override onSettled(account: string, settled: Intent): void {
+    // Once the store is away, nothing else would show that its lock has fallen.
+    this.#own.forget(account, settled);
+  }
+
+  override async begin(account: string, given: NewIntent): Promise<Begun> {
     const name = beginningOf(account, given);
     this.#beginning.set(name, (this.#beginning.get(name) ?? 0) + 1);
     try {
@@ -92,7 +81,7 @@ export class CallsWithFallback implements IntentStore {
       const begun = await this.#whileBroken(async () => {
         await this.#flush(account);
         asked = true;
-        return await this.#within(this.#ledger.begin(account, given));
+        return await this.#within(super.begin(account, given));
       });
       if (begun.kind === "started") {
         this.#own.adopt(account, begun.intent);
@@ -107,7 +96,11 @@ export class CallsWithFallback implements IntentStore {
       if (asked) {
         this.#unwritten.add(given.id);
         const nowMs = this.nowMs(account);
-        const intent = startedIntent(given, nowMs);
+        const intent = intentOfCall(
+          recordKey(given.kind, given.externalId),
+          newCall(given, `${nowMs}`, nowMs),
+          [],
+        );
         const free = this.#write(account, intent, { state: "closed", key: "free" });
         this.#outboxOf(account).add(async () => void (await free()), error);
       }
@@ -139,7 +132,12 @@ export class CallsWithFallback implements IntentStore {
   }
 
   /** Never throws: what cannot be written now is written later. */
-  async end(account: string, intent: Intent, ending: Ending, told?: Entry): Promise<Recorded> {
+  override async end(
+    account: string,
+    intent: Intent,
+    ending: Ending,
+    told?: Entry,
+  ): Promise<Recorded> {
     this.#own.end(account, intent, ending, told);
     const given = this.#running.get(intent.id);
     this.#running.delete(intent.id);
@@ -158,9 +156,9 @@ export class CallsWithFallback implements IntentStore {
     return recorded ?? { error: failure ?? new Error("other steps wait for the store") };
   }
 
-  async known(account: string, kind: Kind, externalId: string): Promise<Known> {
+  override async known(account: string, kind: Kind, externalId: string): Promise<Known> {
     const before = this.#own.open(account, kind, externalId);
-    const known = await this.#within(this.#ledger.known(account, kind, externalId));
+    const known = await this.#within(super.known(account, kind, externalId));
     const stored = known.intents.filter(({ id }) => !this.#unwritten.has(id));
     // Own calls that the store does not have: running here and lost with a server that failed, begun
     // while the store was away, or answered and not written yet. One that was settled while the store
@@ -174,43 +172,20 @@ export class CallsWithFallback implements IntentStore {
     return { ...known, intents: [...stored, ...shown] };
   }
 
-  track(account: string, pending: Pending): Promise<boolean> {
-    return this.#ledger.track(account, pending);
-  }
-
-  async due(account: string, limit: number): Promise<Intent[]> {
-    const due = await this.#ledger.due(account, limit);
+  override async due(account: string, limit: number): Promise<Intent[]> {
+    const due = await super.due(account, limit);
     return due.filter(({ id }) => !this.#unwritten.has(id));
   }
 
-  looked(account: string, intent: Intent, look: Look): Promise<Recorded> {
-    return this.#ledger.looked(account, intent, look);
-  }
-
-  async giveUp(account: string, intent: Intent): Promise<void> {
-    await this.#ledger.giveUp(account, intent);
+  override async giveUp(account: string, intent: Intent): Promise<void> {
+    await super.giveUp(account, intent);
     this.#own.forget(account, intent);
   }
 
-  stats(account: string): Promise<IntentStats> {
-    return this.#ledger.stats(account);
-  }
-
-  unsettled(account: string, limit: number): Promise<Unsettled> {
-    return this.#ledger.unsettled(account, limit);
-  }
-
-  nowMs(account: string): number {
-    return this.#ledger.nowMs(account);
-  }
-
-  lease(account: string, holder: string, ttlMs: number): Promise<boolean> {
-    return this.#ledger.lease(account, holder, ttlMs);
-  }
-
   /** Tries once more to write what could not be written. */
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     await Promise.all([...this.#outboxes.values()].map((outbox) => outbox.close()));
+    await super.close();
   }
 
   /** @returns undefined if the call must not go on */
@@ -236,7 +211,7 @@ export class CallsWithFallback implements IntentStore {
     // Our clock may differ from the store's, so the store gets the elapsed time.
     const at = performance.now();
     this.#running.set(given.id, given);
-    const adopt = oneAtATime(() => this.#ledger.adopt(account, intent, performance.now() - at));
+    const adopt = oneAtATime(() => this.adopt(account, intent, performance.now() - at));
     this.#outboxOf(account).add(() => this.#within(adopt()), cause);
     return begun;
   }
@@ -252,7 +227,7 @@ export class CallsWithFallback implements IntentStore {
   }
 
   #write(account: string, intent: Intent, ending: Ending, told?: Entry, given?: NewIntent) {
-    const write = oneAtATime(() => this.#ledger.end(account, intent, ending, told, given));
+    const write = oneAtATime(() => super.end(account, intent, ending, told, given));
     return async (): Promise<Recorded> => {
       const recorded = await this.#within(write());
       this.#unwritten.delete(intent.id);
@@ -290,18 +265,5 @@ function oneAtATime<T>(write: () => Promise<T>): () => Promise<T> {
       underWay = undefined;
     });
     return underWay;
-  };
-}
-
-/** A call that has just begun. */
-function startedIntent(
-  { id, method, kind, externalId, leaseMs, key }: NewIntent,
-  now: number,
-): Intent {
-  return {
-    ...{ id, method, kind, externalId, state: "running", subjectId: "", answered: [] },
-    startedAtMs: now,
-    leaseUntilMs: now + leaseMs,
-    ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: key?.digest ?? "" },
   };
 }

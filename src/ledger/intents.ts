@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
@@ -40,27 +39,41 @@ export interface KeyUse {
  */
 export type IntentState = "running" | "unknown" | "pending";
 
-/** A call that moves money and is not settled. */
-export interface Intent extends Pick<NewIntent, "id" | "method" | "kind" | "externalId"> {
-  readonly state: IntentState;
-  /** In milliseconds since the epoch, on the store's clock. */
-  readonly startedAtMs: number;
-  readonly leaseUntilMs: number;
+/** A call that moves money and is not settled, in the record of its payment or payout (record.ts). */
+export interface OpenCall {
+  id: string;
+  method: MoneyMethod;
+  state: IntentState;
+  /** In milliseconds since the epoch, on the store's clock: text, since the store fills it in. */
+  startedAt: string;
+  /** How long from its start its process may take to end it. */
+  leaseMs: number;
+  /** Bars another call of its method until it has an answer. */
+  locks: boolean;
   /** The payment_id or transaction_id of a pending call; empty if not known. */
-  readonly subjectId: string;
+  subjectId: string;
+  /** How often the call was looked up, and how often in a row the service did not know it. */
+  checks: number;
+  notFound: number;
+  /** Given up: an operator has to look. */
+  needsOperator: boolean;
+  keyDigest: string;
+  /** It makes a payment with `confirm: false`; absent if not. */
+  hold?: boolean;
+  /** When it is looked at next, unless it was given up; on the store's clock. */
+  dueMs: number;
+}
+
+/** An open call, with what its record says beside it. */
+export interface Intent
+  extends Readonly<Omit<OpenCall, "startedAt">>,
+    Pick<NewIntent, "kind" | "externalId"> {
+  readonly startedAtMs: number;
   /**
    * Marks (see evidence.ts) of attempts for the external_id that other calls account for: their
    * states are no evidence for this call. From `open`: as of now; else as of the call's start.
    */
   readonly answered: readonly string[];
-  /** How often the call was looked up, and how often in a row the service did not know it. */
-  readonly checks: number;
-  readonly notFound: number;
-  /** Given up: an operator has to look. */
-  readonly needsOperator: boolean;
-  readonly keyDigest: string;
-  /** It makes a payment with `confirm: false`. Absent: no. */
-  readonly hold?: boolean;
 }
 
 export type Begun =
@@ -168,14 +181,9 @@ export interface IntentStats {
 
 /** See `IntentStore.unsettled`. */
 export interface Unsettled {
-  readonly intents: readonly UnsettledIntent[];
+  readonly intents: readonly Intent[];
   /** How many there are, including those that are not listed. */
   readonly total: number;
-}
-
-export interface UnsettledIntent extends Intent {
-  /** When it is looked at next, in milliseconds since the epoch; absent once it was given up. */
-  readonly nextLookMs?: number;
 }
 
 /**
@@ -261,21 +269,9 @@ export const maxAnswered = 50;
 export const endedForMs = 10 * 60_000;
 
 /** Whether it is unknown what became of a call: no answer came, or its replica is gone. */
-export function isUnknown({ state, leaseUntilMs }: Intent, nowMs: number): boolean {
-  return state === "unknown" || (state === "running" && leaseUntilMs <= nowMs);
+export function isUnknown({ state, startedAtMs, leaseMs }: Intent, nowMs: number): boolean {
+  return state === "unknown" || (state === "running" && startedAtMs + leaseMs <= nowMs);
 }
 
 /** `track` takes another intent only while an account has fewer open intents than this. */
 export const maxTracked = 10_000;
-
-/** The intent of a pending payment or payout; a repeat has the same id. */
-export function intentOf(pending: Pending, nowMs: number): Intent {
-  const { method, kind, externalId, subjectId, ageMs } = pending;
-  const name = JSON.stringify([method, kind, externalId, subjectId]);
-  return {
-    id: `pending-${createHash("sha256").update(name).digest("base64url")}`,
-    ...{ method, kind, externalId, subjectId, state: "pending", answered: [] },
-    ...{ startedAtMs: nowMs - ageMs, leaseUntilMs: nowMs },
-    ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: "" },
-  };
-}

@@ -4,7 +4,7 @@ import { CallOutcome, type Event } from "../gen/payments/v1/event_pb.ts";
 import { type Kind, kindOf, kinds } from "../model/kinds.ts";
 import { StoreUnavailable } from "../redis/ask.ts";
 import type { Report } from "../report.ts";
-import type { Seal } from "../secrets/seal.ts";
+import type { Keyring } from "../secrets/keyring.ts";
 import { type Bounds, type Cursor, cursorOf } from "../stores/cursor.ts";
 import type { Kernel, RangeOptions, StoredRecord } from "../stores/kernel.ts";
 import { LedgerAccount } from "./account.ts";
@@ -20,8 +20,10 @@ import {
   givenUpIndex,
   giveUpCall,
   intentOfCall,
+  intentsOf,
   keepCallsMs,
   lookedAt,
+  pendingCall,
 } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
 import type { DeadLetters } from "./dead-letter.ts";
@@ -34,7 +36,6 @@ import {
   type Intent,
   type IntentStats,
   type IntentStore,
-  intentOf,
   isUnknown,
   type Known,
   keyRetentionMs,
@@ -45,7 +46,6 @@ import {
   type Recorded,
   type SettledBy,
   type Unsettled,
-  type UnsettledIntent,
 } from "./intents.ts";
 import { indexesOf, list } from "./listing.ts";
 import type {
@@ -63,7 +63,7 @@ import type {
 import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
 import { keyRecordKey, ofRecordKey, type PaymentRecord, recordKey } from "./record.ts";
-import type { EventCodec } from "./stored-event.ts";
+import { eventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
 
@@ -71,10 +71,11 @@ export interface LedgerOptions extends Ages {
   readonly kernel: Kernel;
   /** Default: nothing is reported. */
   readonly report?: Report | undefined;
-  /** Encodes an account's events. */
-  readonly codecOf: (account: string) => EventCodec;
-  /** Encrypts an account's dead letters. Default: they are not encrypted. */
-  readonly lettersSealOf?: ((account: string) => Seal) | undefined;
+  /**
+   * Encrypts the secrets of an account's events, and its dead letters. Undefined for a store that is
+   * this process's memory, which holds the secrets anyway: nothing is encrypted.
+   */
+  readonly keyringOf: ((account: string) => Pick<Keyring, "events" | "deadLetters">) | undefined;
   /** Default: 10,000 dead letters of an account, and 64 MiB together. */
   readonly lettersBound?: LettersBound | undefined;
 }
@@ -89,22 +90,17 @@ export class Ledger implements EventLog, IntentStore {
   readonly #accounts = new Map<string, LedgerAccount>();
   readonly #tokens: () => string;
   readonly #turns = createTurns();
-  readonly #listeners: ((account: string, settled: Intent) => void)[] = [];
 
   constructor(options: LedgerOptions) {
+    const { keyringOf } = options;
     this.#options = options;
     this.#tokens = createTokens();
     this.letters = new RecordedDeadLetters({
       accountOf: (account) => this.#account(account),
-      sealOf: options.lettersSealOf,
+      sealOf: keyringOf && ((account) => keyringOf(account).deadLetters),
       bound: options.lettersBound,
       onLocked: (account) => options.report?.("locked", { account, what: "dead_letter" }),
     });
-  }
-
-  /** Calls the listener with each call that an event or a look settles here, as it was. */
-  listen(listener: (account: string, settled: Intent) => void): void {
-    this.#listeners.push(listener);
   }
 
   get durable(): boolean {
@@ -119,18 +115,22 @@ export class Ledger implements EventLog, IntentStore {
   }
 
   async snapshot(account: string, kind: Kind, externalId: string): Promise<Snapshot | undefined> {
-    return (await this.known(account, kind, externalId)).snapshot;
+    return (await this.#known(account, kind, externalId)).snapshot;
   }
 
   async known(account: string, kind: Kind, externalId: string): Promise<Known> {
+    return this.#known(account, kind, externalId);
+  }
+
+  async #known(account: string, kind: Kind, externalId: string): Promise<Known> {
     const of = this.#account(account);
     const key = recordKey(kind, externalId);
-    const { records, bounds } = await of.read([key], { shown: true });
+    const { records, bounds } = await of.kernel.read([key], { shown: true });
     const [stored] = records;
     const record = stored && recordIn(stored.text);
     if (!record) return { intents: [], snapshot: undefined };
     return {
-      intents: record.calls.map((call) => intentOfCall(key, call, record.marks)),
+      intents: intentsOf(key, record),
       snapshot: this.#snapshotOf(of, stored, record, bounds),
       firstSeen: record.firstSeen === undefined ? undefined : Number(record.firstSeen),
       updatedMs: Math.max(record.lastMs, ...record.calls.map(({ startedAt }) => Number(startedAt))),
@@ -144,18 +144,16 @@ export class Ledger implements EventLog, IntentStore {
     bounds: Bounds,
   ): Snapshot | undefined {
     if (known.last === "" || isForgotten(known, of.kernel.nowMs(), this.#options)) return undefined;
-    const states = known.operations
-      .map((one): OperationState => {
-        const { n, subjectId, operation, operationId, rank, status, since, place } = one;
-        const bytes = record.attachments.get(`e${n}`) ?? new Uint8Array();
-        const event = of.eventOf({ cursor: cursorOf(place, bounds.epoch), bytes });
-        const first = cursorOf(since, bounds.epoch);
-        return { operation, subjectId, operationId, rank, status, since: first, event };
-      })
-      .sort((a, b) => (a.event.cursor < b.event.cursor ? -1 : 1));
+    const operations = known.operations.map((one): OperationState => {
+      const bytes = record.attachments.get(`e${one.n}`) ?? new Uint8Array();
+      const place = cursorOf(one.place, bounds.epoch);
+      const event = of.eventOf({ cursor: place, bytes });
+      return { ...one, since: cursorOf(one.since, bounds.epoch), place, event };
+    });
     const last = cursorOf(known.last, bounds.epoch);
     // A reader cannot resume from an event that is no longer kept.
-    return { states, facts: factsOf(known), cursor: last >= bounds.floor ? last : bounds.tail };
+    const cursor = last >= bounds.floor ? last : bounds.tail;
+    return { ...factsOf(known), operations, cursor };
   }
 
   async read(
@@ -191,7 +189,9 @@ export class Ledger implements EventLog, IntentStore {
   }
 
   async cursorBefore(account: string, count: number): Promise<Cursor> {
-    return this.#account(account).kernel.cursorBefore(count);
+    const of = this.#account(account);
+    const rows = await of.kernel.newest(undefined, count + 1);
+    return (rows.length > count && rows[0]?.cursor) || (await of.bounds()).floor;
   }
 
   async unfinished(account: string, forMs: number, limit: number): Promise<Unfinished[]> {
@@ -214,27 +214,27 @@ export class Ledger implements EventLog, IntentStore {
   async begin(account: string, given: NewIntent): Promise<Begun> {
     const key = recordKey(given.kind, given.externalId);
     const keyOf = given.key && keyRecordKey(given.key.digest);
-    const { result: step, nowMs } = await this.#stepOf(
+    const { result, nowMs } = await this.#stepOf(
       account,
       given,
       (change, draft, keyDraft) => {
-        const decision = beginCall(change, draft, keyDraft, given);
-        return { decision, record: draft.value as PaymentRecord, now: change.now };
+        const kind = beginCall(change, draft, keyDraft, given);
+        return { kind, record: draft.value as PaymentRecord, now: change.now };
       },
       { keyDigest: given.key?.digest },
     );
-    const { decision: result, record, now } = step;
-    if (result.kind === "keyAnswered" && keyOf) {
-      const { records } = await this.#account(account).read([keyOf]);
+    const { kind, record, now } = result;
+    if (kind === "keyAnswered" && keyOf) {
+      const { records } = await this.#account(account).kernel.read([keyOf]);
       const answer = records[0]?.attachments.get("answer");
       return answer ? { kind: "keyAnswered", answer: Buffer.from(answer) } : { kind: "keyUnknown" };
     }
-    if (result.kind === "over") {
+    if (kind === "over") {
       throw new StoreUnavailable(new Error("the call was taken for lost while it began"), {
         ...{ away: false, broken: false },
       });
     }
-    if (result.kind !== "started") return result as Begun;
+    if (kind !== "started") return { kind } as Begun;
     const call = record.calls.find(({ id }) => id === given.id);
     if (!call) throw new Error("the call was not recorded");
     const startedAt = call.startedAt === now ? `${nowMs}` : call.startedAt;
@@ -261,13 +261,12 @@ export class Ledger implements EventLog, IntentStore {
 
   async track(account: string, pending: Pending): Promise<boolean> {
     const { kernel } = this.#account(account);
-    const { id } = intentOf(pending, 0);
     if ((await kernel.count(dueIndex)) >= maxTracked) {
-      const { intents } = await this.known(account, pending.kind, pending.externalId);
-      return intents.some((intent) => intent.id === id);
+      const { intents } = await this.#known(account, pending.kind, pending.externalId);
+      return intents.some(({ id }) => id === pendingCall(pending, 0).id);
     }
     await this.#stepOf(account, pending, (change, draft) => {
-      adoptCall(change, draft, callOf(intentOf(pending, change.nowMs)));
+      adoptCall(change, draft, pendingCall(pending, change.nowMs));
     });
     return true;
   }
@@ -278,10 +277,7 @@ export class Ledger implements EventLog, IntentStore {
    */
   async adopt(account: string, intent: Intent, ageMs: number): Promise<void> {
     await this.#stepOf(account, intent, (change, draft) => {
-      const startedAtMs = change.nowMs - ageMs;
-      const leaseUntilMs = startedAtMs + intent.leaseUntilMs - intent.startedAtMs;
-      const call = callOf({ ...intent, startedAtMs, leaseUntilMs });
-      adoptCall(change, draft, call);
+      adoptCall(change, draft, callOf({ ...intent, startedAtMs: change.nowMs - ageMs }));
     });
   }
 
@@ -289,9 +285,7 @@ export class Ledger implements EventLog, IntentStore {
     const { kernel } = this.#account(account);
     const due = await this.#callsIn(account, dueIndex, { max: kernel.nowMs(), limit });
     const nowMs = kernel.nowMs();
-    return due.flatMap(({ intent }) =>
-      intent.state !== "running" || isUnknown(intent, nowMs) ? intent : [],
-    );
+    return due.filter((intent) => intent.state !== "running" || isUnknown(intent, nowMs));
   }
 
   async looked(account: string, intent: Intent, look: Look): Promise<Recorded> {
@@ -310,8 +304,7 @@ export class Ledger implements EventLog, IntentStore {
 
   async stats(account: string): Promise<IntentStats> {
     const { kernel } = this.#account(account);
-    const due = await this.#callsIn(account, dueIndex, { limit: maxInspected });
-    const all = due.map(({ intent }) => intent);
+    const all = await this.#callsIn(account, dueIndex, { limit: maxInspected });
     const unknown = all.filter((intent) => isUnknown(intent, kernel.nowMs()));
     const oldest = Math.min(...unknown.map(({ startedAtMs }) => startedAtMs));
     return {
@@ -326,14 +319,9 @@ export class Ledger implements EventLog, IntentStore {
     const limits = { limit: maxInspected };
     const due = await this.#callsIn(account, dueIndex, limits);
     const givenUp = await this.#callsIn(account, givenUpIndex, { ...limits, newestFirst: true });
-    const ids = new Set(due.map(({ intent }) => intent.id));
-    const all: UnsettledIntent[] = [
-      ...due.map(({ intent, score }) =>
-        intent.needsOperator ? intent : { ...intent, nextLookMs: score },
-      ),
-      // One that was given up in between is in both.
-      ...givenUp.flatMap(({ intent }) => (ids.has(intent.id) ? [] : intent)),
-    ];
+    // One that was given up in between is in both.
+    const ids = new Set(due.map(({ id }) => id));
+    const all = [...due, ...givenUp.filter(({ id }) => !ids.has(id))];
     return unsettledOf(all, limit, kernel.nowMs());
   }
 
@@ -343,7 +331,7 @@ export class Ledger implements EventLog, IntentStore {
    */
   async endLeases(account: string): Promise<void> {
     const calls = await this.#callsIn(account, dueIndex, { limit: Number.MAX_SAFE_INTEGER });
-    for (const { intent } of calls) {
+    for (const intent of calls) {
       if (intent.state !== "running" && intent.keyDigest === "") continue;
       await this.#stepOf(account, intent, endLeases, intent);
     }
@@ -363,24 +351,20 @@ export class Ledger implements EventLog, IntentStore {
     await this.#options.kernel.close(error);
   }
 
-  /** The calls that an index names, with their scores. Members whose call is gone are dropped. */
-  async #callsIn(
-    account: string,
-    index: string,
-    range: RangeOptions,
-  ): Promise<{ readonly intent: Intent; readonly score: number }[]> {
+  /** The calls that an index names. Members whose call is gone are dropped. */
+  async #callsIn(account: string, index: string, range: RangeOptions): Promise<Intent[]> {
     const of = this.#account(account);
     const found = await of.kernel.range([index], range);
     if (found.length === 0) return [];
     const keys = new Set(found.map(({ member }) => callOfMember(member).key));
-    const { records } = await of.read([...keys]);
+    const { records } = await of.kernel.read([...keys]);
     const byKey = new Map(records.map(({ key, text }) => [key, recordIn(text)]));
     const gone: string[] = [];
-    const calls = found.flatMap(({ member, score }) => {
+    const calls = found.flatMap(({ member }) => {
       const { id, key } = callOfMember(member);
       const record = byKey.get(key);
       const call = record?.calls.find((one) => one.id === id);
-      if (record && call) return { intent: intentOfCall(key, call, record.marks), score };
+      if (record && call) return intentOfCall(key, call, record.marks);
       gone.push(member);
       return [];
     });
@@ -412,7 +396,7 @@ export class Ledger implements EventLog, IntentStore {
     });
     const { report } = this.#options;
     for (const { intent, by: own = by ?? settledBy(intent) } of settled) {
-      for (const listener of this.#listeners) listener(account, intent);
+      this.onSettled(account, intent);
       const { method, externalId, state: was } = intent;
       report?.("settled", { account, method, externalId, was, by: own });
     }
@@ -434,6 +418,9 @@ export class Ledger implements EventLog, IntentStore {
     return done;
   }
 
+  /** Called with each call that an event or a look settles here, as it was. */
+  protected onSettled(_account: string, _settled: Intent): void {}
+
   /**
    * Says how long a record is kept: that of a key for a day, that of a payment or payout longer, and
    * still longer if it has had calls.
@@ -452,7 +439,9 @@ export class Ledger implements EventLog, IntentStore {
     const kernel = this.#options.kernel.account(name);
     let account = this.#accounts.get(name);
     if (!account) {
-      account = new LedgerAccount(kernel, this.#options.codecOf(name), {
+      const { keyringOf, report } = this.#options;
+      const onLocked = () => report?.("locked", { account: name, what: "event" });
+      account = new LedgerAccount(kernel, eventCodec(keyringOf?.(name).events, onLocked), {
         ...{ tokens: this.#tokens, turns: this.#turns, ages: this.#options },
       });
       this.#accounts.set(name, account);

@@ -1,9 +1,10 @@
 import type { DescEnumValue } from "@bufbuild/protobuf";
 import { type PaymentState, PaymentStateSchema } from "../gen/payments/v1/payment_pb.ts";
 import { allKinds, type Kind, kinds } from "../model/kinds.ts";
-import { intentOfCall } from "./calls.ts";
+import { intentsOf } from "./calls.ts";
 import type { Change, Draft } from "./change.ts";
-import { knownStatesOf } from "./evidence.ts";
+import { factsOf, keptFor } from "./entries.ts";
+import type { Ages } from "./intents.ts";
 import type { Selection } from "./log.ts";
 import { explained, standingOf } from "./open-calls.ts";
 import { statesOf } from "./payment-state.ts";
@@ -24,12 +25,11 @@ export function list(change: Change, draft: Draft): void {
     record.calls.every(({ state }) => state === "running");
   if (isBeginning) return;
   const { kind } = ofRecordKey(draft.key);
-  const intents = record.calls.map((call) => {
-    const intent = intentOfCall(draft.key, call, record.marks);
+  const intents = intentsOf(draft.key, record).map((intent) =>
     // A call that begins in this step has no start yet.
-    return Number.isNaN(intent.startedAtMs) ? { ...intent, startedAtMs: change.nowMs } : intent;
-  });
-  const standing = standingOf(kind, explained(intents, knownStatesOf(record)));
+    Number.isNaN(intent.startedAtMs) ? { ...intent, startedAtMs: change.nowMs } : intent,
+  );
+  const standing = standingOf(kind, explained(intents, factsOf(record)));
   const index = standing && indexOf(kind, standing.state, standing.needsOperator);
   if (record.index === index && (record.firstSeen || !index)) return;
   if (record.index && record.index !== index) {
@@ -51,10 +51,13 @@ export function indexesOf({ kind, states, needsOperator }: Selection): string[] 
   return [...new Set(wanted)].flatMap((state) => flags.map((flag) => indexOf(kind, state, flag)));
 }
 
-/** All indexes that `list` keeps. */
-export const listIndexes: readonly string[] = allKinds.flatMap((kind) =>
-  indexesOf({ kind, states: [], needsOperator: undefined, newestFirst: false }),
-);
+/** All indexes that `list` keeps, and how long a record is kept that is in one, at least. */
+export function expiringIndexes(ages: Pick<Ages, "retentionMs">) {
+  const indexes = allKinds.flatMap((kind) =>
+    indexesOf({ kind, states: [], needsOperator: undefined, newestFirst: false }),
+  );
+  return { indexes, keepMs: keptFor(ages) };
+}
 
 function indexOf(kind: Kind, state: PaymentState, needsOperator: boolean): string {
   const { localName } = PaymentStateSchema.value[state] as DescEnumValue;

@@ -81,21 +81,8 @@ export interface Appended {
   readonly conflict: boolean;
 }
 
-/** State of one operation of one subject, from its highest-ranking event. */
-export interface OperationState {
-  readonly operation: string;
-  readonly subjectId: string;
-  readonly operationId: string;
-  readonly rank: Rank;
-  readonly status: string;
-  /** Cursor of the operation's first event: it shows which attempt is the latest. */
-  readonly since: Cursor;
-  /** The event that set the state. */
-  readonly event: Event;
-}
-
 /**
- * What is known of one operation, without its event; the external_id's state follows from these.
+ * What is known of one operation of one subject; the external_id's state follows from these.
  * `words` are the newest since the rest was stored, or those that came with it.
  */
 export interface Fact
@@ -105,10 +92,23 @@ export interface Fact
   readonly at: string;
 }
 
+/** A fact, and where the log has it: as cursors, or as places within the log. */
+export interface PlacedFact extends Fact {
+  /** Its operation's first event: it shows which attempt is the latest. */
+  readonly since: Cursor;
+  /** The event that it is from, the highest-ranking one of its operation. */
+  readonly place: Cursor;
+}
+
+/** A fact with its event. */
+export interface OperationState extends PlacedFact {
+  readonly event: Event;
+}
+
 /** All that is known of the operations of an external_id. */
-export interface Facts {
+export interface Facts<Of extends Fact = Fact> {
   /** In the order in which they became known; failures beyond the newest 100 are left out. */
-  readonly operations: readonly Fact[];
+  readonly operations: readonly Of[];
   /**
    * A call with `confirm: false` is noted as a hold: operations without a `held` of
    * their own count as held.
@@ -119,11 +119,7 @@ export interface Facts {
 }
 
 /** All that is known of one external id at one instant. */
-export interface Snapshot {
-  /** One per subject and operation, in the order of the events that set them. */
-  readonly states: readonly OperationState[];
-  /** The same operations without events; the state of the external id follows from them. */
-  readonly facts: Facts;
+export interface Snapshot extends Facts<OperationState> {
   /** Position of the snapshot: reading after it yields exactly the later events. */
   readonly cursor: Cursor;
 }

@@ -1,4 +1,4 @@
-import type { Entry, OperationState } from "./log.ts";
+import type { Entry, Fact } from "./log.ts";
 
 /** How an entry affects the state of its operation. */
 export interface Merge {
@@ -33,7 +33,7 @@ export function merge(state: Step | undefined, entry: Step): Merge {
 }
 
 /** What `merge` compares of a state and an entry. */
-type Step = Pick<OperationState, "operationId" | "rank" | "status">;
+type Step = Pick<Fact, "operationId" | "rank" | "status">;
 
 /**
  * Whether these are of one operation of an external id. Each refund of a payment is one of its own, if

@@ -1,28 +1,22 @@
 import type { PaymentState } from "../gen/payments/v1/payment_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { isCall } from "./call-outcome.ts";
-import { type Evidence, evidenceOf, isNamed, isOperationOf, type KnownStates } from "./evidence.ts";
+import { evidenceOf, isNamed, isOperationOf, type ShownEnding } from "./evidence.ts";
 import { noFacts } from "./facts.ts";
-import {
-  type Intent,
-  type IntentStore,
-  isUnknown,
-  type Unsettled,
-  type UnsettledIntent,
-} from "./intents.ts";
-import type { Snapshot } from "./log.ts";
+import { type Intent, type IntentStore, isUnknown, type Unsettled } from "./intents.ts";
+import type { Facts, PlacedFact, Snapshot } from "./log.ts";
 import { stateAfter } from "./payment-state.ts";
 
 /** A call that is open, with what the log says about it. */
 export interface ExplainedCall {
   readonly intent: Intent;
-  readonly evidence: Evidence | undefined;
+  readonly evidence: ShownEnding | undefined;
   /** The log has the operation that the call made: its answer was written there. */
   readonly isRecorded: boolean;
 }
 
 /** All calls for an external_id that are open, and what the log says about it. */
-export interface OpenCalls<Of extends KnownStates = Snapshot> {
+export interface OpenCalls<Of extends Facts<PlacedFact> = Snapshot> {
   readonly openCalls: readonly ExplainedCall[];
   /** Without the calls whose outcome the events show: nothing more is expected of these. */
   readonly snapshot: Of | undefined;
@@ -40,17 +34,17 @@ export async function openCallsOf(
 }
 
 /** These open calls, with what a snapshot of their external_id says about them. */
-export function explained<Of extends KnownStates>(
+export function explained<Of extends Facts<PlacedFact>>(
   open: readonly Intent[],
   snapshot: Of | undefined,
 ): OpenCalls<Of> {
-  const known = snapshot ?? { states: [], facts: noFacts };
+  const known = snapshot ?? noFacts;
   const openCalls = open.map((intent) => ({
     intent,
     evidence: evidenceOf(intent, open, known),
     isRecorded:
       isNamed(intent) &&
-      known.states.some(
+      known.operations.some(
         // A confirmation has the id of the payment that it confirms.
         (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
       ),
@@ -58,21 +52,13 @@ export function explained<Of extends KnownStates>(
   return { openCalls, snapshot: snapshot && withoutExplained(snapshot, openCalls) };
 }
 
-function withoutExplained<Of extends KnownStates>(
-  snapshot: Of,
-  openCalls: readonly ExplainedCall[],
-): Of {
+function withoutExplained<Of extends Facts>(snapshot: Of, openCalls: readonly ExplainedCall[]): Of {
   const explained = new Set(
     openCalls.filter(({ evidence }) => evidence).map(({ intent }) => intent.id),
   );
   if (explained.size === 0) return snapshot;
-  const isLeft = ({ subjectId }: { readonly subjectId: string }) => !explained.has(subjectId);
-  const { states, facts } = snapshot;
-  return {
-    ...snapshot,
-    states: states.filter(isLeft),
-    facts: { ...facts, operations: facts.operations.filter(isLeft) },
-  };
+  const operations = snapshot.operations.filter(({ subjectId }) => !explained.has(subjectId));
+  return { ...snapshot, operations };
 }
 
 /** The flags that callers see about the open calls for an external_id. */
@@ -97,12 +83,12 @@ export interface Standing extends ReturnType<typeof outcomeFlags> {
 /** Undefined if nothing is known of the external_id and no call is out. */
 export function standingOf(
   kind: Kind,
-  { openCalls, snapshot }: OpenCalls<KnownStates>,
+  { openCalls, snapshot }: OpenCalls<Facts<PlacedFact>>,
 ): Standing | undefined {
   const flags = outcomeFlags(openCalls);
-  const isKnown = flags.outcomeUnknown || snapshot?.states.some((state) => !isCall(state));
+  const isKnown = flags.outcomeUnknown || snapshot?.operations.some((state) => !isCall(state));
   if (!isKnown) return undefined;
-  return { ...flags, state: stateAfter(kind, snapshot?.facts ?? noFacts, flags.outcomeUnknown) };
+  return { ...flags, state: stateAfter(kind, snapshot ?? noFacts, flags.outcomeUnknown) };
 }
 
 /** How many intents are considered, of those that are due first and of those given up last each. */
@@ -112,18 +98,14 @@ export const maxInspected = 1_000;
  * Intents of unknown or pending outcome, the most urgent first: given up, unknown, pending. Each
  * group has its oldest first.
  */
-export function unsettledOf(
-  all: readonly UnsettledIntent[],
-  limit: number,
-  now: number,
-): Unsettled {
+export function unsettledOf(all: readonly Intent[], limit: number, now: number): Unsettled {
   const intents = all
     .filter((intent) => intent.state === "pending" || isUnknown(intent, now))
     .sort((a, b) => urgency(b) - urgency(a) || a.startedAtMs - b.startedAtMs);
   return { intents: intents.slice(0, limit), total: intents.length };
 }
 
-function urgency({ needsOperator, state }: UnsettledIntent): number {
+function urgency({ needsOperator, state }: Intent): number {
   if (needsOperator) return 2;
   return state === "pending" ? 0 : 1;
 }

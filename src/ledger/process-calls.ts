@@ -1,6 +1,6 @@
 import { ByAge } from "../collections/by-age.ts";
 import type { Kind } from "../model/kinds.ts";
-import { adoptCall, beginCall, callOf, endCall, intentOfCall } from "./calls.ts";
+import { adoptCall, beginCall, callOf, endCall, intentsOf } from "./calls.ts";
 import { Change, Draft } from "./change.ts";
 import {
   type Ages,
@@ -28,10 +28,10 @@ export class ProcessCalls {
 
   begin(account: string, given: NewIntent): Begun {
     const key = recordKey(given.kind, given.externalId);
-    const result = this.#step(account, key, (change, draft) =>
+    const kind = this.#step(account, key, (change, draft) =>
       beginCall(change, draft, undefined, given),
     );
-    if (result.kind !== "started") return result as Begun;
+    if (kind !== "started") return { kind } as Begun;
     const open = this.open(account, given.kind, given.externalId);
     const intent = open.find(({ id }) => id === given.id);
     if (!intent) throw new Error("the call was not recorded");
@@ -54,7 +54,7 @@ export class ProcessCalls {
   open(account: string, kind: Kind, externalId: string): Intent[] {
     const key = recordKey(kind, externalId);
     const record = this.#records.get(`${account} ${key}`);
-    return record?.calls.map((call) => intentOfCall(key, call, record.marks)) ?? [];
+    return record ? intentsOf(key, record) : [];
   }
 
   /** Forgets a call, and all that is kept of its external_id unless another call is open. */

@@ -1,8 +1,8 @@
 import { GatewayError } from "../errors.ts";
 import { type Kind, kindNamed, kinds } from "../model/kinds.ts";
 import type { MoneyMethod } from "../model/money-methods.ts";
-import type { IntentState } from "./intents.ts";
-import type { Fact } from "./log.ts";
+import type { OpenCall } from "./intents.ts";
+import type { PlacedFact, Topic } from "./log.ts";
 
 /**
  * All that is known of one payment or payout of an account: its operations, its open calls, and what
@@ -36,33 +36,10 @@ export interface PaymentRecord {
 }
 
 /** What is known of one operation, and where its events are. */
-export type StoredOperation = { -readonly [Name in keyof Fact]: Fact[Name] } & {
+export type StoredOperation = { -readonly [Name in keyof PlacedFact]: PlacedFact[Name] } & {
   /** Number of the operation within the record: its newest event is the attachment `e<n>`. */
   n: number;
-  /** Places of its first and newest event. */
-  since: string;
-  place: string;
 };
-
-export interface OpenCall {
-  id: string;
-  method: MoneyMethod;
-  state: IntentState;
-  /** Text, since the store fills it in. */
-  startedAt: string;
-  leaseMs: number;
-  /** Bars another call of its method until it has an answer. */
-  locks: boolean;
-  subjectId: string;
-  checks: number;
-  notFound: number;
-  needsOperator: boolean;
-  keyDigest: string;
-  /** It makes a payment with `confirm: false`; absent if not. */
-  hold?: boolean;
-  /** When it is looked at next. */
-  dueMs: number;
-}
 
 export interface EndedCall {
   id: string;
@@ -96,6 +73,11 @@ export function newRecord(): PaymentRecord {
 /** The key of the record of a payment or payout; its events have it as their topic. */
 export function recordKey(kind: Kind, externalId: string): string {
   return `${kinds[kind].name}:${externalId}`;
+}
+
+/** The key of the record that a topic is of; undefined for one of kinds. */
+export function keyOfTopic(topic: Topic): string | undefined {
+  return "externalId" in topic ? recordKey(topic.kind, topic.externalId) : undefined;
 }
 
 /** The payment or payout that a record is of. */

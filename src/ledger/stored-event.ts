@@ -90,8 +90,8 @@ export interface EventCodec {
   read(bytes: Uint8Array): Event;
 }
 
-/** Encodes events with their secrets sealed. An event whose seal does not open lacks them. */
-export function sealedCodec(seal: Seal, onLocked: () => void): EventCodec {
+/** Encodes events with their secrets sealed, if there is a seal. One that it does not open lacks them. */
+export function eventCodec(seal: Seal | undefined, onLocked: () => void): EventCodec {
   return {
     write: (event, trace) => writeEvent(seal, event, trace),
     read(bytes) {

@@ -63,7 +63,7 @@ const lookups: Readonly<Record<Kind, (lookup: Lookup) => Promise<Probed>>> = {
 };
 
 async function probePayment({ upstream, intent, snapshot, options }: Lookup): Promise<Probed> {
-  const state = snapshot?.states.find(
+  const state = snapshot?.operations.find(
     (state) => state.subjectId === intent.subjectId && isOperationOf(intent.method, state),
   );
   if (intent.state === "pending" && state?.operationId) {

@@ -33,16 +33,16 @@ export interface AccountKernel {
   /** Whether the store's clock was received: until then, `nowMs` is this machine's. */
   readonly hasClock: boolean;
 
-  bounds(): Promise<Bounds>;
   /**
-   * At most `limit` events after a cursor, or from the oldest kept, of one topic or of all. Events
-   * that a failover could take back are not shown.
+   * At most `limit` events after a cursor, or from the oldest kept, of one topic or of all; with a
+   * limit of 0 the bounds alone. Events that a failover could take back are not shown.
    */
   page(topic: string | undefined, after: Cursor | undefined, limit: number): Promise<RowPage>;
-  /** The newest events of a topic, oldest first; with `before`, the newest of those before it. */
-  newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]>;
-  /** The cursor after which exactly the newest `count` kept events come, or all if there are fewer. */
-  cursorBefore(count: number): Promise<Cursor>;
+  /**
+   * The newest events of one topic or of all, oldest first; with `before`, the newest of those before
+   * it.
+   */
+  newest(topic: string | undefined, limit: number, before?: Cursor): Promise<readonly Row[]>;
   /**
    * Calls the listener with every event that is stored from now on, in the order of the log. It may
    * also get earlier ones. @returns a function that ends it

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createDeadLetters } from "../../src/admin/dead-letters.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { noReport } from "../../src/report.ts";
+import { createMemoryLedger } from "../ledger/create.ts";
 
 function rig(t: TestContext) {
   const log = createMemoryLedger({ retentionMs: 86_400_000 });

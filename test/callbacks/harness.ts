@@ -3,12 +3,12 @@ import { createServer, type IncomingHttpHeaders, request } from "node:http";
 import { connect } from "node:net";
 import { type CallbackAccount, createCallbackHandler } from "../../src/callbacks/receiver.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { type Observations, reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
+import { createMemoryLedger } from "../ledger/create.ts";
 import { listen } from "../listen.ts";
 
 export interface Answer {

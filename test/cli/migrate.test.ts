@@ -76,7 +76,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
       ),
       snapshot: snapshot && {
         ...snapshot,
-        states: snapshot.states.map(({ event, ...state }) => ({ ...state, at: event.cursor })),
+        states: snapshot.operations.map(({ event, ...state }) => ({ ...state, at: event.cursor })),
       },
       repeat: (await log.append("shop", payment({ status: "success" }))).outcome,
       answer: (await log.append("shop", payment({ operation: "refund", source: "response" })))
@@ -107,10 +107,10 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
   async function onDisk(path: string) {
     // The password of the store in Redis that it is moved to.
     const keyring = await deriveKeyring("shop", [new Secret("password")]);
-    const { ledger, store, close } = await openIntents(path, {
+    const { store, close } = await openIntents(path, {
       ...{ ...times, accounts: ["shop"], keyringOf: () => keyring },
     });
-    return { log: ledger, intents: store, close };
+    return { log: store, intents: store, close };
   }
 
   it("moves all state to Redis, and cursors stay valid", async (t) => {

@@ -106,12 +106,12 @@ class Run {
           set,
         });
       }
-      const ordered = [...expected.values()].sort((a, b) =>
-        a.set.event.cursor < b.set.event.cursor ? -1 : 1,
-      );
+      const ordered = [...expected.values()].sort((a, b) => (a.since < b.since ? -1 : 1));
       assert.deepEqual(
-        (snapshot?.states ?? []).map(facts),
-        ordered.map(({ since, set }) => facts({ ...set.entry, event: set.event, since })),
+        (snapshot?.operations ?? []).map(facts),
+        ordered.map(({ since, set: { entry, event } }) =>
+          facts({ ...entry, event, place: event.cursor, since }),
+        ),
       );
       assert.equal(snapshot?.cursor, mine.at(-1)?.event.cursor);
       const history = await this.#log.history(this.#account, EventKind.PAYMENT, externalId, 5);
@@ -159,6 +159,7 @@ function standing(kept: readonly Kept[]): Kept | undefined {
   );
 }
 
-function facts({ subjectId, operation, operationId, rank, status, since, event }: OperationState) {
-  return { subjectId, operation, operationId, rank, status, since, cursor: event.cursor };
+function facts(of: Omit<OperationState, "at">) {
+  const { subjectId, operation, operationId, rank, status, since, place, event } = of;
+  return { subjectId, operation, operationId, rank, status, since, place, cursor: event.cursor };
 }

@@ -56,6 +56,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.ok(record);
       return record;
     }
+    const boundsOf = async (of: AccountKernel) => (await of.page(undefined, undefined, 0)).bounds;
     /** Appends an event for each text, each in a commit of its own. */
     async function append(of: AccountKernel, topic: string, ...texts: string[]) {
       const cursors: string[] = [];
@@ -223,7 +224,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.deepEqual(cursors, [...cursors].sort());
       assert.deepEqual(new Set(cursors), new Set(all.flat()));
       assert.deepEqual([upTo, bounds.tail], [cursors.at(-1), cursors.at(-1)]);
-      assert.deepEqual(await peer.bounds(), bounds);
+      assert.deepEqual(await boundsOf(peer), bounds);
     });
 
     it("pages through the log and through one topic", async () => {
@@ -244,26 +245,22 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.ok(c);
     });
 
-    it("finds the newest events of a topic, and those before a cursor", async () => {
+    it("finds the newest events of a topic or of all, and those before a cursor", async () => {
       const { one } = fresh();
+      assert.deepEqual(await one.newest(undefined, 10), []);
       const [, b, c] = await append(one, "t", "a", "b", "c");
-      await append(one, "u", "other");
-      const newest = async (limit: number, before?: string) =>
-        (await one.newest("t", limit, before)).map(textOf);
-      assert.deepEqual(await newest(2), ["b", "c"]);
-      assert.deepEqual(await newest(10, c), ["a", "b"]);
-      assert.deepEqual(await newest(1, c), ["b"]);
-      assert.deepEqual(await newest(10, b), ["a"]);
-      assert.deepEqual(await newest(0), []);
-    });
-
-    it("counts back from the end of the log", async () => {
-      const { one } = fresh();
-      const cursors = await append(one, "t", "a", "b", "c");
-      assert.equal(await one.cursorBefore(0), cursors[2]);
-      assert.equal(await one.cursorBefore(1), cursors[1]);
-      const { floor } = await one.bounds();
-      assert.deepEqual([await one.cursorBefore(3), await one.cursorBefore(9)], [floor, floor]);
+      const [d] = await append(one, "u", "other");
+      for (const [topic, others] of [["t", []] as const, [undefined, ["other"]] as const]) {
+        const newest = async (limit: number, before?: string) =>
+          (await one.newest(topic, limit, before)).map(textOf);
+        assert.deepEqual(await newest(2 + others.length), ["b", "c", ...others]);
+        assert.deepEqual(await newest(10), ["a", "b", "c", ...others]);
+        assert.deepEqual(await newest(10, d), ["a", "b", "c"]);
+        assert.deepEqual(await newest(10, c), ["a", "b"]);
+        assert.deepEqual(await newest(1, c), ["b"]);
+        assert.deepEqual(await newest(10, b), ["a"]);
+        assert.deepEqual(await newest(0), []);
+      }
     });
 
     it("tells a watch each later event, in order, until it is ended", async () => {
@@ -460,7 +457,7 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.deepEqual((await other.page("t", undefined, 9)).rows, []);
       assert.equal(await other.count("i"), 0);
       assert.equal(await other.lease("l", "you", 600_000), true);
-      assert.notEqual((await one.bounds()).epoch, (await other.bounds()).epoch);
+      assert.notEqual((await boundsOf(one)).epoch, (await boundsOf(other)).epoch);
     });
 
     it("ends watches with the error when it is closed", async () => {

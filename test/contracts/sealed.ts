@@ -107,7 +107,7 @@ export function testSealed(name: string, make: (t: TestContext) => Promise<Seale
       await log.append("shop", paidByCard());
       const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
       const [stored] = await log.history("shop", EventKind.PAYMENT, "order-1", 1);
-      for (const event of [...(await take(live, 1)), snapshot?.states[0]?.event, stored]) {
+      for (const event of [...(await take(live, 1)), snapshot?.operations[0]?.event, stored]) {
         assert.equal(tokenOf(event), token);
       }
       assert.deepEqual(await tokens(1), [token]);
@@ -136,8 +136,8 @@ export function testSealed(name: string, make: (t: TestContext) => Promise<Seale
       assert.deepEqual(await dropped.tokens(2), [undefined, token]);
       assert.deepEqual(dropped.locked, ["shop event"]);
       const state = await dropped.log.snapshot("shop", EventKind.PAYMENT, "order-1");
-      assert.equal(state?.states[0]?.status, "success");
-      assert.equal(tokenOf(state?.states[0]?.event), undefined);
+      assert.equal(state?.operations[0]?.status, "success");
+      assert.equal(tokenOf(state?.operations[0]?.event), undefined);
       const { body: _, ...locked } = unread("l-1");
       assert.deepEqual(await lettersOf(dropped.log, "shop"), [locked, unread("l-2")]);
       assert.deepEqual(dropped.locked, ["shop event", "shop event", "shop dead_letter"]);

@@ -23,11 +23,11 @@ import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { reportTo } from "../../src/report.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
+import { createMemoryLedger } from "../ledger/create.ts";
 import { payment, stateOn } from "../ledger/entries.ts";
 
 const account = "default";

@@ -5,7 +5,7 @@ import type { Call } from "../../src/core/core.ts";
 import { listEvents } from "../../src/core/list-events.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { ListEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
+import { createMemoryLedger } from "../ledger/create.ts";
 import { payment } from "../ledger/entries.ts";
 
 const account = "default";

@@ -16,11 +16,11 @@ import { ConfirmPaymentRequestSchema } from "../../src/gen/payments/v1/payment_s
 import { paymentEntry } from "../../src/ledger/entry.ts";
 import { type IntentStore, keyRetentionMs } from "../../src/ledger/intents.ts";
 import type { Entry } from "../../src/ledger/log.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
+import { createMemoryLedger } from "../ledger/create.ts";
 import { openCalls } from "../open-calls.ts";
 
 /** An answer with this id. */

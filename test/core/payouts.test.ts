@@ -14,10 +14,10 @@ import {
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { payoutEntry } from "../../src/ledger/entry.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { reportTo } from "../../src/report.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { payoutRequest } from "../gateway/callers.ts";
+import { createMemoryLedger } from "../ledger/create.ts";
 import { start } from "../rpc/start.ts";
 
 const account = "default";
@@ -111,7 +111,7 @@ test("a payout that was given up as pending is settled by whoever finds out its 
   await intents.giveUp(account, intent);
   const state = async () => {
     const { intents: open, snapshot } = await intents.known(account, EventKind.PAYOUT, externalId);
-    return [open.length, snapshot?.states.map(({ status }) => status)];
+    return [open.length, snapshot?.operations.map(({ status }) => status)];
   };
   assert.deepEqual(await state(), [1, ["pending"]]);
   const found = await look();

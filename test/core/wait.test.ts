@@ -13,8 +13,8 @@ import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import type { IntentStore } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { Drain } from "../../src/live/drain.ts";
+import { createMemoryLedger } from "../ledger/create.ts";
 import { payment } from "../ledger/entries.ts";
 import { overridden } from "../overridden.ts";
 

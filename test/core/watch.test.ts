@@ -11,8 +11,8 @@ import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import type { IntentStore } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Entry, EventLog } from "../../src/ledger/log.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { Drain } from "../../src/live/drain.ts";
+import { createMemoryLedger } from "../ledger/create.ts";
 import { cursors, payment, stateOn, step, steps, type Told, take } from "../ledger/entries.ts";
 import { overridden } from "../overridden.ts";
 

@@ -1,6 +1,6 @@
 import type { PaymentState } from "../../src/gen/payments/v1/payment_pb.ts";
 import { intentOfCall } from "../../src/ledger/calls.ts";
-import { knownStatesOf } from "../../src/ledger/evidence.ts";
+import { factsOf } from "../../src/ledger/entries.ts";
 import { isSameOperation } from "../../src/ledger/merge.ts";
 import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { stateAfter } from "../../src/ledger/payment-state.ts";
@@ -98,11 +98,11 @@ export class Ledgers {
   #summaryOf({ record, log, answers }: Stored): Summary {
     const { calls, marks } = record ?? newRecord();
     const open = calls.map((call) => intentOfCall(this.#recordKey, call, marks));
-    const { openCalls, snapshot } = explained(open, knownStatesOf(record ?? newRecord()));
+    const { openCalls, snapshot } = explained(open, factsOf(record ?? newRecord()));
     const { outcomeUnknown } = outcomeFlags(openCalls);
     const { kind } = ofRecordKey(this.#recordKey);
     return {
-      state: stateAfter(kind, snapshot!.facts, outcomeUnknown),
+      state: stateAfter(kind, snapshot!, outcomeUnknown),
       hasSuccess: log.some((one) => /^\d 3 |^paid/.test(one)),
       answers,
       calls: Array.from({ length: this.#count }, (_, i) => {

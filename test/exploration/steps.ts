@@ -16,6 +16,7 @@ import {
   giveUpCall,
   intentOfCall,
   lookedAt,
+  newCall,
 } from "../../src/ledger/calls.ts";
 import type { Draft } from "../../src/ledger/change.ts";
 import { paymentEntry, payoutEntry } from "../../src/ledger/entry.ts";
@@ -58,17 +59,13 @@ export function stepsOf({ calls }: Scene) {
   });
   /** The call as its process knows it. */
   const intentOf = (call: CallOf, i: number, { draft, stored, began }: On): Intent => {
-    const { leaseMs, key, ...given } = givenOf(call, i);
-    const known = recordIn(draft).calls.find(({ id }) => id === given.id);
+    const known = recordIn(draft).calls.find(({ id }) => id === `c${i}`);
     const startedAtMs = known ? Number(known.startedAt) : Math.max(stored.awayMs, timeOf(began));
-    return {
-      ...{ ...given, state: "running", subjectId: "", answered: [], startedAtMs },
-      ...{ leaseUntilMs: startedAtMs + leaseMs, checks: 0, notFound: 0 },
-      ...{ needsOperator: false, keyDigest: key?.digest ?? "" },
-    };
+    const made = newCall(givenOf(call, i), `${startedAtMs}`, startedAtMs);
+    return intentOfCall(draft.key, made, []);
   };
   const begin = (call: CallOf, i: number) => (on: On) =>
-    beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i)).kind;
+    beginCall(on.change, on.draft, on.keyOf(call.key), givenOf(call, i));
   const adopt = (call: CallOf, i: number) => (on: On) =>
     adoptCall(on.change, on.draft, callOf(intentOf(call, i, on)));
   const end = (call: CallOf, i: number, on: On, ending: Ending, told?: Entry) => {

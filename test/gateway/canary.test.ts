@@ -17,7 +17,6 @@ import {
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../src/gen/payments/v1/wallet_service_pb.ts";
-import { createRedisLedger } from "../../src/ledger/redis.ts";
 import { connectRedis } from "../../src/redis/connect.ts";
 import { noReport } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
@@ -26,6 +25,7 @@ import { createTracing } from "../../src/telemetry/load-sdk.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { accessEnv, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
+import { createRedisLedger } from "../ledger/create.ts";
 import { dumpRedis } from "../redis/dump.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";

@@ -3,22 +3,27 @@ import { describe, it } from "node:test";
 import { CallOutcome, EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { callOutcomeEntry } from "../../src/ledger/call-outcome.ts";
 import { currentEvent, firstEvent } from "../../src/ledger/current.ts";
-import { noFacts } from "../../src/ledger/facts.ts";
-import type { Entry, OperationState } from "../../src/ledger/log.ts";
+import { factOf, noFacts } from "../../src/ledger/facts.ts";
+import type { Entry, Snapshot } from "../../src/ledger/log.ts";
 import { payment, step } from "./entries.ts";
 
-function stateOf(entry: Entry, since: number): OperationState {
-  const { event, subjectId, operation, operationId, rank, status } = entry;
-  return { event, subjectId, operation, operationId, rank, status, since: `${since}` };
+/** What is known of these operations, whose events are in this order. */
+function snapshotOf(told: readonly { entry: Entry; since?: number | undefined }[]): Snapshot {
+  const operations = told.map(({ entry, since }, n) => ({
+    ...factOf(entry),
+    ...{ event: entry.event, since: `${since ?? n}`, place: `${n}` },
+  }));
+  return { ...noFacts, operations, cursor: "9" };
 }
 
 /**
- * The current event of these states, as step and payment_id. The states are in the order of the
+ * The current event of these states, as step and payment_id. They are in the order of the
  * events that set them; `since` defaults to that order.
  */
 function current(...told: (Parameters<typeof payment>[0] & { since?: number })[]) {
-  const states = told.map(({ since, ...rest }, n) => stateOf(payment(rest), since ?? n));
-  const event = currentEvent({ states, facts: noFacts, cursor: "9" });
+  const event = currentEvent(
+    snapshotOf(told.map(({ since, ...rest }) => ({ entry: payment(rest), since }))),
+  );
   return event && `${step(event)} ${event.paymentId}`;
 }
 
@@ -65,11 +70,7 @@ describe("the current state", () => {
 
 describe("the first event of a watch", () => {
   const first = (...entries: Entry[]) =>
-    firstEvent({
-      states: entries.map((entry, n) => stateOf(entry, n)),
-      facts: noFacts,
-      cursor: "9",
-    });
+    firstEvent(snapshotOf(entries.map((entry) => ({ entry }))));
   const call = (outcome: CallOutcome) =>
     callOutcomeEntry({ id: "call-1", kind: EventKind.PAYMENT, externalId: "order-1" }, outcome);
   const failed = payment({ paymentId: "a", status: "failure" });

@@ -7,9 +7,9 @@ import { maxFailures } from "../../src/ledger/facts.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import type { Appended, Entry } from "../../src/ledger/log.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
+import { createMemoryLedger } from "./create.ts";
 import { currentStep, payment, stateOn } from "./entries.ts";
 import { newCall, started } from "./new-call.ts";
 
@@ -56,7 +56,7 @@ describe("decisions of the ledger", () => {
 
   describe("the payment state", () => {
     const told = async () => {
-      const { facts } = (await log.snapshot(account, EventKind.PAYMENT, "order-1")) ?? {};
+      const facts = await log.snapshot(account, EventKind.PAYMENT, "order-1");
       return facts && PaymentStateSchema.value[paymentState(facts)]?.localName;
     };
     const statesOf = async (entries: readonly Entry[]) => {
@@ -300,7 +300,7 @@ describe("decisions of the ledger", () => {
     /** Operation, status and words of each operation, as any process knows them. */
     async function lines() {
       const snapshot = await log.snapshot(account, EventKind.PAYMENT, "order-1");
-      return snapshot?.facts.operations.map(({ operation, status, words = [] }) => [
+      return snapshot?.operations.map(({ operation, status, words = [] }) => [
         operation,
         status,
         words,
@@ -325,14 +325,10 @@ describe("decisions of the ledger", () => {
       }
       assert.equal(last && stateOn(last), "PAID");
       const snapshot = await log.snapshot(account, EventKind.PAYMENT, "order-1");
-      assert.equal(snapshot?.facts.folded, more);
+      assert.equal(snapshot?.folded, more);
       const kept = ["paid", ...Array.from({ length: maxFailures }, (_, i) => `p-${i + more}`)];
       assert.deepEqual(
-        snapshot?.states.map(({ subjectId }) => subjectId),
-        kept,
-      );
-      assert.deepEqual(
-        snapshot?.facts.operations.map(({ subjectId }) => subjectId),
+        snapshot?.operations.map(({ subjectId }) => subjectId),
         kept,
       );
       assert.equal(await currentStep(log), "payment:success");

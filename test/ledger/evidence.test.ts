@@ -9,20 +9,19 @@ import {
   PaymentStatus,
 } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
-  callOf,
   conclude,
   giveUpCall,
   intentOfCall,
+  newCall,
   settleAsPaid,
   settleCalls,
 } from "../../src/ledger/calls.ts";
 import { Change, Draft } from "../../src/ledger/change.ts";
 import { addEntry, factsOf } from "../../src/ledger/entries.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
-import { knownStatesOf, markOfRefusal } from "../../src/ledger/evidence.ts";
+import { markOfRefusal } from "../../src/ledger/evidence.ts";
 import type { Ending } from "../../src/ledger/intents.ts";
-import type { Snapshot } from "../../src/ledger/log.ts";
-import { openCallsOf, outcomeFlags } from "../../src/ledger/open-calls.ts";
+import { explained, outcomeFlags } from "../../src/ledger/open-calls.ts";
 import { paymentState } from "../../src/ledger/payment-state.ts";
 import { newRecord, type PaymentRecord, recordKey } from "../../src/ledger/record.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
@@ -89,21 +88,11 @@ function books() {
     value = JSON.parse(filledIn(JSON.stringify(draft.value), "token", places, nowMs));
   };
   const intents = () => value.calls.map((call) => intentOfCall(key, call, value.marks));
-  const known = async () => {
-    const snapshot = { ...knownStatesOf(value), cursor: "" } as Snapshot;
-    const store = { known: async () => ({ intents: intents(), snapshot }) };
-    return (await openCallsOf({ intents: store }, "default", PAYMENT, externalId)).openCalls;
-  };
+  const known = async () => explained(intents(), factsOf(value)).openCalls;
   return {
     begin(id: string, method: MoneyMethod) {
       step(() => {
-        value.calls.push(
-          callOf({
-            ...{ id, method, kind: PAYMENT, externalId, state: "running" },
-            ...{ startedAtMs: nowMs, leaseUntilMs: nowMs + 60_000, subjectId: "", answered: [] },
-            ...{ checks: 0, notFound: 0, needsOperator: false, keyDigest: "" },
-          }),
-        );
+        value.calls.push(newCall({ id, method, leaseMs: 60_000 }, `${nowMs}`, nowMs));
       });
     },
     methodOf: (id: string) => intents().find((one) => one.id === id)?.method as MoneyMethod,
@@ -137,7 +126,7 @@ function books() {
     },
     async evidenceOf(id: string | undefined) {
       const { evidence } = (await known()).find(({ intent }) => intent.id === id) ?? {};
-      return evidence ? `${evidence.mark}${evidence.kind === "arrived" ? " goes on" : ""}` : "";
+      return evidence ? `${evidence.mark}${evidence.state === "pending" ? " goes on" : ""}` : "";
     },
     settle(): string {
       step((change, draft) => void settleCalls(change, draft, true));

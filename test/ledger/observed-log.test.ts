@@ -5,7 +5,6 @@ import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { createCauses } from "../../src/ledger/cause-of.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
-import { createMemoryLedger } from "../../src/ledger/memory.ts";
 import { observed } from "../../src/ledger/observed.ts";
 import {
   readEvent,
@@ -18,6 +17,7 @@ import { noReport, reportTo } from "../../src/report.ts";
 import type { Seal } from "../../src/secrets/seal.ts";
 import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { overridden } from "../overridden.ts";
+import { createMemoryLedger } from "./create.ts";
 import { payment, payout } from "./entries.ts";
 
 const trace = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`;

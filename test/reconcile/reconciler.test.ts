@@ -15,10 +15,10 @@ import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_se
 import { firstEvent } from "../../src/ledger/current.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
 import type { Intent, NewIntent } from "../../src/ledger/intents.ts";
-import { createMemoryLedger, type MemoryLedgerOptions } from "../../src/ledger/memory.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import { type Handlers, reportTo } from "../../src/report.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
+import { createMemoryLedger, type MemoryLedgerOptions } from "../ledger/create.ts";
 import { openCalls } from "../open-calls.ts";
 import { until } from "../until.ts";
 
@@ -378,7 +378,7 @@ test("an event that arrives before the third NOT_FOUND outweighs it", async (t) 
     throw told("transaction_not_found");
   });
   const outcome = async () =>
-    (await books.snapshot())?.states.find(({ operation }) => operation === "call")?.event
+    (await books.snapshot())?.operations.find(({ operation }) => operation === "call")?.event
       .callOutcome;
   await until(async () => ((await outcome()) ?? CallOutcome.UNKNOWN) !== CallOutcome.UNKNOWN);
   assert.equal(await outcome(), CallOutcome.SETTLED);

@@ -224,6 +224,8 @@ export const defects = defectsIn({
       brokenChecks: ["sent while another is open"],
       shownBy: 1,
     },
+  },
+  "stores/local-account.ts": {
     "the reconciler's lease is over at once, and every gateway reconciles": {
       line: "this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });",
       instead: "this.#leases.set(name, { holder, untilMs: nowMs + 0 * ttlMs });",

@@ -21,7 +21,6 @@ import {
   type IndexChange,
   instantOf,
   type Kernel,
-  type Listener,
   merged,
   type RangeOptions,
   type Read,
@@ -31,6 +30,7 @@ import {
   type Scored,
   type StoredRecord,
 } from "../kernel.ts";
+import { LocalAccount } from "../local-account.ts";
 
 export interface MemoryKernelOptions {
   /** How long events are kept, in milliseconds. */
@@ -96,7 +96,7 @@ interface KeptEvent {
   next: KeptEvent;
 }
 
-class MemoryAccount implements AccountKernel {
+class MemoryAccount extends LocalAccount implements AccountKernel {
   readonly #options: MemoryKernelOptions;
   readonly #epoch = newEpoch();
   /** By when they were last changed. */
@@ -105,8 +105,6 @@ class MemoryAccount implements AccountKernel {
   /** The newest event of each topic. */
   readonly #topics = new Map<string, KeptEvent>();
   readonly #indexes = new Map<string, Map<string, number>>();
-  readonly #leases = new Map<string, { holder: string; untilMs: number }>();
-  readonly #listeners = new Set<Listener>();
   #position: Position = beginning;
   #instant = 0;
   #floor = encodeCursor(beginning, this.#epoch);
@@ -117,6 +115,7 @@ class MemoryAccount implements AccountKernel {
   #eventBytes = 0;
 
   constructor(options: MemoryKernelOptions, maxBytes: () => number) {
+    super(options.now);
     this.#options = options;
     this.#maxBytes = maxBytes;
   }
@@ -159,21 +158,8 @@ class MemoryAccount implements AccountKernel {
       this.#index(change, change.score === "instant" ? this.#instant : change.score);
     }
     this.#trim(nowMs);
-    for (const [n, { bytes }] of commit.events.entries()) {
-      const row = { cursor: cursors[n] ?? "", bytes };
-      for (const listener of this.#listeners) listener.row(row);
-    }
+    this.publish(commit.events, cursors);
     return { kind: "committed", nowMs, cursors, instant, texts };
-  }
-
-  readonly hasClock = true;
-
-  nowMs(): number {
-    return (this.#options.now ?? Date.now)();
-  }
-
-  async bounds(): Promise<Bounds> {
-    return this.#bounds();
   }
 
   async page(
@@ -193,24 +179,16 @@ class MemoryAccount implements AccountKernel {
     return { rows, upTo, bounds: this.#bounds() };
   }
 
-  async newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]> {
+  async newest(topic: string | undefined, limit: number, before?: Cursor): Promise<readonly Row[]> {
     this.#sweep(this.nowMs());
     if (before !== undefined) assertOf(before, this.#epoch);
-    const all = this.#ofTopic(topic).filter(
-      ({ cursor }) => before === undefined || cursor < before,
-    );
-    return all.slice(Math.max(all.length - Math.max(limit, 0), 0)).map(rowOf);
-  }
-
-  async cursorBefore(count: number): Promise<Cursor> {
-    this.#sweep(this.nowMs());
-    const at = this.#events.length - Math.max(count, 0);
-    return at > 0 ? (this.#events.at(at - 1)?.cursor ?? this.#floor) : this.#floor;
-  }
-
-  async watch(listener: Listener): Promise<() => void> {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
+    const isBefore = ({ cursor }: KeptEvent) => before === undefined || cursor < before;
+    if (topic === undefined) {
+      const end = this.#events.findFirst((event) => !isBefore(event));
+      return this.#events.slice(end - Math.max(limit, 0), end).map(rowOf);
+    }
+    const found = this.#ofTopic(topic).filter(isBefore);
+    return found.slice(Math.max(found.length - Math.max(limit, 0), 0)).map(rowOf);
   }
 
   async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
@@ -238,19 +216,6 @@ class MemoryAccount implements AccountKernel {
 
   async drop(index: string, members: readonly string[]): Promise<void> {
     for (const member of members) this.#indexes.get(index)?.delete(member);
-  }
-
-  async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
-    const nowMs = this.nowMs();
-    const lease = this.#leases.get(name);
-    if (lease && lease.holder !== holder && lease.untilMs > nowMs) return false;
-    this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });
-    return true;
-  }
-
-  end(error: Error): void {
-    for (const listener of [...this.#listeners]) listener.fail(error);
-    this.#listeners.clear();
   }
 
   /** A record that is not past its time: the sweep may not have come to it yet. */

@@ -159,20 +159,20 @@ export class RedisAccount implements AccountKernel {
     return { kind, nowMs, cursors, instant: instant ? Number(instant) : undefined };
   }
 
-  async bounds(): Promise<Bounds> {
-    return (await this.#page(undefined, undefined, 0)).bounds;
-  }
-
   /** @throws GatewayError OUT_OF_RANGE when the cursor cannot be resumed from */
   async page(topic: string | undefined, after: Cursor | undefined, limit: number) {
+    return this.#fromPrimary(() => this.#page(topic, after, limit));
+  }
+
+  async #fromPrimary<T>(read: () => Promise<T>): Promise<T> {
     try {
-      return await this.#page(topic, after, limit);
+      return await read();
     } catch (error) {
       if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
       // This error is final for a client, so an old primary, or one that started empty, must not
       // cause it.
       await this.#options.confirmPrimary(this.#options.keys.log);
-      return await this.#page(topic, after, limit);
+      return await read();
     }
   }
 
@@ -202,10 +202,10 @@ export class RedisAccount implements AccountKernel {
     return { rows, upTo: cursor(upTo), bounds, stored: cursor(tail) };
   }
 
-  async newest(topic: string, limit: number, before?: Cursor): Promise<Row[]> {
+  async newest(topic: string | undefined, limit: number, before?: Cursor): Promise<Row[]> {
     if (limit <= 0) return [];
     const { client, keys } = this.#options;
-    const on = [keys.log, keys.events, keys.topic(topic)];
+    const on = [keys.log, keys.events, ...(topic === undefined ? [] : [keys.topic(topic)])];
     const args = [`${limit}`, before === undefined ? "" : idOf(before)];
     const answer = (await ask(client, () => scripts.readHistory.runBuffer(client, on, args))) as
       | [Buffer, ...Buffer[]]
@@ -223,20 +223,11 @@ export class RedisAccount implements AccountKernel {
     return rows.reverse();
   }
 
-  async cursorBefore(count: number): Promise<Cursor> {
-    const { client, keys } = this.#options;
-    const args = [`${Math.max(count, 0)}`, newEpoch()];
-    const [epoch, id] = (await ask(client, () =>
-      scripts.placeBefore.run(client, [keys.log, keys.events], args),
-    )) as [string, string];
-    return cursorOf(id, epoch);
-  }
-
   async watch(listener: Listener): Promise<() => void> {
     const { keys, wakeUps, onState } = this.#options;
     const feed: RedisFeed = new RedisFeed({
       // The feed itself says what was delivered, so it reads no further than what may be shown.
-      read: (after, limit) => this.#feedPage(after, limit),
+      read: (after, limit) => this.#fromPrimary(() => this.#page(undefined, after, limit, "")),
       settle: () => this.#settle(),
       ...{ wakeUps, channel: keys.wakeUp, onState, listener },
       onEnd: () => {
@@ -246,16 +237,6 @@ export class RedisAccount implements AccountKernel {
     this.#feed = feed;
     await feed.started;
     return () => feed.end();
-  }
-
-  async #feedPage(after: Cursor | undefined, limit: number): Promise<StoredPage> {
-    try {
-      return await this.#page(undefined, after, limit, "");
-    } catch (error) {
-      if (!(error instanceof GatewayError) || error.code !== "OUT_OF_RANGE") throw error;
-      await this.#options.confirmPrimary(this.#options.keys.log);
-      return await this.#page(undefined, after, limit, "");
-    }
   }
 
   async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
@@ -373,7 +354,6 @@ const scripts = {
   readRecords: onLog("read-records"),
   readEvents: onLog("read-events"),
   readHistory: onLog("read-history"),
-  placeBefore: onLog("place-before"),
   advanceWatermark: onLog("advance-watermark"),
   readIndexes: loadScript(file("read-indexes")),
   dropExpired: loadScript(file("drop-expired")),

@@ -1,16 +1,16 @@
-import { assertOf, type Bounds, type Cursor, newEpoch, placeIn, placeOf } from "../cursor.ts";
+import { assertOf, type Cursor, newEpoch, placeIn, placeOf } from "../cursor.ts";
 import type {
   AccountKernel,
   Commit,
   Committed,
   Kernel,
-  Listener,
   RangeOptions,
   Read,
   Row,
   RowPage,
   Scored,
 } from "../kernel.ts";
+import { LocalAccount } from "../local-account.ts";
 import type { StoreThread } from "./store-thread.ts";
 
 export interface SqliteKernelOptions {
@@ -64,23 +64,15 @@ export function createSqliteKernel(options: SqliteKernelOptions): Kernel {
 }
 
 /** One account's part of the store. Only this process writes to it. */
-class SqliteAccount implements AccountKernel {
+class SqliteAccount extends LocalAccount implements AccountKernel {
   readonly #options: SqliteKernelOptions;
   readonly #name: string;
-  readonly #listeners = new Set<Listener>();
-  /** In memory, since there is one process: after a restart no other holder competes. */
-  readonly #leases = new Map<string, { holder: string; untilMs: number }>();
   #made: Promise<string> | undefined;
 
   constructor(options: SqliteKernelOptions, name: string) {
+    super(options.now);
     this.#options = options;
     this.#name = name;
-  }
-
-  readonly hasClock = true;
-
-  nowMs(): number {
-    return (this.#options.now ?? Date.now)();
   }
 
   async read(keys: readonly string[]): Promise<Read> {
@@ -89,18 +81,10 @@ class SqliteAccount implements AccountKernel {
 
   async commit(commit: Commit): Promise<Committed> {
     return this.#run("commit", [commit, this.nowMs()], (done: Committed) => {
-      if (done.kind !== "committed") return done;
       // In the order of the log, since results come in the order of the commits.
-      for (const [n, { bytes }] of commit.events.entries()) {
-        const cursor = done.cursors[n] ?? "";
-        for (const listener of this.#listeners) listener.row({ cursor, bytes });
-      }
+      if (done.kind === "committed") this.publish(commit.events, done.cursors);
       return done;
     });
-  }
-
-  async bounds(): Promise<Bounds> {
-    return this.#run("bounds", [this.#oldest()]);
   }
 
   async page(
@@ -111,18 +95,9 @@ class SqliteAccount implements AccountKernel {
     return this.#run("page", [this.#oldest(), topic, after && placeIn(after), limit]);
   }
 
-  async newest(topic: string, limit: number, before?: Cursor): Promise<readonly Row[]> {
+  async newest(topic: string | undefined, limit: number, before?: Cursor): Promise<readonly Row[]> {
     if (before !== undefined) assertOf(before, await this.#epoch());
     return this.#run("newest", [this.#oldest(), topic, limit, before && placeIn(before)]);
-  }
-
-  async cursorBefore(count: number): Promise<Cursor> {
-    return this.#run("cursorBefore", [this.#oldest(), count]);
-  }
-
-  async watch(listener: Listener): Promise<() => void> {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
   }
 
   async range(indexes: readonly string[], options: RangeOptions): Promise<Scored[]> {
@@ -135,19 +110,6 @@ class SqliteAccount implements AccountKernel {
 
   async drop(index: string, members: readonly string[]): Promise<void> {
     await this.#run("drop", [index, members]);
-  }
-
-  async lease(name: string, holder: string, ttlMs: number): Promise<boolean> {
-    const nowMs = this.nowMs();
-    const lease = this.#leases.get(name);
-    if (lease && lease.holder !== holder && lease.untilMs > nowMs) return false;
-    this.#leases.set(name, { holder, untilMs: nowMs + ttlMs });
-    return true;
-  }
-
-  end(error: Error): void {
-    for (const listener of [...this.#listeners]) listener.fail(error);
-    this.#listeners.clear();
   }
 
   /** The epoch of the account's log. Adds the account to the store at its first use. */

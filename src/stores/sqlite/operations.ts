@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { type Bounds, beginning, type Cursor, cursorOf, nextPlace, placeOf } from "../cursor.ts";
+import { type Bounds, beginning, cursorOf, nextPlace, placeOf } from "../cursor.ts";
 import {
   type Commit,
   type Committed,
@@ -107,11 +107,6 @@ export function open(database: DatabaseSync): Operations {
 
   return {
     reads: {
-      bounds(account: string, oldest: string): Bounds {
-        const of = accountOf(account);
-        return boundsOf(of, floorOf(of, oldest));
-      },
-
       read(account: string, oldest: string, keys: readonly string[], nowMs: number): Read {
         const of = accountOf(account);
         const records = keys.map((key) => {
@@ -144,18 +139,20 @@ export function open(database: DatabaseSync): Operations {
         return { rows: shown, upTo: (isCut && shown.at(-1)?.cursor) || bounds.tail, bounds };
       },
 
-      newest(account: string, oldest: string, topic: string, limit: number, before = behindAll) {
+      newest(
+        account: string,
+        oldest: string,
+        topic: string | undefined,
+        limit: number,
+        before = behindAll,
+      ): Row[] {
         const of = accountOf(account);
-        const floor = floorOf(of, oldest);
-        const rows = sql.newestOfTopic.all(of.id, topic, floor, before, Math.max(limit, 0));
+        const range = [floorOf(of, oldest), before, Math.max(limit, 0)] as const;
+        const rows =
+          topic === undefined
+            ? sql.newestOfAll.all(of.id, ...range)
+            : sql.newestOfTopic.all(of.id, topic, ...range);
         return (rows.reverse() as unknown as EventRow[]).map((row) => rowOf(row, of));
-      },
-
-      cursorBefore(account: string, oldest: string, count: number): Cursor {
-        const of = accountOf(account);
-        const floor = floorOf(of, oldest);
-        const nth = sql.nthNewest.get(of.id, floor, Math.max(count, 0)) as EventRow | undefined;
-        return cursorOf(nth?.place ?? floor, of.epoch);
       },
 
       range(account: string, indexes: readonly string[], options: RangeOptions) {
@@ -320,8 +317,9 @@ function statementsOf(database: DatabaseSync) {
       `SELECT place, bytes FROM events WHERE account = ? AND topic = ? AND place > ? AND place < ?
        ORDER BY place DESC ${boundLimit}`,
     ),
-    nthNewest: make(
-      "SELECT place FROM events WHERE account = ? AND place > ? ORDER BY place DESC LIMIT 1 OFFSET ?",
+    newestOfAll: make(
+      `SELECT place, bytes FROM events WHERE account = ? AND place > ? AND place < ?
+       ORDER BY place DESC ${boundLimit}`,
     ),
     expired: make(
       `SELECT place FROM events WHERE account = ? AND place < ? ORDER BY place ${boundLimit}`,

@@ -151,7 +151,7 @@ export function testLists(rig: LogRig): void {
       await stored(payment({ externalId }));
       assert.deepEqual(await unfinished(), []);
       const found = await rig.log.snapshot(account, EventKind.PAYMENT, externalId);
-      assert.equal(found?.states[0]?.subjectId, "pay-1");
+      assert.equal(found?.operations[0]?.subjectId, "pay-1");
       const longer = await rig.log.snapshot(account, EventKind.PAYMENT, `${externalId}x`);
       assert.equal(longer, undefined);
     });

@@ -34,7 +34,7 @@ export function testReads(rig: LogRig): void {
         for (let turn = 0; turn < round; turn++) await Promise.resolve();
         const snapshot = await snapshotOf(externalId);
         assert(snapshot);
-        const known = snapshot.states.map(({ event }) => event);
+        const known = snapshot.operations.map(({ event }) => event);
         const rest = await take(await read(topic, snapshot.cursor), 21 - known.length);
         await writer;
         assert.deepEqual(cursors([...known, ...rest]), cursors(made));

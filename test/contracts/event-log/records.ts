@@ -148,4 +148,14 @@ export function testRecords(rig: LogRig): void {
     await assert.rejects(history(9, foreign), { code: "OUT_OF_RANGE" });
     await assert.rejects(history(9, "nonsense"), { code: "INVALID_ARGUMENT" });
   });
+
+  it("counts back from the end of the log", async () => {
+    const made: Event[] = [];
+    for (let i = 0; i < 3; i++) made.push(await stored(payment({ externalId: `order-${i}` })));
+    const behind = async (count: number) => rig.log.cursorBefore(account, count);
+    assert.deepEqual([await behind(0), await behind(1)], [made[2]?.cursor, made[1]?.cursor]);
+    const start = await behind(3);
+    assert.ok(start < (made[0]?.cursor ?? ""));
+    assert.equal(await behind(9), start);
+  });
 }

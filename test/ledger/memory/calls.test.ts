@@ -1,5 +1,5 @@
-import { createMemoryLedger } from "../../../src/ledger/memory.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
+import { createMemoryLedger } from "../create.ts";
 
 testIntentStore("memory", async (options) => {
   const store = createMemoryLedger(options);

@@ -1,10 +1,10 @@
-import { CallsWithFallback, type FallbackOptions } from "../../../src/ledger/fallback.ts";
-import { createRedisLedger } from "../../../src/ledger/redis.ts";
+import { type FallbackOptions, LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import { isAway, storeAway } from "../../../src/redis/ask.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import type { RedisKernelOptions } from "../../../src/stores/redis/kernel.ts";
+import { redisKernelOf } from "../create.ts";
 
 const keyring = await deriveKeyring("default", [new Secret("password")]);
 
@@ -15,22 +15,16 @@ export type RedisCallsOptions = Omit<RedisKernelOptions, "retentionMs"> &
     readonly required?: boolean;
   };
 
-/** The calls of a replica whose ledger is in Redis, as a gateway opens them. */
-export function createRedisCalls(options: RedisCallsOptions): CallsWithFallback {
+/** The ledger of a replica in Redis, as a gateway opens it. */
+export function createRedisCalls(options: RedisCallsOptions): LedgerWithFallback {
   const { redis, answerMs = 500, required = false } = options;
   const retentionMs = 7 * 86_400_000;
-  const ledger = createRedisLedger({ ...options, retentionMs, keyringOf: () => keyring });
-  const calls = new CallsWithFallback({
+  return new LedgerWithFallback({
     ...options,
-    ...{ ledger, retentionMs, answerMs },
+    ...{ kernel: redisKernelOf({ ...options, retentionMs }), keyringOf: () => keyring },
+    ...{ retentionMs, answerMs },
     isAway: (error, account) =>
       !required && isAway(error, redis.client, accountKeys(options.prefix, account).log),
     unavailable: (error) => storeAway(error, redis.client),
   });
-  const close = calls.close.bind(calls);
-  calls.close = async () => {
-    await close();
-    await ledger.close();
-  };
-  return calls;
 }

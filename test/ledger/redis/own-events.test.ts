@@ -4,13 +4,13 @@ import { describe, it } from "node:test";
 import { create, equals } from "@bufbuild/protobuf";
 import { EventKind, EventSchema } from "../../../src/gen/payments/v1/event_pb.ts";
 import { RecentEvents } from "../../../src/ledger/recent-events.ts";
-import type { RedisLedgerOptions } from "../../../src/ledger/redis.ts";
 import { traceOf } from "../../../src/ledger/stored-event.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { paidByCard } from "../../contracts/sealed.ts";
 import { ofSuite } from "../../of-suite.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
+import type { RedisLedgerOptions } from "../create.ts";
 import { reader, replica } from "./rig.ts";
 
 const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -3,16 +3,16 @@ import { after } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { EventLog } from "../../../src/ledger/log.ts";
-import {
-  createRedisLedger as createRedisLog,
-  type RedisLedgerOptions as RedisLogOptions,
-} from "../../../src/ledger/redis.ts";
 import type { RedisConnector } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { type EventLogHarness, lettersBound } from "../../contracts/event-log/rig.ts";
 import { connected } from "../../redis/suite.ts";
+import {
+  createRedisLedger as createRedisLog,
+  type RedisLedgerOptions as RedisLogOptions,
+} from "../create.ts";
 
 const day = 86_400_000;
 const keyring = await deriveKeyring("shop", [new Secret("password")]);

@@ -43,8 +43,9 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     await before.close();
     const { store } = closing(t, await openIntents(path));
     const [lost] = await openCalls(store, account, EventKind.PAYMENT, "key-1");
-    assert.ok(lost && lost.leaseUntilMs <= store.nowMs(account));
-    assert.deepEqual({ ...lost, leaseUntilMs: running.leaseUntilMs }, running);
+    assert.ok(lost && lost.startedAtMs + lost.leaseMs <= store.nowMs(account));
+    const { leaseMs, dueMs } = running;
+    assert.deepEqual({ ...lost, leaseMs, dueMs }, running);
     assert.deepEqual(await store.due(account, 10), [lost]);
     assert.equal((await store.begin(account, keyed("key-1"))).kind, "keyUnknown");
     assert.equal((await store.begin(account, newCall({ externalId: "key-1" }))).kind, "inFlight");
@@ -91,7 +92,7 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
         return thread.run(isRefused ? "none" : operation, args, map);
       },
     };
-    const { store: intents, ledger } = createSqliteCalls(failing);
+    const { store: intents, stored: ledger } = createSqliteCalls(failing);
     t.after(() => intents.close());
     return { disk, intents, ledger, thread };
   }

@@ -38,10 +38,10 @@ it("deletes old events, and states later, but keeps dead letters", { timeout }, 
   const anew = await log.append("shop", payment({ operation: "confirm" }));
   const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
   assert.deepEqual(
-    snapshot?.states.map(({ operation, status, since }) => [operation, status, since]),
+    snapshot?.operations.map(({ operation, status, since }) => [operation, status, since]),
     [["confirm", "pending", anew.event?.cursor]],
   );
-  assert.equal(snapshot?.facts.operations.length, 1);
+  assert.equal(snapshot?.operations.length, 1);
   assert.equal((await log.unfinished("shop", 0, 10)).length, 1);
   await sweep();
   assert.equal((await log.unfinished("shop", 0, 10)).length, 1);

@@ -1,9 +1,9 @@
 import { after } from "node:test";
-import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
+import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import type { Ages } from "../../../src/ledger/intents.ts";
-import { createSqliteLedger, type SqliteLedgerOptions } from "../../../src/ledger/sqlite.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
+import { createSqliteKernel } from "../../../src/stores/sqlite/kernel.ts";
 import {
   openStoreThread,
   type StoreThread,
@@ -11,11 +11,15 @@ import {
 } from "../../../src/stores/sqlite/store-thread.ts";
 import { type EventLogHarness, lettersBound } from "../../contracts/event-log/rig.ts";
 import { freshDirectory } from "../../stores/sqlite/directories.ts";
+import { createSqliteLedger, type SqliteLedgerOptions } from "../create.ts";
 
 export const day = 86_400_000;
 const keyring = await deriveKeyring("shop", [new Secret("password")]);
 
-/** The ledger of a process whose store this thread has, and its calls, as a gateway opens them. */
+/**
+ * The ledger of a process whose store this thread has, as a gateway opens it; and one that knows what
+ * is stored alone.
+ */
 export function createSqliteCalls(
   thread: StoreThread,
   options: Partial<SqliteLedgerOptions & Ages> = {},
@@ -24,11 +28,11 @@ export function createSqliteCalls(
     ...{ firstLookMs: 60_000, giveUpMs: 3_600_000, retentionMs: 7 * day },
     ...{ keyringOf: () => keyring, ...options },
   };
-  const ledger = createSqliteLedger({ ...given, thread });
-  const store = new CallsWithFallback({
-    ...{ ...given, ledger, isAway: () => true, readsGoOn: true, answerMs: 10_000 },
+  const kernel = createSqliteKernel({ ...given, thread });
+  const store = new LedgerWithFallback({
+    ...{ ...given, kernel, isAway: () => true, readsGoOn: true, answerMs: 10_000 },
   });
-  return { store, ledger };
+  return { store, stored: createSqliteLedger({ ...given, thread }) };
 }
 
 /** The ledger in this directory, as a process opens it. */
@@ -37,12 +41,11 @@ export async function openLog(
   options: Partial<SqliteLedgerOptions & Ages & StoreThreadOptions> = {},
 ) {
   const thread = await openStoreThread({ directory, ...options });
-  const { store, ledger } = createSqliteCalls(thread, options);
+  const { store } = createSqliteCalls(thread, options);
   return {
-    ...{ store, ledger, log: ledger, thread },
+    ...{ store, log: store, thread },
     async close() {
       await store.close();
-      await ledger.close();
       await thread.close();
     },
   };
@@ -57,7 +60,7 @@ export async function openIntents(
   }: Parameters<typeof openLog>[1] & { accounts?: string[] } = {},
 ) {
   const opened = await openLog(directory, options);
-  for (const account of accounts) await opened.ledger.endLeases(account);
+  for (const account of accounts) await opened.store.endLeases(account);
   return opened;
 }
 
@@ -73,8 +76,8 @@ export async function sqliteHarness(): Promise<EventLogHarness> {
   const { thread } = await shared;
   const prefix = `${++harnesses}-`;
   let ahead = 0;
-  const { ledger } = createSqliteCalls(thread, { lettersBound, now: () => Date.now() + ahead });
-  const handle = withAccounts(ledger, prefix);
+  const { store } = createSqliteCalls(thread, { lettersBound, now: () => Date.now() + ahead });
+  const handle = withAccounts(store, prefix);
   return {
     log: handle,
     peer: handle,

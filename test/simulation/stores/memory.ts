@@ -1,9 +1,8 @@
 import { GatewayError } from "../../../src/errors.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
-import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
-import { Ledger } from "../../../src/ledger/ledger.ts";
-import { readEvent, writeEvent } from "../../../src/ledger/stored-event.ts";
+import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
+import { readEvent } from "../../../src/ledger/stored-event.ts";
 import type { Permit, TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import { createLocalBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import type { AccountKernel, Kernel } from "../../../src/stores/kernel.ts";
@@ -26,17 +25,14 @@ export function createMemoryStores(options: StoreOptions): Stores {
   const bucketOf = localBuckets(options);
   return {
     async open(process): Promise<ReplicaStores> {
-      const given = { retentionMs, firstLookMs, giveUpMs };
-      const ledger = new Ledger({
-        ...given,
+      const ledger = new LedgerWithFallback({
+        ...{ retentionMs, firstLookMs, giveUpMs },
         kernel: remoteKernel(kernel, network, scheduler, process),
-        codecOf: () => codec,
+        keyringOf: undefined,
+        // The server is never away for all replicas, so no call goes on without it.
+        ...{ isAway: () => false, answerMs: 10_000 },
       });
-      // The server is never away for all replicas, so no call goes on without it.
-      const intents = new CallsWithFallback({
-        ...{ ...given, ledger, isAway: () => false, answerMs: 10_000 },
-      });
-      return { log: ledger, intents, bucketOf };
+      return { log: ledger, intents: ledger, bucketOf };
     },
     async isQuiet() {
       const due = await Promise.all(accounts.map((each) => kernel.account(each).count(dueIndex)));
@@ -44,16 +40,13 @@ export function createMemoryStores(options: StoreOptions): Stores {
     },
     async log(account): Promise<Event[]> {
       const { rows } = await kernel.account(account).page(undefined, undefined, 100_000);
-      return rows.map(({ cursor, bytes }) => Object.assign(codec.read(bytes), { cursor }));
+      return rows.map(({ cursor, bytes }) =>
+        Object.assign(readEvent(undefined, bytes).event, { cursor }),
+      );
     },
     async close() {},
   };
 }
-
-const codec = {
-  write: (event: Event, trace: string | undefined) => writeEvent(undefined, event, trace),
-  read: (bytes: Uint8Array) => readEvent(undefined, bytes).event,
-};
 
 /** Each account's budget, which outlives the gateways that share it. */
 export function localBuckets({ perSecond, maxWaitMs }: StoreOptions): ReplicaStores["bucketOf"] {
@@ -119,10 +112,8 @@ function remoteKernel(
           ask(`commit ${commit.records.map(({ key }) => key)}`, () => store.commit(commit)),
         nowMs: () => store.nowMs(),
         hasClock: true,
-        bounds: () => ask("bounds", () => store.bounds()),
         page: (...args) => ask("page", () => store.page(...args)),
         newest: (...args) => ask("newest", () => store.newest(...args)),
-        cursorBefore: (count) => ask("place", () => store.cursorBefore(count)),
         range: (...args) => ask("range", () => store.range(...args)),
         count: (index) => ask("count", () => store.count(index)),
         drop: (...args) => ask("drop", () => store.drop(...args)),

@@ -1,7 +1,7 @@
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
-import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
-import { createRedisLedger } from "../../../src/ledger/redis.ts";
+import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
+import { expiringIndexes } from "../../../src/ledger/listing.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { createRedisBucket } from "../../../src/ratelimit/queued-bucket.ts";
 import { isAway, storeAway } from "../../../src/redis/ask.ts";
@@ -9,6 +9,7 @@ import type { RedisClient } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { createWriter } from "../../../src/redis/writer.ts";
 import { RedisAccount } from "../../../src/stores/redis/account.ts";
+import { createRedisKernel } from "../../../src/stores/redis/kernel.ts";
 import { type Account, accounts, keyringOf } from "../merchant.ts";
 import type { Answer, Command } from "./real-redis.ts";
 import { connectorTo, prefix } from "./redis-client.ts";
@@ -33,15 +34,17 @@ export function createRedisStores(options: StoreOptions): Stores {
     async open(process): Promise<ReplicaStores> {
       const redis = connectorTo({ server, network, scheduler, process }, hasSentinels);
       const { client } = redis;
-      const given = { retentionMs, firstLookMs, giveUpMs };
-      const ledger = createRedisLedger({ ...given, redis, prefix, minReplicas, keyringOf });
-      return {
-        log: ledger,
-        intents: new CallsWithFallback({
-          ...{ ...given, ledger, answerMs: 500 },
-          isAway: (error) => isAway(error, client, keysOf(accounts[0]).log),
-          unavailable: (error) => storeAway(error, client),
+      const ages = { retentionMs, firstLookMs, giveUpMs };
+      const ledger = new LedgerWithFallback({
+        ...{ ...ages, keyringOf, answerMs: 500 },
+        kernel: createRedisKernel({
+          ...{ redis, prefix, minReplicas, retentionMs, ofRecords: expiringIndexes(ages) },
         }),
+        isAway: (error) => isAway(error, client, keysOf(accounts[0]).log),
+        unavailable: (error) => storeAway(error, client),
+      });
+      return {
+        ...{ log: ledger, intents: ledger },
         bucketOf: (account) =>
           createRedisBucket({
             ...{ client, keys: keysOf(account), replicaId: `${process.name}.${opened++}` },

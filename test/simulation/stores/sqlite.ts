@@ -3,12 +3,12 @@ import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { dueIndex } from "../../../src/ledger/calls.ts";
-import { CallsWithFallback } from "../../../src/ledger/fallback.ts";
+import { LedgerWithFallback } from "../../../src/ledger/fallback.ts";
 import type { IntentStore } from "../../../src/ledger/intents.ts";
-import { createSqliteLedger } from "../../../src/ledger/sqlite.ts";
 import { readEvent } from "../../../src/ledger/stored-event.ts";
 import { beginning, placeOf } from "../../../src/stores/cursor.ts";
 import type { RowPage } from "../../../src/stores/kernel.ts";
+import { createSqliteKernel } from "../../../src/stores/sqlite/kernel.ts";
 import { open as openKernel } from "../../../src/stores/sqlite/operations.ts";
 import type { Opened, Operations, Reply, Request } from "../../../src/stores/sqlite/protocol.ts";
 import { migrate } from "../../../src/stores/sqlite/schema.ts";
@@ -41,22 +41,20 @@ export function createSqliteStores(options: StoreOptions): Stores {
       disk.open();
       const opened = new SimulatedThread(disk, process, options);
       thread = opened;
-      const given = { retentionMs, firstLookMs, giveUpMs };
-      const ledger = createSqliteLedger({
-        ...{ ...given, keyringOf },
-        thread: await openStoreThread({
-          directory: "",
-          startWorker({ synchronous }) {
-            if (synchronous === "OFF") disk.lies ??= cachedMs;
-            return opened as unknown as Worker;
-          },
-        }),
+      const store = await openStoreThread({
+        directory: "",
+        startWorker({ synchronous }) {
+          if (synchronous === "OFF") disk.lies ??= cachedMs;
+          return opened as unknown as Worker;
+        },
+      });
+      const ledger = new LedgerWithFallback({
+        ...{ retentionMs, firstLookMs, giveUpMs, keyringOf },
+        kernel: createSqliteKernel({ thread: store, retentionMs }),
+        ...{ isAway: () => true, readsGoOn: true, answerMs: 10_000 },
       });
       await Promise.all(accounts.map((account) => ledger.endLeases(account)));
-      const intents = new CallsWithFallback({
-        ...{ ...given, ledger, isAway: () => true, readsGoOn: true, answerMs: 10_000 },
-      });
-      return { log: ledger, intents: observed(intents, running), bucketOf };
+      return { log: ledger, intents: observed(ledger, running), bucketOf };
     },
     async isQuiet() {
       if (running.size > 0 || thread?.isWriting) return false;

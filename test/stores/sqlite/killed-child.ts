@@ -18,7 +18,7 @@ const thread = await openStoreThread({
   directory,
   synchronous: synchronous as "FULL" | "OFF",
 });
-const { ledger: log, store: intents } = createSqliteCalls(thread, {
+const { store: ledger } = createSqliteCalls(thread, {
   retentionMs: 86_400_000,
   keyringOf: () => ({ events: openSeal, deadLetters: openSeal }),
 });
@@ -37,26 +37,26 @@ async function callbacks(writer: number): Promise<never> {
   for (let i = 0; ; i++) {
     const externalId = `order-${round}-${writer}-${i}`;
     const entry = payment({ externalId, paymentId: externalId });
-    const { event } = await log.append("shop", entry);
+    const { event } = await ledger.append("shop", entry);
     say("stored", externalId, event?.cursor ?? "");
-    if (random() < 0.2) await log.append("shop", entry);
+    if (random() < 0.2) await ledger.append("shop", entry);
   }
 }
 
 async function calls(writer: number): Promise<never> {
   for (let i = 0; ; i++) {
     const id = `call-${round}-${writer}-${i}`;
-    const begun = await intents.begin("shop", {
+    const begun = await ledger.begin("shop", {
       ...{ id, method: "CreatePayment", kind: EventKind.PAYMENT, externalId: id, leaseMs: 60_000 },
       key: { digest: id, fingerprints: ["f"] },
     });
     if (begun.kind !== "started") throw new Error(`${id}: ${begun.kind}`);
     say("sent", id);
     if (random() < 0.3) {
-      await intents.end("shop", begun.intent, { state: "unknown" });
+      await ledger.end("shop", begun.intent, { state: "unknown" });
       say("unknown", id);
     } else {
-      await intents.end("shop", begun.intent, { state: "closed", key: Buffer.from(id) });
+      await ledger.end("shop", begun.intent, { state: "closed", key: Buffer.from(id) });
       say("answered", id);
     }
   }

@@ -119,12 +119,12 @@ async function check(
   const thread = await openStoreThread({
     directory: path,
   });
-  const { ledger: log, store: intents } = createSqliteCalls(thread, {
+  const { store: ledger } = createSqliteCalls(thread, {
     retentionMs: 86_400_000,
     keyringOf: () => ({ events: openSeal, deadLetters: openSeal }),
   });
   try {
-    const found = await eventsBehind(log, lastCursor);
+    const found = await eventsBehind(ledger, lastCursor);
     const times = new Map<string, number>();
     for (const { externalId } of found) times.set(externalId, (times.get(externalId) ?? 0) + 1);
     for (const [externalId, cursor] of promised.stored) {
@@ -133,7 +133,7 @@ async function check(
       assert.equal(event?.cursor, cursor, `${externalId}: under its cursor`);
     }
     for (const id of promised.sent) {
-      const begun = await intents.begin("shop", {
+      const begun = await ledger.begin("shop", {
         ...{ id: `again-${id}`, method: "CreatePayment", kind: EventKind.PAYMENT },
         ...{ externalId: id, leaseMs: 60_000 },
         key: { digest: id, fingerprints: ["f"] },
@@ -144,30 +144,29 @@ async function check(
       }
       if (promised.unknown.has(id)) {
         assert.equal(begun.kind, "keyUnknown");
-        const [open] = await openCalls(intents, "shop", EventKind.PAYMENT, id);
+        const [open] = await openCalls(ledger, "shop", EventKind.PAYMENT, id);
         assert.equal(open?.state, "unknown", `${id}: still unknown`);
         // As the reconciler ends it.
-        await intents.end("shop", open, { state: "closed", key: "keep" });
-        assert.deepEqual(await openCalls(intents, "shop", EventKind.PAYMENT, id), []);
+        await ledger.end("shop", open, { state: "closed", key: "keep" });
+        assert.deepEqual(await openCalls(ledger, "shop", EventKind.PAYMENT, id), []);
       }
     }
     return found.at(-1)?.cursor ?? lastCursor;
   } finally {
-    await intents.close();
-    await log.close();
+    await ledger.close();
     await thread.close();
   }
 }
 
 async function eventsBehind(
-  log: Ledger,
+  ledger: Ledger,
   cursor: string | undefined,
 ): Promise<{ externalId: string; cursor: string }[]> {
-  const end = await log.append("shop", endMark());
+  const end = await ledger.append("shop", endMark());
   assert.ok(end.event);
   const found: { externalId: string; cursor: string }[] = [];
   const { signal } = new AbortController();
-  for await (const event of await log.read("shop", { kinds: [] }, cursor ?? "earliest", {
+  for await (const event of await ledger.read("shop", { kinds: [] }, cursor ?? "earliest", {
     signal,
   })) {
     found.push(event);

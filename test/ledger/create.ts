@@ -1,0 +1,33 @@
+/** Ledgers as a gateway opens them, with times that most tests do not care about. */
+import { Ledger, type LedgerOptions } from "../../src/ledger/ledger.ts";
+import { expiringIndexes } from "../../src/ledger/listing.ts";
+import type { Kernel } from "../../src/stores/kernel.ts";
+import { createMemoryKernel, type MemoryKernelOptions } from "../../src/stores/memory/kernel.ts";
+import { createRedisKernel, type RedisKernelOptions } from "../../src/stores/redis/kernel.ts";
+import { createSqliteKernel, type SqliteKernelOptions } from "../../src/stores/sqlite/kernel.ts";
+
+type Given = Partial<Pick<LedgerOptions, "firstLookMs" | "giveUpMs" | "report" | "lettersBound">>;
+type Sealed = Given & { readonly keyringOf: NonNullable<LedgerOptions["keyringOf"]> };
+
+export type MemoryLedgerOptions = MemoryKernelOptions & Given;
+export type SqliteLedgerOptions = SqliteKernelOptions & Sealed;
+export type RedisLedgerOptions = RedisKernelOptions & Sealed;
+
+const ages = { firstLookMs: 60_000, giveUpMs: 86_400_000 };
+
+export function createMemoryLedger(options: MemoryLedgerOptions): Ledger {
+  const kernel = createMemoryKernel(options);
+  return new Ledger({ ...ages, ...options, kernel, keyringOf: undefined });
+}
+
+export function createSqliteLedger(options: SqliteLedgerOptions): Ledger {
+  return new Ledger({ ...ages, ...options, kernel: createSqliteKernel(options) });
+}
+
+export function createRedisLedger(options: RedisLedgerOptions): Ledger {
+  return new Ledger({ ...ages, ...options, kernel: redisKernelOf(options) });
+}
+
+export function redisKernelOf(options: RedisKernelOptions): Kernel {
+  return createRedisKernel({ ...options, ofRecords: expiringIndexes(options) });
+}
