@@ -248,7 +248,7 @@ async function keep(
   body: Uint8Array,
 ): Promise<VerdictDetails> {
   const onFault = (fault: WireFault) => report("fieldFault", { account, resource, ...fault });
-  const parsed = parseCallback(kind, body, onFault, payoutEnds);
+  const parsed = parseCallback(kind, body, { onFault, payoutEnds });
   if (!parsed.entry) {
     const { reason, error } = parsed;
     await log.letters.addDeadLetter(account, {

@@ -1,5 +1,6 @@
 import { type Member, UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
 import type { Droppable, MemoryBudget } from "../net/memory-budget.ts";
 import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
@@ -34,6 +35,8 @@ export interface AttemptOptions {
   readonly maxResponseBytes: number;
   /** Counts the answers of calls that move no money. Default: they are not counted. */
   readonly budget?: Pick<MemoryBudget, "open"> | undefined;
+  /** The service's final payout statuses. Default: success and failure. */
+  readonly payoutEnds?: PayoutEnds;
 }
 
 /** How one attempt ended. */
@@ -51,7 +54,7 @@ export type Attempted<Result> =
 /** Makes attempts at calls of one merchant account. */
 export function createAttempts(options: AttemptOptions) {
   const { account, connections, bucket, breakers, report, tracing, maxResponseBytes } = options;
-  const { budget } = options;
+  const { budget, payoutEnds } = options;
   const count = budget && ((answer: Droppable) => budget.open(connections, answer));
   const { name } = account;
   const { pathname, hostname, port, protocol } = new URL(account.url);
@@ -161,12 +164,9 @@ export function createAttempts(options: AttemptOptions) {
       report("upstreamInFlight", { account: name, change: -1 });
     }
 
-    const response = parseResponse<Result>(answer, {
-      read: call.read,
+    const response = parseResponse(answer, call, {
       money,
-      isResult: call.isResult,
-      successCodes: call.successCodes,
-      about: call.about,
+      payoutEnds,
       asCustomer: customer.length > 0,
       hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
       onFault: (fault) => report("fieldFault", { account: name, endpoint, ...fault }),

@@ -2,7 +2,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { buildConnector } from "undici";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { errorOfAbort, type GatewayError, unlessAborted } from "../errors.ts";
-import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { startTimer } from "../net/timer.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
@@ -19,7 +18,8 @@ import type { RestCall } from "./rest-call.ts";
 import { createRetryBudget, decideRetry } from "./retry.ts";
 import type { MerchantAccount, SendOptions, Upstream } from "./upstream.ts";
 
-export interface UpstreamOptions extends Pick<AttemptOptions, "onMoneyCall" | "budget"> {
+export interface UpstreamOptions
+  extends Pick<AttemptOptions, "onMoneyCall" | "budget" | "payoutEnds"> {
   readonly account: MerchantAccount;
   readonly bucket: TokenBucket;
   /** UPSTREAM_TIMEOUT: the most that one call may take once it has its token. */
@@ -40,8 +40,6 @@ export interface UpstreamOptions extends Pick<AttemptOptions, "onMoneyCall" | "b
   readonly now?: () => number;
   /** 0 to 1, for the jitter of pauses. Default: Math.random. */
   readonly random?: () => number;
-  /** The service's final payout statuses. Default: success and failure. */
-  readonly payoutEnds?: PayoutEnds;
 }
 
 /** Creates the client of the payments service for one account. It does not close the bucket. */
@@ -56,7 +54,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const sending = { connections, breakers, report, tracing, maxResponseBytes };
   const attempts = createAttempts({ ...options, ...sending });
   const budget = createRetryBudget(now);
-  const inFlight = new InFlight();
+  const reads = new SharedCalls<SharedRead>();
   const closing = new AbortController();
   let closed: Promise<void> | undefined;
 
@@ -112,11 +110,30 @@ export function createUpstream(options: UpstreamOptions): Upstream {
    * caller in flight share their requests and one result, which callers must not change. `onSent` is
    * not called.
    */
-  function share<Result>(call: RestCall<Result>, sending: SendOptions): Promise<Result> {
-    const { caller } = sending;
+  async function share<Result>(
+    call: RestCall<Result>,
+    { caller, signal, deadlineMs = Infinity }: SendOptions,
+  ): Promise<Result> {
+    if (signal.aborted) throw errorOfAbort(signal);
+    if (deadlineMs <= Date.now()) throw deadlinePassed();
     // The key names the caller, so that no caller waits for another caller's turn.
     const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];
-    return inFlight.share(JSON.stringify(parts), sending, (shared) => read(call, caller, shared));
+    // Each caller stops waiting by its own signal and deadline.
+    const gone = new AbortController();
+    const onAbort = () => gone.abort(errorOfAbort(signal));
+    signal.addEventListener("abort", onAbort);
+    const stopTimer = startTimer(deadlineMs - Date.now(), () => gone.abort(deadlinePassed()));
+    try {
+      const { answer, waitBudget } = reads.join(JSON.stringify(parts), gone.signal, (signal) => {
+        const waitBudget = { signal, deadlineMs };
+        return { answer: read(call, caller, waitBudget), waitBudget };
+      });
+      waitBudget.deadlineMs = Math.max(waitBudget.deadlineMs, deadlineMs);
+      return (await unlessAborted(answer, gone.signal)) as Result;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      stopTimer();
+    }
   }
 
   /** undici's `close` alone would also wait for connections that no request needs any more. */
@@ -129,7 +146,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   const sends = Object.entries(calls).map(([name, callOf]) => {
     async function sendCall(request: never, sending: SendOptions): Promise<unknown> {
-      const call = callOf(request, options.payoutEnds) as RestCall<unknown>;
+      const call = callOf(request) as RestCall<unknown>;
       return call.endpoint.method === "GET" ? share(call, sending) : send(call, sending);
     }
     return [name, sendCall];
@@ -149,40 +166,7 @@ interface SharedWaitBudget {
   deadlineMs: number;
 }
 
-interface SharedCall {
+interface SharedRead {
   readonly answer: Promise<unknown>;
   readonly waitBudget: SharedWaitBudget;
-}
-
-/** Makes identical calls only once while they are in flight at the same time. */
-class InFlight {
-  readonly #calls = new SharedCalls<SharedCall>();
-
-  /**
-   * Joins the call of this key that is in flight, or starts one. Each caller stops waiting by its
-   * own signal and deadline. All callers get the same object and must not change it.
-   */
-  async share<Result>(
-    key: string,
-    { signal, deadlineMs = Infinity }: Pick<SendOptions, "signal" | "deadlineMs">,
-    start: (shared: SharedWaitBudget) => Promise<Result>,
-  ): Promise<Result> {
-    if (signal.aborted) throw errorOfAbort(signal);
-    if (deadlineMs <= Date.now()) throw deadlinePassed();
-    const gone = new AbortController();
-    const onAbort = () => gone.abort(errorOfAbort(signal));
-    signal.addEventListener("abort", onAbort);
-    const stopTimer = startTimer(deadlineMs - Date.now(), () => gone.abort(deadlinePassed()));
-    try {
-      const { answer, waitBudget } = this.#calls.join(key, gone.signal, (shared) => {
-        const waitBudget = { signal: shared, deadlineMs };
-        return { answer: start(waitBudget), waitBudget };
-      });
-      waitBudget.deadlineMs = Math.max(waitBudget.deadlineMs, deadlineMs);
-      return (await unlessAborted(answer, gone.signal)) as Result;
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-      stopTimer();
-    }
-  }
 }

@@ -1,5 +1,6 @@
 import { create, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
 import { oncePer } from "../collections/once-per.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { unrecognizedText } from "../model/unrecognized.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { plainDecimal, quoteNumbers, soleNumber } from "./number.ts";
@@ -23,7 +24,9 @@ export interface WireFault {
 /** How JSON is read. */
 export interface DecodeOptions {
   /** Called for each fault. Default: faults are not reported. */
-  onFault?: (fault: WireFault) => void;
+  onFault?: ((fault: WireFault) => void) | undefined;
+  /** The service's final payout statuses, for `decodePayout`. Default: success and failure. */
+  payoutEnds?: PayoutEnds | undefined;
 }
 
 /** A JSON object as `JSON.parse` gives it, or a message as protobuf-es holds it. */
