@@ -27,19 +27,8 @@ const maxWaitsPerCaller = 10_000;
 export function createCore(options: CoreOptions): RunningCore {
   const drain = new Drain();
   const waits = new Drain();
-  const { intents, keyrings, report = noReport, tracing = noTracing } = options;
-  const moneyCalls = createMoneyCalls({
-    ...options.timeouts,
-    intents,
-    keyringOf: (account) => ofAccount(keyrings, account),
-    async end(account, intent, ending, entry) {
-      const { appended, error } = await intents.end(account, intent, ending, entry);
-      const about = { account, externalId: intent.externalId };
-      if (error !== undefined) report("unrecorded", { ...about, error });
-      if (appended?.conflict) report("conflict", about);
-      return appended;
-    },
-  });
+  const { report = noReport, tracing = noTracing } = options;
+  const moneyCalls = createMoneyCalls(options);
   const context: Context = {
     ...options,
     report,

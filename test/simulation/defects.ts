@@ -130,8 +130,8 @@ export const defects = defectsIn({
       shownBy: 146,
     },
     "a key keeps the service's request to try later": {
-      line: 'return error.code === "RESOURCE_EXHAUSTED"',
-      instead: 'return error.code === "OK"',
+      line: 'if (error.code === "RESOURCE_EXHAUSTED") {',
+      instead: "if (!error) {",
       brokenChecks: ["refused without a cause"],
       shownBy: 105,
     },
