@@ -1,14 +1,12 @@
 import { ofAccount } from "../errors.ts";
 import { Drain } from "../live/drain.ts";
 import { noReport } from "../report.ts";
-import { noTracing } from "../telemetry/tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
 import type { Core } from "./core.ts";
 import { customerCases } from "./customer.ts";
 import { guarded } from "./guard.ts";
 import { eventCases } from "./list-events.ts";
 import { createMoneyCalls } from "./money-calls.ts";
-import { observedStreams } from "./observed-streams.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
 import { createStreamLimits } from "./stream-limits.ts";
@@ -27,7 +25,7 @@ const maxWaitsPerCaller = 10_000;
 export function createCore(options: CoreOptions): RunningCore {
   const drain = new Drain();
   const waits = new Drain();
-  const { report = noReport, tracing = noTracing } = options;
+  const { report = noReport } = options;
   const moneyCalls = createMoneyCalls(options);
   const context: Context = {
     ...options,
@@ -44,11 +42,8 @@ export function createCore(options: CoreOptions): RunningCore {
     ...customerCases(context),
     ...eventCases(context),
   };
-  const guardedCases = guarded(cases, createStreamLimits(options.maxStreamsPerCaller), {
-    namesExternalIds: options.namesExternalIds,
-  });
   return {
-    ...observedStreams(guardedCases, tracing, report),
+    ...guarded(cases, options),
     rateLimit: (call) => context.account(call.caller.account).bucket.status(),
     async drain(reason, spreadMs) {
       waits.end(reason, 0);

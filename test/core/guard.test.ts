@@ -5,7 +5,6 @@ import { type Caller, isScope, type Scope, scopes } from "../../src/auth/caller.
 import { authorize } from "../../src/core/authorize.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { type GuardedCase, guarded, methodOf } from "../../src/core/guard.ts";
-import { createStreamLimits } from "../../src/core/stream-limits.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
@@ -74,7 +73,7 @@ test("no use case runs for a caller without its scope", async () => {
     return [];
   };
   const cases = Object.fromEntries(names.map((name) => [name, run(name)])) as never;
-  const core = guarded(cases as Pick<Core, GuardedCase>, createStreamLimits(undefined));
+  const core = guarded(cases as Pick<Core, GuardedCase>, {});
   const start = (name: GuardedCase, caller: Caller) => {
     const call = core[name] as (...args: unknown[]) => unknown;
     const args = name === "paymentEvents" ? ["order", 1] : [{ externalId: "order" }];
@@ -105,7 +104,7 @@ test("a call's record hears its external_id in a form that a log may hold, unles
   ) as unknown as Pick<Core, GuardedCase>;
   const heardOf = async (ask: (core: typeof cases, call: Call) => unknown, options = {}) => {
     const heard: string[] = [];
-    const core = guarded(cases, createStreamLimits(undefined), options);
+    const core = guarded(cases, options);
     await ask(core, { ...callOf(everything), onAbout: (externalId) => heard.push(externalId) });
     return heard;
   };
