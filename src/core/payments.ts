@@ -158,7 +158,7 @@ export function paymentCases(context: Context) {
     },
 
     async paymentHistory(of, call) {
-      return history(log, { ...of, kind: EventKind.PAYMENT }, of, call);
+      return history(log, EventKind.PAYMENT, of, call);
     },
 
     async getOperation(request, call) {

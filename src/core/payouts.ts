@@ -66,7 +66,7 @@ export function payoutCases(context: Context) {
     },
 
     async payoutHistory(of, call) {
-      return history(context.log, { ...of, kind: EventKind.PAYOUT }, of, call);
+      return history(log, EventKind.PAYOUT, of, call);
     },
 
     async getPayout(request, call) {
