@@ -6,14 +6,14 @@ import { UnderWay } from "../collections/under-way.ts";
 import { errorOfAbort, GatewayError, ofAccount, unlessAborted } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { markOf, markOfRefusal } from "../ledger/evidence.ts";
-import type { Begun, Ending, Intent, NewIntent } from "../ledger/intents.ts";
+import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../ledger/intents.ts";
 import type { Appended, Entry } from "../ledger/log.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
-import { noReport } from "../report.ts";
+import { noReport, type Report } from "../report.ts";
+import type { Keyring } from "../secrets/keyring.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
 import type { SendOptions } from "../upstream/upstream.ts";
-import type { CoreOptions } from "./context.ts";
 import type { Call } from "./core.ts";
 import { keyOf, keyReused, openOutcome, sealOutcome } from "./idempotency.ts";
 
@@ -46,6 +46,16 @@ export interface Made<Result> {
   readonly appended?: Appended | undefined;
 }
 
+export interface MoneyCallsOptions {
+  readonly intents: IntentStore;
+  /** Keyrings by account name. */
+  readonly keyrings: ReadonlyMap<string, Keyring>;
+  /** `maxWaitMs`: longest wait for a token. `timeoutMs`: longest time of a call once it is sent. */
+  readonly timeouts: { readonly maxWaitMs: number; readonly timeoutMs: number };
+  /** Default: nothing is reported. */
+  readonly report?: Report;
+}
+
 /**
  * Runs calls that move money. Each is recorded as an intent before it is sent. Once sent, a call is
  * never cut off: when its caller goes away, it continues up to the upstream time-out, and its
@@ -56,7 +66,7 @@ export function createMoneyCalls({
   keyrings,
   timeouts,
   report = noReport,
-}: Pick<CoreOptions, "intents" | "keyrings" | "timeouts" | "report">) {
+}: MoneyCallsOptions) {
   const keyringOf = (account: string) => ofAccount(keyrings, account);
   /** A call that is not sent within this time is not sent at all. */
   const sendWithinMs = timeouts.maxWaitMs + graceMs;
