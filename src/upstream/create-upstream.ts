@@ -1,46 +1,19 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { buildConnector } from "undici";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { errorOfAbort, type GatewayError, unlessAborted } from "../errors.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { startTimer } from "../net/timer.ts";
-import type { TokenBucket } from "../ratelimit/bucket.ts";
-import { noReport, type Report } from "../report.ts";
-import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
-import { type Attempted, type AttemptOptions, createAttempts } from "./attempt.ts";
-import type { BreakerPolicy } from "./breaker.ts";
+import { noReport } from "../report.ts";
+import { noTracing } from "../telemetry/tracing/tracing.ts";
+import { type Attempted, createAttempts } from "./attempt.ts";
 import { createBreakers } from "./breakers.ts";
 import { calls } from "./calls.ts";
-import { type Connections, createConnections } from "./connections.ts";
+import { createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
 import { deadlinePassed, unavailable } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
 import { createRetryBudget, decideRetry } from "./retry.ts";
-import type { MerchantAccount, SendOptions, Upstream } from "./upstream.ts";
-
-export interface UpstreamOptions
-  extends Pick<AttemptOptions, "onMoneyCall" | "budget" | "payoutEnds"> {
-  readonly account: MerchantAccount;
-  readonly bucket: TokenBucket;
-  /** UPSTREAM_TIMEOUT: the most that one call may take once it has its token. */
-  readonly timeoutMs: number;
-  /** Default: nothing is reported. */
-  readonly report?: Report;
-  /** Default: no call is traced, and no trace context is sent. */
-  readonly tracing?: Tracing;
-  /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
-  readonly tls?: Partial<buildConnector.BuildOptions>;
-  /** The connections to the service. Default: HTTP/1.1, up to 256 as needed. */
-  readonly connections?: Connections;
-  /** A call with a longer answer body fails. Default: 1 MiB. */
-  readonly maxResponseBytes?: number;
-  /** Overrides of the breakers' default policies. */
-  readonly breaker?: Partial<BreakerPolicy>;
-  /** Milliseconds on a clock that never goes back, for breakers and retries. Default: Node's. */
-  readonly now?: () => number;
-  /** 0 to 1, for the jitter of pauses. Default: Math.random. */
-  readonly random?: () => number;
-}
+import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
 
 /** Creates the client of the payments service for one account. It does not close the bucket. */
 export function createUpstream(options: UpstreamOptions): Upstream {
@@ -94,12 +67,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         withinBudget: budget.allows(),
         jitter: random(),
       });
-      const next = decision.retry ? "retry" : decision.why;
+      const next = typeof decision === "number" ? "retry" : decision;
       report("readFailed", { account: account.name, endpoint, next });
-      if (!decision.retry) throw attempted.error;
+      if (typeof decision !== "number") throw attempted.error;
       budget.onRetry();
       const ended = AbortSignal.any([signal, closing.signal]);
-      await delay(decision.pauseMs, undefined, { signal: ended }).catch(() => {});
+      await delay(decision, undefined, { signal: ended }).catch(() => {});
       if (closing.signal.aborted) throw attempted.error;
       leftMs = endsAt - performance.now();
     }
