@@ -6,6 +6,7 @@ import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
 import type { Upstream } from "../upstream/upstream.ts";
+import type { Call } from "./core.ts";
 import type { MoneyCalls, MoneyCallsOptions } from "./money-calls.ts";
 import type { StreamLimits } from "./stream-limits.ts";
 
@@ -32,8 +33,8 @@ export interface CoreOptions extends MoneyCallsOptions {
 /** What the use cases share. */
 export interface Context extends CoreOptions {
   readonly report: Report;
-  /** The account of this name. @throws Error for a name that is not configured */
-  account(name: string): Account;
+  /** The client for the account of a call. */
+  upstreamOf(call: Pick<Call, "caller">): Upstream;
   readonly moneyCalls: MoneyCalls;
   /** Ends all waits when the gateway shuts down, so that the waiting calls are answered. */
   readonly waits: Drain;

@@ -2,7 +2,7 @@ import { ofAccount } from "../errors.ts";
 import { Drain } from "../live/drain.ts";
 import { noReport } from "../report.ts";
 import type { Context, CoreOptions } from "./context.ts";
-import type { Core } from "./core.ts";
+import type { Call, Core } from "./core.ts";
 import { customerCases } from "./customer.ts";
 import { guarded } from "./guard.ts";
 import { eventCases } from "./list-events.ts";
@@ -27,6 +27,8 @@ export function createCore(options: CoreOptions): RunningCore {
   const waits = new Drain();
   const { report = noReport } = options;
   const moneyCalls = createMoneyCalls(options);
+  const accountOf = ({ caller }: Pick<Call, "caller">) =>
+    ofAccount(options.accounts, caller.account);
   const context: Context = {
     ...options,
     report,
@@ -34,7 +36,7 @@ export function createCore(options: CoreOptions): RunningCore {
     waits,
     waitLimits: createStreamLimits(maxWaitsPerCaller),
     drain,
-    account: (name) => ofAccount(options.accounts, name),
+    upstreamOf: (call) => accountOf(call).upstream,
   };
   const cases = {
     ...paymentCases(context),
@@ -44,7 +46,7 @@ export function createCore(options: CoreOptions): RunningCore {
   };
   return {
     ...guarded(cases, options),
-    rateLimit: (call) => context.account(call.caller.account).bucket.status(),
+    rateLimit: (call) => accountOf(call).bucket.status(),
     async drain(reason, spreadMs) {
       waits.end(reason, 0);
       drain.end(reason, spreadMs);

@@ -84,7 +84,7 @@ export function eventCases(context: Context) {
   const { watchTokens } = context;
   return {
     streamEvents: (request, call) =>
-      stream({ log: context.log, intents: context.intents, drain: context.drain, call }, () => {
+      stream(context, call, () => {
         validate(StreamEventsRequestSchema, request);
         return { kinds: request.kinds, after: request.afterCursor };
       }),

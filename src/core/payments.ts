@@ -4,11 +4,7 @@ import { GatewayError } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
-import {
-  type PaymentMethodInput,
-  type RecipientPaymentMethod,
-  RecipientPaymentMethodType,
-} from "../gen/payments/v1/payment_input_pb.ts";
+import { RecipientPaymentMethodType } from "../gen/payments/v1/payment_input_pb.ts";
 import {
   type OperationSummarySchema,
   type Payment,
@@ -77,7 +73,7 @@ export function paymentCases(context: Context) {
       ...{ call, method, externalId },
       ...{ schema, request: withoutWait(request), answerSchema: PaymentSchema },
       hold: held,
-      send: (options) => send(context.account(account).upstream, sent, options),
+      send: (options) => send(context.upstreamOf(call), sent, options),
       refusal: async (said, intent) =>
         saysDeclined(said) ? await declinedEntry?.(account, intent, said) : undefined,
       entry: (payment, { id: call }) =>
@@ -124,9 +120,7 @@ export function paymentCases(context: Context) {
 
     async resendCallback(request, call) {
       validate(ResendCallbackRequestSchema, request);
-      await context
-        .account(call.caller.account)
-        .upstream.resendCallback(request, sendOptions(call));
+      await context.upstreamOf(call).resendCallback(request, sendOptions(call));
     },
 
     async getPayment(request, call) {
@@ -147,7 +141,7 @@ export function paymentCases(context: Context) {
     paymentList: list,
 
     watchPayment: (request, call) =>
-      watch({ log, intents: context.intents, drain: context.drain, call }, () => {
+      watch(context, call, () => {
         validate(WatchPaymentRequestSchema, request);
         const { externalId, untilFinal } = request;
         return { kind: EventKind.PAYMENT, externalId, untilFinal, after: startOf(request) };
@@ -163,7 +157,7 @@ export function paymentCases(context: Context) {
 
     async getOperation(request, call) {
       validate(GetOperationRequestSchema, request);
-      return context.account(call.caller.account).upstream.getOperation(request, sendOptions(call));
+      return context.upstreamOf(call).getOperation(request, sendOptions(call));
     },
   } satisfies Partial<Core>;
 }
@@ -198,10 +192,10 @@ function withTypes(request: CreatePaymentRequest): CreatePaymentRequest {
   const { paymentMethod, recipient } = request;
   const sent = { ...request };
   if (paymentMethod) {
-    sent.paymentMethod = { ...paymentMethod, type: methodType(paymentMethod) };
+    sent.paymentMethod = { ...paymentMethod, type: typeOf(paymentMethod, methodTypes) };
   }
   if (recipient?.paymentMethod) {
-    const type = recipientMethodType(recipient.paymentMethod);
+    const type = typeOf(recipient.paymentMethod, recipientMethodTypes);
     sent.recipient = { ...recipient, paymentMethod: { ...recipient.paymentMethod, type } };
   }
   return sent;
@@ -217,11 +211,6 @@ const methodTypes = {
   decryptedGooglePay: PaymentMethodType.GOOGLE_PAY,
 } as const;
 
-function methodType({ type, method }: PaymentMethodInput): PaymentMethodType {
-  if (type !== PaymentMethodType.UNSPECIFIED || method.case === undefined) return type;
-  return methodTypes[method.case];
-}
-
 const recipientMethodTypes = {
   iban: RecipientPaymentMethodType.IBAN,
   ccToken: RecipientPaymentMethodType.CC_TOKEN,
@@ -229,9 +218,12 @@ const recipientMethodTypes = {
   ccNumber: RecipientPaymentMethodType.CC_NUMBER,
 } as const;
 
-function recipientMethodType({ type, method }: RecipientPaymentMethod): RecipientPaymentMethodType {
-  if (type !== RecipientPaymentMethodType.UNSPECIFIED || method.case === undefined) return type;
-  return recipientMethodTypes[method.case];
+/** The type that a payment method states, else that of its details. */
+function typeOf<Type extends number, Case extends string>(
+  { type, method }: { readonly type: Type; readonly method: { readonly case?: Case | undefined } },
+  types: Readonly<Record<Case, Type>>,
+): Type {
+  return type !== 0 || method.case === undefined ? type : types[method.case];
 }
 
 /** What callers see of a payment; undefined if nothing is known of it and no call is out. */

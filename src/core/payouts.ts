@@ -56,7 +56,7 @@ export function payoutCases(context: Context) {
         externalId,
         schema: RequestPayoutRequestSchema,
         request: withoutWait(request),
-        send: (options) => context.account(account).upstream.requestPayout(sent, options),
+        send: (options) => context.upstreamOf(call).requestPayout(sent, options),
         entry: (payout) => payoutEntry(payout, { source: EventSource.RESPONSE, externalId }),
       });
       const { waitUntil } = request;
@@ -82,7 +82,7 @@ export function payoutCases(context: Context) {
     payoutList: list,
 
     watchPayout: (request, call) =>
-      watch({ log, intents: context.intents, drain: context.drain, call }, () => {
+      watch(context, call, () => {
         validate(WatchPayoutRequestSchema, request);
         const { externalId, untilFinal } = request;
         return { kind: EventKind.PAYOUT, externalId, untilFinal, after: startOf(request) };
@@ -113,7 +113,7 @@ async function lookUp(
   const openCalls = () => openCallsOf(context, account, EventKind.PAYOUT, externalId);
   let payout: Payout;
   try {
-    payout = await context.account(account).upstream.getPayout(request, sendOptions(call));
+    payout = await context.upstreamOf(call).getPayout(request, sendOptions(call));
   } catch (error) {
     if (!isError(error, "NOT_FOUND")) throw error;
     // NOT_FOUND does not mean that no payout was made: a call may still be on its way to the

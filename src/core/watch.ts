@@ -10,24 +10,17 @@ import {
 } from "../gen/payments/v1/event_pb.ts";
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentEvent, firstEvent } from "../ledger/current.ts";
-import type { IntentStore } from "../ledger/intents.ts";
-import type { EventLog, Snapshot, Topic } from "../ledger/log.ts";
-import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import type { Snapshot, Topic } from "../ledger/log.ts";
+import { type OpenCalls, openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { isPayingOperation, setStateAfter } from "../ledger/payment-state.ts";
 import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
-import type { Drain } from "../live/drain.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
+import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { invalidFields } from "./validate.ts";
 
-export interface StreamOptions {
-  readonly log: EventLog;
-  readonly intents: IntentStore;
-  readonly call: Call;
-  /** Ends streams when the gateway shuts down. */
-  readonly drain: Drain;
-}
+type StreamContext = Pick<Context, "log" | "intents" | "drain">;
 
 /** Where a stream begins. */
 interface Start {
@@ -50,13 +43,17 @@ export interface StreamRequest extends Start {
  * then each later event exactly once.
  * @param asked called when the first event is requested; the stream throws what it throws
  */
-export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncIterable<Event> {
-  const { log, call } = options;
-  return resumable(options, asked, async function* (request, signal) {
+export function watch(
+  context: StreamContext,
+  call: Call,
+  asked: () => WatchRequest,
+): AsyncIterable<Event> {
+  const { log } = context;
+  return resumable(context, call, asked, async function* (request, signal) {
     const { kind, externalId, after } = request;
     const topic: Topic = { kind, externalId };
     const { account } = call.caller;
-    const end = request.untilFinal ? new WatchEnd(options, request) : undefined;
+    const end = request.untilFinal ? new WatchEnd(context, call, request) : undefined;
     // Attach the live part before reading the snapshot: an event that arrives between the two is in
     // both, and its cursor shows that.
     let from: Cursor | undefined;
@@ -73,7 +70,7 @@ export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncI
     });
     if (after !== undefined && (await end?.isOverAt(after))) return;
     const known =
-      after === undefined ? await openCallsOf(options, account, kind, externalId) : undefined;
+      after === undefined ? await openCallsOf(context, account, kind, externalId) : undefined;
     const current = known?.snapshot && firstEvent(known.snapshot);
     // A snapshot without a current event is not sent, so no live event repeats it.
     told = current && known.snapshot;
@@ -153,7 +150,8 @@ const lookBack = 256;
  * stream checks for that; before it ends it yields all events stored by then.
  */
 class WatchEnd {
-  readonly #options: StreamOptions;
+  readonly #context: StreamContext;
+  readonly #call: Call;
   readonly #request: WatchRequest;
   /** The latest operation that pays has ended: the stream ends once no call is open. */
   isDue = false;
@@ -162,23 +160,21 @@ class WatchEnd {
   /** The newest event at the time when no call was open any more: the stream ends with it. */
   #last: Cursor | undefined;
 
-  constructor(options: StreamOptions, request: WatchRequest) {
-    this.#options = options;
+  constructor(context: StreamContext, call: Call, request: WatchRequest) {
+    this.#context = context;
+    this.#call = call;
     this.#request = request;
   }
 
   /** Whether a stream that starts at this cursor is over before it begins. */
   async isOverAt(after: Cursor | "earliest"): Promise<boolean> {
     this.#place = after === "earliest" ? "" : after;
-    const { log, call } = this.#options;
-    const { kind, externalId } = this.#request;
-    const { account } = call.caller;
-    const history = await log.history(account, kind, externalId, lookBack);
+    const history = await this.#history(lookBack);
     const had = history.find(({ cursor }) => cursor === this.#place);
     // A client that reconnects by itself has received the end already, whatever came after it.
-    const isEnd = had !== undefined && (call.resumed || had === history.at(-1));
+    const isEnd = had !== undefined && (this.#call.resumed || had === history.at(-1));
     if (isEnd && (await this.#isEnd(had))) return true;
-    const { snapshot } = await openCallsOf(this.#options, account, kind, externalId);
+    const { snapshot } = await this.#known();
     const current = snapshot && currentEvent(snapshot);
     this.isDue = current !== undefined && isFinal(current);
     return this.isOver();
@@ -213,10 +209,8 @@ class WatchEnd {
 
   /** True also when the stores cannot be read: the stream then continues. */
   async #isCallOpen(): Promise<boolean> {
-    const { kind, externalId } = this.#request;
     try {
-      const { account } = this.#options.call.caller;
-      const { openCalls } = await openCallsOf(this.#options, account, kind, externalId);
+      const { openCalls } = await this.#known();
       return outcomeFlags(openCalls).outcomeUnknown;
     } catch {
       return true;
@@ -225,14 +219,22 @@ class WatchEnd {
 
   /** The cursor of the newest event: empty if none is kept, undefined if the log cannot be read. */
   async #newest(): Promise<Cursor | undefined> {
-    const { log, call } = this.#options;
-    const { kind, externalId } = this.#request;
     try {
-      const [event] = await log.history(call.caller.account, kind, externalId, 1);
+      const [event] = await this.#history(1);
       return event?.cursor ?? "";
     } catch {
       return undefined;
     }
+  }
+
+  #known(): Promise<OpenCalls> {
+    const { kind, externalId } = this.#request;
+    return openCallsOf(this.#context, this.#call.caller.account, kind, externalId);
+  }
+
+  #history(limit: number): Promise<Event[]> {
+    const { kind, externalId } = this.#request;
+    return this.#context.log.history(this.#call.caller.account, kind, externalId, limit);
   }
 }
 
@@ -258,11 +260,14 @@ function isPaying({ resource }: Event): boolean {
 }
 
 /** Streams the events of an account, of some kinds or of all, after a cursor or from now on. */
-export function stream(options: StreamOptions, asked: () => StreamRequest): AsyncIterable<Event> {
-  const { log, call } = options;
-  return resumable(options, asked, async function* ({ kinds, after }, signal) {
+export function stream(
+  context: StreamContext,
+  call: Call,
+  asked: () => StreamRequest,
+): AsyncIterable<Event> {
+  return resumable(context, call, asked, async function* ({ kinds, after }, signal) {
     let from: Cursor | undefined;
-    const events = await log.read(call.caller.account, { kinds }, after ?? "latest", {
+    const events = await context.log.read(call.caller.account, { kinds }, after ?? "latest", {
       signal,
       onStart: (place) => {
         from = after === undefined ? place : undefined;
@@ -298,7 +303,8 @@ function noCursor(): GatewayError {
  * gateway shuts down. An error that ends it early carries the cursor to resume from.
  */
 async function* resumable<Request extends Start>(
-  { call, drain }: StreamOptions,
+  { drain }: StreamContext,
+  call: Call,
   asked: () => Request,
   events: (request: Request, signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {

@@ -75,10 +75,10 @@ function start(log: EventLog, options: StartOptions = {}) {
     caller: { name: "test", account, scopes: new Set(), ...caller },
     ...{ signal: leaving.signal, requestId: "r", onOpen: opened.resolve, ...more },
   };
-  const of = { log, intents, call, drain };
+  const context = { log, intents, drain };
   const events = all
-    ? stream(of, () => ({ kinds: [], after }))
-    : watch(of, () => ({ kind: EventKind.PAYMENT, externalId, after, untilFinal }));
+    ? stream(context, call, () => ({ kinds: [], after }))
+    : watch(context, call, () => ({ kind: EventKind.PAYMENT, externalId, after, untilFinal }));
   return {
     events: events[Symbol.asyncIterator](),
     /** Resolves with the cursor that `onOpen` reports. */
