@@ -46,17 +46,13 @@ export function readMessages(
   list: readonly unknown[],
   walk: Walk,
 ): Properties[] {
-  const messages: Properties[] = [];
-  for (const [index, json] of list.entries()) {
-    if (!isJsonObject(json)) {
-      walk.fault(undefined, index);
-      continue;
-    }
-    const message = messageOf(planOf(desc), json, walk, { parent: undefined, key: index });
-    if (isBlank(desc, message)) walk.fault(undefined, index, "unknown_shape");
-    else messages.push(message);
-  }
-  return messages;
+  const read = messageReader(desc);
+  return list.flatMap((json, index): Properties[] => {
+    const message = read(json, walk, undefined, index) as Properties | undefined;
+    if (message && !isBlank(desc, message)) return [message];
+    if (message) walk.fault(undefined, index, "unknown_shape");
+    return [];
+  });
 }
 
 /** Whether nothing was read into a message. Its fields must all distinguish absent from empty. */
