@@ -1,4 +1,4 @@
-import type { DescMethod } from "@bufbuild/protobuf";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
@@ -14,6 +14,7 @@ import type { CoreOptions } from "./context.ts";
 import type { Call, Core } from "./core.ts";
 import { observedStream } from "./observed-streams.ts";
 import { createStreamLimits } from "./stream-limits.ts";
+import { validate } from "./validate.ts";
 
 /** All use cases except the budget, which answers contain anyway. */
 export type GuardedCase = Exclude<keyof Core, "rateLimit">;
@@ -31,9 +32,20 @@ export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
 };
 
 /**
- * Wraps the use cases in the one place where callers are checked: a call's scope is checked before
- * its request is looked at, and streams count against the caller's limit and are observed. Here
- * the edges also hear, for their records, what a call is about.
+ * Use cases whose request is not checked here: it is none of the contract, or `customer.ts` checks
+ * it once it names the customer.
+ */
+const checkedElsewhere: ReadonlySet<GuardedCase> = new Set([
+  ...(["paymentEvents", "paymentHistory", "payoutHistory"] as const),
+  ...(["findWalletItems", "getConfirmationStatus", "deleteWalletItem"] as const),
+  ...(["updateSubscription", "deactivateSubscription"] as const),
+]);
+
+/**
+ * Wraps the use cases in the one place where callers and requests are checked: a call's scope is
+ * checked before its request is looked at, no use case gets a request that breaks the rules in the
+ * proto, and streams count against the caller's limit and are observed. Here the
+ * edges also hear, for their records, what a call is about.
  */
 export function guarded(
   cases: Pick<Core, GuardedCase>,
@@ -54,10 +66,12 @@ export function guarded(
       note(request, call);
       authorize(call, method, request);
     };
+    const isChecked = !checkedElsewhere.has(name);
     async function* events(request: unknown, call: Call) {
       check(request, call);
       const release = limits.take(call.caller);
       try {
+        if (isChecked) validate(method.input, request as Message);
         yield* run(request, call) as AsyncIterable<Event>;
       } finally {
         release();
@@ -68,6 +82,7 @@ export function guarded(
     const answer = (...args: unknown[]) => {
       try {
         check(args[0], args.at(-1) as Call);
+        if (isChecked) validate(method.input, args[0] as Message);
         return Promise.resolve(run(...args));
       } catch (error) {
         return Promise.reject(error);

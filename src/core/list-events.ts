@@ -3,11 +3,8 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { errorOfAbort, GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import {
-  CreateWatchTokenRequestSchema,
   CreateWatchTokenResponseSchema,
-  ListEventsRequestSchema,
   ListEventsResponseSchema,
-  StreamEventsRequestSchema,
 } from "../gen/payments/v1/event_service_pb.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { type Kind, kindOf } from "../model/kinds.ts";
@@ -15,7 +12,6 @@ import type { Cursor } from "../stores/cursor.ts";
 import type { Context } from "./context.ts";
 import type { Call, Core, History, HistoryOf } from "./core.ts";
 import { pageTokens } from "./page-token.ts";
-import { validate } from "./validate.ts";
 import { stream } from "./watch.ts";
 
 const defaultPageSize = 50;
@@ -84,13 +80,9 @@ export function eventCases(context: Context) {
   const { watchTokens } = context;
   return {
     streamEvents: (request, call) =>
-      stream(context, call, () => {
-        validate(StreamEventsRequestSchema, request);
-        return { kinds: request.kinds, after: request.afterCursor };
-      }),
+      stream(context, call, { kinds: request.kinds, after: request.afterCursor }),
 
     async listEvents(request, call) {
-      validate(ListEventsRequestSchema, request);
       const { externalId, newestFirst, pageToken: after } = request;
       const first = Math.min(request.pageSize || defaultPageSize, maxPageSize);
       const of = { externalId, newestFirst, first, after };
@@ -103,7 +95,6 @@ export function eventCases(context: Context) {
     },
 
     async createWatchToken(request, call) {
-      validate(CreateWatchTokenRequestSchema, request);
       if (!watchTokens) {
         throw new GatewayError("FAILED_PRECONDITION", "WATCH_TOKEN_SECRET is not set", {
           reason: "WATCH_TOKENS_OFF",

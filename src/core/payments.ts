@@ -3,7 +3,6 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
-import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
 import { RecipientPaymentMethodType } from "../gen/payments/v1/payment_input_pb.ts";
 import {
   type OperationSummarySchema,
@@ -19,14 +18,10 @@ import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
-  GetPaymentRequestSchema,
   type GetPaymentResponse,
   GetPaymentResponseSchema,
   type ListPaymentsRequest,
-  ListPaymentsRequestSchema,
   ListPaymentsResponseSchema,
-  ResendCallbackRequestSchema,
-  WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
@@ -46,9 +41,8 @@ import { history } from "./list-events.ts";
 import { listKnown, rowsOf } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
-import { validate } from "./validate.ts";
 import { withoutWait } from "./wait.ts";
-import { startOf, watch } from "./watch.ts";
+import { watch } from "./watch.ts";
 
 /** Payments: create, confirm, look up, watch; and the operations of alternative payments. */
 export function paymentCases(context: Context) {
@@ -60,7 +54,6 @@ export function paymentCases(context: Context) {
     call: Call,
     { schema, method, operation, send, declinedEntry }: PaymentCall<Request>,
   ): Promise<PaymentAnswer> {
-    validate(schema, request);
     const { account } = call.caller;
     const { externalId, waitUntil } = request;
     const about = { account, kind: EventKind.PAYMENT, externalId };
@@ -86,8 +79,7 @@ export function paymentCases(context: Context) {
     return { payment: answer, state, cursor };
   }
 
-  async function list(request: ListPaymentsRequest, call: Call) {
-    validate(ListPaymentsRequestSchema, request);
+  function list(request: ListPaymentsRequest, call: Call) {
     const stateOf = (state: number) => state as PaymentState;
     return listKnown(context, request, call, { kind: EventKind.PAYMENT, stateOf, answerOf });
   }
@@ -119,12 +111,10 @@ export function paymentCases(context: Context) {
       }),
 
     async resendCallback(request, call) {
-      validate(ResendCallbackRequestSchema, request);
       await context.upstreamOf(call).resendCallback(request, sendOptions(call));
     },
 
     async getPayment(request, call) {
-      validate(GetPaymentRequestSchema, request);
       const { externalId } = request;
       const { account } = call.caller;
       const known = await context.intents.known(account, EventKind.PAYMENT, externalId);
@@ -140,12 +130,7 @@ export function paymentCases(context: Context) {
 
     paymentList: list,
 
-    watchPayment: (request, call) =>
-      watch(context, call, () => {
-        validate(WatchPaymentRequestSchema, request);
-        const { externalId, untilFinal } = request;
-        return { kind: EventKind.PAYMENT, externalId, untilFinal, after: startOf(request) };
-      }),
+    watchPayment: (request, call) => watch(context, call, EventKind.PAYMENT, request),
 
     async paymentEvents(externalId, limit, call) {
       return log.history(call.caller.account, EventKind.PAYMENT, externalId, limit);
@@ -156,7 +141,6 @@ export function paymentCases(context: Context) {
     },
 
     async getOperation(request, call) {
-      validate(GetOperationRequestSchema, request);
       return context.upstreamOf(call).getOperation(request, sendOptions(call));
     },
   } satisfies Partial<Core>;

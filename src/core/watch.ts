@@ -10,7 +10,7 @@ import {
 } from "../gen/payments/v1/event_pb.ts";
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentEvent, firstEvent } from "../ledger/current.ts";
-import type { Snapshot, Topic } from "../ledger/log.ts";
+import type { Snapshot } from "../ledger/log.ts";
 import { type OpenCalls, openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { isPayingOperation, setStateAfter } from "../ledger/payment-state.ts";
 import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
@@ -22,38 +22,33 @@ import { invalidFields } from "./validate.ts";
 
 type StreamContext = Pick<Context, "log" | "intents" | "drain">;
 
-/** Where a stream begins. */
-interface Start {
-  /** `earliest`: from the oldest event that is kept. */
-  readonly after: Cursor | "earliest" | undefined;
-}
-
-export interface WatchRequest extends Start {
+/** A payment or payout. */
+interface About {
   readonly kind: Kind;
   readonly externalId: string;
-  readonly untilFinal: boolean;
 }
 
-export interface StreamRequest extends Start {
-  readonly kinds: readonly EventKind[];
-}
+/** Where a stream begins. `earliest`: with the oldest event that is kept. */
+type Start = Cursor | "earliest" | undefined;
 
 /**
  * Streams one payment or payout: first its current state, if one is known and no cursor was given,
  * then each later event exactly once.
- * @param asked called when the first event is requested; the stream throws what it throws
+ * @throws GatewayError INVALID_ARGUMENT for a cursor that is none
  */
 export function watch(
   context: StreamContext,
   call: Call,
-  asked: () => WatchRequest,
+  kind: Kind,
+  request: Pick<WatchPaymentRequest, "externalId" | "untilFinal" | "afterCursor" | "fromStart">,
 ): AsyncIterable<Event> {
   const { log } = context;
-  return resumable(context, call, asked, async function* (request, signal) {
-    const { kind, externalId, after } = request;
-    const topic: Topic = { kind, externalId };
+  const { externalId, untilFinal } = request;
+  const after = startOf(request);
+  return resumable(context, call, after, async function* (signal) {
+    const topic = { kind, externalId };
     const { account } = call.caller;
-    const end = request.untilFinal ? new WatchEnd(context, call, request) : undefined;
+    const end = untilFinal ? new WatchEnd(context, call, topic) : undefined;
     // Attach the live part before reading the snapshot: an event that arrives between the two is in
     // both, and its cursor shows that.
     let from: Cursor | undefined;
@@ -152,7 +147,7 @@ const lookBack = 256;
 class WatchEnd {
   readonly #context: StreamContext;
   readonly #call: Call;
-  readonly #request: WatchRequest;
+  readonly #about: About;
   /** The latest operation that pays has ended: the stream ends once no call is open. */
   isDue = false;
   /** The cursor of the last event that the reader received. */
@@ -160,10 +155,10 @@ class WatchEnd {
   /** The newest event at the time when no call was open any more: the stream ends with it. */
   #last: Cursor | undefined;
 
-  constructor(context: StreamContext, call: Call, request: WatchRequest) {
+  constructor(context: StreamContext, call: Call, about: About) {
     this.#context = context;
     this.#call = call;
-    this.#request = request;
+    this.#about = about;
   }
 
   /** Whether a stream that starts at this cursor is over before it begins. */
@@ -228,12 +223,12 @@ class WatchEnd {
   }
 
   #known(): Promise<OpenCalls> {
-    const { kind, externalId } = this.#request;
+    const { kind, externalId } = this.#about;
     return openCallsOf(this.#context, this.#call.caller.account, kind, externalId);
   }
 
   #history(limit: number): Promise<Event[]> {
-    const { kind, externalId } = this.#request;
+    const { kind, externalId } = this.#about;
     return this.#context.log.history(this.#call.caller.account, kind, externalId, limit);
   }
 }
@@ -263,9 +258,9 @@ function isPaying({ resource }: Event): boolean {
 export function stream(
   context: StreamContext,
   call: Call,
-  asked: () => StreamRequest,
+  { kinds, after }: { readonly kinds: readonly EventKind[]; readonly after: Start },
 ): AsyncIterable<Event> {
-  return resumable(context, call, asked, async function* ({ kinds, after }, signal) {
+  return resumable(context, call, after, async function* (signal) {
     let from: Cursor | undefined;
     const events = await context.log.read(call.caller.account, { kinds }, after ?? "latest", {
       signal,
@@ -284,10 +279,10 @@ export function stream(
  * The start that a watch request asks for.
  * @throws GatewayError INVALID_ARGUMENT for the cursor `earliest`, which is the log's own word
  */
-export function startOf({
+function startOf({
   afterCursor,
   fromStart,
-}: Pick<WatchPaymentRequest, "afterCursor" | "fromStart">): WatchRequest["after"] {
+}: Pick<WatchPaymentRequest, "afterCursor" | "fromStart">): Start {
   if (fromStart) return "earliest";
   if (afterCursor === "earliest") throw noCursor();
   return afterCursor;
@@ -302,14 +297,12 @@ function noCursor(): GatewayError {
  * Runs a stream until its caller goes away, its caller's token expires or is withdrawn, or the
  * gateway shuts down. An error that ends it early carries the cursor to resume from.
  */
-async function* resumable<Request extends Start>(
+async function* resumable(
   { drain }: StreamContext,
   call: Call,
-  asked: () => Request,
-  events: (request: Request, signal: AbortSignal) => AsyncIterable<Event>,
+  after: Start,
+  events: (signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {
-  const request = asked();
-  const { after } = request;
   if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
   // One controller for all that may end the stream: a signal takes more memory than all the rest of
   // an idle watch does.
@@ -322,7 +315,7 @@ async function* resumable<Request extends Start>(
   const stopLeft = endWith(signal, end);
   let cursor: Cursor | undefined = after;
   try {
-    for await (const event of events(request, end.signal)) {
+    for await (const event of events(end.signal)) {
       cursor = event.cursor;
       yield event;
     }

@@ -77,8 +77,11 @@ function start(log: EventLog, options: StartOptions = {}) {
   };
   const context = { log, intents, drain };
   const events = all
-    ? stream(context, call, () => ({ kinds: [], after }))
-    : watch(context, call, () => ({ kind: EventKind.PAYMENT, externalId, after, untilFinal }));
+    ? stream(context, call, { kinds: [], after })
+    : watch(context, call, EventKind.PAYMENT, {
+        ...{ externalId, untilFinal, fromStart: after === "earliest" },
+        ...(after !== undefined && after !== "earliest" && { afterCursor: after }),
+      });
   return {
     events: events[Symbol.asyncIterator](),
     /** Resolves with the cursor that `onOpen` reports. */
