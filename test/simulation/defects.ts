@@ -142,7 +142,7 @@ export const defects = defectsIn({
       shownBy: 1,
     },
     "the lease of a call is short": {
-      line: "const leaseMs = sendWithinMs + options.timeoutMs + graceMs;",
+      line: "const leaseMs = sendWithinMs + timeouts.timeoutMs + graceMs;",
       instead: "const leaseMs = 50;",
       brokenChecks: ["published as unknown without a cause"],
       shownBy: 1713,
@@ -403,7 +403,7 @@ export const defects = defectsIn({
       line: "(isFinal(event) && !(await this.#isCallOpen()))",
       instead: "isFinal(event)",
       brokenChecks: ["a watch that ends early"],
-      shownBy: 186,
+      shownBy: 1192,
     },
     "a watch that is to end with its payment goes on": {
       line: "return this.#last !== undefined && this.#place >= this.#last;",
