@@ -2,19 +2,12 @@ import type { WatchTokens } from "../auth/watch-token.ts";
 import type { EventLog } from "../ledger/log.ts";
 import type { Drain } from "../live/drain.ts";
 import type { Resource } from "../model/kinds.ts";
-import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
-import type { Upstream } from "../upstream/upstream.ts";
+import type { Account, Upstream } from "../upstream/upstream.ts";
 import type { Call } from "./core.ts";
 import type { MoneyCalls, MoneyCallsOptions } from "./money-calls.ts";
 import type { StreamLimits } from "./stream-limits.ts";
-
-/** What the gateway has for one merchant account: its client of the service and its rate budget. */
-export interface Account {
-  readonly upstream: Upstream;
-  readonly bucket: TokenBucket;
-}
 
 export interface CoreOptions extends MoneyCallsOptions {
   readonly accounts: ReadonlyMap<string, Account>;

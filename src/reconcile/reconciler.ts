@@ -8,14 +8,11 @@ import type { EventLog, Unfinished } from "../ledger/log.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
-import type { Upstream } from "../upstream/upstream.ts";
+import type { Account } from "../upstream/upstream.ts";
 import { type Probed, probe } from "./probe.ts";
 
 export interface ReconcilerOptions {
-  readonly accounts: ReadonlyMap<
-    string,
-    { readonly upstream: Upstream; readonly bucket: TokenBucket }
-  >;
+  readonly accounts: ReadonlyMap<string, Account>;
   readonly log: EventLog;
   readonly intents: IntentStore;
   /**

@@ -89,3 +89,9 @@ export type Upstream = {
   /** Refuses new calls, waits for those in flight, and closes all connections. */
   close(): Promise<void>;
 };
+
+/** What the gateway has for one merchant account: its client of the service and its rate budget. */
+export interface Account {
+  readonly upstream: Upstream;
+  readonly bucket: TokenBucket;
+}
