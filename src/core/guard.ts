@@ -66,12 +66,11 @@ export function guarded(
       note(request, call);
       authorize(call, method, request);
     };
-    const isChecked = !checkedElsewhere.has(name);
     async function* events(request: unknown, call: Call) {
       check(request, call);
       const release = limits.take(call.caller);
       try {
-        if (isChecked) validate(method.input, request as Message);
+        validate(method.input, request as Message);
         yield* run(request, call) as AsyncIterable<Event>;
       } finally {
         release();
@@ -82,7 +81,7 @@ export function guarded(
     const answer = (...args: unknown[]) => {
       try {
         check(args[0], args.at(-1) as Call);
-        if (isChecked) validate(method.input, args[0] as Message);
+        if (!checkedElsewhere.has(name)) validate(method.input, args[0] as Message);
         return Promise.resolve(run(...args));
       } catch (error) {
         return Promise.reject(error);
