@@ -60,9 +60,10 @@ test("the callbacks of an event are read without a fault and have the status in 
     const faults: string[] = [];
     const unrecognized: string[] = [];
     const entries = callback.bodies(values).map((body) => {
-      const { entry } = parseCallback(kind, Buffer.from(JSON.stringify(body)), (fault) =>
-        (fault.kind === "unrecognized" ? unrecognized : faults).push(fault.path),
-      );
+      const { entry } = parseCallback(kind, Buffer.from(JSON.stringify(body)), {
+        onFault: (fault) =>
+          void (fault.kind === "unrecognized" ? unrecognized : faults).push(fault.path),
+      });
       return entry;
     });
     assert.deepEqual(faults, [], name);

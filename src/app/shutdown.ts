@@ -1,6 +1,5 @@
 import type { Server } from "node:http";
 import type { Config } from "../config/config.ts";
-import type { Account } from "../core/context.ts";
 import type { RunningCore } from "../core/create-core.ts";
 import { GatewayError } from "../errors.ts";
 import type { GraphqlServer } from "../graphql/server.ts";
@@ -8,6 +7,7 @@ import type { Reconciler } from "../reconcile/reconciler.ts";
 import type { RpcServer } from "../rpc/server.ts";
 import type { RunningDurations } from "../telemetry/sdk-durations.ts";
 import type { RunningTracing } from "../telemetry/tracing/tracing.ts";
+import type { Account } from "../upstream/upstream.ts";
 import { closed } from "./listening.ts";
 import type { Stores } from "./stores.ts";
 

@@ -4,9 +4,8 @@ import { PaymentSchema } from "../gen/payments/v1/payment_pb.ts";
 import { type EntryOptions, paymentEntry, payoutEntry } from "../ledger/entry.ts";
 import type { Entry } from "../ledger/log.ts";
 import type { Kind } from "../model/kinds.ts";
-import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { decodePayout } from "../wire/payout.ts";
-import { type DecodeOptions, decode, WireError, type WireFault } from "../wire/wire.ts";
+import { type DecodeOptions, decode, WireError } from "../wire/wire.ts";
 
 /** The result of parsing a verified body: an entry for the log, or why there is none. */
 export type ParsedCallback = { readonly entry: Entry } | UnparsedCallback;
@@ -26,15 +25,14 @@ export interface UnparsedCallback {
 export function parseCallback(
   kind: Kind,
   raw: Uint8Array,
-  onFault: (fault: WireFault) => void = () => {},
-  payoutEnds?: PayoutEnds,
+  decoding: DecodeOptions = {},
 ): ParsedCallback {
   if (!isUtf8(raw)) return { reason: "the body is not UTF-8" };
   const options = { source: EventSource.CALLBACK, raw };
   const { entryOf, missing } = resources[kind];
   try {
     const text = utf8.decode(raw);
-    const entry = entryOf(text, { onFault }, options, payoutEnds);
+    const entry = entryOf(text, decoding, options);
     return entry ? { entry } : { reason: missing };
   } catch (error) {
     if (error instanceof WireError) return { reason: error.message };
@@ -45,12 +43,7 @@ export function parseCallback(
 const utf8 = new TextDecoder();
 
 interface CallbackResource {
-  entryOf(
-    text: string,
-    decoding: DecodeOptions,
-    options: EntryOptions,
-    payoutEnds: PayoutEnds | undefined,
-  ): Entry | undefined;
+  entryOf(text: string, decoding: DecodeOptions, options: EntryOptions): Entry | undefined;
   /** Names the fields without which there is no entry. */
   readonly missing: string;
 }
@@ -62,8 +55,7 @@ const resources: Readonly<Record<Kind, CallbackResource>> = {
     missing: "external_id, or each of details.payment_id, id, transaction_id, is missing",
   },
   [EventKind.PAYOUT]: {
-    entryOf: (text, decoding, options, payoutEnds) =>
-      payoutEntry(decodePayout(text, decoding, payoutEnds), options),
+    entryOf: (text, decoding, options) => payoutEntry(decodePayout(text, decoding), options),
     missing: "external_id or transaction_id is missing",
   },
 };

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { GatewayError } from "../errors.ts";
+import type { Causes } from "../ledger/cause-of.ts";
 import type { EventLog } from "../ledger/log.ts";
 import { type Kind, kindOfResource, kinds, type Resource } from "../model/kinds.ts";
 import type { PayoutEnds } from "../model/payout-statuses.ts";
@@ -26,12 +27,8 @@ export interface CallbackOptions {
   readonly report?: Report;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
-  /** The `traceparent` of the call that caused a callback, if one is known. Never rejects. */
-  readonly causeOf?: (
-    account: string,
-    kind: Kind,
-    externalId: string,
-  ) => Promise<string | undefined>;
+  /** Finds the call that caused a callback. */
+  readonly causeOf?: Causes["of"];
   /** Takes in the bodies, which anybody can send: they bypass the admission of calls. */
   readonly intake: Intake;
   /** Longest that a body may take to arrive, in milliseconds. Default: 10,000. */
@@ -248,7 +245,7 @@ async function keep(
   body: Uint8Array,
 ): Promise<VerdictDetails> {
   const onFault = (fault: WireFault) => report("fieldFault", { account, resource, ...fault });
-  const parsed = parseCallback(kind, body, onFault, payoutEnds);
+  const parsed = parseCallback(kind, body, { onFault, payoutEnds });
   if (!parsed.entry) {
     const { reason, error } = parsed;
     await log.letters.addDeadLetter(account, {

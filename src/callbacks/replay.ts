@@ -21,12 +21,7 @@ export async function replay(
   const letter = await log.letters.deadLetter(account, letterId);
   if (!letter) return "not_found";
   if (letter.body === undefined) return "locked";
-  const { entry } = parseCallback(
-    letter.kind,
-    Buffer.from(letter.body, "base64"),
-    undefined,
-    payoutEnds,
-  );
+  const { entry } = parseCallback(letter.kind, Buffer.from(letter.body, "base64"), { payoutEnds });
   if (!entry) return "not_understood";
   const { outcome } = await log.append(account, entry);
   await log.letters.removeDeadLetter(account, letterId);

@@ -1,30 +1,17 @@
 import type { WatchTokens } from "../auth/watch-token.ts";
-import type { IntentStore } from "../ledger/intents.ts";
 import type { EventLog } from "../ledger/log.ts";
 import type { Drain } from "../live/drain.ts";
 import type { Resource } from "../model/kinds.ts";
-import type { TokenBucket } from "../ratelimit/bucket.ts";
 import type { Report } from "../report.ts";
-import type { Keyring } from "../secrets/keyring.ts";
 import type { Tracing } from "../telemetry/tracing/tracing.ts";
-import type { Upstream } from "../upstream/upstream.ts";
-import type { MoneyCalls } from "./money-calls.ts";
+import type { Account, Upstream } from "../upstream/upstream.ts";
+import type { Call } from "./core.ts";
+import type { MoneyCalls, MoneyCallsOptions } from "./money-calls.ts";
 import type { StreamLimits } from "./stream-limits.ts";
 
-/** What the gateway has for one merchant account: its client of the service and its rate budget. */
-export interface Account {
-  readonly upstream: Upstream;
-  readonly bucket: TokenBucket;
-}
-
-export interface CoreOptions {
+export interface CoreOptions extends MoneyCallsOptions {
   readonly accounts: ReadonlyMap<string, Account>;
   readonly log: EventLog;
-  readonly intents: IntentStore;
-  /** Keyrings by account name. */
-  readonly keyrings: ReadonlyMap<string, Keyring>;
-  /** `maxWaitMs`: longest wait for a token. `timeoutMs`: longest time of a call once it is sent. */
-  readonly timeouts: { readonly maxWaitMs: number; readonly timeoutMs: number };
   readonly watchTokens: WatchTokens | undefined;
   /** Most streams that one caller may have open. Undefined: the defaults of `stream-limits.ts`. */
   readonly maxStreamsPerCaller?: number | undefined;
@@ -32,8 +19,6 @@ export interface CoreOptions {
   readonly namesExternalIds?: boolean;
   /** The address that the service sends an account's callbacks to, without a trailing slash. */
   readonly callbackUrl: (account: string, resource: Resource) => string;
-  /** Default: nothing is reported. */
-  readonly report?: Report;
   /** Default: nothing is traced. */
   readonly tracing?: Tracing;
 }
@@ -41,8 +26,8 @@ export interface CoreOptions {
 /** What the use cases share. */
 export interface Context extends CoreOptions {
   readonly report: Report;
-  /** The account of this name. @throws Error for a name that is not configured */
-  account(name: string): Account;
+  /** The client for the account of a call. */
+  upstreamOf(call: Pick<Call, "caller">): Upstream;
   readonly moneyCalls: MoneyCalls;
   /** Ends all waits when the gateway shuts down, so that the waiting calls are answered. */
   readonly waits: Drain;

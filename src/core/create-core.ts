@@ -1,14 +1,12 @@
 import { ofAccount } from "../errors.ts";
 import { Drain } from "../live/drain.ts";
 import { noReport } from "../report.ts";
-import { noTracing } from "../telemetry/tracing/tracing.ts";
 import type { Context, CoreOptions } from "./context.ts";
-import type { Core } from "./core.ts";
+import type { Call, Core } from "./core.ts";
 import { customerCases } from "./customer.ts";
 import { guarded } from "./guard.ts";
 import { eventCases } from "./list-events.ts";
 import { createMoneyCalls } from "./money-calls.ts";
-import { observedStreams } from "./observed-streams.ts";
 import { paymentCases } from "./payments.ts";
 import { payoutCases } from "./payouts.ts";
 import { createStreamLimits } from "./stream-limits.ts";
@@ -27,19 +25,10 @@ const maxWaitsPerCaller = 10_000;
 export function createCore(options: CoreOptions): RunningCore {
   const drain = new Drain();
   const waits = new Drain();
-  const { intents, keyrings, report = noReport, tracing = noTracing } = options;
-  const moneyCalls = createMoneyCalls({
-    ...options.timeouts,
-    intents,
-    keyringOf: (account) => ofAccount(keyrings, account),
-    async end(account, intent, ending, entry) {
-      const { appended, error } = await intents.end(account, intent, ending, entry);
-      const about = { account, externalId: intent.externalId };
-      if (error !== undefined) report("unrecorded", { ...about, error });
-      if (appended?.conflict) report("conflict", about);
-      return appended;
-    },
-  });
+  const { report = noReport } = options;
+  const moneyCalls = createMoneyCalls(options);
+  const accountOf = ({ caller }: Pick<Call, "caller">) =>
+    ofAccount(options.accounts, caller.account);
   const context: Context = {
     ...options,
     report,
@@ -47,7 +36,7 @@ export function createCore(options: CoreOptions): RunningCore {
     waits,
     waitLimits: createStreamLimits(maxWaitsPerCaller),
     drain,
-    account: (name) => ofAccount(options.accounts, name),
+    upstreamOf: (call) => accountOf(call).upstream,
   };
   const cases = {
     ...paymentCases(context),
@@ -55,12 +44,9 @@ export function createCore(options: CoreOptions): RunningCore {
     ...customerCases(context),
     ...eventCases(context),
   };
-  const guardedCases = guarded(cases, createStreamLimits(options.maxStreamsPerCaller), {
-    namesExternalIds: options.namesExternalIds,
-  });
   return {
-    ...observedStreams(guardedCases, tracing, report),
-    rateLimit: (call) => context.account(call.caller.account).bucket.status(),
+    ...guarded(cases, options),
+    rateLimit: (call) => accountOf(call).bucket.status(),
     async drain(reason, spreadMs) {
       waits.end(reason, 0);
       drain.end(reason, spreadMs);

@@ -18,7 +18,7 @@ import { validate } from "./validate.ts";
 
 /** The wallets and the billing subscriptions of customers. */
 export function customerCases(context: Context) {
-  const upstreamOf = (call: Call) => context.account(call.caller.account).upstream;
+  const { upstreamOf } = context;
   return {
     async findWalletItems(request, call) {
       const asked = forCustomer(FindWalletItemsRequestSchema, request, call);

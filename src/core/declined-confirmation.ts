@@ -41,13 +41,11 @@ async function successOf(
   account: string,
   externalId: string,
 ): Promise<string | undefined> {
-  try {
-    const snapshot = await log.snapshot(account, EventKind.PAYMENT, externalId);
-    const successes = snapshot?.operations.filter(
-      ({ operation, status }) => payingOperations.has(operation) && status === "success",
-    );
-    return newestOf(successes ?? [])?.event.paymentId;
-  } catch {
-    return undefined; // The log is out of reach: the event could not be appended either.
-  }
+  const reading = log.snapshot(account, EventKind.PAYMENT, externalId);
+  // If the log is out of reach, the event could not be appended either.
+  const snapshot = await reading.catch(() => undefined);
+  const successes = snapshot?.operations.filter(
+    ({ operation, status }) => payingOperations.has(operation) && status === "success",
+  );
+  return newestOf(successes ?? [])?.event.paymentId;
 }

@@ -1,4 +1,4 @@
-import type { DescMethod } from "@bufbuild/protobuf";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { EventService } from "../gen/payments/v1/event_service_pb.ts";
 import { OperationService } from "../gen/payments/v1/operation_service_pb.ts";
@@ -6,10 +6,15 @@ import { PaymentService } from "../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../gen/payments/v1/wallet_service_pb.ts";
+import { noReport } from "../report.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
+import { noTracing } from "../telemetry/tracing/tracing.ts";
 import { authorize } from "./authorize.ts";
+import type { CoreOptions } from "./context.ts";
 import type { Call, Core } from "./core.ts";
-import type { StreamLimits } from "./stream-limits.ts";
+import { observedStream } from "./observed-streams.ts";
+import { createStreamLimits } from "./stream-limits.ts";
+import { validate } from "./validate.ts";
 
 /** All use cases except the budget, which answers contain anyway. */
 export type GuardedCase = Exclude<keyof Core, "rateLimit">;
@@ -27,15 +32,28 @@ export const methodOf: Readonly<Record<GuardedCase, DescMethod>> = {
 };
 
 /**
- * Wraps the use cases in the one place where callers are checked: a call's scope is checked before
- * its request is looked at, and streams count against the caller's limit. Here the edges also hear,
- * for their records, what a call is about.
+ * Use cases whose request is not checked here: it is none of the contract, or `customer.ts` checks
+ * it once it names the customer.
+ */
+const checkedElsewhere: ReadonlySet<GuardedCase> = new Set([
+  ...(["paymentEvents", "paymentHistory", "payoutHistory"] as const),
+  ...(["findWalletItems", "getConfirmationStatus", "deleteWalletItem"] as const),
+  ...(["updateSubscription", "deactivateSubscription"] as const),
+]);
+
+/**
+ * Wraps the use cases in the one place where callers and requests are checked: a call's scope is
+ * checked before its request is looked at, no use case gets a request that breaks the rules in the
+ * proto, and streams count against the caller's limit and are observed. Here the
+ * edges also hear, for their records, what a call is about.
  */
 export function guarded(
   cases: Pick<Core, GuardedCase>,
-  limits: StreamLimits,
-  { namesExternalIds = true }: { readonly namesExternalIds?: boolean | undefined } = {},
+  options: Pick<CoreOptions, "namesExternalIds" | "maxStreamsPerCaller" | "report" | "tracing">,
 ): typeof cases {
+  const { namesExternalIds = true, maxStreamsPerCaller } = options;
+  const observers = { report: options.report ?? noReport, tracing: options.tracing ?? noTracing };
+  const limits = createStreamLimits(maxStreamsPerCaller);
   const note = (request: unknown, call: Call) => {
     if (!namesExternalIds || !call.onAbout) return;
     const externalId = externalIdOf(request);
@@ -44,29 +62,32 @@ export function guarded(
   const all = Object.entries(methodOf) as [GuardedCase, DescMethod][];
   const guards = all.map(([name, method]) => {
     const run = cases[name] as (...args: unknown[]) => unknown;
-    const guard =
-      method.methodKind === "server_streaming"
-        ? async function* (request: unknown, call: Call) {
-            note(request, call);
-            authorize(call, method, request);
-            const release = limits.take(call.caller);
-            try {
-              yield* run(request, call) as AsyncIterable<Event>;
-            } finally {
-              release();
-            }
-          }
-        : (...args: unknown[]) => {
-            try {
-              const call = args.at(-1) as Call;
-              note(args[0], call);
-              authorize(call, method, args[0]);
-              return Promise.resolve(run(...args));
-            } catch (error) {
-              return Promise.reject(error);
-            }
-          };
-    return [name, guard];
+    const check = (request: unknown, call: Call) => {
+      note(request, call);
+      authorize(call, method, request);
+    };
+    async function* events(request: unknown, call: Call) {
+      check(request, call);
+      const release = limits.take(call.caller);
+      try {
+        validate(method.input, request as Message);
+        yield* run(request, call) as AsyncIterable<Event>;
+      } finally {
+        release();
+      }
+    }
+    const stream = (request: unknown, call: Call) =>
+      observedStream((ownCall) => events(request, ownCall), call, observers);
+    const answer = (...args: unknown[]) => {
+      try {
+        check(args[0], args.at(-1) as Call);
+        if (!checkedElsewhere.has(name)) validate(method.input, args[0] as Message);
+        return Promise.resolve(run(...args));
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    };
+    return [name, method.methodKind === "server_streaming" ? stream : answer];
   });
   return Object.fromEntries(guards);
 }

@@ -6,7 +6,7 @@ import type { Known } from "../ledger/intents.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Context } from "./context.ts";
 import type { Call, Instant, Listing } from "./core.ts";
-import { pageTokenOf, placeOfToken } from "./page-token.ts";
+import { pageTokens } from "./page-token.ts";
 
 const defaultPageSize = 50;
 const maxPageSize = 100;
@@ -41,8 +41,8 @@ export async function listKnown<Of extends Answer>(
   { kind, stateOf, answerOf }: ListOptions<Of>,
 ): Promise<Listing<Of>> {
   const { needsOperator, newestFirst, pageToken: text } = request;
-  const list = ["known", kind, newestFirst];
-  const named = placeOfToken(list, { text, field: "page_token" }, /^\d{1,16}$/);
+  const { tokenOf, placeOf } = pageTokens(["known", kind, newestFirst], /^\d{1,16}$/);
+  const named = placeOf(text, "page_token");
   const place = named === undefined ? undefined : Number(named);
   const from = [micros(request.firstSeenAfter, Math.floor), newestFirst ? undefined : place];
   const to = [micros(request.firstSeenBefore, Math.ceil), newestFirst ? place : undefined];
@@ -56,7 +56,7 @@ export async function listKnown<Of extends Answer>(
       const known = await intents.known(account, kind, externalId);
       const node = known.firstSeen === firstSeen ? answerOf(known) : undefined;
       if (!node || !isSelected(request, node)) return [];
-      const cursor = pageTokenOf(list, `${firstSeen}`);
+      const cursor = tokenOf(`${firstSeen}`);
       // The process that stores an event knows the store's clock only nearly.
       const updated = Math.max((known.updatedMs ?? 0) * 1_000, firstSeen);
       const times = { firstSeenAt: instantOf(firstSeen), updatedAt: instantOf(updated) };
@@ -68,7 +68,7 @@ export async function listKnown<Of extends Answer>(
   return {
     edges: edges.flat(),
     ...{ hasNextPage, hasPreviousPage: text !== "" },
-    endCursor: hasNextPage && last ? pageTokenOf(list, `${last.firstSeen}`) : undefined,
+    endCursor: hasNextPage && last ? tokenOf(`${last.firstSeen}`) : undefined,
   };
 }
 

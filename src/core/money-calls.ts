@@ -3,12 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type DescMessage, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { UnderWay } from "../collections/under-way.ts";
-import { errorOfAbort, GatewayError, unlessAborted } from "../errors.ts";
+import { errorOfAbort, GatewayError, ofAccount, unlessAborted } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { markOf, markOfRefusal } from "../ledger/evidence.ts";
 import type { Begun, Ending, Intent, IntentStore, NewIntent } from "../ledger/intents.ts";
 import type { Appended, Entry } from "../ledger/log.ts";
 import { type MoneyMethod, moneyMethods } from "../model/money-methods.ts";
+import { noReport, type Report } from "../report.ts";
 import type { Keyring } from "../secrets/keyring.ts";
 import { saysAlreadyPaid } from "../upstream/error-codes.ts";
 import { outcomeUnknown } from "../upstream/outcome.ts";
@@ -47,21 +48,12 @@ export interface Made<Result> {
 
 export interface MoneyCallsOptions {
   readonly intents: IntentStore;
-  readonly keyringOf: (account: string) => Keyring;
-  /**
-   * Ends a call, together with the event of its answer; never throws.
-   * @returns undefined without an event, and when the log could not be written
-   */
-  readonly end: (
-    account: string,
-    intent: Intent,
-    ending: Ending,
-    told?: Entry,
-  ) => Promise<Appended | undefined>;
-  /** Longest wait for a token. */
-  readonly maxWaitMs: number;
-  /** Longest that a call may take once it is sent. */
-  readonly timeoutMs: number;
+  /** Keyrings by account name. */
+  readonly keyrings: ReadonlyMap<string, Keyring>;
+  /** `maxWaitMs`: longest wait for a token. `timeoutMs`: longest time of a call once it is sent. */
+  readonly timeouts: { readonly maxWaitMs: number; readonly timeoutMs: number };
+  /** Default: nothing is reported. */
+  readonly report?: Report;
 }
 
 /**
@@ -69,11 +61,16 @@ export interface MoneyCallsOptions {
  * never cut off: when its caller goes away, it continues up to the upstream time-out, and its
  * answer is still recorded.
  */
-export function createMoneyCalls(options: MoneyCallsOptions) {
-  const { intents, keyringOf } = options;
+export function createMoneyCalls({
+  intents,
+  keyrings,
+  timeouts,
+  report = noReport,
+}: MoneyCallsOptions) {
+  const keyringOf = (account: string) => ofAccount(keyrings, account);
   /** A call that is not sent within this time is not sent at all. */
-  const sendWithinMs = options.maxWaitMs + graceMs;
-  const leaseMs = sendWithinMs + options.timeoutMs + graceMs;
+  const sendWithinMs = timeouts.maxWaitMs + graceMs;
+  const leaseMs = sendWithinMs + timeouts.timeoutMs + graceMs;
   const underWay = new UnderWay<Promise<unknown>>();
   /**
    * By `Idempotency-Key`. Between replicas, and after the first call, the intent store answers
@@ -125,36 +122,61 @@ export function createMoneyCalls(options: MoneyCallsOptions) {
       if (elapsedMs() > sendWithinMs) throw new Error("too late to be sent");
       run.sent = true;
     };
-    const end = (ending: Ending, told?: Entry) => options.end(account, intent, ending, told);
     let result: MessageShape<Result>;
     try {
       result = await send({ ...sending, onSent });
     } catch (error) {
-      const failure = failureOf(error, run.sent);
-      if (failure.kind === "refused") {
-        const { upstream } = failure.error.details;
-        const paid = upstream && saysAlreadyPaid(upstream) ? upstream : undefined;
-        const mark = markOfRefusal(intent.method, upstream?.paymentId);
-        const told = upstream && (await refusal?.(upstream, intent));
-        await end({ state: "closed", mark, key: sealed({ error: failure.error }), paid }, told);
-      } else {
-        await end(endingOf[failure.kind]);
+      if (!run.sent) {
+        await end(account, intent, notAttempted);
+        throw error;
       }
-      if (error instanceof GatewayError) throw error;
-      throw failure.kind === "unknown" ? outcomeUnknown(externalId, { cause: error }) : error;
+      if (!(error instanceof GatewayError) || error.details.outcomeUnknown) {
+        await end(account, intent, { state: "unknown" });
+        throw error instanceof GatewayError ? error : outcomeUnknown(externalId, { cause: error });
+      }
+      if (error.code === "RESOURCE_EXHAUSTED") {
+        await end(account, intent, notAttempted);
+        throw error;
+      }
+      // The service's definite refusal: the call did not happen.
+      const { upstream } = error.details;
+      const paid = upstream && saysAlreadyPaid(upstream) ? upstream : undefined;
+      const mark = markOfRefusal(intent.method, upstream?.paymentId);
+      const told = upstream && (await refusal?.(upstream, intent));
+      const key = sealed({ error });
+      await end(account, intent, { state: "closed", mark, key, paid }, told);
+      throw error;
     }
     const newEntry = entry(result, intent);
     const key = sealed({ answer: result });
     // An answer that does not say what it is about, or how far that has come, is looked up too.
     if (!newEntry) {
-      await end({ state: "pending", subjectId: "", key });
+      await end(account, intent, { state: "pending", subjectId: "", key });
       return { answer: result };
     }
     const { subjectId, rank } = newEntry;
     const mark = markOf(intent.method, newEntry);
     const ending: Ending =
       rank < 2 ? { state: "pending", subjectId, mark, key } : { state: "closed", mark, key };
-    return { answer: result, entry: newEntry, appended: await end(ending, newEntry) };
+    const appended = await end(account, intent, ending, newEntry);
+    return { answer: result, entry: newEntry, appended };
+  }
+
+  /**
+   * Ends a call, together with the event of its answer; never throws.
+   * @returns undefined without an event, and when the log could not be written
+   */
+  async function end(
+    account: string,
+    intent: Intent,
+    ending: Ending,
+    told?: Entry,
+  ): Promise<Appended | undefined> {
+    const { appended, error } = await intents.end(account, intent, ending, told);
+    const about = { account, externalId: intent.externalId };
+    if (error !== undefined) report("unrecorded", { ...about, error });
+    if (appended?.conflict) report("conflict", about);
+    return appended;
   }
 
   /**
@@ -297,28 +319,11 @@ export function sendOptions(call: Call): SendOptions {
   return { signal, deadlineMs, caller };
 }
 
-/** How a call failed. */
-type Failure =
-  /** It never left this process, or the service attempted nothing: "try later". */
-  | { readonly kind: "notAttempted" }
-  /** It was sent, and no answer was understood. */
-  | { readonly kind: "unknown" }
-  /** The service's definite refusal: the call did not happen. */
-  | { readonly kind: "refused"; readonly error: GatewayError };
-
-function failureOf(error: unknown, sent: boolean): Failure {
-  if (!sent) return { kind: "notAttempted" };
-  if (!(error instanceof GatewayError) || error.details.outcomeUnknown) return { kind: "unknown" };
-  return error.code === "RESOURCE_EXHAUSTED"
-    ? { kind: "notAttempted" }
-    : { kind: "refused", error };
-}
-
-/** What is stored of a failed call that was not refused. The key of one never attempted is free. */
-const endingOf: Readonly<Record<Exclude<Failure["kind"], "refused">, Ending>> = {
-  notAttempted: { state: "closed", key: "free" },
-  unknown: { state: "unknown" },
-};
+/**
+ * The end of a call that never left this process, or of which the service attempted nothing: "try
+ * later". Its key is free.
+ */
+const notAttempted: Ending = { state: "closed", key: "free" };
 
 function unlessAbandoned<Result>(
   { answer, progress }: Run<Result>,

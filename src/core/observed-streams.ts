@@ -3,37 +3,17 @@ import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { traceOf } from "../ledger/stored-event.ts";
 import type { Report } from "../report.ts";
 import { activeSpan, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
-import type { Call, Core } from "./core.ts";
-
-type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
+import type { Call } from "./core.ts";
 
 /**
- * Reports the streams, and traces each delivery of an event as a span, from when
+ * Opens a stream and reports it, and traces each delivery of an event as a span, from when
  * the event is available until the edge asks for the next one. It links to the span that first
  * reported the event.
  */
-export function observedStreams<Cases extends Streams>(
-  cases: Cases,
-  tracing: Tracing,
-  report: Report,
-): Cases {
-  const observed =
-    <Request>(open: (request: Request, call: Call) => AsyncIterable<Event>) =>
-    (request: Request, call: Call) =>
-      deliver((ownCall) => open(request, ownCall), call, tracing, report);
-  return {
-    ...cases,
-    watchPayment: observed(cases.watchPayment),
-    watchPayout: observed(cases.watchPayout),
-    streamEvents: observed(cases.streamEvents),
-  };
-}
-
-function deliver(
+export function observedStream(
   open: (call: Call) => AsyncIterable<Event>,
   call: Call,
-  tracing: Tracing,
-  report: Report,
+  { tracing, report }: { readonly tracing: Tracing; readonly report: Report },
 ): AsyncIterable<Event> {
   const { transport = "unknown" } = call;
   const stream = { transport };

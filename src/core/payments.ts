@@ -3,12 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GatewayError } from "../errors.ts";
 import type { UpstreamError } from "../gen/payments/v1/error_pb.ts";
 import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
-import { GetOperationRequestSchema } from "../gen/payments/v1/operation_service_pb.ts";
-import {
-  type PaymentMethodInput,
-  type RecipientPaymentMethod,
-  RecipientPaymentMethodType,
-} from "../gen/payments/v1/payment_input_pb.ts";
+import { RecipientPaymentMethodType } from "../gen/payments/v1/payment_input_pb.ts";
 import {
   type OperationSummarySchema,
   type Payment,
@@ -23,14 +18,10 @@ import {
   type CreatePaymentRequest,
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
-  GetPaymentRequestSchema,
   type GetPaymentResponse,
   GetPaymentResponseSchema,
   type ListPaymentsRequest,
-  ListPaymentsRequestSchema,
   ListPaymentsResponseSchema,
-  ResendCallbackRequestSchema,
-  WatchPaymentRequestSchema,
 } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentState } from "../ledger/current.ts";
 import { paymentEntry } from "../ledger/entry.ts";
@@ -49,9 +40,8 @@ import { history } from "./list-events.ts";
 import { listKnown, rowsOf } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
-import { validate } from "./validate.ts";
 import { withoutWait } from "./wait.ts";
-import { startOf, watch } from "./watch.ts";
+import { watch } from "./watch.ts";
 
 /** Payments: create, confirm, look up, watch; and the operations of alternative payments. */
 export function paymentCases(context: Context) {
@@ -63,7 +53,6 @@ export function paymentCases(context: Context) {
     call: Call,
     { schema, method, operation, send, declinedEntry }: PaymentCall<Request>,
   ): Promise<PaymentAnswer> {
-    validate(schema, request);
     const { account } = call.caller;
     const { externalId, waitUntil } = request;
     const about = { account, kind: EventKind.PAYMENT, externalId };
@@ -76,7 +65,7 @@ export function paymentCases(context: Context) {
       ...{ call, method, externalId },
       ...{ schema, request: withoutWait(request), answerSchema: PaymentSchema },
       hold: held,
-      send: (options) => send(context.account(account).upstream, sent, options),
+      send: (options) => send(context.upstreamOf(call), sent, options),
       refusal: async (said, intent) =>
         saysDeclined(said) ? await declinedEntry?.(account, intent, said) : undefined,
       entry: (payment, { id: call }) =>
@@ -89,8 +78,7 @@ export function paymentCases(context: Context) {
     return { payment: answer, state, cursor };
   }
 
-  async function list(request: ListPaymentsRequest, call: Call) {
-    validate(ListPaymentsRequestSchema, request);
+  function list(request: ListPaymentsRequest, call: Call) {
     const stateOf = (state: number) => state as PaymentState;
     return listKnown(context, request, call, { kind: EventKind.PAYMENT, stateOf, answerOf });
   }
@@ -122,14 +110,10 @@ export function paymentCases(context: Context) {
       }),
 
     async resendCallback(request, call) {
-      validate(ResendCallbackRequestSchema, request);
-      await context
-        .account(call.caller.account)
-        .upstream.resendCallback(request, sendOptions(call));
+      await context.upstreamOf(call).resendCallback(request, sendOptions(call));
     },
 
     async getPayment(request, call) {
-      validate(GetPaymentRequestSchema, request);
       const { externalId } = request;
       const { account } = call.caller;
       const known = await context.intents.known(account, EventKind.PAYMENT, externalId);
@@ -145,24 +129,18 @@ export function paymentCases(context: Context) {
 
     paymentList: list,
 
-    watchPayment: (request, call) =>
-      watch({ log, intents: context.intents, drain: context.drain, call }, () => {
-        validate(WatchPaymentRequestSchema, request);
-        const { externalId, untilFinal } = request;
-        return { kind: EventKind.PAYMENT, externalId, untilFinal, after: startOf(request) };
-      }),
+    watchPayment: (request, call) => watch(context, call, EventKind.PAYMENT, request),
 
     async paymentEvents(externalId, limit, call) {
       return log.history(call.caller.account, EventKind.PAYMENT, externalId, limit);
     },
 
     async paymentHistory(of, call) {
-      return history(log, { ...of, kind: EventKind.PAYMENT }, of, call);
+      return history(log, EventKind.PAYMENT, of, call);
     },
 
     async getOperation(request, call) {
-      validate(GetOperationRequestSchema, request);
-      return context.account(call.caller.account).upstream.getOperation(request, sendOptions(call));
+      return context.upstreamOf(call).getOperation(request, sendOptions(call));
     },
   } satisfies Partial<Core>;
 }
@@ -197,10 +175,10 @@ function withTypes(request: CreatePaymentRequest): CreatePaymentRequest {
   const { paymentMethod, recipient } = request;
   const sent = { ...request };
   if (paymentMethod) {
-    sent.paymentMethod = { ...paymentMethod, type: methodType(paymentMethod) };
+    sent.paymentMethod = { ...paymentMethod, type: typeOf(paymentMethod, methodTypes) };
   }
   if (recipient?.paymentMethod) {
-    const type = recipientMethodType(recipient.paymentMethod);
+    const type = typeOf(recipient.paymentMethod, recipientMethodTypes);
     sent.recipient = { ...recipient, paymentMethod: { ...recipient.paymentMethod, type } };
   }
   return sent;
@@ -216,11 +194,6 @@ const methodTypes = {
   decryptedGooglePay: PaymentMethodType.GOOGLE_PAY,
 } as const;
 
-function methodType({ type, method }: PaymentMethodInput): PaymentMethodType {
-  if (type !== PaymentMethodType.UNSPECIFIED || method.case === undefined) return type;
-  return methodTypes[method.case];
-}
-
 const recipientMethodTypes = {
   iban: RecipientPaymentMethodType.IBAN,
   ccToken: RecipientPaymentMethodType.CC_TOKEN,
@@ -228,9 +201,12 @@ const recipientMethodTypes = {
   ccNumber: RecipientPaymentMethodType.CC_NUMBER,
 } as const;
 
-function recipientMethodType({ type, method }: RecipientPaymentMethod): RecipientPaymentMethodType {
-  if (type !== RecipientPaymentMethodType.UNSPECIFIED || method.case === undefined) return type;
-  return recipientMethodTypes[method.case];
+/** The type that a payment method states, else that of its details. */
+function typeOf<Type extends number, Case extends string>(
+  { type, method }: { readonly type: Type; readonly method: { readonly case?: Case | undefined } },
+  types: Readonly<Record<Case, Type>>,
+): Type {
+  return type !== 0 || method.case === undefined ? type : types[method.case];
 }
 
 /** What callers see of a payment; undefined if nothing is known of it and no call is out. */

@@ -4,14 +4,11 @@ import { EventKind, EventSource } from "../gen/payments/v1/event_pb.ts";
 import { type Payout, PayoutSchema, type PayoutState } from "../gen/payments/v1/payout_pb.ts";
 import {
   type GetPayoutRequest,
-  GetPayoutRequestSchema,
   type GetPayoutResponse,
   GetPayoutResponseSchema,
   type ListPayoutsRequest,
-  ListPayoutsRequestSchema,
   ListPayoutsResponseSchema,
   RequestPayoutRequestSchema,
-  WatchPayoutRequestSchema,
 } from "../gen/payments/v1/payout_service_pb.ts";
 import { currentEvent } from "../ledger/current.ts";
 import { payoutEntry } from "../ledger/entry.ts";
@@ -26,23 +23,20 @@ import { history } from "./list-events.ts";
 import { listKnown, rowsOf } from "./list-known.ts";
 import { moneyAnswer } from "./money-answer.ts";
 import { sendOptions } from "./money-calls.ts";
-import { validate } from "./validate.ts";
 import { withoutWait } from "./wait.ts";
-import { startOf, watch } from "./watch.ts";
+import { watch } from "./watch.ts";
 
 /** Payouts: request, look up, watch. */
 export function payoutCases(context: Context) {
   const { log, moneyCalls } = context;
 
-  async function list(request: ListPayoutsRequest, call: Call) {
-    validate(ListPayoutsRequestSchema, request);
+  function list(request: ListPayoutsRequest, call: Call) {
     const stateOf = (state: number) => stateOfPayout(state as PayoutState);
     return listKnown(context, request, call, { kind: EventKind.PAYOUT, stateOf, answerOf });
   }
 
   return {
     async requestPayout(request, call) {
-      validate(RequestPayoutRequestSchema, request);
       const { account } = call.caller;
       const { order } = request;
       const externalId = order?.externalId ?? "";
@@ -56,7 +50,7 @@ export function payoutCases(context: Context) {
         externalId,
         schema: RequestPayoutRequestSchema,
         request: withoutWait(request),
-        send: (options) => context.account(account).upstream.requestPayout(sent, options),
+        send: (options) => context.upstreamOf(call).requestPayout(sent, options),
         entry: (payout) => payoutEntry(payout, { source: EventSource.RESPONSE, externalId }),
       });
       const { waitUntil } = request;
@@ -66,13 +60,10 @@ export function payoutCases(context: Context) {
     },
 
     async payoutHistory(of, call) {
-      return history(context.log, { ...of, kind: EventKind.PAYOUT }, of, call);
+      return history(log, EventKind.PAYOUT, of, call);
     },
 
-    async getPayout(request, call) {
-      validate(GetPayoutRequestSchema, request);
-      return await lookUp(context, request, call);
-    },
+    getPayout: (request, call) => lookUp(context, request, call),
 
     async listPayouts(request, call) {
       const { rows: payouts, next } = rowsOf(await list(request, call));
@@ -81,12 +72,7 @@ export function payoutCases(context: Context) {
 
     payoutList: list,
 
-    watchPayout: (request, call) =>
-      watch({ log, intents: context.intents, drain: context.drain, call }, () => {
-        validate(WatchPayoutRequestSchema, request);
-        const { externalId, untilFinal } = request;
-        return { kind: EventKind.PAYOUT, externalId, untilFinal, after: startOf(request) };
-      }),
+    watchPayout: (request, call) => watch(context, call, EventKind.PAYOUT, request),
   } satisfies Partial<Core>;
 }
 
@@ -113,7 +99,7 @@ async function lookUp(
   const openCalls = () => openCallsOf(context, account, EventKind.PAYOUT, externalId);
   let payout: Payout;
   try {
-    payout = await context.account(account).upstream.getPayout(request, sendOptions(call));
+    payout = await context.upstreamOf(call).getPayout(request, sendOptions(call));
   } catch (error) {
     if (!isError(error, "NOT_FOUND")) throw error;
     // NOT_FOUND does not mean that no payout was made: a call may still be on its way to the

@@ -10,53 +10,45 @@ import {
 } from "../gen/payments/v1/event_pb.ts";
 import type { WatchPaymentRequest } from "../gen/payments/v1/payment_service_pb.ts";
 import { currentEvent, firstEvent } from "../ledger/current.ts";
-import type { IntentStore } from "../ledger/intents.ts";
-import type { EventLog, Snapshot, Topic } from "../ledger/log.ts";
-import { openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
+import type { Snapshot } from "../ledger/log.ts";
+import { type OpenCalls, openCallsOf, outcomeFlags } from "../ledger/open-calls.ts";
 import { isPayingOperation, setStateAfter } from "../ledger/payment-state.ts";
 import { rememberTrace, traceOf } from "../ledger/stored-event.ts";
-import type { Drain } from "../live/drain.ts";
 import type { Kind } from "../model/kinds.ts";
 import type { Cursor } from "../stores/cursor.ts";
+import type { Context } from "./context.ts";
 import type { Call } from "./core.ts";
 import { invalidFields } from "./validate.ts";
 
-export interface StreamOptions {
-  readonly log: EventLog;
-  readonly intents: IntentStore;
-  readonly call: Call;
-  /** Ends streams when the gateway shuts down. */
-  readonly drain: Drain;
-}
+type StreamContext = Pick<Context, "log" | "intents" | "drain">;
 
-/** Where a stream begins. */
-interface Start {
-  /** `earliest`: from the oldest event that is kept. */
-  readonly after: Cursor | "earliest" | undefined;
-}
-
-export interface WatchRequest extends Start {
+/** A payment or payout. */
+interface About {
   readonly kind: Kind;
   readonly externalId: string;
-  readonly untilFinal: boolean;
 }
 
-export interface StreamRequest extends Start {
-  readonly kinds: readonly EventKind[];
-}
+/** Where a stream begins. `earliest`: with the oldest event that is kept. */
+type Start = Cursor | "earliest" | undefined;
 
 /**
  * Streams one payment or payout: first its current state, if one is known and no cursor was given,
  * then each later event exactly once.
- * @param asked called when the first event is requested; the stream throws what it throws
+ * @throws GatewayError INVALID_ARGUMENT for a cursor that is none
  */
-export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncIterable<Event> {
-  const { log, call } = options;
-  return resumable(options, asked, async function* (request, signal) {
-    const { kind, externalId, after } = request;
-    const topic: Topic = { kind, externalId };
+export function watch(
+  context: StreamContext,
+  call: Call,
+  kind: Kind,
+  request: Pick<WatchPaymentRequest, "externalId" | "untilFinal" | "afterCursor" | "fromStart">,
+): AsyncIterable<Event> {
+  const { log } = context;
+  const { externalId, untilFinal } = request;
+  const after = startOf(request);
+  return resumable(context, call, after, async function* (signal) {
+    const topic = { kind, externalId };
     const { account } = call.caller;
-    const end = request.untilFinal ? new WatchEnd(options, request) : undefined;
+    const end = untilFinal ? new WatchEnd(context, call, topic) : undefined;
     // Attach the live part before reading the snapshot: an event that arrives between the two is in
     // both, and its cursor shows that.
     let from: Cursor | undefined;
@@ -73,7 +65,7 @@ export function watch(options: StreamOptions, asked: () => WatchRequest): AsyncI
     });
     if (after !== undefined && (await end?.isOverAt(after))) return;
     const known =
-      after === undefined ? await openCallsOf(options, account, kind, externalId) : undefined;
+      after === undefined ? await openCallsOf(context, account, kind, externalId) : undefined;
     const current = known?.snapshot && firstEvent(known.snapshot);
     // A snapshot without a current event is not sent, so no live event repeats it.
     told = current && known.snapshot;
@@ -153,8 +145,9 @@ const lookBack = 256;
  * stream checks for that; before it ends it yields all events stored by then.
  */
 class WatchEnd {
-  readonly #options: StreamOptions;
-  readonly #request: WatchRequest;
+  readonly #context: StreamContext;
+  readonly #call: Call;
+  readonly #about: About;
   /** The latest operation that pays has ended: the stream ends once no call is open. */
   isDue = false;
   /** The cursor of the last event that the reader received. */
@@ -162,23 +155,21 @@ class WatchEnd {
   /** The newest event at the time when no call was open any more: the stream ends with it. */
   #last: Cursor | undefined;
 
-  constructor(options: StreamOptions, request: WatchRequest) {
-    this.#options = options;
-    this.#request = request;
+  constructor(context: StreamContext, call: Call, about: About) {
+    this.#context = context;
+    this.#call = call;
+    this.#about = about;
   }
 
   /** Whether a stream that starts at this cursor is over before it begins. */
   async isOverAt(after: Cursor | "earliest"): Promise<boolean> {
     this.#place = after === "earliest" ? "" : after;
-    const { log, call } = this.#options;
-    const { kind, externalId } = this.#request;
-    const { account } = call.caller;
-    const history = await log.history(account, kind, externalId, lookBack);
+    const history = await this.#history(lookBack);
     const had = history.find(({ cursor }) => cursor === this.#place);
     // A client that reconnects by itself has received the end already, whatever came after it.
-    const isEnd = had !== undefined && (call.resumed || had === history.at(-1));
+    const isEnd = had !== undefined && (this.#call.resumed || had === history.at(-1));
     if (isEnd && (await this.#isEnd(had))) return true;
-    const { snapshot } = await openCallsOf(this.#options, account, kind, externalId);
+    const { snapshot } = await this.#known();
     const current = snapshot && currentEvent(snapshot);
     this.isDue = current !== undefined && isFinal(current);
     return this.isOver();
@@ -213,10 +204,8 @@ class WatchEnd {
 
   /** True also when the stores cannot be read: the stream then continues. */
   async #isCallOpen(): Promise<boolean> {
-    const { kind, externalId } = this.#request;
     try {
-      const { account } = this.#options.call.caller;
-      const { openCalls } = await openCallsOf(this.#options, account, kind, externalId);
+      const { openCalls } = await this.#known();
       return outcomeFlags(openCalls).outcomeUnknown;
     } catch {
       return true;
@@ -225,14 +214,22 @@ class WatchEnd {
 
   /** The cursor of the newest event: empty if none is kept, undefined if the log cannot be read. */
   async #newest(): Promise<Cursor | undefined> {
-    const { log, call } = this.#options;
-    const { kind, externalId } = this.#request;
     try {
-      const [event] = await log.history(call.caller.account, kind, externalId, 1);
+      const [event] = await this.#history(1);
       return event?.cursor ?? "";
     } catch {
       return undefined;
     }
+  }
+
+  #known(): Promise<OpenCalls> {
+    const { kind, externalId } = this.#about;
+    return openCallsOf(this.#context, this.#call.caller.account, kind, externalId);
+  }
+
+  #history(limit: number): Promise<Event[]> {
+    const { kind, externalId } = this.#about;
+    return this.#context.log.history(this.#call.caller.account, kind, externalId, limit);
   }
 }
 
@@ -258,11 +255,14 @@ function isPaying({ resource }: Event): boolean {
 }
 
 /** Streams the events of an account, of some kinds or of all, after a cursor or from now on. */
-export function stream(options: StreamOptions, asked: () => StreamRequest): AsyncIterable<Event> {
-  const { log, call } = options;
-  return resumable(options, asked, async function* ({ kinds, after }, signal) {
+export function stream(
+  context: StreamContext,
+  call: Call,
+  { kinds, after }: { readonly kinds: readonly EventKind[]; readonly after: Start },
+): AsyncIterable<Event> {
+  return resumable(context, call, after, async function* (signal) {
     let from: Cursor | undefined;
-    const events = await log.read(call.caller.account, { kinds }, after ?? "latest", {
+    const events = await context.log.read(call.caller.account, { kinds }, after ?? "latest", {
       signal,
       onStart: (place) => {
         from = after === undefined ? place : undefined;
@@ -279,10 +279,10 @@ export function stream(options: StreamOptions, asked: () => StreamRequest): Asyn
  * The start that a watch request asks for.
  * @throws GatewayError INVALID_ARGUMENT for the cursor `earliest`, which is the log's own word
  */
-export function startOf({
+function startOf({
   afterCursor,
   fromStart,
-}: Pick<WatchPaymentRequest, "afterCursor" | "fromStart">): WatchRequest["after"] {
+}: Pick<WatchPaymentRequest, "afterCursor" | "fromStart">): Start {
   if (fromStart) return "earliest";
   if (afterCursor === "earliest") throw noCursor();
   return afterCursor;
@@ -297,13 +297,12 @@ function noCursor(): GatewayError {
  * Runs a stream until its caller goes away, its caller's token expires or is withdrawn, or the
  * gateway shuts down. An error that ends it early carries the cursor to resume from.
  */
-async function* resumable<Request extends Start>(
-  { call, drain }: StreamOptions,
-  asked: () => Request,
-  events: (request: Request, signal: AbortSignal) => AsyncIterable<Event>,
+async function* resumable(
+  { drain }: StreamContext,
+  call: Call,
+  after: Start,
+  events: (signal: AbortSignal) => AsyncIterable<Event>,
 ): AsyncGenerator<Event> {
-  const request = asked();
-  const { after } = request;
   if (after === "latest" || (after === "earliest" && call.resumed)) throw noCursor();
   // One controller for all that may end the stream: a signal takes more memory than all the rest of
   // an idle watch does.
@@ -316,7 +315,7 @@ async function* resumable<Request extends Start>(
   const stopLeft = endWith(signal, end);
   let cursor: Cursor | undefined = after;
   try {
-    for await (const event of events(request, end.signal)) {
+    for await (const event of events(end.signal)) {
       cursor = event.cursor;
       yield event;
     }

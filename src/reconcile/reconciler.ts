@@ -1,21 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, ofAccount } from "../errors.ts";
+import type { Causes } from "../ledger/cause-of.ts";
 import { isOperationOf, methodOf } from "../ledger/evidence.ts";
 import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { EventLog, Unfinished } from "../ledger/log.ts";
-import type { Kind } from "../model/kinds.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
-import type { Report } from "../report.ts";
+import { noReport, type Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
-import type { Upstream } from "../upstream/upstream.ts";
+import type { Account } from "../upstream/upstream.ts";
 import { type Probed, probe } from "./probe.ts";
 
 export interface ReconcilerOptions {
-  readonly accounts: ReadonlyMap<
-    string,
-    { readonly upstream: Upstream; readonly bucket: TokenBucket }
-  >;
+  readonly accounts: ReadonlyMap<string, Account>;
   readonly log: EventLog;
   readonly intents: IntentStore;
   /**
@@ -33,12 +30,8 @@ export interface ReconcilerOptions {
   readonly tracing?: Tracing;
   /** Waits for this time, or until the signal aborts. Default: a timer. */
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** The `traceparent` of the last call for an external id, where one is known. Never rejects. */
-  readonly causeOf?: (
-    account: string,
-    kind: Kind,
-    externalId: string,
-  ) => Promise<string | undefined>;
+  /** Finds the call that a look is about. */
+  readonly causeOf?: Causes["of"];
 }
 
 export interface Reconciler {
@@ -55,7 +48,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const stop = new AbortController();
   const holder = randomUUID();
   const loops = [...options.accounts.keys()].map((account) =>
-    new AccountReconciler(account, holder, options, stop.signal).run(),
+    reconcile(account, holder, options, stop.signal),
   );
   return {
     async close() {
@@ -65,180 +58,139 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   };
 }
 
-class AccountReconciler {
-  readonly #account: string;
-  readonly #holder: string;
-  readonly #options: ReconcilerOptions;
-  readonly #stop: AbortSignal;
+/** Reconciles one account until `stop` aborts. */
+async function reconcile(
+  account: string,
+  holder: string,
+  options: ReconcilerOptions,
+  stop: AbortSignal,
+): Promise<void> {
+  const { intents, afterMs, giveUpMs, timeoutMs, causeOf } = options;
+  const { report = noReport, tracing = noTracing, sleep = sleepByTimer } = options;
+  const { upstream, bucket } = ofAccount(options.accounts, account);
+  const tickMs = Math.min(1_000, Math.max(afterMs / 4, 20));
   /**
    * The pause while the service is out of reach, or the store does not take what it said; it doubles
    * each time.
    */
-  #restMs = 0;
-  #statsAtMs = -Infinity;
+  let restMs = 0;
+  let statsAtMs = -Infinity;
 
-  constructor(account: string, holder: string, options: ReconcilerOptions, stop: AbortSignal) {
-    this.#account = account;
-    this.#holder = holder;
-    this.#options = options;
-    this.#stop = stop;
-  }
-
-  async run(): Promise<void> {
-    const { sleep = sleepByTimer, report } = this.#options;
-    const account = this.#account;
-    let fails = false;
-    while (!this.#stop.aborted) {
-      let pauseMs = this.#tickMs;
-      try {
-        const { intents } = this.#options;
-        if (await intents.lease(account, this.#holder, leaseMs)) pauseMs = await this.#round();
-        if (fails) report?.("reconcileBack", { account });
-        fails = false;
-      } catch (error) {
-        report?.("reconcileFailed", { account, error });
-        fails = true;
-        pauseMs = Math.max(pauseMs, this.#restMs);
-      }
-      if (!this.#stop.aborted) await sleep(pauseMs, this.#stop);
+  let fails = false;
+  while (!stop.aborted) {
+    let pauseMs = tickMs;
+    try {
+      if (await intents.lease(account, holder, leaseMs)) pauseMs = await round();
+      if (fails) report("reconcileBack", { account });
+      fails = false;
+    } catch (error) {
+      report("reconcileFailed", { account, error });
+      fails = true;
+      pauseMs = Math.max(pauseMs, restMs);
     }
+    if (!stop.aborted) await sleep(pauseMs, stop);
   }
 
   /** Looks at the intents that are due. @returns how long to rest, in milliseconds */
-  async #round(): Promise<number> {
-    const { intents, report } = this.#options;
-    const account = this.#account;
+  async function round(): Promise<number> {
     const now = performance.now();
-    if (now > this.#statsAtMs + statsEveryMs) {
-      this.#statsAtMs = now;
-      report?.("unsettled", { account, ...(await intents.stats(account)) });
+    if (now > statsAtMs + statsEveryMs) {
+      statsAtMs = now;
+      report("unsettled", { account, ...(await intents.stats(account)) });
     }
-    const trackedAll = await trackPending(this.#options, account, batch);
+    const trackedAll = await trackPending(options, account, batch);
     const due = await intents.due(account, batch);
     for (const intent of due) {
-      if (this.#stop.aborted) return 0;
-      if (!(await intents.lease(account, this.#holder, leaseMs))) return this.#tickMs;
-      const { restMs } = await this.#tracedLook(intent);
-      if (restMs > 0) return restMs;
+      if (stop.aborted) return 0;
+      if (!(await intents.lease(account, holder, leaseMs))) return tickMs;
+      const othersWaitMs = await tracedLook(intent);
+      if (othersWaitMs > 0) return othersWaitMs;
     }
-    return due.length === batch || !trackedAll ? 0 : this.#tickMs;
+    return due.length === batch || !trackedAll ? 0 : tickMs;
   }
 
   /** Each look is a trace of its own, which links to the call. */
-  async #tracedLook(intent: Intent): Promise<{ restMs: number }> {
-    const { tracing = noTracing, causeOf } = this.#options;
+  async function tracedLook(intent: Intent): Promise<number> {
     const span = tracing.start("look up outcome", {
       kind: "internal",
       parent: "root",
-      attributes: { "payments_gateway.account": this.#account },
+      attributes: { "payments_gateway.account": account },
     });
     try {
-      return await span.run(() => this.#look(intent, span));
+      return await span.run(() => look(intent, span));
     } catch (error) {
       span.fail(error instanceof GatewayError ? error.code : "INTERNAL");
       throw error;
     } finally {
-      if (span.traceparent) {
-        span.link(await causeOf?.(this.#account, intent.kind, intent.externalId));
-      }
+      if (span.traceparent) span.link(await causeOf?.(account, intent.kind, intent.externalId));
       span.end();
     }
   }
 
   /** Looks at one intent. @returns how long all others have to wait, in milliseconds */
-  async #look(given: Intent, span: Span): Promise<{ restMs: number }> {
-    const { intents, report, giveUpMs } = this.#options;
-    const account = this.#account;
+  async function look(given: Intent, span: Span): Promise<number> {
     // The call's lease is over: the replica that sent it is gone, or slow.
     if (given.state === "running") await intents.end(account, given, { state: "unknown" });
     const known = await intents.known(account, given.kind, given.externalId);
     const intent = known.intents.find(({ id }) => id === given.id);
     // It was settled in between, by its events or by its own process.
-    if (!intent) return done;
+    if (!intent) return 0;
     if (intents.nowMs(account) - intent.startedAtMs > giveUpMs) {
       await intents.giveUp(account, intent);
       const { method, externalId, state: was, startedAtMs } = intent;
-      report?.("givenUp", { account, method, externalId, was, startedAtMs });
-      return done;
+      report("givenUp", { account, method, externalId, was, startedAtMs });
+      return 0;
     }
-    const { upstream, bucket } = this.#ofAccount;
-    if (!hasToSpare(bucket)) return { restMs: spareMs };
+    if (!hasToSpare(bucket)) return spareMs;
 
-    const deadlineMs = Date.now() + this.#options.timeoutMs;
+    const deadlineMs = Date.now() + timeoutMs;
     const probed = await probe({
       ...{ upstream, intent, snapshot: known.snapshot },
-      options: { signal: this.#stop, deadlineMs },
+      options: { signal: stop, deadlineMs },
     });
-    if (this.#stop.aborted) return done;
-    report?.("probed", { account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
+    if (stop.aborted) return 0;
+    report("probed", { account, lookupMethod: probed.lookupMethod, outcome: probed.kind });
     span.set({
       "payments_gateway.lookup.method": probed.lookupMethod,
       "payments_gateway.lookup.outcome": probed.kind,
     });
     // Until the store has what the service said.
-    this.#restMs = Math.min(Math.max(2 * this.#restMs, this.#tickMs), maxRestMs);
+    restMs = Math.min(Math.max(2 * restMs, tickMs), maxRestMs);
     if (probed.kind === "unreachable") {
       // The service may fail for this call only: after the rest the others come first.
       const { checks, notFound } = intent;
-      await intents.looked(account, intent, { checks, notFound, inMs: this.#restMs });
-      return { restMs: jittered(this.#restMs) };
+      await intents.looked(account, intent, { checks, notFound, inMs: restMs });
+      return jittered(restMs);
     }
-    await this.#conclude(intent, probed);
-    this.#restMs = 0;
-    return done;
+    await conclude(intent, probed);
+    restMs = 0;
+    return 0;
   }
 
-  async #conclude(intent: Intent, probed: Probed): Promise<void> {
-    const { intents, afterMs } = this.#options;
+  async function conclude(intent: Intent, probed: Probed): Promise<void> {
     const checks = intent.checks + 1;
     const notFound = probed.kind === "notFound" ? intent.notFound + 1 : 0;
     const pauseMs = Math.min(afterMs * 2 ** Math.min(checks, 20), Math.max(maxPauseMs, afterMs));
-    await intents.looked(this.#account, intent, {
+    const ageMs = intents.nowMs(account) - intent.startedAtMs;
+    // No pause is longer: an operator learns of the call, and its lock ends, in time.
+    const untilGivenUpMs = Math.max(giveUpMs - ageMs, 0) + 1;
+    // A delayed request may still arrive at the service: NOT_FOUND counts only three times in a
+    // row, and only some time after the call's start.
+    const isLongAgo = ageMs >= Math.max(5 * afterMs, 2 * timeoutMs);
+    await intents.looked(account, intent, {
       ...{ checks, notFound },
-      inMs: Math.min(jittered(pauseMs), this.#untilGivenUpMs(intent)),
+      inMs: Math.min(jittered(pauseMs), untilGivenUpMs),
       told: probed.kind === "learned" ? probed.entry : undefined,
       paid: probed.kind === "paid" ? probed.said : undefined,
-      neverArrived: this.#neverArrived(intent, notFound),
+      neverArrived: notFound >= 3 && isLongAgo,
       by: probed.lookupMethod,
     });
-  }
-
-  /**
-   * A delayed request may still arrive at the service: NOT_FOUND counts only three times in a row,
-   * and only some time after the call's start.
-   */
-  #neverArrived({ startedAtMs }: Intent, notFound: number): boolean {
-    const longEnoughMs = Math.max(5 * this.#options.afterMs, 2 * this.#options.timeoutMs);
-    return (
-      notFound >= 3 && this.#options.intents.nowMs(this.#account) - startedAtMs >= longEnoughMs
-    );
-  }
-
-  /**
-   * The time until a call is given up, in milliseconds: no pause is longer, so that an operator
-   * learns of the call, and its lock ends, in time.
-   */
-  #untilGivenUpMs({ startedAtMs }: Intent): number {
-    const { intents, giveUpMs } = this.#options;
-    return Math.max(startedAtMs + giveUpMs - intents.nowMs(this.#account), 0) + 1;
-  }
-
-  get #ofAccount() {
-    const account = this.#options.accounts.get(this.#account);
-    if (!account) throw new Error(`no such merchant account: ${this.#account}`);
-    return account;
-  }
-
-  get #tickMs(): number {
-    return Math.min(1_000, Math.max(this.#options.afterMs / 4, 20));
   }
 }
 
 async function sleepByTimer(ms: number, signal: AbortSignal): Promise<void> {
   await delay(ms, undefined, { signal, ref: false }).catch(() => {});
 }
-
-const done = { restMs: 0 };
 
 /** How many due intents, or pending operations, are fetched at a time. */
 const batch = 10;
@@ -273,11 +225,7 @@ function jittered(ms: number): number {
  * @returns false if there may be more
  */
 async function trackPending(
-  {
-    log,
-    intents,
-    afterMs,
-  }: { readonly log: EventLog; readonly intents: IntentStore; readonly afterMs: number },
+  { log, intents, afterMs }: Pick<ReconcilerOptions, "log" | "intents" | "afterMs">,
   account: string,
   limit: number,
 ): Promise<boolean> {

@@ -1,15 +1,18 @@
 import { type Member, UnderWay } from "../collections/under-way.ts";
-import { GatewayError } from "../errors.ts";
-import type { Droppable, MemoryBudget } from "../net/memory-budget.ts";
+import { type ErrorCode, GatewayError } from "../errors.ts";
+import type { Droppable } from "../net/memory-budget.ts";
 import { reasonOf, systemCode } from "../net/system-errors.ts";
-import type { Permit, TokenBucket } from "../ratelimit/bucket.ts";
-import type { Report } from "../report.ts";
+import type { Permit } from "../ratelimit/bucket.ts";
 import type { Attributes } from "../telemetry/tracing/attributes.ts";
-import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import { type Breakers, settleMoney } from "./breakers.ts";
-import type { Connections } from "./connections.ts";
 import { hideSecretsOf } from "./echoed-secrets.ts";
-import { ExchangeFailure, exchange, type FailureKind, type HttpResponse } from "./exchange.ts";
+import {
+  ExchangeFailure,
+  exchange,
+  type FailureKind,
+  type HttpHead,
+  type HttpResponse,
+} from "./exchange.ts";
 import {
   basicAuthorization,
   customerHeaders,
@@ -17,25 +20,16 @@ import {
   rateLimitHeaders,
 } from "./headers.ts";
 import { type Money, outcomeUnknown, unavailable } from "./outcome.ts";
-import { type ParsedResponse, parseResponse } from "./parse-response.ts";
+import { parseResponse } from "./parse-response.ts";
 import type { RestCall } from "./rest-call.ts";
-import type { MerchantAccount, SendOptions } from "./upstream.ts";
+import type { SendOptions, UpstreamOptions } from "./upstream.ts";
 import { type Verdict, verdictOf } from "./verdict.ts";
 
-export interface AttemptOptions {
-  readonly account: MerchantAccount;
-  readonly connections: Connections;
-  readonly bucket: TokenBucket;
+/** The options of a client, with its own parts and defaults. */
+interface AttemptOptions
+  extends Pick<UpstreamOptions, "account" | "bucket" | "onMoneyCall" | "payoutEnds" | "budget">,
+    Required<Pick<UpstreamOptions, "connections" | "report" | "tracing" | "maxResponseBytes">> {
   readonly breakers: Breakers;
-  readonly report: Report;
-  /** A call that moves money is about to be sent; `trace` is its `traceparent` if it is traced. */
-  readonly onMoneyCall?:
-    | ((call: Money & { readonly trace: string | undefined }) => void)
-    | undefined;
-  readonly tracing: Tracing;
-  readonly maxResponseBytes: number;
-  /** Counts the answers of calls that move no money. Default: they are not counted. */
-  readonly budget?: Pick<MemoryBudget, "open"> | undefined;
 }
 
 /** How one attempt ended. */
@@ -53,7 +47,7 @@ export type Attempted<Result> =
 /** Makes attempts at calls of one merchant account. */
 export function createAttempts(options: AttemptOptions) {
   const { account, connections, bucket, breakers, report, tracing, maxResponseBytes } = options;
-  const { budget } = options;
+  const { budget, payoutEnds } = options;
   const count = budget && ((answer: Droppable) => budget.open(connections, answer));
   const { name } = account;
   const { pathname, hostname, port, protocol } = new URL(account.url);
@@ -98,7 +92,7 @@ export function createAttempts(options: AttemptOptions) {
       permit.release();
       return ended(refusedByBreaker(breaker.refusal()));
     }
-    const settleBreakers = (verdict: Verdict, sent: boolean) =>
+    const settleBreaker = (verdict: Verdict, sent: boolean) =>
       money ? settleMoney(pass, verdict, sent) : pass.settle(verdict);
 
     const endpoint = `${call.endpoint.method} ${call.endpoint.path}`;
@@ -116,14 +110,18 @@ export function createAttempts(options: AttemptOptions) {
         "payments_gateway.rate_limit.wait": (startedAt - askedAt) / 1_000,
       }),
     });
-    const reportCall = (outcome: string, failure?: string, fault?: string): number => {
+    /** `outcome`: an HTTP status or an error code. `failure`, `fault`: why no answer was understood. */
+    const reportCall = (outcome: number | ErrorCode, failure?: string, fault?: string): number => {
       const durationMs = performance.now() - startedAt;
-      const end = endOf(outcome, failure);
-      const http = () => ({ ...about(), ...end });
-      const { traceparent } = span;
-      const ended = { account: name, endpoint, outcome, fault, durationMs, http, traceparent };
-      report("upstreamCall", ended);
-      endSpan(span, end);
+      const status = typeof outcome === "number" ? outcome : undefined;
+      const errorType = status !== undefined && status >= 400 ? `${status}` : failure;
+      const end = { "http.response.status_code": status };
+      const http = () => ({ ...about(), ...end, "error.type": errorType });
+      const ended = { account: name, endpoint, outcome: `${outcome}`, fault, durationMs, http };
+      report("upstreamCall", { ...ended, traceparent: span.traceparent });
+      span.set(end);
+      if (errorType !== undefined) span.fail(errorType);
+      span.end();
       return durationMs;
     };
     if (money) options.onMoneyCall?.({ ...money, trace: span.traceparent });
@@ -150,12 +148,13 @@ export function createAttempts(options: AttemptOptions) {
     } catch (failure) {
       if (!(failure instanceof ExchangeFailure)) {
         span.end();
-        settleBreakers("nothing", false);
+        settleBreaker("nothing", false);
         throw failure;
       }
       const verdict = verdictOf(failure, performance.now() - startedAt);
-      settleBreakers(verdict, failure.sent);
-      settleUnanswered(permit, failure);
+      settleBreaker(verdict, failure.sent);
+      if (failure.sent) settle(permit, failure.head, failure.head?.status === 429);
+      else permit.release();
       const error = errorOfFailure(failure, money);
       const fault = verdict === "nothing" ? undefined : faultOf(failure);
       return ended(error, verdict, reportCall(error.code, failure.kind, fault));
@@ -164,12 +163,9 @@ export function createAttempts(options: AttemptOptions) {
       report("upstreamInFlight", { account: name, change: -1 });
     }
 
-    const response = parseResponse<Result>(answer, {
-      read: call.read,
+    const response = parseResponse(answer, call, {
       money,
-      isResult: call.isResult,
-      successCodes: call.successCodes,
-      about: call.about,
+      payoutEnds,
       asCustomer: customer.length > 0,
       hideSecrets: (text) => hideLogin(hideSecretsOf(call.schema, call.request)(text)),
       onFault: (fault) => report("fieldFault", { account: name, endpoint, ...fault }),
@@ -181,12 +177,11 @@ export function createAttempts(options: AttemptOptions) {
     }
     const failed = response.kind === "error" && response.serviceFailed;
     const verdict = failed ? "failed" : "answered";
-    settleBreakers(verdict, true);
-    if (mixedUp) permit.observe({});
-    else settleAnswered(permit, answer, response);
+    settleBreaker(verdict, true);
+    settle(permit, mixedUp ? undefined : answer, response.kind === "error" && response.rateLimited);
     const lastedMs = failed
-      ? reportCall(String(answer.status), "answer", faultOfAnswer(answer.status))
-      : reportCall(String(answer.status));
+      ? reportCall(answer.status, "answer", faultOfAnswer(answer.status))
+      : reportCall(answer.status);
     if (response.kind === "result") {
       reportCredentials(true);
       return response;
@@ -217,23 +212,6 @@ export function createAttempts(options: AttemptOptions) {
   };
 }
 
-/** `outcome` is an HTTP status or an error code; `failure` says why no answer was understood. */
-function endOf(outcome: string, failure: string | undefined): End {
-  const status = /^\d{3}$/.test(outcome) ? Number(outcome) : undefined;
-  const isError = status !== undefined && status >= 400;
-  return { "http.response.status_code": status, "error.type": isError ? outcome : failure };
-}
-
-type End = Pick<Attributes, "http.response.status_code"> & {
-  readonly "error.type": string | undefined;
-};
-
-function endSpan(span: Span, end: End): void {
-  span.set({ "http.response.status_code": end["http.response.status_code"] });
-  if (end["error.type"] !== undefined) span.fail(end["error.type"]);
-  span.end();
-}
-
 function ended(error: GatewayError, verdict: Verdict = "nothing", lastedMs = 0): Attempted<never> {
   return { kind: "failure", error, verdict, lastedMs };
 }
@@ -249,19 +227,10 @@ function refusedByBreaker(refusalMs = 0): GatewayError {
   );
 }
 
-function settleUnanswered(permit: Permit, { sent, head }: ExchangeFailure): void {
-  if (!sent) permit.release();
-  else if (head?.status === 429) permit.rejected(rateLimitHeaders(head));
-  else permit.observe(head ? rateLimitHeaders(head) : {});
-}
-
-function settleAnswered(
-  permit: Permit,
-  answer: HttpResponse,
-  response: ParsedResponse<unknown>,
-): void {
-  const headers = rateLimitHeaders(answer);
-  if (response.kind === "error" && response.rateLimited) permit.rejected(headers);
+/** Settles the permit of a request that was sent, by the head of its own answer if there is one. */
+function settle(permit: Permit, head: HttpHead | undefined, rateLimited = false): void {
+  const headers = head ? rateLimitHeaders(head) : {};
+  if (rateLimited) permit.rejected(headers);
   else permit.observe(headers);
 }
 

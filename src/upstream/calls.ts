@@ -22,7 +22,6 @@ import {
   type GetConfirmationStatusRequest,
   WalletService,
 } from "../gen/payments/v1/wallet_service_pb.ts";
-import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { unrecognizedIn } from "../model/unrecognized.ts";
 import { decodePayout } from "../wire/payout.ts";
 import { type DecodeOptions, decode, decodeList, isBlank } from "../wire/wire.ts";
@@ -52,9 +51,6 @@ const isPayout = ({ transactionId, status }: Payout) =>
 function payment({ externalId }: { readonly externalId: string }) {
   return { hasBody: true, about: about(externalId), read: readPayment, isResult: isPayment };
 }
-
-const payoutReader = (payoutEnds?: PayoutEnds) => (text: string, options: DecodeOptions) =>
-  decodePayout(text, options, payoutEnds);
 
 /** Both look-ups in a wallet name the customer and one of the customer's items. */
 const walletItem = (request: FindWalletItemsRequest | GetConfirmationStatusRequest) => ({
@@ -102,16 +98,16 @@ export const calls = {
   // The spec does not show the shape of the answer: any 2xx means success, whatever its body.
   resendCallback: restCall(payments.resendCallback, () => ({ hasBody: true, read: () => {} })),
 
-  requestPayout: restCall(payouts.requestPayout, ({ order }, payoutEnds?: PayoutEnds) => ({
+  requestPayout: restCall(payouts.requestPayout, ({ order }) => ({
     hasBody: true,
     about: about(order?.externalId ?? ""),
-    read: payoutReader(payoutEnds),
+    read: decodePayout,
     isResult: isPayout,
   })),
-  getPayout: restCall(payouts.getPayout, ({ externalId }, payoutEnds?: PayoutEnds) => ({
+  getPayout: restCall(payouts.getPayout, ({ externalId }) => ({
     query: { external_id: externalId },
     about: about(externalId),
-    read: payoutReader(payoutEnds),
+    read: decodePayout,
   })),
 
   findWalletItems: restCall(wallet.findWalletItems, (request) => ({

@@ -1,48 +1,19 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { buildConnector } from "undici";
 import { SharedCalls } from "../collections/shared-calls.ts";
 import { errorOfAbort, type GatewayError, unlessAborted } from "../errors.ts";
-import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { startTimer } from "../net/timer.ts";
-import type { TokenBucket } from "../ratelimit/bucket.ts";
-import { noReport, type Report } from "../report.ts";
-import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
-import { type Attempted, type AttemptOptions, createAttempts } from "./attempt.ts";
-import type { BreakerPolicy } from "./breaker.ts";
+import { noReport } from "../report.ts";
+import { noTracing } from "../telemetry/tracing/tracing.ts";
+import { type Attempted, createAttempts } from "./attempt.ts";
 import { createBreakers } from "./breakers.ts";
 import { calls } from "./calls.ts";
-import { type Connections, createConnections } from "./connections.ts";
+import { createConnections } from "./connections.ts";
 import { customerHeaders } from "./headers.ts";
 import { deadlinePassed, unavailable } from "./outcome.ts";
 import type { RestCall } from "./rest-call.ts";
 import { createRetryBudget, decideRetry } from "./retry.ts";
-import type { MerchantAccount, SendOptions, Upstream } from "./upstream.ts";
-
-export interface UpstreamOptions extends Pick<AttemptOptions, "onMoneyCall" | "budget"> {
-  readonly account: MerchantAccount;
-  readonly bucket: TokenBucket;
-  /** UPSTREAM_TIMEOUT: the most that one call may take once it has its token. */
-  readonly timeoutMs: number;
-  /** Default: nothing is reported. */
-  readonly report?: Report;
-  /** Default: no call is traced, and no trace context is sent. */
-  readonly tracing?: Tracing;
-  /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
-  readonly tls?: Partial<buildConnector.BuildOptions>;
-  /** The connections to the service. Default: HTTP/1.1, up to 256 as needed. */
-  readonly connections?: Connections;
-  /** A call with a longer answer body fails. Default: 1 MiB. */
-  readonly maxResponseBytes?: number;
-  /** Overrides of the breakers' default policies. */
-  readonly breaker?: Partial<BreakerPolicy>;
-  /** Milliseconds on a clock that never goes back, for breakers and retries. Default: Node's. */
-  readonly now?: () => number;
-  /** 0 to 1, for the jitter of pauses. Default: Math.random. */
-  readonly random?: () => number;
-  /** The service's final payout statuses. Default: success and failure. */
-  readonly payoutEnds?: PayoutEnds;
-}
+import type { SendOptions, Upstream, UpstreamOptions } from "./upstream.ts";
 
 /** Creates the client of the payments service for one account. It does not close the bucket. */
 export function createUpstream(options: UpstreamOptions): Upstream {
@@ -56,7 +27,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const sending = { connections, breakers, report, tracing, maxResponseBytes };
   const attempts = createAttempts({ ...options, ...sending });
   const budget = createRetryBudget(now);
-  const inFlight = new InFlight();
+  const reads = new SharedCalls<SharedRead>();
   const closing = new AbortController();
   let closed: Promise<void> | undefined;
 
@@ -96,12 +67,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         withinBudget: budget.allows(),
         jitter: random(),
       });
-      const next = decision.retry ? "retry" : decision.why;
+      const next = typeof decision === "number" ? "retry" : decision;
       report("readFailed", { account: account.name, endpoint, next });
-      if (!decision.retry) throw attempted.error;
+      if (typeof decision !== "number") throw attempted.error;
       budget.onRetry();
       const ended = AbortSignal.any([signal, closing.signal]);
-      await delay(decision.pauseMs, undefined, { signal: ended }).catch(() => {});
+      await delay(decision, undefined, { signal: ended }).catch(() => {});
       if (closing.signal.aborted) throw attempted.error;
       leftMs = endsAt - performance.now();
     }
@@ -112,11 +83,30 @@ export function createUpstream(options: UpstreamOptions): Upstream {
    * caller in flight share their requests and one result, which callers must not change. `onSent` is
    * not called.
    */
-  function share<Result>(call: RestCall<Result>, sending: SendOptions): Promise<Result> {
-    const { caller } = sending;
+  async function share<Result>(
+    call: RestCall<Result>,
+    { caller, signal, deadlineMs = Infinity }: SendOptions,
+  ): Promise<Result> {
+    if (signal.aborted) throw errorOfAbort(signal);
+    if (deadlineMs <= Date.now()) throw deadlinePassed();
     // The key names the caller, so that no caller waits for another caller's turn.
     const parts = [caller?.name ?? "", call.target, ...customerHeaders(call.customer)];
-    return inFlight.share(JSON.stringify(parts), sending, (shared) => read(call, caller, shared));
+    // Each caller stops waiting by its own signal and deadline.
+    const gone = new AbortController();
+    const onAbort = () => gone.abort(errorOfAbort(signal));
+    signal.addEventListener("abort", onAbort);
+    const stopTimer = startTimer(deadlineMs - Date.now(), () => gone.abort(deadlinePassed()));
+    try {
+      const { answer, waitBudget } = reads.join(JSON.stringify(parts), gone.signal, (signal) => {
+        const waitBudget = { signal, deadlineMs };
+        return { answer: read(call, caller, waitBudget), waitBudget };
+      });
+      waitBudget.deadlineMs = Math.max(waitBudget.deadlineMs, deadlineMs);
+      return (await unlessAborted(answer, gone.signal)) as Result;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      stopTimer();
+    }
   }
 
   /** undici's `close` alone would also wait for connections that no request needs any more. */
@@ -129,7 +119,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   const sends = Object.entries(calls).map(([name, callOf]) => {
     async function sendCall(request: never, sending: SendOptions): Promise<unknown> {
-      const call = callOf(request, options.payoutEnds) as RestCall<unknown>;
+      const call = callOf(request) as RestCall<unknown>;
       return call.endpoint.method === "GET" ? share(call, sending) : send(call, sending);
     }
     return [name, sendCall];
@@ -149,40 +139,7 @@ interface SharedWaitBudget {
   deadlineMs: number;
 }
 
-interface SharedCall {
+interface SharedRead {
   readonly answer: Promise<unknown>;
   readonly waitBudget: SharedWaitBudget;
-}
-
-/** Makes identical calls only once while they are in flight at the same time. */
-class InFlight {
-  readonly #calls = new SharedCalls<SharedCall>();
-
-  /**
-   * Joins the call of this key that is in flight, or starts one. Each caller stops waiting by its
-   * own signal and deadline. All callers get the same object and must not change it.
-   */
-  async share<Result>(
-    key: string,
-    { signal, deadlineMs = Infinity }: Pick<SendOptions, "signal" | "deadlineMs">,
-    start: (shared: SharedWaitBudget) => Promise<Result>,
-  ): Promise<Result> {
-    if (signal.aborted) throw errorOfAbort(signal);
-    if (deadlineMs <= Date.now()) throw deadlinePassed();
-    const gone = new AbortController();
-    const onAbort = () => gone.abort(errorOfAbort(signal));
-    signal.addEventListener("abort", onAbort);
-    const stopTimer = startTimer(deadlineMs - Date.now(), () => gone.abort(deadlinePassed()));
-    try {
-      const { answer, waitBudget } = this.#calls.join(key, gone.signal, (shared) => {
-        const waitBudget = { signal: shared, deadlineMs };
-        return { answer: start(waitBudget), waitBudget };
-      });
-      waitBudget.deadlineMs = Math.max(waitBudget.deadlineMs, deadlineMs);
-      return (await unlessAborted(answer, gone.signal)) as Result;
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-      stopTimer();
-    }
-  }
 }

@@ -36,16 +36,13 @@ const minLength = 3;
  * longer number reveals nothing.
  */
 function hide(text: string, secret: string): string {
-  let result = "";
-  let from = 0;
-  for (let at = text.indexOf(secret); at >= 0; at = text.indexOf(secret, from)) {
-    const end = at + secret.length;
-    const alone = secret.length > 4 || !(isDigit(text[at - 1]) || isDigit(text[end]));
-    result += text.slice(from, at) + (alone ? "[redacted]" : secret);
-    from = end;
-  }
-  return result + text.slice(from);
+  if (secret.length > 4) return text.replaceAll(secret, redacted);
+  return text.replaceAll(secret, (found, at: number) =>
+    isDigit(text[at - 1]) || isDigit(text[at + secret.length]) ? found : redacted,
+  );
 }
+
+const redacted = "[redacted]";
 
 function isDigit(character: string | undefined): boolean {
   return character !== undefined && character >= "0" && character <= "9";

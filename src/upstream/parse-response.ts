@@ -13,33 +13,18 @@ import {
 import type { HttpResponse } from "./exchange.ts";
 import { retryAfterMs } from "./headers.ts";
 import { type Money, outcomeUnknown, unavailable, unavailableRetryMs } from "./outcome.ts";
+import type { AnswerReader } from "./rest-call.ts";
 
-/** The call that an answer belongs to, as far as reading the answer depends on it. */
-export interface Question<Result> {
-  /** Reads the body of a 2xx answer. @throws when it is not understood. */
-  readonly read: (text: string, options: DecodeOptions) => Result;
+/** What reading an answer depends on, beside its call. */
+export interface Circumstances extends DecodeOptions {
   /** Absent for a call that moves no money. */
   readonly money?: Money | undefined;
-  /**
-   * Whether a body that came with a 4xx status is a result all the same: the spec ties no status to
-   * the data of a payment. Default: never.
-   */
-  readonly isResult?: ((result: Result) => boolean) | undefined;
-  /** The external_id that the answer must be about, and how to read the one that it names. */
-  readonly about?:
-    | { readonly externalId: string; readonly namedIn: (result: Result) => string | undefined }
-    | undefined;
-  /** Codes of an Error object that mean success in a 2xx answer. Default: none. */
-  readonly successCodes?: ReadonlySet<string> | undefined;
   /** The request carried a customer's own credentials. */
   readonly asCustomer: boolean;
   /** Redacts the request's secrets in a text. */
   readonly hideSecrets: (text: string) => string;
   readonly onFault: (fault: WireFault) => void;
 }
-
-/** The parts of a question that do not depend on the type of its result. */
-type Circumstances = Omit<Question<unknown>, "read" | "isResult" | "successCodes" | "about">;
 
 /** What an answer means. */
 export type ParsedResponse<Result> =
@@ -63,34 +48,36 @@ export type ParsedResponse<Result> =
  */
 export function parseResponse<Result>(
   answer: HttpResponse,
-  question: Question<Result>,
+  call: AnswerReader<Result>,
+  given: Circumstances,
 ): ParsedResponse<Result> {
   const { status } = answer;
-  if (status >= 200 && status < 300) return parseSuccess(answer, question);
-  const object = readErrorObject(answer.text, question);
-  if (!object && status < 400) return notUnderstood(answer, question); // A redirect: not followed.
-  const result = object || status >= 500 ? undefined : resultInRefusal(answer, question);
+  if (status >= 200 && status < 300) return parseSuccess(answer, call, given);
+  const object = readErrorObject(answer.text, given);
+  if (!object && status < 400) return notUnderstood(answer, given); // A redirect: not followed.
+  const result = object || status >= 500 ? undefined : resultInRefusal(answer, call, given);
   return result === undefined
-    ? refusal(answer, object, question)
-    : unlessMixedUp(result, answer, question);
+    ? refusal(answer, object, given)
+    : unlessMixedUp(result, answer, call, given);
 }
 
 /** An answer that names another external_id does not answer this call. */
 function unlessMixedUp<Result>(
   result: Result,
   answer: HttpResponse,
-  question: Question<Result>,
+  { about }: AnswerReader<Result>,
+  given: Circumstances,
 ): ParsedResponse<Result> {
-  const { about } = question;
   const named = about?.namedIn(result);
   if (!named || named === about?.externalId) return { kind: "result", result };
   const cause = new Error("the answer is about another external_id");
-  return { ...notUnderstood(answer, question, cause), mixedUp: true };
+  return { ...notUnderstood(answer, given, cause), mixedUp: true };
 }
 
 function parseSuccess<Result>(
   answer: HttpResponse,
-  question: Question<Result>,
+  call: AnswerReader<Result>,
+  given: Circumstances,
 ): ParsedResponse<Result> {
   let hasFaults = false;
   // An object of unknown shape may turn out to be an Error object: report these faults later.
@@ -101,26 +88,26 @@ function parseSuccess<Result>(
       return;
     }
     hasFaults ||= fault.kind === "unset" || fault.kind === "unrecognized";
-    question.onFault(fault);
+    given.onFault(fault);
   };
   let result: Result;
   try {
-    result = question.read(answer.text, { onFault });
+    result = call.read(answer.text, { onFault, payoutEnds: given.payoutEnds });
   } catch (cause) {
-    return notUnderstood(answer, question, cause);
+    return notUnderstood(answer, given, cause);
   }
   const blank = !hasFaults && isBlank(result);
-  const object = blank ? readErrorObject(answer.text, question) : undefined;
+  const object = blank ? readErrorObject(answer.text, given) : undefined;
   const meantAsError = object !== undefined && isUnmistakable(object);
-  if (!meantAsError) for (const fault of unknown) question.onFault(fault);
-  if (!blank) return unlessMixedUp(result, answer, question);
+  if (!meantAsError) for (const fault of unknown) given.onFault(fault);
+  if (!blank) return unlessMixedUp(result, answer, call, given);
   if (meantAsError) {
     const { code = "" } = object;
-    if (question.successCodes?.has(code)) return { kind: "result", result };
-    return refusal(answer, object, question);
+    if (call.successCodes?.has(code)) return { kind: "result", result };
+    return refusal(answer, object, given);
   }
   // JSON that says nothing about the payment leaves open whether it was made.
-  if (question.money) return notUnderstood(answer, question);
+  if (given.money) return notUnderstood(answer, given);
   return { kind: "result", result };
 }
 
@@ -142,11 +129,12 @@ function isBlank(result: unknown): boolean {
 
 function resultInRefusal<Result>(
   { status, text }: HttpResponse,
-  { read, isResult, onFault }: Question<Result>,
+  { read, isResult }: AnswerReader<Result>,
+  { onFault, payoutEnds }: Circumstances,
 ): Result | undefined {
   if (!isResult || status === 429) return undefined;
   try {
-    const result = read(text, { onFault });
+    const result = read(text, { onFault, payoutEnds });
     return isResult(result) ? result : undefined;
   } catch {
     return undefined;

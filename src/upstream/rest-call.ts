@@ -10,9 +10,7 @@ import type { CustomerIdentity } from "../gen/payments/v1/customer_pb.ts";
 import { endpoint } from "../gen/payments/v1/options_pb.ts";
 import type { Kind } from "../model/kinds.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
-import type { PayoutEnds } from "../model/payout-statuses.ts";
-import { encode } from "../wire/wire.ts";
-import type { Question } from "./parse-response.ts";
+import { type DecodeOptions, encode } from "../wire/wire.ts";
 
 /** One endpoint of the spec. */
 export interface Endpoint {
@@ -23,11 +21,25 @@ export interface Endpoint {
   readonly moneyKind?: Kind | undefined;
 }
 
-/** What reading the answer depends on. */
-type Answered<Result> = Pick<Question<Result>, "read" | "isResult" | "successCodes" | "about">;
+/** How the answer of a call is read. */
+export interface AnswerReader<Result> {
+  /** Reads the body of a 2xx answer. @throws when it is not understood. */
+  readonly read: (text: string, options: DecodeOptions) => Result;
+  /**
+   * Whether a body that came with a 4xx status is a result all the same: the spec ties no status to
+   * the data of a payment. Default: never.
+   */
+  readonly isResult?: ((result: Result) => boolean) | undefined;
+  /** The external_id that the answer must be about, and how to read the one that it names. */
+  readonly about?:
+    | { readonly externalId: string; readonly namedIn: (result: Result) => string | undefined }
+    | undefined;
+  /** Codes of an Error object that mean success in a 2xx answer. Default: none. */
+  readonly successCodes?: ReadonlySet<string> | undefined;
+}
 
 /** One call of the REST interface, ready to be sent. */
-export interface RestCall<Result> extends Answered<Result> {
+export interface RestCall<Result> extends AnswerReader<Result> {
   readonly endpoint: Endpoint;
   /** Path with its parameters filled in, and query; begins with `/api`. */
   readonly target: string;
@@ -39,27 +51,28 @@ export interface RestCall<Result> extends Answered<Result> {
 }
 
 /** What differs between calls; the rest of a RestCall follows from the method. */
-type Parts<Result> = Pick<RestCall<Result>, "customer" | keyof Answered<Result>> & {
-  readonly hasBody?: boolean;
-  /** Values of the path's parameters. */
-  readonly parameters?: Readonly<Record<string, string>>;
-  /** Query parameters, in their order; undefined values are left out. */
-  readonly query?: Readonly<Record<string, string | undefined>>;
-};
+type Parts<Result> = AnswerReader<Result> &
+  Pick<RestCall<Result>, "customer"> & {
+    readonly hasBody?: boolean;
+    /** Values of the path's parameters. */
+    readonly parameters?: Readonly<Record<string, string>>;
+    /** Query parameters, in their order; undefined values are left out. */
+    readonly query?: Readonly<Record<string, string | undefined>>;
+  };
 
 /**
- * Returns a function that makes the calls of a method's endpoint. Its arguments go to `partsOf`.
+ * Returns a function that makes the calls of a method's endpoint. Its argument goes to `partsOf`.
  * It throws GatewayError INVALID_ARGUMENT for a request that cannot be sent.
  * @throws Error for a method without an endpoint
  */
 export function restCall<Input extends DescMessage, Result>(
   method: DescMethod & { readonly input: Input },
-  partsOf: (request: MessageShape<Input>, payoutEnds?: PayoutEnds) => Parts<Result>,
-): (request: MessageShape<Input>, payoutEnds?: PayoutEnds) => RestCall<Result> {
+  partsOf: (request: MessageShape<Input>) => Parts<Result>,
+): (request: MessageShape<Input>) => RestCall<Result> {
   const schema = method.input;
   const endpoint = endpointOf(method);
-  return (request, payoutEnds) => {
-    const parts = partsOf(request, payoutEnds);
+  return (request) => {
+    const parts = partsOf(request);
     let target = endpoint.path;
     if (parts.parameters) target = withParameters(target, parts.parameters);
     if (parts.query) target = withQuery(target, parts.query);
@@ -67,16 +80,8 @@ export function restCall<Input extends DescMessage, Result>(
     // Not a copy of the parts, which would take as long as all the rest.
     const { read, isResult, successCodes, about, customer } = parts;
     return {
-      endpoint,
-      target,
-      customer,
-      body,
-      schema,
-      request,
-      read,
-      isResult,
-      successCodes,
-      about,
+      ...{ endpoint, target, customer, body, schema, request },
+      ...{ read, isResult, successCodes, about },
     };
   };
 }

@@ -16,48 +16,43 @@ export interface FailedCall {
   readonly jitter: number;
 }
 
-/** Whether to retry after a pause, or why not. */
-export type RetryDecision =
-  | { readonly retry: true; readonly pauseMs: number }
-  | (typeof no)[keyof typeof no];
+/** Why a call is not retried. */
+type NoRetry =
+  | "write"
+  | "answered"
+  | "timeout"
+  | "ended"
+  | "tries"
+  | "breaker"
+  | "deadline"
+  | "budget";
 
 /**
- * Decides on a retry. Only reads are retried, at most twice, and only if the verdict is `failed`;
+ * The pause before a retry, in milliseconds, or why there is none. Only reads are retried, at most twice, and only if the verdict is `failed`;
  * the pause has full jitter.
  */
-export function decideRetry(failed: FailedCall): RetryDecision {
+export function decideRetry(failed: FailedCall): number | NoRetry {
   // Only a call that changes nothing may be repeated.
-  if (failed.method !== "GET") return no.write;
+  if (failed.method !== "GET") return "write";
   // The service would answer the same again; after 429 the bucket waits.
-  if (failed.verdict === "answered") return no.answered;
+  if (failed.verdict === "answered") return "answered";
   // Most of the call's time is used up, and a service that stalls needs no more calls.
-  if (failed.verdict === "timeout") return no.timeout;
+  if (failed.verdict === "timeout") return "timeout";
   // The gateway or the caller ended the call.
-  if (failed.verdict === "nothing") return no.ended;
-  if (failed.retries >= maxRetries) return no.tries;
+  if (failed.verdict === "nothing") return "ended";
+  if (failed.retries >= maxRetries) return "tries";
   // So many calls fail that a retry would most likely fail too.
-  if (failed.breakerOpen) return no.breaker;
+  if (failed.breakerOpen) return "breaker";
   const pauseMs = failed.jitter * firstPauseMs * 2 ** failed.retries;
   // The present failure says more than a deadline that passes during the pause.
-  if (pauseMs >= failed.leftMs) return no.deadline;
+  if (pauseMs >= failed.leftMs) return "deadline";
   // Last, so that only a retry that would otherwise be made is reported as refused by the budget.
-  if (!failed.withinBudget) return no.budget;
-  return { retry: true, pauseMs };
+  if (!failed.withinBudget) return "budget";
+  return pauseMs;
 }
 
 const maxRetries = 2;
 const firstPauseMs = 100;
-
-const no = {
-  write: { retry: false, why: "write" },
-  answered: { retry: false, why: "answered" },
-  timeout: { retry: false, why: "timeout" },
-  ended: { retry: false, why: "ended" },
-  tries: { retry: false, why: "tries" },
-  breaker: { retry: false, why: "breaker" },
-  deadline: { retry: false, why: "deadline" },
-  budget: { retry: false, why: "budget" },
-} as const;
 
 /**
  * Limits how many reads of an account are sent again, so that retries never amplify an outage. Allows

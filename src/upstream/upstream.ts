@@ -1,6 +1,14 @@
-import type { TurnTaker } from "../ratelimit/bucket.ts";
+import type { buildConnector } from "undici";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
+import type { MemoryBudget } from "../net/memory-budget.ts";
+import type { TokenBucket, TurnTaker } from "../ratelimit/bucket.ts";
+import type { Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
+import type { Tracing } from "../telemetry/tracing/tracing.ts";
+import type { BreakerPolicy } from "./breaker.ts";
 import type { calls } from "./calls.ts";
+import type { Connections } from "./connections.ts";
+import type { Money } from "./outcome.ts";
 
 /** One merchant's account at the payments service. */
 export interface MerchantAccount {
@@ -11,6 +19,35 @@ export interface MerchantAccount {
   readonly password: Secret;
   /** Still accepted for callback signatures while the password is rotated. */
   readonly previousPasswords: readonly Secret[];
+}
+
+export interface UpstreamOptions {
+  readonly account: MerchantAccount;
+  readonly bucket: TokenBucket;
+  /** UPSTREAM_TIMEOUT: the most that one call may take once it has its token. */
+  readonly timeoutMs: number;
+  /** Default: nothing is reported. */
+  readonly report?: Report;
+  /** Default: no call is traced, and no trace context is sent. */
+  readonly tracing?: Tracing;
+  /** For https, e.g. a private CA. Default: the CAs that Node trusts. */
+  readonly tls?: Partial<buildConnector.BuildOptions>;
+  /** The connections to the service. Default: HTTP/1.1, up to 256 as needed. */
+  readonly connections?: Connections;
+  /** A call with a longer answer body fails. Default: 1 MiB. */
+  readonly maxResponseBytes?: number;
+  /** Counts the answers of calls that move no money. Default: they are not counted. */
+  readonly budget?: Pick<MemoryBudget, "open">;
+  /** A call that moves money is about to be sent; `trace` is its `traceparent` if it is traced. */
+  readonly onMoneyCall?: (call: Money & { readonly trace: string | undefined }) => void;
+  /** The service's final payout statuses. Default: success and failure. */
+  readonly payoutEnds?: PayoutEnds;
+  /** Overrides of the breakers' default policies. */
+  readonly breaker?: Partial<BreakerPolicy>;
+  /** Milliseconds on a clock that never goes back, for breakers and retries. Default: Node's. */
+  readonly now?: () => number;
+  /** 0 to 1, for the jitter of pauses. Default: Math.random. */
+  readonly random?: () => number;
 }
 
 export interface SendOptions {
@@ -52,3 +89,9 @@ export type Upstream = {
   /** Refuses new calls, waits for those in flight, and closes all connections. */
   close(): Promise<void>;
 };
+
+/** What the gateway has for one merchant account: its client of the service and its rate budget. */
+export interface Account {
+  readonly upstream: Upstream;
+  readonly bucket: TokenBucket;
+}

@@ -1,5 +1,6 @@
 import { create, type DescEnum, type DescMessage } from "@bufbuild/protobuf";
 import { oncePer } from "../collections/once-per.ts";
+import type { PayoutEnds } from "../model/payout-statuses.ts";
 import { unrecognizedText } from "../model/unrecognized.ts";
 import { maskCardNumbers } from "../secrets/mask-card-numbers.ts";
 import { plainDecimal, quoteNumbers, soleNumber } from "./number.ts";
@@ -23,7 +24,9 @@ export interface WireFault {
 /** How JSON is read. */
 export interface DecodeOptions {
   /** Called for each fault. Default: faults are not reported. */
-  onFault?: (fault: WireFault) => void;
+  onFault?: ((fault: WireFault) => void) | undefined;
+  /** The service's final payout statuses, for `decodePayout`. Default: success and failure. */
+  payoutEnds?: PayoutEnds | undefined;
 }
 
 /** A JSON object as `JSON.parse` gives it, or a message as protobuf-es holds it. */
@@ -43,17 +46,13 @@ export function readMessages(
   list: readonly unknown[],
   walk: Walk,
 ): Properties[] {
-  const messages: Properties[] = [];
-  for (const [index, json] of list.entries()) {
-    if (!isJsonObject(json)) {
-      walk.fault(undefined, index);
-      continue;
-    }
-    const message = messageOf(planOf(desc), json, walk, { parent: undefined, key: index });
-    if (isBlank(desc, message)) walk.fault(undefined, index, "unknown_shape");
-    else messages.push(message);
-  }
-  return messages;
+  const read = messageReader(desc);
+  return list.flatMap((json, index): Properties[] => {
+    const message = read(json, walk, undefined, index) as Properties | undefined;
+    if (message && !isBlank(desc, message)) return [message];
+    if (message) walk.fault(undefined, index, "unknown_shape");
+    return [];
+  });
 }
 
 /** Whether nothing was read into a message. Its fields must all distinguish absent from empty. */

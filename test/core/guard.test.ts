@@ -1,17 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { getOption } from "@bufbuild/protobuf";
+import { create, getOption } from "@bufbuild/protobuf";
 import { type Caller, isScope, type Scope, scopes } from "../../src/auth/caller.ts";
 import { authorize } from "../../src/core/authorize.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { type GuardedCase, guarded, methodOf } from "../../src/core/guard.ts";
-import { createStreamLimits } from "../../src/core/stream-limits.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { scope as scopeOption } from "../../src/gen/payments/v1/options_pb.ts";
-import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import {
+  GetPaymentRequestSchema,
+  PaymentService,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { kinds } from "../../src/model/kinds.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 
@@ -74,10 +77,11 @@ test("no use case runs for a caller without its scope", async () => {
     return [];
   };
   const cases = Object.fromEntries(names.map((name) => [name, run(name)])) as never;
-  const core = guarded(cases as Pick<Core, GuardedCase>, createStreamLimits(undefined));
-  const start = (name: GuardedCase, caller: Caller) => {
+  const core = guarded(cases as Pick<Core, GuardedCase>, {});
+  const start = (name: GuardedCase, caller: Caller, externalId = "order") => {
     const call = core[name] as (...args: unknown[]) => unknown;
-    const args = name === "paymentEvents" ? ["order", 1] : [{ externalId: "order" }];
+    const order = create(methodOf[name].input, { externalId } as Record<string, unknown>);
+    const args = name === "paymentEvents" ? ["order", 1] : [order];
     const started = call(...args, callOf(caller));
     return started instanceof Promise
       ? started
@@ -85,10 +89,28 @@ test("no use case runs for a caller without its scope", async () => {
   };
   const nobody = { ...everything, scopes: new Set<never>() };
   for (const name of names) await assert.rejects(start(name, nobody), isDenied("SCOPE_MISSING"));
-  assert.deepEqual(ran, []);
-  for (const name of names) await start(name, everything);
-  assert.deepEqual(ran, names);
+  assert.equal(ran.length, 0);
+  // Nor does one whose request breaks the rules, unless it completes its request first.
+  const isInvalid = (error: unknown) =>
+    error instanceof GatewayError && error.details.reason === "INVALID_FIELDS";
+  for (const name of names) {
+    if (invalid.includes(name)) await assert.rejects(start(name, everything), isInvalid, name);
+    else await start(name, everything);
+  }
+  for (const name of ["watchPayment", "watchPayout"] as const) {
+    await assert.rejects(start(name, everything, ""), isInvalid, name);
+  }
+  assert.deepEqual(
+    ran,
+    names.filter((name) => !invalid.includes(name)),
+  );
 });
+
+/** The use cases for which an external_id alone is no valid request. */
+const invalid: readonly GuardedCase[] = [
+  ...(["createPayment", "createRecurrentPayment", "requestPayout", "getOperation"] as const),
+  ...(["listEvents", "createWatchToken"] as const),
+];
 
 test("a watch token for a payout does not allow watching a payment with the same id", () => {
   const watch = { kind: EventKind.PAYOUT, externalId: "order" };
@@ -105,12 +127,12 @@ test("a call's record hears its external_id in a form that a log may hold, unles
   ) as unknown as Pick<Core, GuardedCase>;
   const heardOf = async (ask: (core: typeof cases, call: Call) => unknown, options = {}) => {
     const heard: string[] = [];
-    const core = guarded(cases, createStreamLimits(undefined), options);
+    const core = guarded(cases, options);
     await ask(core, { ...callOf(everything), onAbout: (externalId) => heard.push(externalId) });
     return heard;
   };
   const read = (externalId: string) => (core: typeof cases, call: Call) =>
-    core.getPayment({ externalId } as never, call);
+    core.getPayment(create(GetPaymentRequestSchema, { externalId }), call).catch(() => {});
   assert.deepEqual(await heardOf(read("order-1")), ["order-1"]);
   assert.deepEqual(await heardOf(read("1795714538123")), ["1795714538123"]);
   assert.deepEqual(await heardOf(read("4111111111111111")), ["411111******1111"]);
@@ -122,7 +144,12 @@ test("a call's record hears its external_id in a form that a log may hold, unles
     "order-2",
   ]);
   const payOut = (core: typeof cases, call: Call) =>
-    core.requestPayout({ order: { externalId: "payout-1" } } as never, call);
+    core
+      .requestPayout(
+        create(RequestPayoutRequestSchema, { order: { externalId: "payout-1" } }),
+        call,
+      )
+      .catch(() => {});
   assert.deepEqual(await heardOf(payOut), ["payout-1"]);
   assert.deepEqual(await heardOf(read("order-1"), { namesExternalIds: false }), []);
 });

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { Context } from "../../src/core/context.ts";
 import type { Call } from "../../src/core/core.ts";
-import { listEvents } from "../../src/core/list-events.ts";
+import { eventCases } from "../../src/core/list-events.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { ListEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
@@ -24,9 +25,10 @@ async function start(count: number) {
     cursors.push(event?.cursor ?? "");
   };
   for (let i = 0; i < count; i++) await add();
+  const { listEvents } = eventCases({ log } as unknown as Context);
   const page = async (init: MessageInitShape<typeof ListEventsRequestSchema> = {}) => {
     const of = { kind: EventKind.PAYMENT, externalId: "order-1", ...init };
-    const answer = await listEvents(log, create(ListEventsRequestSchema, of), call);
+    const answer = await listEvents(create(ListEventsRequestSchema, of), call);
     return {
       cursors: answer.events.map(({ cursor }) => cursor),
       pageToken: answer.nextPageToken,

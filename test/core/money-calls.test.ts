@@ -59,15 +59,15 @@ function moneyCalls(intents: IntentStore = memory()) {
   const ended: unknown[] = [];
   let sends = 0;
   const calls = createMoneyCalls({
-    intents,
-    keyringOf: () => keyring,
-    async end(account, intent, ending, entry) {
-      ended.push(ending.state);
-      const { appended } = await intents.end(account, intent, ending, entry);
-      return appended;
-    },
-    maxWaitMs: 2_000,
-    timeoutMs: 30_000,
+    intents: {
+      ...{ begin: (...args) => intents.begin(...args) },
+      end(account, intent, ending, entry) {
+        ended.push(ending.state);
+        return intents.end(account, intent, ending, entry);
+      },
+    } satisfies Partial<IntentStore> as IntentStore,
+    keyrings: new Map(["default", "account-0", "account-1"].map((account) => [account, keyring])),
+    timeouts: { maxWaitMs: 2_000, timeoutMs: 30_000 },
   });
   async function run(given: Given = {}): Promise<Payment> {
     const { key, account = "default", amount = "1.00", does = answers, ...more } = given;

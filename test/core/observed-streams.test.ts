@@ -1,37 +1,33 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
-import type { Call, Core } from "../../src/core/core.ts";
-import { observedStreams } from "../../src/core/observed-streams.ts";
+import type { Call } from "../../src/core/core.ts";
+import { observedStream } from "../../src/core/observed-streams.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { rememberTrace } from "../../src/ledger/stored-event.ts";
 import { reportTo } from "../../src/report.ts";
 import { noTracing, type Tracing } from "../../src/telemetry/tracing/tracing.ts";
 
-type Streams = Pick<Core, "watchPayment" | "watchPayout" | "streamEvents">;
-
 /** A stream of `count` events that ends with `error`, and what is reported of it. */
 function observed(count: number, error?: Error, onFail?: (error: Error) => void) {
   const told: unknown[] = [];
   const left = new AbortController();
   let fail: (error: Error) => void = () => assert.fail("no stream is open");
-  async function* events(_: unknown, call: Call): AsyncGenerator<Event> {
+  async function* events(call: Call): AsyncGenerator<Event> {
     fail = (failure) => call.onFail?.(failure);
     for (let nth = 0; nth < count; nth++) yield create(EventSchema, { cursor: `${nth}` });
     if (error) throw error;
   }
-  const cases: Streams = { watchPayment: events, watchPayout: events, streamEvents: events };
   const report = reportTo({
     streamOpened: ({ transport }) => void told.push(`open ${transport}`),
     streamDelivered: () => void told.push("delivered"),
     streamEnded: ({ reason, detail }) => void told.push([reason, detail]),
   });
-  const { streamEvents } = observedStreams(cases, noTracing, report);
   const call = { transport: "grpc", signal: left.signal, ...(onFail && { onFail }) } as Call;
   return {
     told,
-    events: streamEvents({} as never, call),
+    events: observedStream(events, call, { tracing: noTracing, report }),
     fail: (failure: Error) => fail(failure),
     leave: () => left.abort(),
   };
@@ -46,7 +42,7 @@ test("a report has a stream's start at the first read, each taken event, and its
 
 test("a pushed event is reported once if the edge takes it, and not at all if the edge declines it", async () => {
   let offer: Call["push"];
-  async function* events(_: unknown, call: Call): AsyncGenerator<Event> {
+  async function* events(call: Call): AsyncGenerator<Event> {
     offer = call.push;
     yield create(EventSchema, { cursor: "1" });
   }
@@ -58,14 +54,10 @@ test("a pushed event is reported once if the edge takes it, and not at all if th
       return { ...span, end: () => void spans.push(`${name} ${links?.[0]}`) };
     },
   };
-  const { watchPayment } = observedStreams(
-    { watchPayment: events, watchPayout: events, streamEvents: events },
-    tracing,
-    reportTo({ streamDelivered: () => void told.push("delivered") }),
-  );
+  const report = reportTo({ streamDelivered: () => void told.push("delivered") });
   let isFull = false;
   const call = { signal: new AbortController().signal, push: () => !isFull } as unknown as Call;
-  const stream = watchPayment({} as never, call)[Symbol.asyncIterator]();
+  const stream = observedStream(events, call, { tracing, report })[Symbol.asyncIterator]();
   await stream.next();
   const pushed = create(EventSchema, { cursor: "2" });
   rememberTrace(pushed, "00-trace");

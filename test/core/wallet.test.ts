@@ -22,7 +22,7 @@ const upstream = {
   getConfirmationStatus: async () => shared,
 };
 const { findWalletItems, getConfirmationStatus } = customerCases({
-  account: () => ({ upstream }),
+  upstreamOf: () => upstream,
 } as never);
 
 const callOf = (...scopes: Scope[]): Call => ({

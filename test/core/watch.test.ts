@@ -75,10 +75,13 @@ function start(log: EventLog, options: StartOptions = {}) {
     caller: { name: "test", account, scopes: new Set(), ...caller },
     ...{ signal: leaving.signal, requestId: "r", onOpen: opened.resolve, ...more },
   };
-  const of = { log, intents, call, drain };
+  const context = { log, intents, drain };
   const events = all
-    ? stream(of, () => ({ kinds: [], after }))
-    : watch(of, () => ({ kind: EventKind.PAYMENT, externalId, after, untilFinal }));
+    ? stream(context, call, { kinds: [], after })
+    : watch(context, call, EventKind.PAYMENT, {
+        ...{ externalId, untilFinal, fromStart: after === "earliest" },
+        ...(after !== undefined && after !== "earliest" && { afterCursor: after }),
+      });
   return {
     events: events[Symbol.asyncIterator](),
     /** Resolves with the cursor that `onOpen` reports. */

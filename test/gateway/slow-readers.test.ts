@@ -9,7 +9,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { pino } from "pino";
 import WebSocket from "ws";
 import type { Call, Core } from "../../src/core/core.ts";
-import { observedStreams } from "../../src/core/observed-streams.ts";
+import { observedStream } from "../../src/core/observed-streams.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { StreamEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
@@ -109,7 +109,7 @@ function core() {
   let yielded = 0;
   let isFailed = false;
   let tell: Call["onFail"];
-  async function* events(_: unknown, call: Call) {
+  async function* events(call: Call) {
     tell = call.onFail;
     while (!isFailed) {
       const value = { details: { payload: "x".repeat(65_536) } };
@@ -123,12 +123,10 @@ function core() {
   const report = reportTo(
     edges({ metrics, durations: undefined, log: pino({ level: "silent" }), accounts: [] }),
   );
+  const watched = (_: unknown, call: Call) =>
+    observedStream(events, call, { tracing: noTracing, report });
   return {
-    cases: observedStreams(
-      { watchPayment: events, watchPayout: events, streamEvents: events },
-      noTracing,
-      report,
-    ),
+    cases: { watchPayment: watched, watchPayout: watched, streamEvents: watched },
     /** Resolves once the edge takes no more events, since its client does not read. */
     async stalled() {
       let last = -1;

@@ -13,14 +13,14 @@ const badLuck: FailedCall = {
 };
 
 test("a failed read is retried at most twice", () => {
-  assert.deepEqual(decideRetry(badLuck), { retry: true, pauseMs: 50 });
-  assert.deepEqual(decideRetry({ ...badLuck, retries: 1 }), { retry: true, pauseMs: 100 });
-  assert.deepEqual(decideRetry({ ...badLuck, retries: 2 }), { retry: false, why: "tries" });
+  assert.equal(decideRetry(badLuck), 50);
+  assert.equal(decideRetry({ ...badLuck, retries: 1 }), 100);
+  assert.equal(decideRetry({ ...badLuck, retries: 2 }), "tries");
 });
 
 test("jitter scales the pause from zero to its full length", () => {
-  assert.deepEqual(decideRetry({ ...badLuck, jitter: 0 }), { retry: true, pauseMs: 0 });
-  assert.deepEqual(decideRetry({ ...badLuck, jitter: 1 }), { retry: true, pauseMs: 100 });
+  assert.equal(decideRetry({ ...badLuck, jitter: 0 }), 0);
+  assert.equal(decideRetry({ ...badLuck, jitter: 1 }), 100);
 });
 
 const refusals: Array<[why: string, change: Partial<FailedCall>]> = [
@@ -38,7 +38,7 @@ const refusals: Array<[why: string, change: Partial<FailedCall>]> = [
 ];
 for (const [why, change] of refusals) {
   test(`no retry for ${JSON.stringify(change)}: ${why}`, () => {
-    assert.deepEqual(decideRetry({ ...badLuck, ...change }), { retry: false, why });
+    assert.equal(decideRetry({ ...badLuck, ...change }), why);
   });
 }
 

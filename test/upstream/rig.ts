@@ -17,9 +17,9 @@ import { DeactivateSubscriptionRequestSchema } from "../../src/gen/payments/v1/s
 import type { RateLimitHeaders, TakeOptions } from "../../src/ratelimit/bucket.ts";
 import { reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { createUpstream, type UpstreamOptions } from "../../src/upstream/create-upstream.ts";
+import { createUpstream } from "../../src/upstream/create-upstream.ts";
 import type { Money } from "../../src/upstream/outcome.ts";
-import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
+import type { SendOptions, Upstream, UpstreamOptions } from "../../src/upstream/upstream.ts";
 import { type Script, type ScriptedServer, scriptedServer } from "./scripted-server.ts";
 
 /** How a permit was settled. */

@@ -235,12 +235,12 @@ describe("decode reads", () => {
   });
 
   it("the status of a payout that the gateway was not told of as unrecognized", () => {
-    const ends = { success: new Set(["done"]), failure: new Set(["void"]) };
+    const payoutEnds = { success: new Set(["done"]), failure: new Set(["void"]) };
     for (const [status, isKnown] of [
       ...["", "init", "Pending", "DONE", "void"].map((status) => [status, true] as const),
       ...["success", "processing"].map((status) => [status, false] as const),
     ]) {
-      const payout = decodePayout(JSON.stringify({ status }), {}, ends);
+      const payout = decodePayout(JSON.stringify({ status }), { payoutEnds });
       assert.equal(payout.status, status);
       const words = payout.unrecognized.map(({ field, value }) => [field, value]);
       assert.deepEqual(words, isKnown ? [] : [["status", status]]);
