@@ -16,7 +16,7 @@ import {
   type ServiceImpl,
 } from "@connectrpc/connect";
 import { oncePer } from "../../collections/once-per.ts";
-import { errorOfAbort, GatewayError } from "../../errors.ts";
+import { GatewayError } from "../../errors.ts";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 import {
   ServerReflection,
@@ -122,12 +122,17 @@ function tooMany(): GatewayError {
 
 /**
  * Waits for a question's turn.
- * @throws GatewayError RESOURCE_EXHAUSTED on overload; the abort's error if the caller has left
+ * @throws GatewayError RESOURCE_EXHAUSTED on overload; the signal's reason after its abort
  */
-function slotOf(context: HandlerContext, admission: Admission, report: Report): Promise<Slot> {
+async function slotOf(
+  context: HandlerContext,
+  admission: Admission,
+  report: Report,
+): Promise<Slot> {
   const { signal } = context;
+  signal.throwIfAborted();
   return new Promise((resolve, reject) => {
-    const onGone = () => reject(errorOfAbort(signal));
+    const onGone = () => reject(signal.reason);
     signal.addEventListener("abort", onGone, { once: true });
     const settle = (outcome: () => void) => {
       signal.removeEventListener("abort", onGone);
