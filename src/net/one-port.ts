@@ -128,14 +128,14 @@ export function createOnePort(options: OnePortOptions) {
     streamResetBurst: limits.resets.burst,
     streamResetRate: limits.resets.perSecond,
   });
-  h2.on("stream", (stream, headers, _flags, rawHeaders) => {
+  h2.on("stream", (stream, headers) => {
     // Without a listener, an error of a stream that waits for its turn would end the process.
     stream.on("error", () => {});
     // After a cut, Node still handles the streams that it has already read.
     if (!stream.session || stream.destroyed) return;
     unread.watch(stream);
     const ending = ages.get(stream.session)?.ending;
-    options.listener(headOfHttp2(stream, headers, rawHeaders, inlet2, ending));
+    options.listener(headOfHttp2(stream, headers, inlet2, ending));
   });
   const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
     sessions.add(session);

@@ -1,17 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import {
-  constants,
-  Http2ServerRequest,
-  Http2ServerResponse,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from "node:http2";
+import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import type { Body, BodyLimits, Intake, Received } from "./intake.ts";
-
-/** A request of HTTP/1.1 or HTTP/2, and its response. */
-export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = ServerResponse | Http2ServerResponse;
 
 /** The stream that a response's body is written to. */
 export type Outlet = ServerResponse | ServerHttp2Stream;
@@ -34,10 +24,12 @@ export interface RequestHead {
   isGone(): boolean;
   /** Calls back when the request is over, whether it was answered or not. */
   onClose(callback: () => void): void;
-  /** Answers without reading the request's body; call it instead of `open`. */
+  /** Answers without reading the request's body. */
   answer(status: number, headers: Readonly<Record<string, string>>, body?: Uint8Array): void;
   /** Its body, whose bytes count from the first one on. */
   readonly body: Body;
+  /** Tells a client that waits for this to send its body, before that is read piece by piece. */
+  proceed(): void;
   /**
    * Receives a body that is not at hand. Calls back once, as `Body.receive`; a client that takes
    * longer than `timeoutMs` is gone.
@@ -54,8 +46,6 @@ export interface RequestHead {
    * `waitForTrailers`, the stream emits `wantTrailers` at its end (HTTP/2).
    */
   begin(answer: BegunResponse): Outlet | undefined;
-  /** Node's request and response objects, for code that needs them. */
-  open(): { readonly request: Request; readonly response: Response };
 }
 
 /** A `Host` or `:authority` with a plain name or address; the libraries handle all other forms. */
@@ -71,6 +61,8 @@ export interface HttpResponse {
 
 export interface BegunResponse extends Pick<HttpResponse, "status" | "headers"> {
   readonly waitForTrailers: boolean;
+  /** The request's body is read beside the answer (HTTP/2). Else its rest is discarded. */
+  readonly readsOn: boolean;
 }
 
 /** How a listener takes in the bodies of its requests. */
@@ -102,6 +94,8 @@ export function headOfHttp1(
       response.writeHead(status, headers).end(content);
     },
     body,
+    // Node's server does.
+    proceed() {},
     // Node's server enforces the time-out.
     receive: ({ maxBytes }, done) => body.receive({ maxBytes }, done),
     send({ status, headers, body: content, trailers }) {
@@ -120,14 +114,12 @@ export function headOfHttp1(
       if (!request.readableEnded) body.discard();
       return response.writeHead(status, headers);
     },
-    open: () => ({ request, response }),
   };
 }
 
 export function headOfHttp2(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
-  rawHeaders: readonly string[],
   { intake, cut }: Inlet<ServerHttp2Session>,
   ending?: AbortSignal,
 ): RequestHead {
@@ -148,8 +140,11 @@ export function headOfHttp2(
       setImmediate(() => head.send({ status, headers: answerHeaders, body: content ?? "" }));
     },
     body,
-    receive(limits, done) {
+    proceed() {
       if (headers.expect === "100-continue") stream.additionalHeaders({ ":status": 100 });
+    },
+    receive(limits, done) {
+      head.proceed();
       body.receive(limits, (received) => {
         if (received === "slow") stream.close(constants.NGHTTP2_CANCEL);
         done(received === "slow" ? "gone" : received);
@@ -168,21 +163,17 @@ export function headOfHttp2(
       if (!endStream) stream.end(content);
       stream.once("finish", () => endRequest(stream));
     },
-    begin({ status, headers: answerHeaders, waitForTrailers }) {
-      if (!stream.readableEnded) body.discard();
+    begin({ status, headers: answerHeaders, waitForTrailers, readsOn }) {
+      if (!stream.readableEnded && !readsOn) body.discard();
       if (stream.closed || stream.destroyed) return undefined;
       stream.respond({ ":status": status, ...answerHeaders }, { waitForTrailers });
-      if (!stream.readableEnded) stream.once("finish", () => endRequest(stream));
+      if (!stream.readableEnded) {
+        stream.once("finish", () => {
+          body.discard();
+          endRequest(stream);
+        });
+      }
       return stream;
-    },
-    open() {
-      const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
-      // Without a body, the stream has already emitted `end`, which the new request has missed.
-      if (stream.readableEnded) request.push(null);
-      const response = new Http2ServerResponse(stream);
-      stream.once("finish", () => endRequest(stream));
-      if (headers.expect === "100-continue") response.writeContinue();
-      return { request, response };
     },
   };
   return head;

@@ -1,15 +1,12 @@
 import type { ConnectError } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { moneyKindOf } from "../model/money-methods.ts";
-import type { Admission, CallKind, Slot } from "../net/admission.ts";
+import type { Admission, Slot } from "../net/admission.ts";
 import { overloaded } from "../net/overloaded.ts";
 import type { HttpResponse, RequestHead } from "../net/request-head.ts";
 import { askedTimeoutMs } from "../net/timeout-header.ts";
 import type { Report } from "../report.ts";
 import { outward } from "./errors.ts";
 import { envelope, envelopeHeaders, streamProtocols, unaryProtocols } from "./protocols.ts";
-import { reflectionServices } from "./services/reflection.ts";
+import type { ServedMethod } from "./served-call.ts";
 
 /** Admits or refuses calls before any work on them. */
 export interface AdmissionGate {
@@ -17,18 +14,15 @@ export interface AdmissionGate {
   enter(call: AdmissionRequest): void;
 }
 
-/** What the gate reads of a method. */
-type Entered = Pick<UniversalHandler, "service" | "method">;
-
 export interface AdmissionRequest {
-  readonly handler: Entered;
+  readonly method: ServedMethod;
   readonly head: RequestHead;
   readonly start: (slot: Slot) => void;
 }
 
 /**
- * Passes calls to `admission` by their kind, and limits the streams of health and reflection, on
- * each connection and of all together. Health calls are never refused because of overload.
+ * Passes calls to `admission` by their kind, and limits the streams that need no credentials, on
+ * each connection and of all together.
  * @param maxConnections of the listener; such streams may hold a tenth of them
  */
 export function createAdmissionGate(
@@ -37,8 +31,6 @@ export function createAdmissionGate(
   maxConnections: number | undefined,
 ): AdmissionGate {
   const refuse = createRefusal(outward(overloaded()));
-  // Cached, since reading a method's option costs as much as a refusal.
-  const kinds = new Map<Entered, CallKind>();
   const openStreams = new WeakMap<object, number>();
   const maxOpenStreams = openStreamsOf(maxConnections);
   let allOpenStreams = 0;
@@ -57,16 +49,12 @@ export function createAdmissionGate(
   }
 
   return {
-    enter({ handler, head, start }) {
-      const kind = kinds.get(handler) ?? kindOf(handler);
-      kinds.set(handler, kind);
-      const unary = handler.method.methodKind === "unary";
-      if (!unary && isOpenService(handler)) {
-        if (!takesOpenStream(head)) {
-          report("cut", { listener: "rpc", limit: "open_streams" });
-          refuse(handler, head);
-          return;
-        }
+    enter({ method, head, start }) {
+      const { kind, isOpen } = method;
+      if (isOpen && method.method.methodKind !== "unary" && !takesOpenStream(head)) {
+        report("cut", { listener: "rpc", limit: "open_streams" });
+        refuse(method, head);
+        return;
       }
       admission.enter({
         kind,
@@ -76,7 +64,7 @@ export function createAdmissionGate(
         start,
         refuse() {
           report("refused", { listener: "rpc", kind });
-          refuse(handler, head);
+          refuse(method, head);
         },
       });
     },
@@ -97,21 +85,8 @@ function openStreamsOf(maxConnections: number = 10_000): number {
   return Math.min(1_000, Math.max(1, Math.floor(maxConnections / 10)));
 }
 
-const openServices = new Set([Health, ...reflectionServices].map(({ typeName }) => typeName));
-
-/** Whether a method needs no credentials. */
-function isOpenService({ service }: Entered): boolean {
-  return openServices.has(service.typeName);
-}
-
-function kindOf({ service, method }: Entered): CallKind {
-  if (service.typeName === Health.typeName) return "exempt";
-  if (method.methodKind !== "unary") return "watch";
-  return moneyKindOf(method) ? "money" : "other";
-}
-
 /** Answers a call with the error, without reading its body. */
-type Refuse = (handler: Pick<UniversalHandler, "method">, head: RequestHead) => void;
+type Refuse = (method: ServedMethod, head: RequestHead) => void;
 
 /**
  * Encodes one error in advance for every protocol: a gateway that has more calls than it can serve

@@ -9,12 +9,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import {
-  Code,
-  type ConnectRouter,
-  type HandlerContext,
-  type ServiceImpl,
-} from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { oncePer } from "../../collections/once-per.ts";
 import { GatewayError } from "../../errors.ts";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
@@ -28,6 +23,9 @@ import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import type { Admission, Slot } from "../../net/admission.ts";
 import { overloaded } from "../../net/overloaded.ts";
 import type { Report } from "../../report.ts";
+import type { Implemented } from "../methods.ts";
+import type { OpenCall } from "../served-call.ts";
+import type { Implementation } from "./routes.ts";
 
 /** The services of server reflection: both versions, since tools differ in which they ask first. */
 export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as const;
@@ -45,47 +43,52 @@ export interface ReflectionOptions {
 }
 
 /**
- * Adds server reflection: it gives tools such as `buf curl` the schema of the given services and of
- * the details of their errors.
+ * Server reflection: it gives tools such as `buf curl` the schema of the given services and of the
+ * details of their errors.
  */
-export function addReflection(
-  router: ConnectRouter,
+export function createReflection(
   services: readonly DescService[],
-  { admission, report, streamMs }: ReflectionOptions,
-): void {
+  options: ReflectionOptions,
+): Implemented[] {
   const answerOf = createAnswers(services);
-  const service: ServiceImpl<typeof ServerReflection> = {
-    async *serverReflectionInfo(requests, context) {
-      let questions = 0;
-      for await (const request of untilEnd(requests, streamMs)) {
-        if (++questions > maxQuestions) throw tooMany();
-        const call = { service: context.service.typeName, method: context.method.name };
-        report("rpcBegan", call);
-        const startedMs = performance.now();
-        let code: "OK" | "RESOURCE_EXHAUSTED" = "RESOURCE_EXHAUSTED";
-        try {
-          const slot = await slotOf(context, admission, report);
-          try {
-            const messageResponse = answerOf(request.messageRequest);
-            code = "OK";
-            yield { validHost: request.host, originalRequest: request, messageResponse };
-          } finally {
-            slot.leave();
-          }
-        } finally {
-          const durationMs = performance.now() - startedMs;
-          const protocol = context.protocolName;
-          report("rpcEnded", { ...call, protocol, unary: false, code, durationMs });
-        }
-      }
-    },
-  };
-  router.service(ServerReflection, service);
   // The two versions differ only in the name of their package.
-  router.service(
-    ServerReflectionV1Alpha,
-    service as unknown as ServiceImpl<typeof ServerReflectionV1Alpha>,
-  );
+  return reflectionServices.map((service) => [
+    service,
+    {
+      serverReflectionInfo: (requests, call) => answers(requests, call, service, answerOf, options),
+    } satisfies Implementation<typeof ServerReflection, OpenCall>,
+  ]);
+}
+
+async function* answers(
+  requests: AsyncIterable<ServerReflectionRequest>,
+  call: OpenCall,
+  service: DescService,
+  answerOf: ReturnType<typeof createAnswers>,
+  { admission, report, streamMs }: ReflectionOptions,
+) {
+  const question = { service: service.typeName, method: "ServerReflectionInfo" };
+  let questions = 0;
+  for await (const request of untilEnd(requests, streamMs)) {
+    if (++questions > maxQuestions) throw tooMany();
+    report("rpcBegan", question);
+    const startedMs = performance.now();
+    let code: "OK" | "RESOURCE_EXHAUSTED" = "RESOURCE_EXHAUSTED";
+    try {
+      const slot = await slotOf(call, admission, report);
+      try {
+        const messageResponse = answerOf(request.messageRequest);
+        code = "OK";
+        yield { validHost: request.host, originalRequest: request, messageResponse };
+      } finally {
+        slot.leave();
+      }
+    } finally {
+      const durationMs = performance.now() - startedMs;
+      const protocol = call.protocolName;
+      report("rpcEnded", { ...question, protocol, unary: false, code, durationMs });
+    }
+  }
 }
 
 /** @throws GatewayError UNAVAILABLE when the time is over */
@@ -124,12 +127,8 @@ function tooMany(): GatewayError {
  * Waits for a question's turn.
  * @throws GatewayError RESOURCE_EXHAUSTED on overload; the signal's reason after its abort
  */
-async function slotOf(
-  context: HandlerContext,
-  admission: Admission,
-  report: Report,
-): Promise<Slot> {
-  const { signal } = context;
+async function slotOf(call: OpenCall, admission: Admission, report: Report): Promise<Slot> {
+  const { signal } = call;
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {
     const onGone = () => reject(signal.reason);
@@ -140,7 +139,7 @@ async function slotOf(
     };
     admission.enter({
       kind: "other",
-      owner: context,
+      owner: call,
       isGone: () => signal.aborted,
       start: (slot) => settle(() => (signal.aborted ? slot.leave() : resolve(slot))),
       refuse() {

@@ -32,13 +32,13 @@ export function implementations(core: Core) {
   ] satisfies readonly (readonly [DescService, Implementation<DescService>])[];
 }
 
-/** The use cases of a service by its methods. */
-type Implementation<Service extends DescService> = {
+/** The functions that implement a service, by its methods. */
+export type Implementation<Service extends DescService, Context = ServiceCall> = {
   [Name in keyof ServiceImpl<Service>]: ServiceImpl<Service>[Name] extends (
     request: infer Request,
     ...context: never
   ) => infer Answer
-    ? (request: Request, call: ServiceCall) => Answer
+    ? (request: Request, call: Context) => Answer
     : never;
 };
 
