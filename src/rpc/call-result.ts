@@ -31,8 +31,7 @@ export async function resultOf(
     // The headers of a stream leave before its result is there.
     if (!isUnary) served.setRateLimit();
     requireScope(caller, method.method);
-    const hasQuery = query !== undefined || (!isUnary && head.url !== method.requestPath);
-    if (hasQuery && !isUtf8Address(head.url)) throw notUtf8();
+    if (head.url !== method.requestPath && !isUtf8Address(head.url)) throw notUtf8();
   }
   if (asked.error) throw asked.error;
   if (isBidi(method)) return method.run(messagesOf(arrived), call);

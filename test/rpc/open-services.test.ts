@@ -86,7 +86,6 @@ for (const { path, input, formats, requestOf } of methods) {
       },
       "too large for all": { headers, body: enclosed(Buffer.alloc(70_000, 0x20)) },
       "a read": { method: "GET", headers, body: Buffer.alloc(0) },
-      "a path that is not UTF-8": { path: `${path}?a=%ff`, headers, body: known },
     };
     for (const version of versions) {
       test(`calls of ${path} by ${type} over HTTP/${version} are answered as by Connect's handlers`, async () => {

@@ -344,6 +344,7 @@ export function requestsOf({ path, type, isGrpc, isStream, messageOf }: Way): Re
     "another method": { method: "PUT", ...ofBody(known) },
     "an unknown path": { path: `${path}s`, ...ofBody(known) },
     "a path with a query": { path: `${path}?a=b`, ...ofBody(known) },
+    "a path that is not UTF-8": { path: `${path}?a=%ff`, ...ofBody(known) },
     "another type": { headers: { "content-type": "text/plain" }, body: known },
     "a type in capitals": { headers: { "content-type": type.toUpperCase() }, body: known },
     ...Object.fromEntries(errors),
