@@ -117,7 +117,7 @@ export class ServedCall implements RecordedCall {
     this.#answerHeader = answerHeader;
     this.#deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
     this.#life = new CallLife(head, timeoutMs, options.underWay);
-    if (method.methodKind !== "unary" && !isOpen) this.#life.endWith(head.ending);
+    if (method.methodKind !== "unary") this.#life.endWith(head.ending);
     this.requestId = requestIdOf(this.get(requestIdHeader));
     this.#record = createCallRecord(this, options, isOpen);
     answerHeader.set("cache-control", "no-store");

@@ -254,22 +254,27 @@ test("a stream without an end by its client ends with UNAVAILABLE", async () => 
   never.resolve();
 });
 
-test("a question after the call's deadline ends the stream with DEADLINE_EXCEEDED", {
-  timeout: 20_000,
-}, async (t) => {
-  await using started = await start();
-  const session = http2.connect(started.url);
-  t.after(() => session.destroy());
-  const question = create(ServerReflectionRequestSchema, {
-    messageRequest: { case: "listServices", value: "" },
+for (const [grpcTimeout, when] of [
+  ["0m", "before the first question"],
+  ["50m", "while no question comes"],
+] as const) {
+  test(`a stream ends with DEADLINE_EXCEEDED at its deadline ${when}`, {
+    timeout: 20_000,
+  }, async (t) => {
+    await using started = await start();
+    const session = http2.connect(started.url);
+    t.after(() => session.destroy());
+    const question = create(ServerReflectionRequestSchema, {
+      messageRequest: { case: "listServices", value: "" },
+    });
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+      "content-type": "application/grpc",
+      "grpc-timeout": grpcTimeout,
+    });
+    stream.resume().write(envelope(toBinary(ServerReflectionRequestSchema, question)));
+    const [trailers] = await once(stream, "trailers");
+    assert.equal(trailers["grpc-status"], String(Code.DeadlineExceeded));
   });
-  const stream = session.request({
-    ":method": "POST",
-    ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-    "content-type": "application/grpc",
-    "grpc-timeout": "0m",
-  });
-  stream.resume().end(envelope(toBinary(ServerReflectionRequestSchema, question)));
-  const [trailers] = await once(stream, "trailers");
-  assert.equal(trailers["grpc-status"], String(Code.DeadlineExceeded));
-});
+}

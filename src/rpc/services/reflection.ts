@@ -11,7 +11,7 @@ import {
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { oncePer } from "../../collections/once-per.ts";
-import { GatewayError } from "../../errors.ts";
+import { GatewayError, unlessAborted } from "../../errors.ts";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 import {
   ServerReflection,
@@ -69,7 +69,7 @@ async function* answers(
 ) {
   const question = { service: service.typeName, method: "ServerReflectionInfo" };
   let questions = 0;
-  for await (const request of untilEnd(requests, streamMs)) {
+  for await (const request of untilEnd(requests, call.signal, streamMs)) {
     if (++questions > maxQuestions) throw tooMany();
     report("rpcBegan", question);
     const startedMs = performance.now();
@@ -77,6 +77,7 @@ async function* answers(
     try {
       const slot = await slotOf(call, admission, report);
       try {
+        call.signal.throwIfAborted();
         const messageResponse = answerOf(request.messageRequest);
         code = "OK";
         yield { validHost: request.host, originalRequest: request, messageResponse };
@@ -91,15 +92,20 @@ async function* answers(
   }
 }
 
-/** @throws GatewayError UNAVAILABLE when the time is over */
-async function* untilEnd<Item>(items: AsyncIterable<Item>, ms: number): AsyncIterable<Item> {
-  const end = Promise.withResolvers<never>();
-  const timer = setTimeout(() => end.reject(streamOver()), ms);
-  end.promise.catch(() => {});
+/** @throws GatewayError UNAVAILABLE when the time is over, the signal's reason when it aborts */
+async function* untilEnd<Item>(
+  items: AsyncIterable<Item>,
+  signal: AbortSignal,
+  ms: number,
+): AsyncIterable<Item> {
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(streamOver()), ms);
+  const end = AbortSignal.any([signal, over.signal]);
   const iterator = items[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const next = await Promise.race([iterator.next(), end.promise]);
+      end.throwIfAborted();
+      const next = await unlessAborted(iterator.next(), end);
       if (next.done) return;
       yield next.value;
     }
@@ -123,28 +129,17 @@ function tooMany(): GatewayError {
   );
 }
 
-/**
- * Waits for a question's turn.
- * @throws GatewayError RESOURCE_EXHAUSTED on overload; the signal's reason after its abort
- */
-async function slotOf(call: OpenCall, admission: Admission, report: Report): Promise<Slot> {
-  const { signal } = call;
-  signal.throwIfAborted();
+/** Waits for a question's turn. @throws GatewayError RESOURCE_EXHAUSTED on overload */
+function slotOf(owner: object, admission: Admission, report: Report): Promise<Slot> {
   return new Promise((resolve, reject) => {
-    const onGone = () => reject(signal.reason);
-    signal.addEventListener("abort", onGone, { once: true });
-    const settle = (outcome: () => void) => {
-      signal.removeEventListener("abort", onGone);
-      outcome();
-    };
     admission.enter({
-      kind: "other",
-      owner: call,
-      isGone: () => signal.aborted,
-      start: (slot) => settle(() => (signal.aborted ? slot.leave() : resolve(slot))),
+      ...{ kind: "other", owner },
+      // The promise must always settle.
+      isGone: () => false,
+      start: resolve,
       refuse() {
         report("refused", { listener: "rpc", kind: "other" });
-        settle(() => reject(overloaded()));
+        reject(overloaded());
       },
     });
   });
