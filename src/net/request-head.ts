@@ -25,7 +25,7 @@ export interface RequestHead {
   /** Calls back when the request is over, whether it was answered or not. */
   onClose(callback: () => void): void;
   /** Answers without reading the request's body. */
-  answer(status: number, headers: Readonly<Record<string, string>>, body?: Uint8Array): void;
+  answer(answer: HttpResponse): void;
   /** Its body, whose bytes count from the first one on. */
   readonly body: Body;
   /** Tells a client that waits for this to send its body, before that is read piece by piece. */
@@ -59,6 +59,10 @@ export interface HttpResponse {
   readonly trailers?: Readonly<Record<string, string>>;
 }
 
+export function emptyResponse(status: number, headers: HttpResponse["headers"] = {}): HttpResponse {
+  return { status, headers, body: "" };
+}
+
 export interface BegunResponse extends Pick<HttpResponse, "status" | "headers"> {
   readonly waitForTrailers: boolean;
   /** The request's body is read beside the answer (HTTP/2). Else its rest is discarded. */
@@ -79,7 +83,7 @@ export function headOfHttp1(
   ending?: AbortSignal,
 ): RequestHead {
   const body = intake.body(request, request.socket, cut);
-  return {
+  const head: RequestHead = {
     method: request.method ?? "",
     httpVersion: "1.1",
     url: request.url ?? "",
@@ -89,9 +93,9 @@ export function headOfHttp1(
     isGone: () => request.socket.destroyed,
     // `close` is emitted only once: `on` saves the wrapper that `once` would keep.
     onClose: (callback) => void response.on("close", callback),
-    answer(status, headers, content) {
+    answer(answer) {
       body.discard();
-      response.writeHead(status, headers).end(content);
+      head.send(answer);
     },
     body,
     // Node's server does.
@@ -115,6 +119,7 @@ export function headOfHttp1(
       return response.writeHead(status, headers);
     },
   };
+  return head;
 }
 
 export function headOfHttp2(
@@ -134,10 +139,10 @@ export function headOfHttp2(
     ending,
     isGone: () => stream.closed || stream.destroyed,
     onClose: (callback) => void stream.on("close", callback),
-    answer(status, answerHeaders, content) {
+    answer(answer) {
       body.discard();
       // Not at once: the parser reads on in this turn, and would let in a stream for each answer.
-      setImmediate(() => head.send({ status, headers: answerHeaders, body: content ?? "" }));
+      setImmediate(() => head.send(answer));
     },
     body,
     proceed() {

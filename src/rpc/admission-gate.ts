@@ -1,10 +1,10 @@
 import type { ConnectError } from "@connectrpc/connect";
 import type { Admission, Slot } from "../net/admission.ts";
 import { overloaded } from "../net/overloaded.ts";
-import type { HttpResponse, RequestHead } from "../net/request-head.ts";
+import { emptyResponse, type HttpResponse, type RequestHead } from "../net/request-head.ts";
 import { askedTimeoutMs } from "../net/timeout-header.ts";
 import type { Report } from "../report.ts";
-import { outward } from "./errors.ts";
+import { fromGatewayError } from "./errors.ts";
 import { envelope, envelopeHeaders, streamProtocols, unaryProtocols } from "./protocols.ts";
 import type { ServedMethod } from "./served-call.ts";
 
@@ -30,7 +30,7 @@ export function createAdmissionGate(
   report: Report,
   maxConnections: number | undefined,
 ): AdmissionGate {
-  const refuse = createRefusal(outward(overloaded()));
+  const refuse = createRefusal(fromGatewayError(overloaded()));
   const openStreams = new WeakMap<object, number>();
   const maxOpenStreams = openStreamsOf(maxConnections);
   let allOpenStreams = 0;
@@ -108,13 +108,12 @@ function createRefusal(error: ConnectError): Refuse {
     }),
   );
   const byDefault = unary.get("application/json") as HttpResponse;
-  const unsupported: HttpResponse = { status: 415, headers: {}, body: "" };
+  const unsupported = emptyResponse(415);
 
   return ({ method }, head) => {
     const [answers, others] = method.methodKind === "unary" ? [unary, streams] : [streams, unary];
     const type = head.headers["content-type"] ?? "";
     const other = others.has(type) ? unsupported : byDefault;
-    const { status, headers, body } = answers.get(type) ?? other;
-    head.answer(status, headers, body === "" ? undefined : (body as Uint8Array));
+    head.answer(answers.get(type) ?? other);
   };
 }

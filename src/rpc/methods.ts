@@ -7,7 +7,7 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { CallKind, Slot } from "../net/admission.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import { plainAuthority, type RequestHead } from "../net/request-head.ts";
+import { emptyResponse, plainAuthority, type RequestHead } from "../net/request-head.ts";
 import { maxTimerMs } from "../net/timer.ts";
 import { codecOptions } from "./codec-options.ts";
 import { compressions, streamRequestOf, unaryRequestOf } from "./protocols.ts";
@@ -71,7 +71,7 @@ export function createMethods(
 
       function refuse(status: number, headers: Readonly<Record<string, string>> = {}): void {
         slot.leave();
-        head.answer(status, { "cache-control": "no-store", ...headers });
+        head.answer(emptyResponse(status, { "cache-control": "no-store", ...headers }));
       }
     },
     cut() {

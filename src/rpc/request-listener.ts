@@ -1,5 +1,5 @@
 import type { Slot } from "../net/admission.ts";
-import type { RequestHead } from "../net/request-head.ts";
+import { emptyResponse, type RequestHead } from "../net/request-head.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
 import type { AdmissionGate } from "./admission-gate.ts";
 import type { Log } from "./call-record.ts";
@@ -21,7 +21,9 @@ export function createRequestListener(
   return (head) => {
     const path = head.url.split("?", 1)[0] ?? "";
     const method = served.get(path);
-    if (!method) return path === openapiPath ? void serveOpenapi(head) : head.answer(404, {});
+    if (!method) {
+      return path === openapiPath ? void serveOpenapi(head) : head.answer(emptyResponse(404));
+    }
     gate.enter({ method, head, start: (slot) => start(method, head, slot) });
   };
 
@@ -36,7 +38,7 @@ export function createRequestListener(
   function serve(method: ServedMethod, head: RequestHead, slot: Slot): Promise<void> {
     return methods.serve(method, head, slot).catch((error: unknown) => {
       slot.leave();
-      head.answer(500, {});
+      head.answer(emptyResponse(500));
       log.error({ path: method.requestPath, err: error }, "unexpected error: call not answered");
     });
   }
@@ -77,7 +79,8 @@ const openapiPath = "/openapi.json";
  * reflection does not: it holds nothing but the public contract.
  */
 async function serveOpenapi({ method, answer }: RequestHead): Promise<void> {
-  if (method !== "GET" && method !== "HEAD") return answer(405, { allow: "GET, HEAD" });
+  if (method !== "GET" && method !== "HEAD")
+    return answer(emptyResponse(405, { allow: "GET, HEAD" }));
   document ??= load();
   const body = await document;
   const headers = {
@@ -86,7 +89,7 @@ async function serveOpenapi({ method, answer }: RequestHead): Promise<void> {
     "cache-control": "no-cache",
     "x-content-type-options": "nosniff",
   };
-  answer(200, headers, method === "HEAD" ? undefined : body);
+  answer({ status: 200, headers, body: method === "HEAD" ? "" : body });
 }
 
 let document: Promise<Buffer> | undefined;

@@ -4,7 +4,7 @@ import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
 import { type ConnectionLimits, createOnePort, type Tls } from "../net/one-port.ts";
-import type { RequestHead } from "../net/request-head.ts";
+import { emptyResponse, type RequestHead } from "../net/request-head.ts";
 import { defaultSessionLimits } from "../net/session-guard.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { noReport, type Report } from "../report.ts";
@@ -156,16 +156,14 @@ function refusesMisdirected(misdirection: Misdirection | undefined, listener: Li
     if (!refused) return listener(head);
     const type = head.headers["content-type"] ?? "";
     if (type.startsWith("application/grpc")) {
-      head.answer(200, {
-        "content-type": type,
-        "grpc-status": permissionDenied,
-        "grpc-message": encodeGrpcMessage(refused.message),
-      });
+      const message = encodeGrpcMessage(refused.message);
+      const ofGrpc = { "grpc-status": permissionDenied, "grpc-message": message };
+      head.answer(emptyResponse(200, { "content-type": type, ...ofGrpc }));
       return;
     }
     const error = { code: "permission_denied", message: refused.message };
     const headers = { "content-type": "application/json" };
-    head.answer(refused.status, headers, Buffer.from(JSON.stringify(error)));
+    head.answer({ status: refused.status, headers, body: JSON.stringify(error) });
   };
 }
 

@@ -2,7 +2,6 @@ import {
   createRegistry,
   type DescExtension,
   type DescFile,
-  type DescMessage,
   type DescService,
   type MessageInitShape,
   type Registry,
@@ -153,8 +152,17 @@ type ReflectionResponse = NonNullable<
 export function createAnswers(
   services: readonly DescService[],
 ): (question: ServerReflectionRequest["messageRequest"]) => ReflectionResponse {
-  const files = [...services.map(({ file }) => file), ...errorDetails];
-  const index = createSymbolIndex(files.flatMap((file) => withDependencies(file)));
+  const roots = [...services.map(({ file }) => file), ...errorDetails];
+  const files = new Map(
+    roots.flatMap((file) => withDependencies(file)).map((file) => [file.proto.name, file]),
+  );
+  const types = createRegistry(...files.values());
+  const fileOfSymbol = new Map<string, DescFile>();
+  for (const type of types) for (const name of namesIn(type)) fileOfSymbol.set(name, type.file);
+  const extensionsOf = (typeName: string) =>
+    [...types].filter(
+      (type) => type.kind === "extension" && type.extendee.typeName === typeName,
+    ) as DescExtension[];
   const names = services.map((service) => ({ name: service.typeName }));
   const encoded = new Map<DescFile, ReflectionResponse>();
 
@@ -174,20 +182,20 @@ export function createAnswers(
       case "listServices":
         return { case: "listServicesResponse", value: { service: names } };
       case "fileByFilename":
-        return fileAnswer(index.file(question.value));
+        return fileAnswer(files.get(question.value));
       case "fileContainingSymbol":
-        return fileAnswer(index.fileOf(question.value));
+        return fileAnswer(fileOfSymbol.get(question.value));
       case "fileContainingExtension": {
         const { containingType, extensionNumber } = question.value;
-        return fileAnswer(index.extension(containingType, extensionNumber)?.file);
+        const extensions = extensionsOf(containingType);
+        return fileAnswer(extensions.find(({ number }) => number === extensionNumber)?.file);
       }
       case "allExtensionNumbersOfType": {
-        const numbers = index.extensionNumbers(question.value);
-        if (!numbers) return failure(Code.NotFound, "unknown message");
-        return {
-          case: "allExtensionNumbersResponse",
-          value: { baseTypeName: question.value, extensionNumber: [...numbers] },
-        };
+        const baseTypeName = question.value;
+        if (!types.getMessage(baseTypeName)) return failure(Code.NotFound, "unknown message");
+        const numbers = extensionsOf(baseTypeName).map(({ number }) => number);
+        const extensionNumber = numbers.sort((a, b) => a - b);
+        return { case: "allExtensionNumbersResponse", value: { baseTypeName, extensionNumber } };
       }
       default:
         return failure(Code.InvalidArgument, "the request asks nothing");
@@ -211,42 +219,6 @@ function withDependencies(file: DescFile, found = new Set<DescFile>()): DescFile
 
 function failure(errorCode: Code, errorMessage: string): ReflectionResponse {
   return { case: "errorResponse", value: { errorCode, errorMessage } };
-}
-
-/** Finds definitions in files. */
-interface SymbolIndex {
-  file(name: string): DescFile | undefined;
-  /** The file of a message, field, oneof, enum, enum value, extension, service or method. */
-  fileOf(symbol: string): DescFile | undefined;
-  extension(typeName: string, number: number): DescExtension | undefined;
-  /** Extension numbers of a message in ascending order; undefined for an unknown message. */
-  extensionNumbers(typeName: string): readonly number[] | undefined;
-}
-
-function createSymbolIndex(all: readonly DescFile[]): SymbolIndex {
-  const files = new Map(all.map((file) => [file.proto.name, file]));
-  const types = createRegistry(...files.values());
-  const symbols = new Map<string, DescFile>();
-  for (const type of types) for (const name of namesIn(type)) symbols.set(name, type.file);
-
-  return {
-    file: (name) => files.get(name),
-    fileOf: (symbol) => symbols.get(symbol),
-    extension(typeName, number) {
-      const extended = types.getMessage(typeName);
-      return extended && types.getExtensionFor(extended, number);
-    },
-    extensionNumbers(typeName) {
-      const extended = types.getMessage(typeName);
-      return extended && extensionsOf(extended, types).sort((a, b) => a - b);
-    },
-  };
-}
-
-function extensionsOf({ typeName }: DescMessage, types: Registry): number[] {
-  return [...types].flatMap((type) =>
-    type.kind === "extension" && type.extendee.typeName === typeName ? type.number : [],
-  );
 }
 
 /** The names of a type and of what is defined in it, besides other types. */
