@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { Socket } from "node:net";
-import type { Body, BodyLimits, Intake, Received } from "./intake.ts";
+import type { Body, BodyLimits, Received } from "./intake.ts";
 
 /** The stream that a response's body is written to. */
 export type Outlet = ServerResponse | ServerHttp2Stream;
@@ -69,20 +68,12 @@ export interface BegunResponse extends Pick<HttpResponse, "status" | "headers"> 
   readonly readsOn: boolean;
 }
 
-/** How a listener takes in the bodies of its requests. */
-export interface Inlet<Connection> {
-  readonly intake: Intake;
-  /** Cuts a connection for the small pieces of its bodies. */
-  readonly cut: (connection: Connection) => void;
-}
-
 export function headOfHttp1(
   request: IncomingMessage,
   response: ServerResponse,
-  { intake, cut }: Inlet<Socket>,
+  body: Body,
   ending?: AbortSignal,
 ): RequestHead {
-  const body = intake.body(request, request.socket, cut);
   const head: RequestHead = {
     method: request.method ?? "",
     httpVersion: "1.1",
@@ -124,12 +115,11 @@ export function headOfHttp1(
 
 export function headOfHttp2(
   stream: ServerHttp2Stream,
+  session: ServerHttp2Session,
   headers: IncomingHttpHeaders,
-  { intake, cut }: Inlet<ServerHttp2Session>,
+  body: Body,
   ending?: AbortSignal,
 ): RequestHead {
-  const session = stream.session as ServerHttp2Session;
-  const body = intake.body(stream, session, cut);
   const head: RequestHead = {
     method: headers[":method"]?.toString() ?? "",
     httpVersion: "2",

@@ -8,17 +8,15 @@ import { fromGatewayError } from "./errors.ts";
 import { envelope, envelopeHeaders, streamProtocols, unaryProtocols } from "./protocols.ts";
 import type { ServedMethod } from "./served-call.ts";
 
-/** Admits or refuses calls before any work on them. */
-export interface AdmissionGate {
-  /** Begins a call in its turn, or answers it with a refusal. */
-  enter(call: AdmissionRequest): void;
-}
-
-export interface AdmissionRequest {
-  readonly method: ServedMethod;
-  readonly head: RequestHead;
-  readonly start: (slot: Slot) => void;
-}
+/**
+ * Admits or refuses a call before any work on it: begins it in its turn, or answers it with a
+ * refusal.
+ */
+export type AdmissionGate = (
+  method: ServedMethod,
+  head: RequestHead,
+  start: (slot: Slot) => void,
+) => void;
 
 /**
  * Passes calls to `admission` by their kind, and limits the streams that need no credentials, on
@@ -48,26 +46,24 @@ export function createAdmissionGate(
     return true;
   }
 
-  return {
-    enter({ method, head, start }) {
-      const { kind, isOpen } = method;
-      if (isOpen && method.method.methodKind !== "unary" && !takesOpenStream(head)) {
-        report("cut", { listener: "rpc", limit: "open_streams" });
+  return (method, head, start) => {
+    const { kind, isOpen } = method;
+    if (isOpen && method.method.methodKind !== "unary" && !takesOpenStream(head)) {
+      report("cut", { listener: "rpc", limit: "open_streams" });
+      refuse(method, head);
+      return;
+    }
+    admission.enter({
+      kind,
+      owner: head.connection,
+      timeoutMs: askedTimeoutMs(head.headers),
+      isGone: head.isGone,
+      start,
+      refuse() {
+        report("refused", { listener: "rpc", kind });
         refuse(method, head);
-        return;
-      }
-      admission.enter({
-        kind,
-        owner: head.connection,
-        timeoutMs: askedTimeoutMs(head.headers),
-        isGone: head.isGone,
-        start,
-        refuse() {
-          report("refused", { listener: "rpc", kind });
-          refuse(method, head);
-        },
-      });
-    },
+      },
+    });
   };
 }
 

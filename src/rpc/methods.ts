@@ -6,6 +6,7 @@ import { GatewayError } from "../errors.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { moneyKindOf } from "../model/money-methods.ts";
 import type { CallKind, Slot } from "../net/admission.ts";
+import type { AgeLimits } from "../net/connection-age.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { emptyResponse, plainAuthority, type RequestHead } from "../net/request-head.ts";
 import { maxTimerMs } from "../net/timer.ts";
@@ -29,9 +30,7 @@ export interface Methods {
 /** A service, and the functions that implement its methods. */
 export type Implemented = readonly [DescService, object];
 
-export interface MethodLimits {
-  /** Longest a unary call may take, whatever its caller asks for, in milliseconds. */
-  readonly maxUnaryTimeoutMs: number;
+export interface MethodLimits extends Pick<AgeLimits, "maxUnaryTimeoutMs"> {
   /** Largest request message, in bytes, before and after decompression. */
   readonly readMaxBytes: number;
 }

@@ -24,7 +24,7 @@ export function createRequestListener(
     if (!method) {
       return path === openapiPath ? void serveOpenapi(head) : head.answer(emptyResponse(404));
     }
-    gate.enter({ method, head, start: (slot) => start(method, head, slot) });
+    gate(method, head, (slot) => start(method, head, slot));
   };
 
   function start(method: ServedMethod, head: RequestHead, slot: Slot): void {

@@ -18,7 +18,6 @@ const intake = new Intake({
   budget: createMemoryBudget(),
   admission: createAdmission({ maxCalls: undefined }),
 });
-const inlet = { intake, cut() {} };
 
 /** A listener that cannot serve its only method, /x, and its logged errors. */
 function broken() {
@@ -31,14 +30,20 @@ function broken() {
     },
     cut() {},
   };
-  const gate: AdmissionGate = { enter: ({ start }) => start(freeSlot) };
+  const gate: AdmissionGate = (_method, _head, start) => start(freeSlot);
   return { listener: createRequestListener(methods, gate, noTracing, log), errors };
 }
 
 test("a call that cannot be served is answered 500, over HTTP/1.1", async () => {
   const { listener, errors } = broken();
   const server = http.createServer((request, response) =>
-    listener(headOfHttp1(request, response, inlet)),
+    listener(
+      headOfHttp1(
+        request,
+        response,
+        intake.body(request, request.socket, () => {}),
+      ),
+    ),
   );
   const answer = await fetch(`http://127.0.0.1:${await listen(server)}/x`, { method: "POST" });
   assert.equal(answer.status, 500);
@@ -50,7 +55,17 @@ test("a call that cannot be served is answered 500, over HTTP/1.1", async () => 
 test("a call that cannot be served is answered 500, over HTTP/2", async () => {
   const { listener, errors } = broken();
   const server = http2.createServer();
-  server.on("stream", (stream, headers) => listener(headOfHttp2(stream, headers, inlet)));
+  server.on("stream", (stream, headers) => {
+    const session = stream.session as http2.ServerHttp2Session;
+    listener(
+      headOfHttp2(
+        stream,
+        session,
+        headers,
+        intake.body(stream, session, () => {}),
+      ),
+    );
+  });
   const session = http2.connect(`http://127.0.0.1:${await listen(server)}`);
   const stream = session.request({ ":method": "POST", ":path": "/x" });
   stream.resume().end();
