@@ -1,4 +1,4 @@
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
 import { type ErrorCode, errorOfAbort } from "../errors.ts";
@@ -32,7 +32,6 @@ export interface Log {
 
 /** What the record of a call needs of it. */
 export interface RecordedCall {
-  readonly service: DescService;
   readonly method: DescMethod;
   readonly protocolName: string;
   readonly requestId: string;
@@ -48,7 +47,7 @@ export function createCallRecord(
   const startedMs = performance.now();
   const span = activeSpan.getStore();
   const { requestId, protocolName: protocol } = call;
-  const service = call.service.typeName;
+  const service = call.method.parent.typeName;
   const method = `${service}/${call.method.name}`;
   report("rpcBegan", { service, method: call.method.name });
 

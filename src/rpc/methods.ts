@@ -92,7 +92,6 @@ function methodsOf(
     const codec = createMethodSerializationLookup(method, binaryOptions, jsonOptions, limits);
     const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
     return {
-      service,
       method,
       requestPath: `/${service.typeName}/${method.name}`,
       allowedMethods: isRead ? ["POST", "GET"] : ["POST"],

@@ -12,10 +12,9 @@ import {
 } from "@connectrpc/connect/protocol";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
-import { type Intake, receiveWhole, unreadError } from "../net/intake.ts";
+import { receiveWhole, unreadError } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { overloaded } from "../net/overloaded.ts";
-import type { RequestHead } from "../net/request-head.ts";
 import { excessOfBinary } from "./bounded-binary.ts";
 import type { Protocol } from "./protocols.ts";
 import type { ArrivedCall, ServedMethod } from "./served-call.ts";
@@ -65,8 +64,8 @@ export async function decodeUnusual(
 ): Promise<Message> {
   const { asked, method } = arrived;
   if (asked.protocol.extraBytes === 0) {
-    const decompress = decompressionOf(arrived);
-    return method.decode(decompress ? await decompress(body) : body, !asked.protocol.isJson);
+    const message = asked.encoding ? await decompressedInTurn(arrived, body) : body;
+    return method.decode(message, !asked.protocol.isJson);
   }
   // Connect would look at the next envelope before it decodes the first one.
   const firstEnd = body.length < 5 ? body.length : 5 + body.readUInt32BE(1);
@@ -97,8 +96,8 @@ function decodeEnvelopes(
 ): AsyncIterable<Message> {
   const { asked, method } = arrived;
   const { isJson, endFlag } = asked.protocol;
-  const decompress = decompressionOf(arrived);
-  const compression = asked.encoding && decompress ? { ...asked.encoding, decompress } : null;
+  const decompress = (bytes: Uint8Array) => decompressedInTurn(arrived, bytes);
+  const compression = asked.encoding && { ...asked.encoding, decompress };
   const parse = (message: Uint8Array) => method.decode(message, !isJson);
   return pipe(
     pieces,
@@ -108,34 +107,21 @@ function decodeEnvelopes(
   );
 }
 
-/** Decompresses a message of a call within the limits; undefined if none is compressed. */
-function decompressionOf({ head, method, asked, options }: ArrivedCall<Protocol>) {
-  const { encoding, query } = asked;
-  if (!encoding) return undefined;
-  const { readMaxBytes } = method;
-  const maxBytes = query ? Math.min(readMaxBytes, intakeLimits.addressMessageBytes) : readMaxBytes;
-  const { intake } = options;
-  return (bytes: Uint8Array) => decompressedInTurn(encoding, bytes, { head, intake, maxBytes });
-}
-
-interface Decompressing {
-  readonly head: RequestHead;
-  readonly intake: Intake;
-  readonly maxBytes: number;
-}
-
 /**
  * A message, decompressed within the limits of memory, and in a turn of its own.
  * @throws ConnectError RESOURCE_EXHAUSTED if it grows beyond the limits
  */
 async function decompressedInTurn(
-  compression: Compression,
+  { head, method, asked, options }: ArrivedCall<Protocol>,
   given: Uint8Array,
-  { head, intake, maxBytes }: Decompressing,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = given as Uint8Array<ArrayBuffer>;
   if (bytes.length === 0) return bytes;
-  const { freeBytes, ratio } = intakeLimits;
+  const { intake } = options;
+  const compression = asked.encoding as Compression;
+  const { freeBytes, ratio, addressMessageBytes } = intakeLimits;
+  const { readMaxBytes } = method;
+  const maxBytes = asked.query ? Math.min(readMaxBytes, addressMessageBytes) : readMaxBytes;
   const maxGrown = Math.min(maxBytes, freeBytes + ratio * bytes.length);
   let isDropped = false;
   const drop = () => {

@@ -52,19 +52,19 @@ function endWith(head: RequestHead, span: Span): void {
 /** Starts the call's span; the call record adds the outcome. */
 function startSpan(
   tracing: Tracing,
-  { requestPath }: ServedMethod,
+  { method: { name, parent } }: ServedMethod,
   { headers, httpVersion }: RequestHead,
 ): Span {
-  const [, service = "", method = ""] = requestPath.split("/");
+  const method = `${parent.typeName}/${name}`;
   const grpc = headers["content-type"]?.startsWith("application/grpc");
-  return tracing.start(`${service}/${method}`, {
+  return tracing.start(method, {
     kind: "server",
-    parent: (name) => headers[name]?.toString(),
+    parent: (header) => headers[header]?.toString(),
     attributes: () => ({
       "rpc.system.name": grpc ? "grpc" : "connectrpc",
-      "rpc.method": `${service}/${method}`,
+      "rpc.method": method,
       "rpc.system": grpc ? "grpc" : "connect_rpc",
-      "rpc.service": service,
+      "rpc.service": parent.typeName,
       "network.protocol.name": "http",
       "network.protocol.version": httpVersion,
     }),

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
 import type { Member, UnderWay } from "../collections/under-way.ts";
@@ -37,7 +37,6 @@ export interface ServingOptions {
 
 /** A method, the function that implements it, and the codec of its requests. */
 export interface ServedMethod extends Granted {
-  readonly service: DescService;
   readonly method: DescMethod;
   readonly requestPath: string;
   readonly allowedMethods: readonly string[];
@@ -91,7 +90,6 @@ export interface ArrivedCall<Of extends Protocol> {
  * their answers. By its headers the caller is identified.
  */
 export class ServedCall implements RecordedCall {
-  readonly service: DescService;
   readonly method: DescMethod;
   readonly protocolName: string;
   readonly requestId: string;
@@ -105,11 +103,10 @@ export class ServedCall implements RecordedCall {
   #headers: IncomingHttpHeaders | undefined;
 
   constructor(
-    { head, method: { service, method, isOpen }, asked, options }: ArrivedCall<Protocol>,
+    { head, method: { method, isOpen }, asked, options }: ArrivedCall<Protocol>,
     answerHeader: AnswerHeader,
   ) {
     const { timeoutMs, protocol } = asked;
-    this.service = service;
     this.method = method;
     this.protocolName = protocol.name;
     this.#core = options.core;

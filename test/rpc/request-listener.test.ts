@@ -3,6 +3,7 @@ import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 import { test } from "node:test";
+import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { createAdmission, freeSlot } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
@@ -23,8 +24,9 @@ const intake = new Intake({
 function broken() {
   const errors: object[] = [];
   const log = { debug() {}, info() {}, warn() {}, error: (record: object) => errors.push(record) };
+  const method: Partial<ServedMethod> = { requestPath: "/x", method: Health.method.check };
   const methods: Methods = {
-    all: [{ requestPath: "/x" } as ServedMethod],
+    all: [method as ServedMethod],
     async serve() {
       throw new Error("broken while handling 4111111111111111");
     },
