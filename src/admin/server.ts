@@ -6,7 +6,6 @@ import type { OnCut } from "../net/cut.ts";
 import { cutHttp1, http1Options, limitHttp1 } from "../net/http1.ts";
 import type { Body, Intake } from "../net/intake.ts";
 import { ReadTurns } from "../net/read-turns.ts";
-import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import type { expositionOf } from "../telemetry/exposition.ts";
 import {
   type AdminAnswer,
@@ -62,16 +61,15 @@ export function createAdminServer(options: AdminOptions): Server {
   const cut = cutHttp1(onCut);
   const bodyOf = (request: IncomingMessage) => intake.body(request, request.socket, cut);
   const server = createServer(serverOptions, (request, response) => {
-    if (!guard.passes(request, response)) return;
+    if (!passes(request, response)) return;
     response.setHeaders(commonHeaders);
     answer(options, request, response, bodyOf)
       .catch((error: unknown) => failed(options, error))
       .then((found) => found && send(response, request, found));
   });
-  const limits = { ...defaultUnreadLimits, ...counts };
   // Its requests do not wait until those of other listeners are read.
   const inlet = { budget: intake.budget, readTurns: new ReadTurns() };
-  const guard = limitHttp1(server, limits, inlet, onCut);
+  const passes = limitHttp1(server, counts, inlet, onCut);
   return server;
 }
 

@@ -3,7 +3,6 @@ import { kindOfResource } from "../model/kinds.ts";
 import type { ConnectionCounts } from "../net/connections.ts";
 import { http1Options, limitHttp1 } from "../net/http1.ts";
 import type { Intake } from "../net/intake.ts";
-import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import type { Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 
@@ -73,7 +72,7 @@ export function createPublicServer(options: PublicServerOptions): Server {
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
     },
     (request, response) => {
-      if (!guard.passes(request, response)) return;
+      if (!passes(request, response)) return;
       const path = (request.url ?? "/").split("?", 1)[0] ?? "/";
       if (isTimed) reportEnd(report, path, request, response);
       if (path === "/graphql") return graphql(request, response);
@@ -88,7 +87,7 @@ export function createPublicServer(options: PublicServerOptions): Server {
       response.end('{"error":"not found"}\n');
     },
   );
-  const guard = limitHttp1(server, { ...defaultUnreadLimits, ...counts }, intake, (limit) =>
+  const passes = limitHttp1(server, counts, intake, (limit) =>
     report("cut", { listener: "public", limit }),
   );
   return server;

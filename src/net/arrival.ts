@@ -1,6 +1,5 @@
-import { IncomingMessage } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Slot } from "./admission.ts";
-import type { Request } from "./request-head.ts";
 
 /** How long a request's body may take to arrive before the request's slot is suspended. */
 const graceMs = 100;
@@ -18,8 +17,8 @@ export function countArrival(slot: Slot): () => void {
 }
 
 /** The same for a Node request, whose events show when its body has arrived. */
-export function suspendWhileArriving(request: Request, slot: Slot): void {
-  if (request instanceof IncomingMessage && request.complete) return;
+export function suspendWhileArriving(request: IncomingMessage, slot: Slot): void {
+  if (request.complete) return;
   const arrived = countArrival(slot);
   request.once("end", arrived);
   request.once("close", arrived);

@@ -12,14 +12,6 @@ export interface AgeLimits {
   readonly maxUnaryTimeoutMs: number;
 }
 
-/** What to do with a connection as it ages. */
-export interface Aging {
-  /** The connection must accept no new calls; calls in flight go on. */
-  onOld(): void;
-  /** All streams and calls have had their time to end: cut the connection. */
-  onEnd(): void;
-}
-
 /** The age of one connection. */
 export interface ConnectionAge {
   readonly isOld: boolean;
@@ -28,15 +20,19 @@ export interface ConnectionAge {
    * another connection. Undefined if connections last for ever.
    */
   readonly ending: AbortSignal | undefined;
-  /** Stops the timer. Call it when the connection is closed. */
-  stop(): void;
 }
 
 /**
  * Limits a connection's age, so that callers spread their calls over servers that were added after
- * it was opened. Jitter keeps connections that were opened together from ending together.
+ * it was opened. Jitter keeps connections that were opened together from ending together. It is cut
+ * when all streams and calls have had their time to end.
+ * @param onOld called when it must accept no new calls; calls in flight go on
  */
-export function ageConnection(limits: AgeLimits, aging: Aging): ConnectionAge {
+export function ageConnection(
+  limits: AgeLimits,
+  socket: Socket,
+  onOld: () => void = () => {},
+): ConnectionAge {
   const { maxConnectionAgeMs, connectionAgeGraceMs, maxUnaryTimeoutMs } = limits;
   if (maxConnectionAgeMs === 0) return ageless;
   const ending = new AbortController();
@@ -49,21 +45,21 @@ export function ageConnection(limits: AgeLimits, aging: Aging): ConnectionAge {
   later(maxConnectionAgeMs * (0.9 + Math.random() * 0.2), () => {
     isOld = true;
     later(connectionAgeGraceMs, () => {
-      later(maxUnaryTimeoutMs, () => aging.onEnd());
+      later(maxUnaryTimeoutMs, () => socket.destroy());
       ending.abort(tooOld());
     });
-    aging.onOld();
+    onOld();
   });
+  socket.on("close", () => clearTimeout(timer));
   return {
     get isOld() {
       return isOld;
     },
     ending: ending.signal,
-    stop: () => clearTimeout(timer),
   };
 }
 
-const ageless: ConnectionAge = { isOld: false, ending: undefined, stop() {} };
+const ageless: ConnectionAge = { isOld: false, ending: undefined };
 
 function tooOld(): GatewayError {
   return new GatewayError(

@@ -5,7 +5,7 @@ import { type ConnectionCounts, limitConnections } from "./connections.ts";
 import type { Cut, OnCut } from "./cut.ts";
 import type { Intake } from "./intake.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
-import { createUnreadAnswers, type UnreadLimits } from "./unread-answers.ts";
+import { createUnreadAnswers, defaultUnreadLimits } from "./unread-answers.ts";
 
 /**
  * Most unanswered requests of one HTTP/1.1 connection: hardly any client pipelines, and Node would
@@ -16,13 +16,13 @@ export const maxPipelined = 16;
 /** Applies all limits to an HTTP/1.1 listener: connections, unread responses and `guardHttp1`. */
 export function limitHttp1(
   server: Server,
-  limits: ConnectionCounts & UnreadLimits,
+  counts: ConnectionCounts,
   { budget, readTurns }: Pick<Intake, "budget" | "readTurns">,
   onCut: OnCut,
-): Http1Guard {
-  const guard = guardHttp1(server, onCut);
-  const unread = createUnreadAnswers(limits, budget, onCut);
-  limitConnections(server, limits, onCut, () => server.closeIdleConnections());
+): PassesHttp1 {
+  const passes = guardHttp1(server, onCut);
+  const unread = createUnreadAnswers(defaultUnreadLimits, budget, onCut);
+  limitConnections(server, counts, onCut, () => server.closeIdleConnections());
   server.once("close", unread.close);
   // What a connection has sent until it is accepted is read in a turn of its own.
   const inTurn = onePerTurn();
@@ -31,25 +31,21 @@ export function limitHttp1(
     readTurns.add(socket);
     inTurn(() => socket.resume());
   });
-  return {
-    passes(request, response) {
-      if (!guard.passes(request, response)) return false;
-      unread.watch(response);
-      return true;
-    },
+  return (request, response) => {
+    if (!passes(request, response)) return false;
+    unread.watch(response);
+    return true;
   };
 }
 
-export interface Http1Guard {
-  /** Whether a request may be served. If not, it has been refused already. */
-  passes(request: IncomingMessage, response: ServerResponse): boolean;
-}
+/** Whether a request may be served. If not, it has been refused already. */
+type PassesHttp1 = (request: IncomingMessage, response: ServerResponse) => boolean;
 
 /**
  * Refuses what Node's HTTP/1.1 server allows: requests pipelined without end, and requests that
  * name two hosts, of which a proxy may have used the other one. Counts what Node's parser refuses.
  */
-export function guardHttp1(server: Server, onCut: OnCut): Http1Guard {
+export function guardHttp1(server: Server, onCut: OnCut): PassesHttp1 {
   const waiting = new WeakMap<Socket, UnderWay<ServerResponse>>();
 
   // Does what Node does without a listener for this event, and counts the cut.
@@ -73,30 +69,28 @@ export function guardHttp1(server: Server, onCut: OnCut): Http1Guard {
     return responses;
   }
 
-  return {
-    passes(request, response) {
-      const { socket } = request;
-      // After a cut, Node still handles the requests that it has already read.
-      if (socket.destroyed) return false;
-      const responses = waiting.get(socket) ?? waitOn(socket);
-      if (responses.size >= maxPipelined) {
-        onCut("pipelining");
-        socket.destroy();
-        return false;
-      }
-      const member = responses.add(response);
-      response.on("close", () => {
-        member.leave();
-        if (socket.destroyed) request.destroy();
-      });
-      if (namesOneHost(request)) {
-        if (!request.url?.startsWith("/")) toOriginForm(request);
-        return true;
-      }
-      onCut("protocol");
-      response.writeHead(400, { connection: "close" }).end();
+  return (request, response) => {
+    const { socket } = request;
+    // After a cut, Node still handles the requests that it has already read.
+    if (socket.destroyed) return false;
+    const responses = waiting.get(socket) ?? waitOn(socket);
+    if (responses.size >= maxPipelined) {
+      onCut("pipelining");
+      socket.destroy();
       return false;
-    },
+    }
+    const member = responses.add(response);
+    response.on("close", () => {
+      member.leave();
+      if (socket.destroyed) request.destroy();
+    });
+    if (namesOneHost(request)) {
+      if (!request.url?.startsWith("/")) toOriginForm(request);
+      return true;
+    }
+    onCut("protocol");
+    response.writeHead(400, { connection: "close" }).end();
+    return false;
   };
 }
 

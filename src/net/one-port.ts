@@ -81,17 +81,11 @@ export function createOnePort(options: OnePortOptions) {
   const guard = createSessionGuard(limits, onCut, penalties);
   const unread = createUnreadAnswers(limits, intake.budget, onCut);
   const cutForPieces = cutHttp1(onCut);
-  const inlet1 = {
-    intake,
-    cut(socket: net.Socket) {
-      penalties.add(socket.remoteAddress ?? "");
-      cutForPieces(socket);
-    },
+  const cutSocket = (socket: net.Socket) => {
+    penalties.add(socket.remoteAddress ?? "");
+    cutForPieces(socket);
   };
-  const inlet2 = {
-    intake,
-    cut: (session: http2.ServerHttp2Session) => guard.cut(session, "small_pieces"),
-  };
+  const cutSession = (session: http2.ServerHttp2Session) => guard.cut(session, "small_pieces");
   let draining = false;
   let keepsAlive = true;
 
@@ -105,7 +99,7 @@ export function createOnePort(options: OnePortOptions) {
       maxHeaderSize: limits.maxHeaderBytes,
     },
     (request, response) => {
-      if (!h1Guard.passes(request, response)) return;
+      if (!passes(request, response)) return;
       unread.watch(response);
       const answering = responses.add(response);
       response.on("close", () => {
@@ -115,16 +109,15 @@ export function createOnePort(options: OnePortOptions) {
       });
       const age = ages.get(request.socket);
       if (!keepsAlive || age?.isOld) response.shouldKeepAlive = false;
-      options.listener(headOfHttp1(request, response, inlet1, age?.ending));
+      const body = intake.body(request, request.socket, cutSocket);
+      options.listener(headOfHttp1(request, response, body, age?.ending));
     },
   );
   h1.on("connection", (socket: net.Socket) => {
     intake.readTurns.add(socket);
-    const age = ageConnection(limits, { onOld() {}, onEnd: () => socket.destroy() });
-    ages.set(socket, age);
-    socket.on("close", age.stop);
+    ages.set(socket, ageConnection(limits, socket));
   });
-  const h1Guard = guardHttp1(h1, onCut);
+  const passes = guardHttp1(h1, onCut);
   // Node starts its time-out checks when a server listens. This one never does: it is handed its
   // connections.
   h1.emit("listening");
@@ -138,25 +131,25 @@ export function createOnePort(options: OnePortOptions) {
     streamResetBurst: limits.resets.burst,
     streamResetRate: limits.resets.perSecond,
   });
-  h2.on("stream", (stream, headers, _flags, rawHeaders) => {
+  h2.on("stream", (stream, headers) => {
     // Without a listener, an error of a stream that waits for its turn would end the process.
     stream.on("error", () => {});
     // After a cut, Node still handles the streams that it has already read.
-    if (!stream.session || stream.destroyed) return;
+    const session = stream.session as http2.ServerHttp2Session | undefined;
+    if (!session || stream.destroyed) return;
     unread.watch(stream);
-    const ending = ages.get(stream.session)?.ending;
-    options.listener(headOfHttp2(stream, headers, rawHeaders, inlet2, ending));
+    const body = intake.body(stream, session, cutSession);
+    const ending = ages.get(session)?.ending;
+    options.listener(headOfHttp2(stream, session, headers, body, ending));
   });
   const openSession = (session: http2.ServerHttp2Session, socket: net.Socket) => {
     sessions.add(session);
     session.on("close", () => sessions.delete(session));
     keepAlive(session, socket, limits);
-    const age = ageConnection(limits, {
-      onOld: () => session.close(),
-      onEnd: () => socket.destroy(),
-    });
-    ages.set(session, age);
-    session.on("close", age.stop);
+    ages.set(
+      session,
+      ageConnection(limits, socket, () => session.close()),
+    );
     guard.add(session, socket);
   };
 

@@ -1,17 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import {
-  constants,
-  Http2ServerRequest,
-  Http2ServerResponse,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from "node:http2";
-import type { Socket } from "node:net";
-import type { Body, BodyLimits, Intake, Received } from "./intake.ts";
-
-/** A request of HTTP/1.1 or HTTP/2, and its response. */
-export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = ServerResponse | Http2ServerResponse;
+import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { Body, BodyLimits, Received } from "./intake.ts";
 
 /** The stream that a response's body is written to. */
 export type Outlet = ServerResponse | ServerHttp2Stream;
@@ -34,10 +23,12 @@ export interface RequestHead {
   isGone(): boolean;
   /** Calls back when the request is over, whether it was answered or not. */
   onClose(callback: () => void): void;
-  /** Answers without reading the request's body; call it instead of `open`. */
-  answer(status: number, headers: Readonly<Record<string, string>>, body?: Uint8Array): void;
+  /** Answers without reading the request's body. */
+  answer(answer: HttpResponse): void;
   /** Its body, whose bytes count from the first one on. */
   readonly body: Body;
+  /** Tells a client that waits for this to send its body, before that is read piece by piece. */
+  proceed(): void;
   /**
    * Receives a body that is not at hand. Calls back once, as `Body.receive`; a client that takes
    * longer than `timeoutMs` is gone.
@@ -54,8 +45,6 @@ export interface RequestHead {
    * `waitForTrailers`, the stream emits `wantTrailers` at its end (HTTP/2).
    */
   begin(answer: BegunResponse): Outlet | undefined;
-  /** Node's request and response objects, for code that needs them. */
-  open(): { readonly request: Request; readonly response: Response };
 }
 
 /** A `Host` or `:authority` with a plain name or address; the libraries handle all other forms. */
@@ -69,25 +58,23 @@ export interface HttpResponse {
   readonly trailers?: Readonly<Record<string, string>>;
 }
 
-export interface BegunResponse extends Pick<HttpResponse, "status" | "headers"> {
-  readonly waitForTrailers: boolean;
+export function emptyResponse(status: number, headers: HttpResponse["headers"] = {}): HttpResponse {
+  return { status, headers, body: "" };
 }
 
-/** How a listener takes in the bodies of its requests. */
-export interface Inlet<Connection> {
-  readonly intake: Intake;
-  /** Cuts a connection for the small pieces of its bodies. */
-  readonly cut: (connection: Connection) => void;
+export interface BegunResponse extends Pick<HttpResponse, "status" | "headers"> {
+  readonly waitForTrailers: boolean;
+  /** The request's body is read beside the answer (HTTP/2). Else its rest is discarded. */
+  readonly readsOn: boolean;
 }
 
 export function headOfHttp1(
   request: IncomingMessage,
   response: ServerResponse,
-  { intake, cut }: Inlet<Socket>,
+  body: Body,
   ending?: AbortSignal,
 ): RequestHead {
-  const body = intake.body(request, request.socket, cut);
-  return {
+  const head: RequestHead = {
     method: request.method ?? "",
     httpVersion: "1.1",
     url: request.url ?? "",
@@ -97,11 +84,13 @@ export function headOfHttp1(
     isGone: () => request.socket.destroyed,
     // `close` is emitted only once: `on` saves the wrapper that `once` would keep.
     onClose: (callback) => void response.on("close", callback),
-    answer(status, headers, content) {
+    answer(answer) {
       body.discard();
-      response.writeHead(status, headers).end(content);
+      head.send(answer);
     },
     body,
+    // Node's server does.
+    proceed() {},
     // Node's server enforces the time-out.
     receive: ({ maxBytes }, done) => body.receive({ maxBytes }, done),
     send({ status, headers, body: content, trailers }) {
@@ -120,19 +109,17 @@ export function headOfHttp1(
       if (!request.readableEnded) body.discard();
       return response.writeHead(status, headers);
     },
-    open: () => ({ request, response }),
   };
+  return head;
 }
 
 export function headOfHttp2(
   stream: ServerHttp2Stream,
+  session: ServerHttp2Session,
   headers: IncomingHttpHeaders,
-  rawHeaders: readonly string[],
-  { intake, cut }: Inlet<ServerHttp2Session>,
+  body: Body,
   ending?: AbortSignal,
 ): RequestHead {
-  const session = stream.session as ServerHttp2Session;
-  const body = intake.body(stream, session, cut);
   const head: RequestHead = {
     method: headers[":method"]?.toString() ?? "",
     httpVersion: "2",
@@ -142,14 +129,17 @@ export function headOfHttp2(
     ending,
     isGone: () => stream.closed || stream.destroyed,
     onClose: (callback) => void stream.on("close", callback),
-    answer(status, answerHeaders, content) {
+    answer(answer) {
       body.discard();
       // Not at once: the parser reads on in this turn, and would let in a stream for each answer.
-      setImmediate(() => head.send({ status, headers: answerHeaders, body: content ?? "" }));
+      setImmediate(() => head.send(answer));
     },
     body,
-    receive(limits, done) {
+    proceed() {
       if (headers.expect === "100-continue") stream.additionalHeaders({ ":status": 100 });
+    },
+    receive(limits, done) {
+      head.proceed();
       body.receive(limits, (received) => {
         if (received === "slow") stream.close(constants.NGHTTP2_CANCEL);
         done(received === "slow" ? "gone" : received);
@@ -168,21 +158,17 @@ export function headOfHttp2(
       if (!endStream) stream.end(content);
       stream.once("finish", () => endRequest(stream));
     },
-    begin({ status, headers: answerHeaders, waitForTrailers }) {
-      if (!stream.readableEnded) body.discard();
+    begin({ status, headers: answerHeaders, waitForTrailers, readsOn }) {
+      if (!stream.readableEnded && !readsOn) body.discard();
       if (stream.closed || stream.destroyed) return undefined;
       stream.respond({ ":status": status, ...answerHeaders }, { waitForTrailers });
-      if (!stream.readableEnded) stream.once("finish", () => endRequest(stream));
+      if (!stream.readableEnded) {
+        stream.once("finish", () => {
+          body.discard();
+          endRequest(stream);
+        });
+      }
       return stream;
-    },
-    open() {
-      const request = new Http2ServerRequest(stream, headers, {}, rawHeaders);
-      // Without a body, the stream has already emitted `end`, which the new request has missed.
-      if (stream.readableEnded) request.push(null);
-      const response = new Http2ServerResponse(stream);
-      stream.once("finish", () => endRequest(stream));
-      if (headers.expect === "100-continue") response.writeContinue();
-      return { request, response };
     },
   };
   return head;

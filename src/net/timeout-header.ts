@@ -8,24 +8,8 @@ export function askedTimeoutMs(headers: IncomingHttpHeaders): number {
   return Math.min(connectTimeoutMs(headers), grpcTimeoutMs(headers));
 }
 
-/**
- * Caps, in place, the time-out in a request's headers at `maxMs`: a server may end a call sooner
- * than its caller would. A malformed time-out stays as it is, and Connect refuses it.
- */
-export function capTimeout(headers: IncomingHttpHeaders, maxMs: number): void {
-  if (isAbove(connectTimeoutMs(headers), maxMs)) headers[connectHeader] = String(maxMs);
-  // In seconds, since the header has room for eight digits.
-  if (isAbove(grpcTimeoutMs(headers), maxMs)) {
-    headers[grpcHeader] = `${Math.floor(maxMs / 1000)}S`;
-  }
-}
-
 const connectHeader = "connect-timeout-ms";
 const grpcHeader = "grpc-timeout";
-
-function isAbove(ms: number, maxMs: number): boolean {
-  return ms > maxMs && ms !== Number.POSITIVE_INFINITY;
-}
 
 function connectTimeoutMs({ [connectHeader]: value }: IncomingHttpHeaders): number {
   const isReadable = typeof value === "string" && /^\d{1,10}$/.test(value);

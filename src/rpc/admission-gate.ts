@@ -1,34 +1,26 @@
 import type { ConnectError } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import { Health } from "../gen/grpc/health/v1/health_pb.ts";
-import { moneyKindOf } from "../model/money-methods.ts";
-import type { Admission, CallKind, Slot } from "../net/admission.ts";
+import type { Admission, Slot } from "../net/admission.ts";
 import { overloaded } from "../net/overloaded.ts";
-import type { HttpResponse, RequestHead } from "../net/request-head.ts";
+import { emptyResponse, type HttpResponse, type RequestHead } from "../net/request-head.ts";
 import { askedTimeoutMs } from "../net/timeout-header.ts";
 import type { Report } from "../report.ts";
-import { outward } from "./errors.ts";
+import { fromGatewayError } from "./errors.ts";
 import { envelope, envelopeHeaders, streamProtocols, unaryProtocols } from "./protocols.ts";
-import { reflectionServices } from "./services/reflection.ts";
-
-/** Admits or refuses calls before any work on them. */
-export interface AdmissionGate {
-  /** Begins a call in its turn, or answers it with a refusal. */
-  enter(call: AdmissionRequest): void;
-}
-
-/** What the gate reads of a method. */
-type Entered = Pick<UniversalHandler, "service" | "method">;
-
-export interface AdmissionRequest {
-  readonly handler: Entered;
-  readonly head: RequestHead;
-  readonly start: (slot: Slot) => void;
-}
+import type { ServedMethod } from "./served-call.ts";
 
 /**
- * Passes calls to `admission` by their kind, and limits the streams of health and reflection, on
- * each connection and of all together. Health calls are never refused because of overload.
+ * Admits or refuses a call before any work on it: begins it in its turn, or answers it with a
+ * refusal.
+ */
+export type AdmissionGate = (
+  method: ServedMethod,
+  head: RequestHead,
+  start: (slot: Slot) => void,
+) => void;
+
+/**
+ * Passes calls to `admission` by their kind, and limits the streams that need no credentials, on
+ * each connection and of all together.
  * @param maxConnections of the listener; such streams may hold a tenth of them
  */
 export function createAdmissionGate(
@@ -36,9 +28,7 @@ export function createAdmissionGate(
   report: Report,
   maxConnections: number | undefined,
 ): AdmissionGate {
-  const refuse = createRefusal(outward(overloaded()));
-  // Cached, since reading a method's option costs as much as a refusal.
-  const kinds = new Map<Entered, CallKind>();
+  const refuse = createRefusal(fromGatewayError(overloaded()));
   const openStreams = new WeakMap<object, number>();
   const maxOpenStreams = openStreamsOf(maxConnections);
   let allOpenStreams = 0;
@@ -56,30 +46,24 @@ export function createAdmissionGate(
     return true;
   }
 
-  return {
-    enter({ handler, head, start }) {
-      const kind = kinds.get(handler) ?? kindOf(handler);
-      kinds.set(handler, kind);
-      const unary = handler.method.methodKind === "unary";
-      if (!unary && isOpenService(handler)) {
-        if (!takesOpenStream(head)) {
-          report("cut", { listener: "rpc", limit: "open_streams" });
-          refuse(handler, head);
-          return;
-        }
-      }
-      admission.enter({
-        kind,
-        owner: head.connection,
-        timeoutMs: askedTimeoutMs(head.headers),
-        isGone: head.isGone,
-        start,
-        refuse() {
-          report("refused", { listener: "rpc", kind });
-          refuse(handler, head);
-        },
-      });
-    },
+  return (method, head, start) => {
+    const { kind, isOpen } = method;
+    if (isOpen && method.method.methodKind !== "unary" && !takesOpenStream(head)) {
+      report("cut", { listener: "rpc", limit: "open_streams" });
+      refuse(method, head);
+      return;
+    }
+    admission.enter({
+      kind,
+      owner: head.connection,
+      timeoutMs: askedTimeoutMs(head.headers),
+      isGone: head.isGone,
+      start,
+      refuse() {
+        report("refused", { listener: "rpc", kind });
+        refuse(method, head);
+      },
+    });
   };
 }
 
@@ -97,21 +81,8 @@ function openStreamsOf(maxConnections: number = 10_000): number {
   return Math.min(1_000, Math.max(1, Math.floor(maxConnections / 10)));
 }
 
-const openServices = new Set([Health, ...reflectionServices].map(({ typeName }) => typeName));
-
-/** Whether a method needs no credentials. */
-function isOpenService({ service }: Entered): boolean {
-  return openServices.has(service.typeName);
-}
-
-function kindOf({ service, method }: Entered): CallKind {
-  if (service.typeName === Health.typeName) return "exempt";
-  if (method.methodKind !== "unary") return "watch";
-  return moneyKindOf(method) ? "money" : "other";
-}
-
 /** Answers a call with the error, without reading its body. */
-type Refuse = (handler: Pick<UniversalHandler, "method">, head: RequestHead) => void;
+type Refuse = (method: ServedMethod, head: RequestHead) => void;
 
 /**
  * Encodes one error in advance for every protocol: a gateway that has more calls than it can serve
@@ -133,13 +104,12 @@ function createRefusal(error: ConnectError): Refuse {
     }),
   );
   const byDefault = unary.get("application/json") as HttpResponse;
-  const unsupported: HttpResponse = { status: 415, headers: {}, body: "" };
+  const unsupported = emptyResponse(415);
 
   return ({ method }, head) => {
     const [answers, others] = method.methodKind === "unary" ? [unary, streams] : [streams, unary];
     const type = head.headers["content-type"] ?? "";
     const other = others.has(type) ? unsupported : byDefault;
-    const { status, headers, body } = answers.get(type) ?? other;
-    head.answer(status, headers, body === "" ? undefined : (body as Uint8Array));
+    head.answer(answers.get(type) ?? other);
   };
 }

@@ -1,6 +1,6 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import { oncePer } from "../collections/once-per.ts";
-import { type Excess, tooMany } from "../net/bounded-json.ts";
+import { type Excess, tooDeep, tooMany } from "../net/bounded-json.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 
 /**
@@ -51,9 +51,7 @@ class Scan {
   }
 
   message({ fields }: Plan, end: number, depth: number): Excess | undefined {
-    if (depth > intakeLimits.depth) {
-      return `is nested more than ${intakeLimits.depth} levels deep`;
-    }
+    if (depth > intakeLimits.depth) return tooDeep();
     let groups = 0;
     while (this.#at < end) {
       const tag = this.#varint();
@@ -83,9 +81,7 @@ class Scan {
         }
         case 3:
           groups += 1;
-          if (depth + groups > intakeLimits.depth) {
-            return `is nested more than ${intakeLimits.depth} levels deep`;
-          }
+          if (depth + groups > intakeLimits.depth) return tooDeep();
           break;
         case 4:
           groups -= 1;

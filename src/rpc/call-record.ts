@@ -1,4 +1,5 @@
-import { ConnectError, type HandlerContext } from "@connectrpc/connect";
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
 import type { Caller } from "../auth/caller.ts";
 import { type ErrorCode, errorOfAbort } from "../errors.ts";
 import type { Report } from "../report.ts";
@@ -15,14 +16,7 @@ export interface CallRecord {
   /**
    * Writes the record, its metrics and the span's outcome. `error` is undefined after a success.
    */
-  readonly settle: (error: unknown) => void;
-}
-
-export interface CallRecordOptions {
-  readonly log: Log;
-  readonly report: Report;
-  /** Logs the call at debug level, unless it ends with an internal error. */
-  readonly quiet: boolean;
+  readonly settle: (error: ConnectError | undefined) => void;
 }
 
 /**
@@ -36,20 +30,26 @@ export interface Log {
   error(record: object, message: string): void;
 }
 
-/** The part of a call's context that its record needs. */
-export type RecordedCall = Pick<HandlerContext, "service" | "method" | "protocolName" | "signal">;
+/** What the record of a call needs of it. */
+export interface RecordedCall {
+  readonly method: DescMethod;
+  readonly protocolName: string;
+  readonly requestId: string;
+  readonly signal: AbortSignal;
+}
 
+/** @param quiet logs the call at debug level, unless it ends with an internal error */
 export function createCallRecord(
-  context: RecordedCall,
-  requestId: string,
-  { log, report, quiet }: CallRecordOptions,
-  startedMs = performance.now(),
+  call: RecordedCall,
+  { log, report }: { readonly log: Log; readonly report: Report },
+  quiet: boolean,
 ): CallRecord {
+  const startedMs = performance.now();
   const span = activeSpan.getStore();
-  const service = context.service.typeName;
-  const method = `${service}/${context.method.name}`;
-  const protocol = context.protocolName;
-  report("rpcBegan", { service, method: context.method.name });
+  const { requestId, protocolName: protocol } = call;
+  const service = call.method.parent.typeName;
+  const method = `${service}/${call.method.name}`;
+  report("rpcBegan", { service, method: call.method.name });
 
   const record: CallRecord = {
     unknown(error) {
@@ -58,11 +58,11 @@ export function createCallRecord(
     settle(error) {
       const code = outcome(error);
       const durationMs = performance.now() - startedMs;
-      const reason = error instanceof ConnectError ? { reason: reasonOf(error) } : undefined;
+      const reason = error && { reason: reasonOf(error) };
       const isCallersMistake = reason?.reason === compressionNotNamed;
       report("rpcEnded", {
-        ...{ service, method: context.method.name, protocol, code, durationMs, isCallersMistake },
-        unary: context.method.methodKind === "unary",
+        ...{ service, method: call.method.name, protocol, code, durationMs, isCallersMistake },
+        unary: call.method.methodKind === "unary",
         traceparent: span?.traceparent,
       });
       if (span) endSpan(span, protocol, code, isCallersMistake);
@@ -83,14 +83,11 @@ export function createCallRecord(
     },
   };
 
-  function outcome(error: unknown): ErrorCode | "OK" {
-    if (error instanceof ConnectError) return errorCodeOf(error);
+  function outcome(error: ConnectError | undefined): ErrorCode | "OK" {
+    if (error) return errorCodeOf(error);
     // A unary call may succeed after its caller has left; a stream that does is not complete.
-    const whole = error === undefined && context.method.methodKind === "unary";
-    if (context.signal.aborted && !whole) return outcomeOfAbort(context.signal);
-    if (error === undefined) return "OK";
-    record.unknown(error);
-    return "INTERNAL";
+    const isWhole = call.method.methodKind === "unary" || !call.signal.aborted;
+    return isWhole ? "OK" : errorOfAbort(call.signal).code;
   }
 
   return record;
@@ -111,9 +108,4 @@ function endSpan(
       : { "rpc.grpc.status_code": code === "OK" ? 0 : statusCodes[code] }),
   });
   if (isServerFailure(code) && !isCallersMistake) span.fail(code);
-}
-
-function outcomeOfAbort(signal: AbortSignal): ErrorCode {
-  const reason: unknown = signal.reason;
-  return reason instanceof ConnectError ? errorCodeOf(reason) : errorOfAbort(signal).code;
 }

@@ -3,7 +3,7 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { oncePer } from "../collections/once-per.ts";
 import { invalidFields } from "../core/validate.ts";
 import type { FieldViolation } from "../errors.ts";
-import { addReason, compressionNotNamed, outward } from "./errors.ts";
+import { addReason, compressionNotNamed, fromGatewayError } from "./errors.ts";
 
 /**
  * Rewrites, in place, Connect's error for a message that it could not read or write: its text
@@ -18,8 +18,11 @@ export function withoutValues(error: ConnectError, request: DescMessage): void {
   const fault = jsonFault(rawMessage);
   if (fault) {
     const violation = fieldViolationOf(request, fault);
-    if (violation) replace(error, outward(invalidFields([violation])));
-    else rewrite(error, Code.InvalidArgument, wholeFault(fault.rest));
+    if (violation) {
+      const { code, rawMessage, details } = fromGatewayError(invalidFields([violation]));
+      rewrite(error, code, rawMessage);
+      error.details.push(...details);
+    } else rewrite(error, Code.InvalidArgument, wholeFault(fault.rest));
   } else if (rawMessage.startsWith("parse binary: ")) {
     rewrite(error, Code.InvalidArgument, "the request is not a message of its type");
   } else if (rawMessage === "received compressed envelope, but do not know how to decompress") {
@@ -53,14 +56,7 @@ function isWrapped(error: ConnectError, code: Code): boolean {
   return code === Code.Internal && error.cause !== undefined;
 }
 
-function replace(error: ConnectError, by: ConnectError): void {
-  rewrite(error, by.code, by.rawMessage);
-  error.details.push(...by.details);
-}
-
 function rewrite(error: ConnectError, code: Code, message: string): void {
-  // A stream's error already has an ErrorInfo with the reason of its first code.
-  error.details.length = 0;
   Object.assign(error, { code, rawMessage: message, message });
 }
 

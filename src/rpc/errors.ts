@@ -54,7 +54,7 @@ export const statusCodes: Readonly<Record<ErrorCode, Code>> = {
 /**
  * The error that a caller of the RPC edge receives. A GatewayError or ConnectError keeps its code
  * and details. After `signal` has aborted, any other error becomes that of the abort:
- * DEADLINE_EXCEEDED, CANCELLED or the abort's own reason. Anything else becomes INTERNAL without
+ * DEADLINE_EXCEEDED, CANCELLED or the abort's own GatewayError. Anything else becomes INTERNAL without
  * details, and `onUnknown` receives the original.
  */
 export function toConnectError(
@@ -64,28 +64,17 @@ export function toConnectError(
 ): ConnectError {
   if (error instanceof GatewayError) return fromGatewayError(error);
   if (error instanceof ConnectError) return withErrorInfo(error);
-  if (signal.aborted) {
-    const reason: unknown = signal.reason;
-    if (reason instanceof ConnectError) return withErrorInfo(reason);
-    return fromGatewayError(errorOfAbort(signal));
-  }
+  if (signal.aborted) return fromGatewayError(errorOfAbort(signal));
   onUnknown(error);
   return withErrorInfo(new ConnectError("internal error", Code.Internal));
 }
-
-/** The same for an error of the gateway's own, which no call's signal explains. */
-export function outward(error: unknown): ConnectError {
-  return toConnectError(error, neverAborted, () => {});
-}
-
-const neverAborted = new AbortController().signal;
 
 /**
  * Adds a `google.rpc.ErrorInfo` to an error that has none. Every error of the gateway has one: by
  * it a client distinguishes them from errors of its own connection, which do not show the call's
  * outcome.
  */
-export function withErrorInfo(error: ConnectError): ConnectError {
+function withErrorInfo(error: ConnectError): ConnectError {
   if (reasonOf(error) === undefined) addReason(error, errorCodeOf(error));
   return error;
 }
@@ -135,7 +124,8 @@ const codeNames = new Map(
   Object.entries(statusCodes).map(([name, code]) => [code, name as ErrorCode]),
 );
 
-function fromGatewayError(error: GatewayError): ConnectError {
+/** The error of a call, with everything that its caller may learn of it. */
+export function fromGatewayError(error: GatewayError): ConnectError {
   const { upstream, fields, retryAfterMs, outcomeUnknown, resumeCursor } = error.details;
   const out = new ConnectError(clip(error.message), statusCodes[error.code]);
   if (outcomeUnknown) {

@@ -3,17 +3,21 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { createMethodSerializationLookup } from "@connectrpc/connect/protocol";
 import { UnderWay } from "../collections/under-way.ts";
 import { GatewayError } from "../errors.ts";
-import type { Slot } from "../net/admission.ts";
-import { plainAuthority, type RequestHead } from "../net/request-head.ts";
+import { Health } from "../gen/grpc/health/v1/health_pb.ts";
+import { moneyKindOf } from "../model/money-methods.ts";
+import type { CallKind, Slot } from "../net/admission.ts";
+import type { AgeLimits } from "../net/connection-age.ts";
+import { intakeLimits } from "../net/intake-limits.ts";
+import { emptyResponse, plainAuthority, type RequestHead } from "../net/request-head.ts";
+import { maxTimerMs } from "../net/timer.ts";
 import { codecOptions } from "./codec-options.ts";
-import { streamRequestOf, unaryRequestOf } from "./protocols.ts";
+import { compressions, streamRequestOf, unaryRequestOf } from "./protocols.ts";
 import { checkBinary } from "./request-body.ts";
-import type { ServedMethod, ServingOptions } from "./served-call.ts";
-import { implementations } from "./services/routes.ts";
+import { isBidi, type ServedMethod, type ServingOptions } from "./served-call.ts";
 import { serveStream } from "./stream-path.ts";
 import { serveUnary } from "./unary-path.ts";
 
-/** Serves the methods of the contract, in every protocol, encoding and version of HTTP. */
+/** Serves methods in every protocol, encoding and version of HTTP. */
 export interface Methods {
   /** All of them. */
   readonly all: readonly ServedMethod[];
@@ -23,28 +27,50 @@ export interface Methods {
   cut(): void;
 }
 
-export function createMethods(given: Omit<ServingOptions, "underWay">): Methods {
+/** A service, and the functions that implement its methods. */
+export type Implemented = readonly [DescService, object];
+
+export interface MethodLimits extends Pick<AgeLimits, "maxUnaryTimeoutMs"> {
+  /** Largest request message, in bytes, before and after decompression. */
+  readonly readMaxBytes: number;
+}
+
+/**
+ * @param services those that require an identified caller
+ * @param openServices those that need no credentials
+ */
+export function createMethods(
+  services: readonly Implemented[],
+  openServices: readonly Implemented[],
+  limits: MethodLimits,
+  given: Omit<ServingOptions, "underWay">,
+): Methods {
   const options = { ...given, underWay: new UnderWay<AbortController>() };
   return {
-    all: methodsOf(options),
+    all: [
+      ...services.flatMap((service) => methodsOf(service, false, limits)),
+      ...openServices.flatMap((service) => methodsOf(service, true, limits)),
+    ],
     async serve(method, head, slot) {
       const isUnary = method.method.methodKind === "unary";
       // A stream gives its slot back when it begins.
       if (!isUnary) slot.leave();
       if (!namesHost(head)) return refuse(400);
+      // A client that expects to read while it writes would hang on this connection.
+      if (isBidi(method) && head.httpVersion === "1.1") return refuse(505, { connection: "close" });
       if (!method.allowedMethods.includes(head.method)) {
         return refuse(405, { allow: method.allowedMethods.join(", ") });
       }
       if (isUnary) {
-        const asked = unaryRequestOf(head);
-        return asked ? serveUnary(method, head, asked, slot, options) : refuse(415);
+        const asked = unaryRequestOf(head, method);
+        return asked ? serveUnary({ method, head, asked, slot, options }) : refuse(415);
       }
-      const asked = streamRequestOf(head);
-      return asked ? serveStream(method, head, asked, options) : refuse(415);
+      const asked = streamRequestOf(head, method);
+      return asked ? serveStream({ method, head, asked, slot, options }) : refuse(415);
 
       function refuse(status: number, headers: Readonly<Record<string, string>> = {}): void {
         slot.leave();
-        head.answer(status, { "cache-control": "no-store", ...headers });
+        head.answer(emptyResponse(status, { "cache-control": "no-store", ...headers }));
       }
     },
     cut() {
@@ -54,25 +80,40 @@ export function createMethods(given: Omit<ServingOptions, "underWay">): Methods 
   };
 }
 
-function methodsOf({ core, readMaxBytes }: Pick<ServingOptions, "core" | "readMaxBytes">) {
+function methodsOf(
+  [service, implementation]: Implemented,
+  isOpen: boolean,
+  { maxUnaryTimeoutMs, readMaxBytes: ofContract }: MethodLimits,
+): readonly ServedMethod[] {
   const { binaryOptions, jsonOptions } = codecOptions;
+  const readMaxBytes = isOpen ? intakeLimits.openMessageBytes : ofContract;
   const limits = { readMaxBytes, writeMaxBytes: 0xffff_ffff };
-  return implementations(core).flatMap(([service, implementation]) =>
-    (service as DescService).methods.map((method: DescMethod): ServedMethod => {
-      const run = implementation[
-        method.localName as keyof typeof implementation
-      ] as ServedMethod["run"];
-      const codec = createMethodSerializationLookup(method, binaryOptions, jsonOptions, limits);
-      const decode = (message: Uint8Array, isBinary: boolean): Message => {
+  return service.methods.map((method) => {
+    const codec = createMethodSerializationLookup(method, binaryOptions, jsonOptions, limits);
+    const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+    return {
+      method,
+      requestPath: `/${service.typeName}/${method.name}`,
+      allowedMethods: isRead ? ["POST", "GET"] : ["POST"],
+      isOpen,
+      kind: kindOf(method),
+      readMaxBytes,
+      maxTimeoutMs: method.methodKind === "unary" ? maxUnaryTimeoutMs : maxTimerMs,
+      compressions: isOpen ? [] : compressions,
+      run: implementation[method.localName as keyof typeof implementation] as ServedMethod["run"],
+      decode(message: Uint8Array, isBinary: boolean): Message {
         if (isBinary) checkBinary(method.input, message);
         return codec.getI(isBinary).parse(message);
-      };
-      const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
-      const allowedMethods = isRead ? ["POST", "GET"] : ["POST"];
-      const requestPath = `/${service.typeName}/${method.name}`;
-      return { service, method, requestPath, allowedMethods, run, decode };
-    }),
-  );
+      },
+    };
+  });
+}
+
+/** Health calls are never refused because of overload. */
+function kindOf(method: DescMethod): CallKind {
+  if (method.parent.typeName === Health.typeName) return "exempt";
+  if (method.methodKind !== "unary") return "watch";
+  return moneyKindOf(method) ? "money" : "other";
 }
 
 /** Whether a request names its host as a URL can. */

@@ -24,7 +24,6 @@ import {
 import { trailerFlag } from "@connectrpc/connect/protocol-grpc-web";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { HttpResponse, RequestHead } from "../net/request-head.ts";
-import { encodeGrpcMessage } from "./grpc-message.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -79,20 +78,34 @@ export interface Asked<Of extends Protocol> {
   readonly query?: URLSearchParams;
 }
 
+/** What a method grants to those who ask. */
+export interface Granted {
+  /** Longest time-out, in milliseconds: a server may end a call sooner than its caller would. */
+  readonly maxTimeoutMs: number;
+  /** The compressions that callers may use for requests and accept for responses. */
+  readonly compressions: Compression[];
+}
+
 /** Reads the headers of a unary request; undefined if no protocol has its content type. */
-export function unaryRequestOf(head: AskingHead): Asked<UnaryProtocol> | undefined {
-  if (head.method !== "GET") return requestOf(unaryProtocols, head);
+export function unaryRequestOf(
+  head: AskingHead,
+  granted: Granted,
+): Asked<UnaryProtocol> | undefined {
+  if (head.method !== "GET") return requestOf(unaryProtocols, head, granted);
   const type = head.headers["content-type"];
   if (type && protocolOf(unaryProtocols, type)?.name !== "connect") return undefined;
   const query = new URL(head.url, "http://localhost").searchParams;
   const protocol = unaryProtocols.get(`application/${query.get("encoding")}`);
   if (protocol?.name !== "connect") return undefined;
-  return { ...asked(protocol, head, query.get("compression")), query };
+  return { ...asked(protocol, head, query.get("compression"), granted), query };
 }
 
 /** The same for a stream. */
-export function streamRequestOf(head: AskingHead): Asked<StreamProtocol> | undefined {
-  return head.method === "POST" ? requestOf(streamProtocols, head) : undefined;
+export function streamRequestOf(
+  head: AskingHead,
+  granted: Granted,
+): Asked<StreamProtocol> | undefined {
+  return head.method === "POST" ? requestOf(streamProtocols, head, granted) : undefined;
 }
 
 type AskingHead = Pick<RequestHead, "method" | "url" | "headers">;
@@ -100,9 +113,10 @@ type AskingHead = Pick<RequestHead, "method" | "url" | "headers">;
 function requestOf<Of extends Protocol>(
   protocols: ReadonlyMap<string, Of>,
   head: AskingHead,
+  granted: Granted,
 ): Asked<Of> | undefined {
   const protocol = protocolOf(protocols, head.headers["content-type"]);
-  return protocol && asked(protocol, head, head.headers[protocol.asking.encoding]);
+  return protocol && asked(protocol, head, head.headers[protocol.asking.encoding], granted);
 }
 
 function protocolOf<Of extends Protocol>(
@@ -118,6 +132,7 @@ function asked<Of extends Protocol>(
   protocol: Of,
   { headers }: AskingHead,
   encoding: string | string[] | null = null,
+  { compressions, maxTimeoutMs }: Granted,
 ): Asked<Of> {
   const { timeout, accept, parseTimeout } = protocol.asking;
   const given = headers[timeout]?.toString() ?? null;
@@ -130,8 +145,11 @@ function asked<Of extends Protocol>(
     accept,
   );
   return {
-    ...{ protocol, timeoutMs, error: negotiated.error ?? error },
-    ...{ encoding: negotiated.request, compression: negotiated.response },
+    protocol,
+    timeoutMs: timeoutMs === undefined ? undefined : Math.min(timeoutMs, maxTimeoutMs),
+    error: negotiated.error ?? error,
+    encoding: negotiated.request,
+    compression: negotiated.response,
   };
 }
 
@@ -331,6 +349,14 @@ function bytesOf({ buffer, byteOffset, length }: Buffer, from: number): Uint8Arr
   return new Uint8Array(buffer, byteOffset + from, length - from);
 }
 
+/** Encodes a text for gRPC's header `grpc-message`, more readably than Connect would. */
+export function encodeGrpcMessage(text: string): string {
+  return text.replace(unfit, encodeURIComponent);
+}
+
+/** What `grpc-message` must percent-encode: all but printable ASCII, and the percent sign. */
+const unfit = /[^\x20-\x24\x26-\x7e]+/gu;
+
 const succeeded: Headers = { "grpc-status": "0" };
 
 function trailersOf(error: ConnectError): Headers {
@@ -354,8 +380,7 @@ const quickBrotli = {
   params: { [constants.BROTLI_PARAM_QUALITY]: 4, [constants.BROTLI_PARAM_LGWIN]: 18 },
 };
 
-/** The compressions that callers may use for requests and accept for responses. */
-const compressions: Compression[] = [
+export const compressions: Compression[] = [
   compressionGzip,
   {
     ...compressionBrotli,

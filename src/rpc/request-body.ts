@@ -1,4 +1,4 @@
-import type { DescMessage, DescMethod, Message } from "@bufbuild/protobuf";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
@@ -10,46 +10,36 @@ import {
   transformParseEnvelope,
   transformSplitEnvelope,
 } from "@connectrpc/connect/protocol";
-import { GatewayError } from "../errors.ts";
 import type { Slot } from "../net/admission.ts";
 import { countArrival } from "../net/arrival.ts";
-import { type Intake, receiveWhole, unreadError } from "../net/intake.ts";
+import { receiveWhole, unreadError } from "../net/intake.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
 import { overloaded } from "../net/overloaded.ts";
-import type { RequestHead } from "../net/request-head.ts";
 import { excessOfBinary } from "./bounded-binary.ts";
-import { outward } from "./errors.ts";
-import type { Asked, Protocol } from "./protocols.ts";
-
-export interface ReceiveOptions {
-  readonly intake: Intake;
-  /** Largest request message, in bytes. */
-  readonly readMaxBytes: number;
-  /** Longest a body may take to arrive, in milliseconds. */
-  readonly requestTimeoutMs: number;
-}
+import type { Protocol } from "./protocols.ts";
+import type { ArrivedCall, ServedMethod } from "./served-call.ts";
 
 /**
  * The whole body of a call whose caller is known, to be decoded in this turn of the event loop: one
  * that arrived after the call's own turn waits for another.
  * @param maxBytes most bytes of a body with a message of `readMaxBytes`
+ * @param slot suspended while the body is late
  * @throws GatewayError CANCELLED if the body does not arrive, RESOURCE_EXHAUSTED if it was dropped
  * @throws ConnectError if it is too large
  */
 export async function receiveBody(
-  head: RequestHead,
+  { head, method, options }: ArrivedCall<Protocol>,
   maxBytes: number,
-  { intake, readMaxBytes, requestTimeoutMs }: ReceiveOptions,
-  slot?: Slot,
+  slot: Slot | false,
 ): Promise<Buffer> {
-  const arrived = slot && countArrival(slot);
-  const limits = { maxBytes, timeoutMs: requestTimeoutMs };
-  const body = await receiveWhole(head, limits, () => tooLarge(readMaxBytes)).finally(arrived);
-  await intake.turn(head.connection);
+  const arrived = slot ? countArrival(slot) : undefined;
+  const limits = { maxBytes, timeoutMs: options.requestTimeoutMs };
+  const body = await receiveWhole(head, limits, () => tooLarge(method)).finally(arrived);
+  await options.intake.turn(head.connection);
   return body;
 }
 
-function tooLarge(readMaxBytes: number): Error {
+function tooLarge({ readMaxBytes }: Pick<ServedMethod, "readMaxBytes">): Error {
   return new ConnectError(
     `message size is larger than configured readMaxBytes ${readMaxBytes}`,
     Code.ResourceExhausted,
@@ -70,27 +60,18 @@ export function checkBinary(type: DescMessage, bytes: Uint8Array): void {
  */
 export async function decodeUnusual(
   body: Buffer,
-  { protocol, encoding, query }: Asked<Protocol>,
-  { head, method: { method, decode: decodeOne } }: Decoding,
-  { intake, readMaxBytes }: Pick<ReceiveOptions, "intake" | "readMaxBytes">,
+  arrived: ArrivedCall<Protocol>,
 ): Promise<Message> {
-  const maxBytes = query ? Math.min(readMaxBytes, intakeLimits.addressMessageBytes) : readMaxBytes;
-  const decompress = (bytes: Uint8Array) =>
-    decompressedInTurn(encoding as Compression, bytes, { head, intake, maxBytes });
-  const compression = encoding && { ...encoding, decompress };
-  const decode = (message: Uint8Array) => decodeOne(message, !protocol.isJson);
-  if (protocol.extraBytes === 0) {
-    return decode(encoding ? await decompress(body) : body);
+  const { asked, method } = arrived;
+  if (asked.protocol.extraBytes === 0) {
+    const message = asked.encoding ? await decompressedInTurn(arrived, body) : body;
+    return method.decode(message, !asked.protocol.isJson);
   }
   // Connect would look at the next envelope before it decodes the first one.
   const firstEnd = body.length < 5 ? body.length : 5 + body.readUInt32BE(1);
-  const kind = method.methodKind === "unary" ? "unary" : "server-streaming";
-  const messages = pipe(
-    createAsyncIterable([body.subarray(0, firstEnd), body.subarray(firstEnd)]),
-    transformSplitEnvelope(readMaxBytes),
-    transformDecompressEnvelope(compression, readMaxBytes),
-    transformParseEnvelope({ parse: decode } as Serialization<Message>, protocol.endFlag as number),
-  )[Symbol.asyncIterator]();
+  const pieces = createAsyncIterable([body.subarray(0, firstEnd), body.subarray(firstEnd)]);
+  const kind = method.method.methodKind === "unary" ? "unary" : "server-streaming";
+  const messages = decodeEnvelopes(pieces, arrived)[Symbol.asyncIterator]();
   const { done, value } = await messages.next();
   if (done) throw wrongNumber(`missing input message for ${kind} method`);
   if (!(await messages.next()).done) {
@@ -99,21 +80,31 @@ export async function decodeUnusual(
   return value;
 }
 
-interface Decoding {
-  readonly head: RequestHead;
-  readonly method: {
-    readonly method: DescMethod;
-    readonly decode: (message: Uint8Array, isBinary: boolean) => Message;
-  };
-}
-
 function wrongNumber(what: string): ConnectError {
   return new ConnectError(`protocol error: ${what}`, Code.Unimplemented);
 }
 
-interface Decompressing extends Pick<ReceiveOptions, "intake"> {
-  readonly head: RequestHead;
-  readonly maxBytes: number;
+/** The requests of a stream of them, each as it arrives. It throws as `decodeUnusual` does. */
+export function messagesOf(arrived: ArrivedCall<Protocol>): AsyncIterable<Message> {
+  return decodeEnvelopes(piecesOf(arrived), arrived);
+}
+
+/** Decodes the messages of a body by Connect's own functions, which word the refusals. */
+function decodeEnvelopes(
+  pieces: AsyncIterable<Uint8Array>,
+  arrived: ArrivedCall<Protocol>,
+): AsyncIterable<Message> {
+  const { asked, method } = arrived;
+  const { isJson, endFlag } = asked.protocol;
+  const decompress = (bytes: Uint8Array) => decompressedInTurn(arrived, bytes);
+  const compression = asked.encoding && { ...asked.encoding, decompress };
+  const parse = (message: Uint8Array) => method.decode(message, !isJson);
+  return pipe(
+    pieces,
+    transformSplitEnvelope(method.readMaxBytes),
+    transformDecompressEnvelope(compression, method.readMaxBytes),
+    transformParseEnvelope({ parse } as Serialization<Message>, endFlag as number),
+  );
 }
 
 /**
@@ -121,13 +112,16 @@ interface Decompressing extends Pick<ReceiveOptions, "intake"> {
  * @throws ConnectError RESOURCE_EXHAUSTED if it grows beyond the limits
  */
 async function decompressedInTurn(
-  compression: Compression,
+  { head, method, asked, options }: ArrivedCall<Protocol>,
   given: Uint8Array,
-  { head, intake, maxBytes }: Decompressing,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const bytes = given as Uint8Array<ArrayBuffer>;
   if (bytes.length === 0) return bytes;
-  const { freeBytes, ratio } = intakeLimits;
+  const { intake } = options;
+  const compression = asked.encoding as Compression;
+  const { freeBytes, ratio, addressMessageBytes } = intakeLimits;
+  const { readMaxBytes } = method;
+  const maxBytes = asked.query ? Math.min(readMaxBytes, addressMessageBytes) : readMaxBytes;
   const maxGrown = Math.min(maxBytes, freeBytes + ratio * bytes.length);
   let isDropped = false;
   const drop = () => {
@@ -154,46 +148,19 @@ function growsTooMuch(): ConnectError {
   return new ConnectError(message, Code.ResourceExhausted);
 }
 
-/** The error for an address with other bytes than percent-encoded UTF-8. */
-export function notUtf8(): GatewayError {
-  return new GatewayError("INVALID_ARGUMENT", "the address must be percent-encoded UTF-8");
-}
-
 /** The message in the URL of a read by GET. */
 export function messageOfQuery(query: URLSearchParams): Buffer {
   const message = query.get("message") ?? "";
   return Buffer.from(query.get("base64") === "1" ? base64Decode(message) : message);
 }
 
-/**
- * The body of a call to a service that needs no credentials, for Connect, which asks for it after
- * the gate.
- */
-export async function* bodyOfOpenCall(
-  head: RequestHead,
-  { methodKind }: DescMethod,
-  options: ReceiveOptions,
-): AsyncGenerator<Uint8Array, void> {
-  const limits = { ...options, readMaxBytes: intakeLimits.openMessageBytes };
-  try {
-    if (methodKind === "bidi_streaming") return yield* piecesOf(head, limits);
-    // Connect words the refusal of a body with more than one message.
-    const maxBytes = 2 * limits.readMaxBytes;
-    yield head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, limits));
-  } catch (error) {
-    throw outward(error);
-  }
-}
-
 /** The pieces of a body of many messages, all together within a limit. */
-async function* piecesOf(
-  head: RequestHead,
-  { readMaxBytes }: ReceiveOptions,
-): AsyncGenerator<Uint8Array, void> {
+async function* piecesOf({ head, method }: ArrivedCall<Protocol>): AsyncGenerator<Uint8Array> {
+  head.proceed();
   for (;;) {
     const piece = await head.body.next(intakeLimits.openBodyBytes);
     if (piece === undefined) return;
-    if (typeof piece === "string") throw unreadError(piece, () => tooLarge(readMaxBytes));
+    if (typeof piece === "string") throw unreadError(piece, () => tooLarge(method));
     yield piece;
   }
 }

@@ -1,41 +1,66 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { DescMethod, DescService, Message } from "@bufbuild/protobuf";
+import type { DescMethod, Message } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import type { Caller } from "../auth/caller.ts";
 import type { Member, UnderWay } from "../collections/under-way.ts";
 import type { Call, Core } from "../core/core.ts";
 import { replayedHeader } from "../core/idempotency.ts";
 import { GatewayError } from "../errors.ts";
+import { moneyKindOf } from "../model/money-methods.ts";
+import type { CallKind, Slot } from "../net/admission.ts";
+import type { Intake } from "../net/intake.ts";
 import type { RequestHead } from "../net/request-head.ts";
 import { requestIdHeader, requestIdOf } from "../net/request-id.ts";
 import { leaveInTurn } from "../net/spread-over-turns.ts";
+import { rateLimitHeaders } from "../ratelimit/headers.ts";
 import type { Report } from "../report.ts";
 import { type CallRecord, createCallRecord, type Log, type RecordedCall } from "./call-record.ts";
 import { withoutValues } from "./decode-errors.ts";
 import { toConnectError } from "./errors.ts";
-import type { Asked, Protocol } from "./protocols.ts";
-import type { ReceiveOptions } from "./request-body.ts";
+import type { Asked, Granted, Protocol } from "./protocols.ts";
 
 /** Identifies the caller by a request's headers. @throws GatewayError for a caller it refuses */
 export type Identify = (headers: Pick<Headers, "get">) => Promise<Caller>;
 
 /** What the paths of all calls share. */
-export interface ServingOptions extends ReceiveOptions {
+export interface ServingOptions {
   readonly core: Core;
   readonly identify: Identify;
   readonly log: Log;
   readonly report: Report;
+  readonly intake: Intake;
+  /** Longest a body may take to arrive, in milliseconds. */
+  readonly requestTimeoutMs: number;
   /** The calls in flight. */
   readonly underWay: UnderWay<AbortController>;
 }
 
 /** A method, the function that implements it, and the codec of its requests. */
-export interface ServedMethod
-  extends Pick<UniversalHandler, "service" | "method" | "requestPath" | "allowedMethods"> {
-  readonly run: (request: Message, call: ServiceCall) => unknown;
+export interface ServedMethod extends Granted {
+  readonly method: DescMethod;
+  readonly requestPath: string;
+  readonly allowedMethods: readonly string[];
+  /**
+   * Whether it needs no credentials, as those of health and reflection. Nothing is compressed for
+   * it, and its calls are recorded at debug level only.
+   */
+  readonly isOpen: boolean;
+  /** How its calls are admitted. */
+  readonly kind: CallKind;
+  /** Largest request message, in bytes, before and after decompression. */
+  readonly readMaxBytes: number;
+  /** Takes a stream of requests instead if the method does (`isBidi`). */
+  readonly run: (
+    request: Message | AsyncIterable<Message>,
+    call: ServiceCall | OpenCall,
+  ) => unknown;
   /** Decodes a request. @throws ConnectError for one that is malformed or beyond the limits */
   readonly decode: (message: Uint8Array, isBinary: boolean) => Message;
+}
+
+/** Whether a method takes a stream of requests. */
+export function isBidi({ method }: Pick<ServedMethod, "method">): boolean {
+  return method.methodKind === "bidi_streaming";
 }
 
 /** The call of an identified caller, as the services get it. */
@@ -44,20 +69,33 @@ export interface ServiceCall extends Call {
   readonly beat?: () => void;
 }
 
+/** A call of a method that needs no credentials. */
+export type OpenCall = Pick<ServedCall, "signal" | "protocolName">;
+
 /** Headers of the answer, also of an error; to be set before its first byte is written. */
 export type AnswerHeader = Pick<Headers, "set">;
+
+/** A call whose headers were read. */
+export interface ArrivedCall<Of extends Protocol> {
+  readonly method: ServedMethod;
+  readonly head: RequestHead;
+  readonly asked: Asked<Of>;
+  /** Given back already if the call is a stream. */
+  readonly slot: Slot;
+  readonly options: ServingOptions;
+}
 
 /**
  * One call, from its headers to its outcome: the steps of unary calls and streams besides those of
  * their answers. By its headers the caller is identified.
  */
 export class ServedCall implements RecordedCall {
-  readonly service: DescService;
   readonly method: DescMethod;
   readonly protocolName: string;
   readonly requestId: string;
   /** Undefined until the caller is identified. */
   call: ServiceCall | undefined;
+  readonly #core: Core;
   readonly #answerHeader: AnswerHeader;
   readonly #deadlineMs: number | undefined;
   readonly #life: CallLife;
@@ -65,22 +103,20 @@ export class ServedCall implements RecordedCall {
   #headers: IncomingHttpHeaders | undefined;
 
   constructor(
-    head: RequestHead,
-    { service, method }: ServedMethod,
-    { protocol, timeoutMs }: Pick<Asked<Protocol>, "protocol" | "timeoutMs">,
+    { head, method: { method, isOpen }, asked, options }: ArrivedCall<Protocol>,
     answerHeader: AnswerHeader,
-    { log, report, underWay }: ServingOptions,
   ) {
-    this.service = service;
+    const { timeoutMs, protocol } = asked;
     this.method = method;
     this.protocolName = protocol.name;
+    this.#core = options.core;
     this.#headers = head.headers;
     this.#answerHeader = answerHeader;
     this.#deadlineMs = timeoutMs === undefined ? undefined : Date.now() + timeoutMs;
-    this.#life = new CallLife(head, timeoutMs, underWay);
+    this.#life = new CallLife(head, timeoutMs, options.underWay);
     if (method.methodKind !== "unary") this.#life.endWith(head.ending);
     this.requestId = requestIdOf(this.get(requestIdHeader));
-    this.#record = createCallRecord(this, this.requestId, { log, report, quiet: false });
+    this.#record = createCallRecord(this, options, isOpen);
     answerHeader.set("cache-control", "no-store");
     answerHeader.set(requestIdHeader, this.requestId);
   }
@@ -95,7 +131,6 @@ export class ServedCall implements RecordedCall {
     return value === undefined ? null : Array.isArray(value) ? value.join(", ") : value;
   }
 
-  /** @param hooks the callbacks by which the core and the services act on the call's answer */
   identified(caller: Caller, hooks: Partial<ServiceCall>): ServiceCall {
     const record = this.#record;
     record.caller = caller;
@@ -111,6 +146,21 @@ export class ServedCall implements RecordedCall {
       onReplayed: () => this.#answerHeader.set(replayedHeader, "true"),
     };
     return this.call;
+  }
+
+  /**
+   * Sets headers with the current rate budget of the caller's account. Sets none if there is no
+   * caller or the budget cannot be read, so that a finished response is never lost because of them.
+   */
+  setRateLimit(): void {
+    if (!this.call) return;
+    try {
+      const isMoney = moneyKindOf(this.method) !== undefined;
+      const headers = rateLimitHeaders(this.#core.rateLimit(this.call), isMoney);
+      for (const [name, value] of Object.entries(headers)) this.#answerHeader.set(name, value);
+    } catch {
+      // The answer goes out without them.
+    }
   }
 
   /** Forgets the request: a stream lasts long. */

@@ -1,27 +1,23 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { Code, ConnectError, createConnectRouter } from "@connectrpc/connect";
 import type { Core } from "../core/core.ts";
 import { Health } from "../gen/grpc/health/v1/health_pb.ts";
 import { type Admission, createAdmission } from "../net/admission.ts";
 import { Intake } from "../net/intake.ts";
-import { intakeLimits } from "../net/intake-limits.ts";
 import { type ConnectionLimits, createOnePort, type Tls } from "../net/one-port.ts";
-import type { RequestHead } from "../net/request-head.ts";
+import { emptyResponse, type RequestHead } from "../net/request-head.ts";
 import { defaultSessionLimits } from "../net/session-guard.ts";
 import { defaultUnreadLimits } from "../net/unread-answers.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing/tracing.ts";
 import { createAdmissionGate } from "./admission-gate.ts";
 import type { Log } from "./call-record.ts";
-import { codecOptions } from "./codec-options.ts";
-import { encodeGrpcMessage } from "./grpc-message.ts";
-import { createMethods } from "./methods.ts";
-import { recordsOpenCalls } from "./open-calls.ts";
-import { createRequestListener, type RequestLimits } from "./request-listener.ts";
+import { createMethods, type MethodLimits } from "./methods.ts";
+import { encodeGrpcMessage } from "./protocols.ts";
+import { createRequestListener } from "./request-listener.ts";
 import type { Identify } from "./served-call.ts";
 import { createHealth } from "./services/health.ts";
-import { addReflection, reflectionServices } from "./services/reflection.ts";
-import { services } from "./services/routes.ts";
+import { createReflection, reflectionServices } from "./services/reflection.ts";
+import { implementations, services } from "./services/routes.ts";
 
 export interface RpcServerOptions {
   readonly core: Core;
@@ -43,7 +39,7 @@ export interface RpcServerOptions {
   readonly intake?: Intake;
 }
 
-export interface RpcLimits extends ConnectionLimits, RequestLimits {
+export interface RpcLimits extends ConnectionLimits, MethodLimits {
   /**
    * Longest that a watch of health lasts, in milliseconds. A client opens the next one at once, and
    * may count the server as unhealthy until then.
@@ -98,27 +94,19 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
   const { core, identify, log, report = noReport, tracing = noTracing } = options;
   const { admission = createAdmission({ maxCalls: undefined }) } = options;
   const { intake = new Intake({ admission }) } = options;
-  const limits = { ...defaultLimits, ...options.limits, intake };
-  const shutdown = new AbortController();
-  const openServices = [Health, ...reflectionServices];
-  const health = createHealth([...services, ...openServices], limits.healthWatchMs);
-
-  // What is open to all decompresses nothing, and compresses nothing.
-  const router = createConnectRouter({
-    acceptCompression: [],
-    readMaxBytes: intakeLimits.openMessageBytes,
-    ...codecOptions,
-    shutdownSignal: shutdown.signal,
-    ...recordsOpenCalls({ log, report }),
-  });
-  router.service(Health, health.service);
-  addReflection(router, [...services, ...openServices], {
-    ...{ admission, report, streamMs: limits.reflectionMs },
-  });
-  const methods = createMethods({ core, identify, log, report, ...limits });
+  const limits = { ...defaultLimits, ...options.limits };
+  const all = [...services, Health, ...reflectionServices];
+  const health = createHealth(all, limits.healthWatchMs);
+  const reflection = createReflection(all, { admission, report, streamMs: limits.reflectionMs });
+  const methods = createMethods(
+    implementations(core),
+    [[Health, health.service], ...reflection],
+    limits,
+    { core, identify, log, report, intake, requestTimeoutMs: limits.requestTimeoutMs },
+  );
 
   const gate = createAdmissionGate(admission, report, limits.maxConnections);
-  const listener = createRequestListener(router, limits, log, tracing, gate, methods);
+  const listener = createRequestListener(methods, gate, tracing, log);
   const port = createOnePort({
     listener: refusesMisdirected(options.misdirection, listener),
     limits,
@@ -128,11 +116,6 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     ...(options.tls ? { tls: options.tls } : {}),
     onError: (error) => log.error({ err: error }, "connection not accepted"),
   });
-
-  const cutCalls = () => {
-    shutdown.abort(new ConnectError("the gateway is shutting down", Code.Unavailable));
-    methods.cut();
-  };
 
   return {
     listen: port.listen,
@@ -145,7 +128,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     async drain(timeoutMs) {
       health.shutDown();
       // The last tenth of the time is for the error responses of the calls that are cut.
-      const cut = setTimeout(cutCalls, timeoutMs * 0.9);
+      const cut = setTimeout(methods.cut, timeoutMs * 0.9);
       const end = setTimeout(() => port.destroy(), timeoutMs);
       await port.drain();
       clearTimeout(cut);
@@ -153,7 +136,7 @@ export function createRpcServer(options: RpcServerOptions): RpcServer {
     },
     close() {
       health.shutDown();
-      cutCalls();
+      methods.cut();
       port.destroy();
     },
   };
@@ -174,16 +157,14 @@ function refusesMisdirected(misdirection: Misdirection | undefined, listener: Li
     if (!refused) return listener(head);
     const type = head.headers["content-type"] ?? "";
     if (type.startsWith("application/grpc")) {
-      head.answer(200, {
-        "content-type": type,
-        "grpc-status": permissionDenied,
-        "grpc-message": encodeGrpcMessage(refused.message),
-      });
+      const message = encodeGrpcMessage(refused.message);
+      const ofGrpc = { "grpc-status": permissionDenied, "grpc-message": message };
+      head.answer(emptyResponse(200, { "content-type": type, ...ofGrpc }));
       return;
     }
     const error = { code: "permission_denied", message: refused.message };
     const headers = { "content-type": "application/json" };
-    head.answer(refused.status, headers, Buffer.from(JSON.stringify(error)));
+    head.answer({ status: refused.status, headers, body: JSON.stringify(error) });
   };
 }
 

@@ -3,61 +3,28 @@ import { constants } from "node:http2";
 import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
-import { requireScope } from "../core/authorize.ts";
 import { oncePerEvent } from "../core/once-per-event.ts";
 import { GatewayError } from "../errors.ts";
 import type { Event } from "../gen/payments/v1/event_pb.ts";
 import { cutUnlessRead, drained } from "../live/reader.ts";
-import { isUtf8Address } from "../net/address-text.ts";
 import type { Outlet, RequestHead } from "../net/request-head.ts";
+import { resultOf } from "./call-result.ts";
 import { jsonWriterOf } from "./json-writer.ts";
-import {
-  type Asked,
-  envelope,
-  envelopeHeaders,
-  plainMessage,
-  type StreamProtocol,
-} from "./protocols.ts";
-import { setRateLimit } from "./rate-limit.ts";
-import { decodeUnusual, notUtf8, receiveBody } from "./request-body.ts";
-import {
-  ServedCall,
-  type ServedMethod,
-  type ServiceCall,
-  type ServingOptions,
-} from "./served-call.ts";
+import { envelope, envelopeHeaders, type StreamProtocol } from "./protocols.ts";
+import { type ArrivedCall, isBidi, ServedCall, type ServiceCall } from "./served-call.ts";
 
 /**
- * Serves a watch: a POST of one message, answered by a stream of events. The steps are those of
- * Connect's own handlers: identify, receive, decode, open, write events, record, write the end. An
- * idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` compares the answers
+ * Serves a stream: a POST of one message, as for a watch, or of several, answered by a stream of
+ * them. The steps are those of Connect's own handlers: run, write messages, record, write the end.
+ * An idle watch retains nothing of its request. `test/rpc/stream-path.test.ts` compares the answers
  * with theirs.
  */
-export async function serveStream(
-  method: ServedMethod,
-  head: RequestHead,
-  asked: Asked<StreamProtocol>,
-  options: ServingOptions,
-): Promise<void> {
-  const { protocol, compression } = asked;
-  const encoder = encoderOf(method.method.output, protocol.isJson, compression);
-  const answer = new StreamAnswer(head, asked, encoder);
-  const served = new ServedCall(head, method, asked, answer, options);
+export async function serveStream(arrived: ArrivedCall<StreamProtocol>): Promise<void> {
+  const answer = new StreamAnswer(arrived);
+  const served = new ServedCall(arrived, answer);
 
   try {
-    const caller = await options.identify(served);
-    const call = served.identified(caller, callOn(answer));
-    setRateLimit(answer, options.core, call, method.method);
-    requireScope(caller, method.method);
-    if (head.url !== method.requestPath && !isUtf8Address(head.url)) throw notUtf8();
-    if (asked.error) throw asked.error;
-    const maxBytes = options.readMaxBytes + protocol.extraBytes;
-    const body = head.body.atHand(maxBytes) ?? (await receiveBody(head, maxBytes, options));
-    const plain = plainMessage(body, asked);
-    const request = plain
-      ? method.decode(plain, !protocol.isJson)
-      : await decodeUnusual(body, asked, { head, method }, options);
-    const messages = method.run(request, call) as Messages;
+    const messages = (await resultOf(served, arrived, callOn(answer))) as Messages;
     served.releaseRequest();
     // Not awaited: a stream lasts long, and must not retain this function's request.
     void deliver(messages, answer, served);
@@ -66,7 +33,9 @@ export async function serveStream(
   }
 }
 
-type Messages = AsyncIterable<{ readonly event?: Event }>;
+type Messages = AsyncIterable<StreamMessage>;
+/** The fields of a message. That of a watch is an event. */
+type StreamMessage = { readonly event?: Event };
 
 /** The callbacks by which the core and the service act on a call's answer. */
 function callOn(answer: StreamAnswer): Partial<ServiceCall> {
@@ -89,8 +58,8 @@ async function deliver(
   served: ServedCall,
 ): Promise<void> {
   try {
-    for await (const { event } of messages) {
-      const drained = answer.write(event);
+    for await (const message of messages) {
+      const drained = answer.write(message);
       if (drained) await drained;
     }
   } catch (error) {
@@ -110,21 +79,21 @@ function settle(error: unknown, answer: StreamAnswer, served: ServedCall): void 
 class StreamAnswer {
   readonly #protocol: StreamProtocol;
   readonly #compression: Compression | null;
-  readonly #encoder: EventEncoder;
+  readonly #encoder: StreamEncoder;
+  /** Whether the request's body is still read while the answer is written. */
+  readonly #readsOn: boolean;
   /** Set until the answer begins. */
   #head: RequestHead | undefined;
   #headers: Record<string, string> | undefined;
   #outlet: Outlet | undefined;
 
-  constructor(
-    head: RequestHead,
-    { protocol, compression }: Omit<Asked<StreamProtocol>, "timeoutMs">,
-    encoder: EventEncoder,
-  ) {
+  constructor({ head, method, asked }: ArrivedCall<StreamProtocol>) {
+    const { protocol, compression } = asked;
     this.#head = head;
     this.#protocol = protocol;
     this.#compression = compression;
-    this.#encoder = encoder;
+    this.#encoder = encoderOf(method.method.output, protocol.isJson, compression);
+    this.#readsOn = isBidi(method);
     this.#headers = { ...envelopeHeaders(protocol, compression) };
   }
 
@@ -148,10 +117,11 @@ class StreamAnswer {
   }
 
   /** @returns a promise to await before the next write, if the buffer is full */
-  write(event: Event | undefined): Promise<void> | undefined {
-    const message = event ? this.#encoder.event(event) : this.#encoder.heartbeat;
+  write(message: StreamMessage): Promise<void> | undefined {
+    const { event } = message;
+    const data = event ? this.#encoder.event(event) : this.#encoder.message(message);
     const outlet = this.#begin();
-    if (!outlet || isOver(outlet) || outlet.write(message)) return undefined;
+    if (!outlet || isOver(outlet) || outlet.write(data)) return undefined;
     return drained(outlet);
   }
 
@@ -176,7 +146,8 @@ class StreamAnswer {
     if (!this.#head) return this.#outlet;
     const headers = this.#headers ?? {};
     const waitForTrailers = this.#protocol.hasTrailers;
-    this.#outlet = this.#head.begin({ status: 200, headers, waitForTrailers });
+    const readsOn = this.#readsOn;
+    this.#outlet = this.#head.begin({ status: 200, headers, waitForTrailers, readsOn });
     this.#head = undefined;
     this.#headers = undefined;
     return this.#outlet;
@@ -220,31 +191,32 @@ function resetCode(error: Error): number {
  * Encodes the messages of a stream: all protocols put the same envelope around them, so each event
  * is encoded once and shared by all its watchers.
  */
-interface EventEncoder {
+interface StreamEncoder {
   readonly event: (event: Event) => Uint8Array;
+  readonly message: (message: StreamMessage) => Uint8Array;
   /** A message without an event. */
   readonly heartbeat: Uint8Array;
 }
 
 /** Encoders by output message, codec and compression. */
-const encoders = new Map<string, EventEncoder>();
+const encoders = new Map<string, StreamEncoder>();
 
-/** @param output a message type with an `event` field */
 function encoderOf(
   output: DescMessage,
   isJson: boolean,
   compression: Compression | null,
-): EventEncoder {
+): StreamEncoder {
   const key = `${output.typeName} ${isJson} ${compression?.name}`;
   const known = encoders.get(key);
   if (known) return known;
   const writeJson = jsonWriterOf(output);
-  const encode = (init: { event?: Event }) => {
-    const message = create(output, init as Record<string, unknown>);
-    const data = isJson ? Buffer.from(writeJson(message)) : toBinary(output, message);
+  const message = (init: StreamMessage) => {
+    const whole = create(output, init as Record<string, unknown>);
+    const data = isJson ? Buffer.from(writeJson(whole)) : toBinary(output, whole);
     return envelope({ flags: 0, data }, compression);
   };
-  const encoder = { event: oncePerEvent((event) => encode({ event })), heartbeat: encode({}) };
+  const event = oncePerEvent((event) => message({ event }));
+  const encoder = { event, message, heartbeat: message({}) };
   encoders.set(key, encoder);
   return encoder;
 }

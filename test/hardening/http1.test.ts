@@ -134,9 +134,9 @@ test("Node parses no further requests of a connection that was cut", async (t) =
     let requests = 0;
     const server = http.createServer(options, (request, response) => {
       requests += 1;
-      guard.passes(request, response);
+      passes(request, response);
     });
-    const guard = guardHttp1(server, onCut);
+    const passes = guardHttp1(server, onCut);
     t.after(() => server.close());
     const attacker = await connected(t, await listen(server));
     attacker.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(2_000));
@@ -151,13 +151,13 @@ test("all requests of a cut connection end", async (t) => {
   const { onCut } = recordCuts();
   const ends: Promise<unknown>[] = [];
   const server = http.createServer(http1Options, (request, response) => {
-    if (!guard.passes(request, response)) return;
+    if (!passes(request, response)) return;
     ends.push(once(response, "close"), new Promise((ended) => request.on("close", ended)));
     if (ends.length === 4) request.socket.destroy();
   });
   // Node takes what follows for an upgrade.
   server.on("upgrade", (_request, socket) => socket.end("HTTP/1.1 404 Not Found\r\n\r\n"));
-  const guard = guardHttp1(server, onCut);
+  const passes = guardHttp1(server, onCut);
   t.after(() => server.close());
   const attacker = await connected(t, await listen(server));
   const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n";

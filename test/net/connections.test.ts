@@ -12,6 +12,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
+import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   GetPaymentRequestSchema,
@@ -89,6 +90,19 @@ for (const { protocol, httpVersion, name } of wires) {
     });
   });
 }
+
+test("a watch of health on an old connection ends, to go on at another", async () => {
+  const limits = { ...young, connectionAgeGraceMs: 20, maxUnaryTimeoutMs: 5_000 };
+  await using started = await start({}, { limits });
+  const client = createClient(Health, started.transport("grpc", "2"));
+  const watch = client.watch({})[Symbol.asyncIterator]();
+  await watch.next();
+  await assert.rejects(watch.next(), (error) => {
+    assert.ok(error instanceof ConnectError);
+    assert.equal(error.findDetails(ErrorInfoSchema)[0]?.reason, "CONNECTION_AGE");
+    return true;
+  });
+});
 
 test("an old HTTP/1.1 connection closes with its next response", async () => {
   await using started = await start(answers, { limits: young });

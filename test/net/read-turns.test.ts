@@ -7,7 +7,6 @@ import { createAdmission } from "../../src/net/admission.ts";
 import { http1Options, limitHttp1 } from "../../src/net/http1.ts";
 import { Intake } from "../../src/net/intake.ts";
 import { ReadTurns } from "../../src/net/read-turns.ts";
-import { defaultUnreadLimits } from "../../src/net/unread-answers.ts";
 import { listen } from "../listen.ts";
 
 const count = 30;
@@ -33,7 +32,7 @@ async function cutInEachTurn(t: import("node:test").TestContext, isShared: boole
     budget: intake.budget,
     readTurns: isShared ? intake.readTurns : new ReadTurns(),
   };
-  limitHttp1(server, defaultUnreadLimits, inlet, () => {});
+  limitHttp1(server, {}, inlet, () => {});
   const port = await listen(server);
   const sockets = Array.from({ length: count }, () => net.connect(port, "127.0.0.1"));
   t.after(() => {

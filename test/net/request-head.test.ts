@@ -10,18 +10,19 @@ import { headOfHttp1, type RequestHead } from "../../src/net/request-head.ts";
 import { listen } from "../listen.ts";
 
 const maxBytes = 10;
-const inlet = {
-  intake: new Intake({
-    budget: createMemoryBudget(),
-    admission: createAdmission({ maxCalls: undefined }),
-  }),
-  cut() {},
-};
+const intake = new Intake({
+  budget: createMemoryBudget(),
+  admission: createAdmission({ maxCalls: undefined }),
+});
 
 /** Passes each request to `serve` in the next turn of the loop, when a short body is there. */
 async function serving(t: TestContext, serve: (head: RequestHead) => void) {
   const server = createServer((request, response) => {
-    const head = headOfHttp1(request, response, inlet);
+    const head = headOfHttp1(
+      request,
+      response,
+      intake.body(request, request.socket, () => {}),
+    );
     setImmediate(() => serve(head));
   });
   const socket = connect(await listen(server), "127.0.0.1").setEncoding("utf8");

@@ -16,6 +16,7 @@ import type { Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { statusCodes } from "../../src/rpc/errors.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
+import type { RpcLimits } from "../../src/rpc/server.ts";
 import { caller, envelope, type Started, start } from "./start.ts";
 
 /*
@@ -61,7 +62,11 @@ const wideWindow = { params: { [constants.BROTLI_PARAM_LGWIN]: 24 } };
 type Outcomes = Record<string, unknown>;
 
 /** A server, and what was recorded of it in `test/fixtures/rpc`. */
-export function recordedAnswers(name: string, answers: Partial<Core>) {
+export function recordedAnswers(
+  name: string,
+  answers: Partial<Core>,
+  limits: Partial<RpcLimits> = {},
+) {
   const file = new URL(`../fixtures/rpc/${name}.json.br`, import.meta.url);
   const records = process.env.RECORD_ANSWERS === "true";
   const known: Record<string, Outcomes> = records
@@ -72,7 +77,7 @@ export function recordedAnswers(name: string, answers: Partial<Core>) {
 
   return {
     async start() {
-      at = await start(answers, { identify, limits: { readMaxBytes: 10_000 } });
+      at = await start(answers, { identify, limits: { readMaxBytes: 10_000, ...limits } });
       session = http2.connect(at.url);
     },
     async stop() {
@@ -339,6 +344,7 @@ export function requestsOf({ path, type, isGrpc, isStream, messageOf }: Way): Re
     "another method": { method: "PUT", ...ofBody(known) },
     "an unknown path": { path: `${path}s`, ...ofBody(known) },
     "a path with a query": { path: `${path}?a=b`, ...ofBody(known) },
+    "a path that is not UTF-8": { path: `${path}?a=%ff`, ...ofBody(known) },
     "another type": { headers: { "content-type": "text/plain" }, body: known },
     "a type in capitals": { headers: { "content-type": type.toUpperCase() }, body: known },
     ...Object.fromEntries(errors),

@@ -1,14 +1,17 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { once } from "node:events";
+import http2 from "node:http2";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { create, fromBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code, createClient } from "@connectrpc/connect";
 import { GatewayError } from "../../src/errors.ts";
 import {
   ServerReflection,
   type ServerReflectionRequest,
+  ServerReflectionRequestSchema,
 } from "../../src/gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionV1Alpha } from "../../src/gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
@@ -16,7 +19,7 @@ import { createAdmission } from "../../src/net/admission.ts";
 import { reportTo } from "../../src/report.ts";
 import { createAnswers } from "../../src/rpc/services/reflection.ts";
 import { services } from "../../src/rpc/services/routes.ts";
-import { type Started, start } from "./start.ts";
+import { envelope, type Started, start } from "./start.ts";
 
 const buf = new URL("../../node_modules/.bin/buf", import.meta.url).pathname;
 
@@ -250,3 +253,28 @@ test("a stream without an end by its client ends with UNAVAILABLE", async () => 
   await assert.rejects(answers.next(), { code: Code.Unavailable });
   never.resolve();
 });
+
+for (const [grpcTimeout, when] of [
+  ["0m", "before the first question"],
+  ["50m", "while no question comes"],
+] as const) {
+  test(`a stream ends with DEADLINE_EXCEEDED at its deadline ${when}`, {
+    timeout: 20_000,
+  }, async (t) => {
+    await using started = await start();
+    const session = http2.connect(started.url);
+    t.after(() => session.destroy());
+    const question = create(ServerReflectionRequestSchema, {
+      messageRequest: { case: "listServices", value: "" },
+    });
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+      "content-type": "application/grpc",
+      "grpc-timeout": grpcTimeout,
+    });
+    stream.resume().write(envelope(toBinary(ServerReflectionRequestSchema, question)));
+    const [trailers] = await once(stream, "trailers");
+    assert.equal(trailers["grpc-status"], String(Code.DeadlineExceeded));
+  });
+}

@@ -136,7 +136,6 @@ function allRequestsOf(format: Format): Requests {
     "a deadline": within(30, "until-cut"),
     "a deadline of a watch that just stops": within(30, "until-aborted"),
     "no time at all": within(0, "until-cut"),
-    "a path that is not UTF-8": { path: `${watchPayment}?a=%ff`, ...ofBody(known) },
     "a type of unary calls": { headers: { "content-type": "application/json" }, body: known },
     "the largest": ofBody(envelope(Buffer.concat([known.subarray(5), Buffer.alloc(9_000, 0x20)]))),
     "two messages": ofBody(Buffer.concat([known, known])),

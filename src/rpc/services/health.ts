@@ -1,13 +1,15 @@
 import type { DescService } from "@bufbuild/protobuf";
-import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../gen/grpc/health/v1/health_pb.ts";
 import { spreadOverTurns } from "../../net/spread-over-turns.ts";
+import type { OpenCall } from "../served-call.ts";
+import type { Implementation } from "./routes.ts";
 
 export interface HealthStatus {
-  readonly service: ServiceImpl<typeof Health>;
+  readonly service: Implementation<typeof Health, OpenCall>;
   /** Sets the status that all methods report from now on, for the server and for each service. */
   setServing(serving: boolean): void;
   /** Reports NOT_SERVING for good: watches receive it and then end with UNAVAILABLE. */

@@ -2,21 +2,15 @@ import {
   createRegistry,
   type DescExtension,
   type DescFile,
-  type DescMessage,
   type DescService,
   type MessageInitShape,
   type Registry,
   toBinary,
 } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import {
-  Code,
-  type ConnectRouter,
-  type HandlerContext,
-  type ServiceImpl,
-} from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { oncePer } from "../../collections/once-per.ts";
-import { errorOfAbort, GatewayError } from "../../errors.ts";
+import { GatewayError, unlessAborted } from "../../errors.ts";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.ts";
 import {
   ServerReflection,
@@ -28,6 +22,9 @@ import { file_payments_v1_error } from "../../gen/payments/v1/error_pb.ts";
 import type { Admission, Slot } from "../../net/admission.ts";
 import { overloaded } from "../../net/overloaded.ts";
 import type { Report } from "../../report.ts";
+import type { Implemented } from "../methods.ts";
+import type { OpenCall } from "../served-call.ts";
+import type { Implementation } from "./routes.ts";
 
 /** The services of server reflection: both versions, since tools differ in which they ask first. */
 export const reflectionServices = [ServerReflection, ServerReflectionV1Alpha] as const;
@@ -45,58 +42,69 @@ export interface ReflectionOptions {
 }
 
 /**
- * Adds server reflection: it gives tools such as `buf curl` the schema of the given services and of
- * the details of their errors.
+ * Server reflection: it gives tools such as `buf curl` the schema of the given services and of the
+ * details of their errors.
  */
-export function addReflection(
-  router: ConnectRouter,
+export function createReflection(
   services: readonly DescService[],
-  { admission, report, streamMs }: ReflectionOptions,
-): void {
+  options: ReflectionOptions,
+): Implemented[] {
   const answerOf = createAnswers(services);
-  const service: ServiceImpl<typeof ServerReflection> = {
-    async *serverReflectionInfo(requests, context) {
-      let questions = 0;
-      for await (const request of untilEnd(requests, streamMs)) {
-        if (++questions > maxQuestions) throw tooMany();
-        const call = { service: context.service.typeName, method: context.method.name };
-        report("rpcBegan", call);
-        const startedMs = performance.now();
-        let code: "OK" | "RESOURCE_EXHAUSTED" = "RESOURCE_EXHAUSTED";
-        try {
-          const slot = await slotOf(context, admission, report);
-          try {
-            const messageResponse = answerOf(request.messageRequest);
-            code = "OK";
-            yield { validHost: request.host, originalRequest: request, messageResponse };
-          } finally {
-            slot.leave();
-          }
-        } finally {
-          const durationMs = performance.now() - startedMs;
-          const protocol = context.protocolName;
-          report("rpcEnded", { ...call, protocol, unary: false, code, durationMs });
-        }
-      }
-    },
-  };
-  router.service(ServerReflection, service);
   // The two versions differ only in the name of their package.
-  router.service(
-    ServerReflectionV1Alpha,
-    service as unknown as ServiceImpl<typeof ServerReflectionV1Alpha>,
-  );
+  return reflectionServices.map((service) => [
+    service,
+    {
+      serverReflectionInfo: (requests, call) => answers(requests, call, service, answerOf, options),
+    } satisfies Implementation<typeof ServerReflection, OpenCall>,
+  ]);
 }
 
-/** @throws GatewayError UNAVAILABLE when the time is over */
-async function* untilEnd<Item>(items: AsyncIterable<Item>, ms: number): AsyncIterable<Item> {
-  const end = Promise.withResolvers<never>();
-  const timer = setTimeout(() => end.reject(streamOver()), ms);
-  end.promise.catch(() => {});
+async function* answers(
+  requests: AsyncIterable<ServerReflectionRequest>,
+  call: OpenCall,
+  service: DescService,
+  answerOf: ReturnType<typeof createAnswers>,
+  { admission, report, streamMs }: ReflectionOptions,
+) {
+  const question = { service: service.typeName, method: "ServerReflectionInfo" };
+  let questions = 0;
+  for await (const request of untilEnd(requests, call.signal, streamMs)) {
+    if (++questions > maxQuestions) throw tooMany();
+    report("rpcBegan", question);
+    const startedMs = performance.now();
+    let code: "OK" | "RESOURCE_EXHAUSTED" = "RESOURCE_EXHAUSTED";
+    try {
+      const slot = await slotOf(call, admission, report);
+      try {
+        call.signal.throwIfAborted();
+        const messageResponse = answerOf(request.messageRequest);
+        code = "OK";
+        yield { validHost: request.host, originalRequest: request, messageResponse };
+      } finally {
+        slot.leave();
+      }
+    } finally {
+      const durationMs = performance.now() - startedMs;
+      const protocol = call.protocolName;
+      report("rpcEnded", { ...question, protocol, unary: false, code, durationMs });
+    }
+  }
+}
+
+/** @throws GatewayError UNAVAILABLE when the time is over, the signal's reason when it aborts */
+async function* untilEnd<Item>(
+  items: AsyncIterable<Item>,
+  signal: AbortSignal,
+  ms: number,
+): AsyncIterable<Item> {
+  const over = new AbortController();
+  const timer = setTimeout(() => over.abort(streamOver()), ms);
+  const end = AbortSignal.any([signal, over.signal]);
   const iterator = items[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const next = await Promise.race([iterator.next(), end.promise]);
+      end.throwIfAborted();
+      const next = await unlessAborted(iterator.next(), end);
       if (next.done) return;
       yield next.value;
     }
@@ -120,27 +128,17 @@ function tooMany(): GatewayError {
   );
 }
 
-/**
- * Waits for a question's turn.
- * @throws GatewayError RESOURCE_EXHAUSTED on overload; the abort's error if the caller has left
- */
-function slotOf(context: HandlerContext, admission: Admission, report: Report): Promise<Slot> {
-  const { signal } = context;
+/** Waits for a question's turn. @throws GatewayError RESOURCE_EXHAUSTED on overload */
+function slotOf(owner: object, admission: Admission, report: Report): Promise<Slot> {
   return new Promise((resolve, reject) => {
-    const onGone = () => reject(errorOfAbort(signal));
-    signal.addEventListener("abort", onGone, { once: true });
-    const settle = (outcome: () => void) => {
-      signal.removeEventListener("abort", onGone);
-      outcome();
-    };
     admission.enter({
-      kind: "other",
-      owner: context,
-      isGone: () => signal.aborted,
-      start: (slot) => settle(() => (signal.aborted ? slot.leave() : resolve(slot))),
+      ...{ kind: "other", owner },
+      // The promise must always settle.
+      isGone: () => false,
+      start: resolve,
       refuse() {
         report("refused", { listener: "rpc", kind: "other" });
-        settle(() => reject(overloaded()));
+        reject(overloaded());
       },
     });
   });
@@ -154,8 +152,17 @@ type ReflectionResponse = NonNullable<
 export function createAnswers(
   services: readonly DescService[],
 ): (question: ServerReflectionRequest["messageRequest"]) => ReflectionResponse {
-  const files = [...services.map(({ file }) => file), ...errorDetails];
-  const index = createSymbolIndex(files.flatMap((file) => withDependencies(file)));
+  const roots = [...services.map(({ file }) => file), ...errorDetails];
+  const files = new Map(
+    roots.flatMap((file) => withDependencies(file)).map((file) => [file.proto.name, file]),
+  );
+  const types = createRegistry(...files.values());
+  const fileOfSymbol = new Map<string, DescFile>();
+  for (const type of types) for (const name of namesIn(type)) fileOfSymbol.set(name, type.file);
+  const extensionsOf = (typeName: string) =>
+    [...types].filter(
+      (type) => type.kind === "extension" && type.extendee.typeName === typeName,
+    ) as DescExtension[];
   const names = services.map((service) => ({ name: service.typeName }));
   const encoded = new Map<DescFile, ReflectionResponse>();
 
@@ -175,20 +182,20 @@ export function createAnswers(
       case "listServices":
         return { case: "listServicesResponse", value: { service: names } };
       case "fileByFilename":
-        return fileAnswer(index.file(question.value));
+        return fileAnswer(files.get(question.value));
       case "fileContainingSymbol":
-        return fileAnswer(index.fileOf(question.value));
+        return fileAnswer(fileOfSymbol.get(question.value));
       case "fileContainingExtension": {
         const { containingType, extensionNumber } = question.value;
-        return fileAnswer(index.extension(containingType, extensionNumber)?.file);
+        const extensions = extensionsOf(containingType);
+        return fileAnswer(extensions.find(({ number }) => number === extensionNumber)?.file);
       }
       case "allExtensionNumbersOfType": {
-        const numbers = index.extensionNumbers(question.value);
-        if (!numbers) return failure(Code.NotFound, "unknown message");
-        return {
-          case: "allExtensionNumbersResponse",
-          value: { baseTypeName: question.value, extensionNumber: [...numbers] },
-        };
+        const baseTypeName = question.value;
+        if (!types.getMessage(baseTypeName)) return failure(Code.NotFound, "unknown message");
+        const numbers = extensionsOf(baseTypeName).map(({ number }) => number);
+        const extensionNumber = numbers.sort((a, b) => a - b);
+        return { case: "allExtensionNumbersResponse", value: { baseTypeName, extensionNumber } };
       }
       default:
         return failure(Code.InvalidArgument, "the request asks nothing");
@@ -212,42 +219,6 @@ function withDependencies(file: DescFile, found = new Set<DescFile>()): DescFile
 
 function failure(errorCode: Code, errorMessage: string): ReflectionResponse {
   return { case: "errorResponse", value: { errorCode, errorMessage } };
-}
-
-/** Finds definitions in files. */
-interface SymbolIndex {
-  file(name: string): DescFile | undefined;
-  /** The file of a message, field, oneof, enum, enum value, extension, service or method. */
-  fileOf(symbol: string): DescFile | undefined;
-  extension(typeName: string, number: number): DescExtension | undefined;
-  /** Extension numbers of a message in ascending order; undefined for an unknown message. */
-  extensionNumbers(typeName: string): readonly number[] | undefined;
-}
-
-function createSymbolIndex(all: readonly DescFile[]): SymbolIndex {
-  const files = new Map(all.map((file) => [file.proto.name, file]));
-  const types = createRegistry(...files.values());
-  const symbols = new Map<string, DescFile>();
-  for (const type of types) for (const name of namesIn(type)) symbols.set(name, type.file);
-
-  return {
-    file: (name) => files.get(name),
-    fileOf: (symbol) => symbols.get(symbol),
-    extension(typeName, number) {
-      const extended = types.getMessage(typeName);
-      return extended && types.getExtensionFor(extended, number);
-    },
-    extensionNumbers(typeName) {
-      const extended = types.getMessage(typeName);
-      return extended && extensionsOf(extended, types).sort((a, b) => a - b);
-    },
-  };
-}
-
-function extensionsOf({ typeName }: DescMessage, types: Registry): number[] {
-  return [...types].flatMap((type) =>
-    type.kind === "extension" && type.extendee.typeName === typeName ? type.number : [],
-  );
 }
 
 /** The names of a type and of what is defined in it, besides other types. */

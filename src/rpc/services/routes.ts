@@ -7,38 +7,17 @@ import { PaymentService } from "../../gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../gen/payments/v1/payout_service_pb.ts";
 import { SubscriptionService } from "../../gen/payments/v1/subscription_service_pb.ts";
 import { WalletService } from "../../gen/payments/v1/wallet_service_pb.ts";
+import type { Implemented } from "../methods.ts";
 import type { ServiceCall } from "../served-call.ts";
 import { eventStream } from "./event-stream.ts";
 
-/** The services of the contract, all of which require an identified caller. */
-export const services = [
-  PaymentService,
-  PayoutService,
-  WalletService,
-  SubscriptionService,
-  OperationService,
-  EventService,
-] as const;
-
-/** Each service with its implementation: a method is one use case of the core. */
-export function implementations(core: Core) {
-  return [
-    [PaymentService, paymentService(core)],
-    [PayoutService, payoutService(core)],
-    [WalletService, walletService(core)],
-    [SubscriptionService, subscriptionService(core)],
-    [OperationService, operationService(core)],
-    [EventService, eventService(core)],
-  ] satisfies readonly (readonly [DescService, Implementation<DescService>])[];
-}
-
-/** The use cases of a service by its methods. */
-type Implementation<Service extends DescService> = {
+/** The functions that implement a service, by its methods. */
+export type Implementation<Service extends DescService, Context = ServiceCall> = {
   [Name in keyof ServiceImpl<Service>]: ServiceImpl<Service>[Name] extends (
     request: infer Request,
     ...context: never
   ) => infer Answer
-    ? (request: Request, call: ServiceCall) => Answer
+    ? (request: Request, call: Context) => Answer
     : never;
 };
 
@@ -110,4 +89,21 @@ function eventService(core: Core): Implementation<typeof EventService> {
     listEvents: (request, call) => core.listEvents(request, call),
     createWatchToken: (request, call) => core.createWatchToken(request, call),
   };
+}
+
+/** Each service of the contract with what implements it: a method is one use case of the core. */
+const implementors = [
+  [PaymentService, paymentService],
+  [PayoutService, payoutService],
+  [WalletService, walletService],
+  [SubscriptionService, subscriptionService],
+  [OperationService, operationService],
+  [EventService, eventService],
+] as const;
+
+/** The services of the contract, all of which require an identified caller. */
+export const services: readonly DescService[] = implementors.map(([service]) => service);
+
+export function implementations(core: Core): readonly Implemented[] {
+  return implementors.map(([service, implement]) => [service, implement(core)]);
 }
