@@ -10,7 +10,7 @@ import {
   type ValidatedSubscriptionArgs,
   validateSubscriptionArgs,
 } from "graphql";
-import { type Context, concluded } from "./context.ts";
+import type { Context } from "./context.ts";
 import { createFindDocument, DocumentCache, type KnownDocument } from "./document-cache.ts";
 import { codeOf, type FormatError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
@@ -70,31 +70,42 @@ export function createOperations(options: OperationsOptions): Operations {
     return overload.refusalsOf(prepared.type, operation);
   }
 
-  function ended(executed: ExecutionResult, args: ExecutionArgs): ExecutionResult {
-    const context = contextOf(args);
-    const result = concluded(executed, context, formatError);
-    recordError(context.operation, result);
-    return result;
+  /**
+   * Completes an executed operation: formats its errors. The result says in its extensions if a
+   * mutation got the outcome of an earlier call, and the operation when what was refused may be
+   * tried again.
+   */
+  function ended(executed: ExecutionResult, { operation }: Context): ExecutionResult {
+    const errors = executed.errors?.map((error) => {
+      operation.noteRetry(error);
+      return formatError(error, operation.acceptLanguage);
+    });
+    const result = errors ? { ...executed, errors } : executed;
+    recordError(operation, result);
+    if (!operation.isReplay) return result;
+    return { ...result, extensions: { ...result.extensions, idempotentReplayed: true } };
   }
 
   return {
     find: createFindDocument({ schema, introspection, formatError, documents }),
     async run(args) {
-      const { operation, acceptLanguage } = contextOf(args);
+      const context = contextOf(args);
+      const { operation } = context;
       let result: ExecutionResult;
       try {
         const prepared = preparedOf(args);
         const errors = refused(prepared, args);
-        if (errors.length === 0) return ended(await prepared.execute(args), args);
+        if (errors.length === 0) return ended(await prepared.execute(args), context);
         result = { errors };
       } catch (error) {
-        result = { errors: [formatError(error, acceptLanguage)] };
+        result = { errors: [formatError(error, operation.acceptLanguage)] };
       }
       recordError(operation, result);
       return result;
     },
     subscribe(args) {
-      const { operation, live } = contextOf(args);
+      const context = contextOf(args);
+      const { operation } = context;
       const prepared = preparedOf(args);
       const errors = refused(prepared, args);
       if (errors.length > 0) {
@@ -102,10 +113,10 @@ export function createOperations(options: OperationsOptions): Operations {
         return { errors };
       }
       const validated = validateSubscriptionArgs(args);
-      if (!("operation" in validated)) return ended(asRequestErrors(validated), args);
+      if (!("operation" in validated)) return ended(asRequestErrors(validated), context);
       const begin = (source: AsyncIterable<unknown> | ExecutionResult) => {
-        if (!(Symbol.asyncIterator in source)) return ended(source, args);
-        live.resultOf = prepared.resultOf(args.variableValues ?? {});
+        if (!(Symbol.asyncIterator in source)) return ended(source, context);
+        operation.live.resultOf = prepared.resultOf(args.variableValues ?? {});
         return shownResults(source[Symbol.asyncIterator](), validated, operation, formatError);
       };
       const source = createSourceEventStream(validated);

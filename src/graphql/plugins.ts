@@ -4,13 +4,13 @@ import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { isCrossOrigin, refusedOrigin } from "../net/browser-origin.ts";
-import type { Context, Surroundings } from "./context.ts";
+import type { Context, RequestContext } from "./context.ts";
 import type { Refusal } from "./document-cache.ts";
 import type { Edge } from "./edge.ts";
 import { recordError } from "./operations.ts";
 import { RequestError } from "./request-error.ts";
 
-type GatewayPlugin = Plugin<Context, Surroundings>;
+type GatewayPlugin = Plugin<Context, RequestContext>;
 
 /**
  * Checks requests before their bodies are read, and reads them. A record is also kept of what is
@@ -24,12 +24,12 @@ export function readsRequests({
   return {
     async onRequestParse({ request, serverContext, requestParser, setRequestParser, fetchAPI }) {
       const { method, headers } = request;
-      const { operation, authenticate, acceptLanguage } = serverContext;
+      const { operation } = serverContext;
       if (method === "GET" || method === "POST") operation.begin();
       refuseForeignPage(headers, corsOrigins);
       // Before the body is read: a request without credentials costs nothing more.
-      await authenticate().catch((error: unknown) => {
-        throw formatError(error, acceptLanguage);
+      await operation.authenticate().catch((error: unknown) => {
+        throw formatError(error, operation.acceptLanguage);
       });
       if (!isUtf8Address(request.url)) throw notUtf8("the address must be percent-encoded UTF-8");
       if (method !== "POST") return;

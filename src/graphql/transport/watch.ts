@@ -149,7 +149,7 @@ export function createWatchEndpoint(
     };
     const liftDeadline = () => slot.leave();
     await span.run(async () => {
-      const results = deliveries({ core, call, operation: { liftDeadline }, live }, open);
+      const results = deliveries({ core, call, operation: { liftDeadline, live } }, open);
       const begun = { results, live, format, reconnects: true, opens: true };
       const { status, stream } = await beginStream({ ...begun, failureOf: () => undefined });
       if (!stream) {
@@ -177,7 +177,7 @@ function openerOf(kind: Kind, id: string, query: URLSearchParams, live: Live): O
   const init = {
     externalId: externalIdOf(id),
     untilFinal: flagOf(query, "until_final"),
-    ...startInit({ after: query.get("after") }, { live }),
+    ...startInit({ after: query.get("after") }, live),
   };
   return watches[kinds[kind].name](init);
 }

@@ -14,7 +14,6 @@ import { initCredentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
 import { codeOf, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
-import { Live } from "../live.ts";
 import { Operation, startOperationSpan } from "../operation.ts";
 import type { Overload } from "../overload.ts";
 
@@ -62,10 +61,17 @@ export function createProtocol(edge: Edge) {
       const requestId = randomUUID();
       const span = startOperationSpan(tracing, extra.request);
       const of = { connection: "websocket", streamsBy: "websocket" } as const;
-      const operation = new Operation(edge, { ...of, requestId, span, slot });
+      const operation = new Operation(edge, {
+        ...{ ...of, requestId, span, slot },
+        acceptLanguage: extra.request.headers["accept-language"] ?? null,
+        authenticate: async (account) => {
+          const caller = stillValid(extra.caller);
+          return account === undefined ? caller : identify(inAccount(extra.credentials!, account));
+        },
+      });
       operation.begin();
       extra.operations.set(id, operation);
-      const live = new Live(undefined);
+      const { live } = operation;
       const isOver = () => extra.operations.get(id) !== operation;
       live.push = (event) => {
         const { socket, stream } = extra;
@@ -82,12 +88,6 @@ export function createProtocol(edge: Edge) {
         socket.once("close", stop);
       };
       try {
-        const authenticate = async (account?: string) => {
-          const caller = stillValid(extra.caller);
-          return account === undefined ? caller : identify(inAccount(extra.credentials!, account));
-        };
-        const acceptLanguage = extra.request.headers["accept-language"] ?? null;
-        const surroundings = { operation, live, authenticate, acceptLanguage };
         const { document, refused } = operations.find(documentOf(payload) ?? "");
         if (!document) {
           const errors = refused.errors();
@@ -95,7 +95,7 @@ export function createProtocol(edge: Edge) {
           end(extra, id);
           return errors;
         }
-        const contextValue = createContext(core, await authenticate(), surroundings);
+        const contextValue = createContext(core, await operation.authenticate(), operation);
         return { schema, document, operationName, variableValues: variables, contextValue };
       } catch (error) {
         const formatted = formatError(error);
