@@ -43,7 +43,7 @@ import {
   streamHeaders,
   takesParts,
 } from "./transport/event-stream.ts";
-import { answerHeaders, cors, exposeHeaders } from "./transport/headers.ts";
+import { answerHeaders, cors } from "./transport/headers.ts";
 import { type Answer, sendAnswer } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
 import { createWatchEndpoint } from "./transport/watch.ts";
@@ -193,7 +193,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     };
     const headers: OutgoingHttpHeaders = {
       [requestIdHeader]: requestId,
-      ...answerHeaders(corsOrigins),
+      ...answerHeaders(request.headers.origin, corsOrigins),
     };
 
     /** Adds what is known only after the operation. */
@@ -245,7 +245,6 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
     if (typeof answered.body !== "object") addLateHeaders(headers);
-    exposeHeaders(headers, request.headers.origin, corsOrigins);
     const vary = [headers.vary, answered.headers.vary] as string[];
     Object.assign(headers, answered.headers, vary.every(Boolean) && { vary });
     await sendAnswer({ ...answered, headers }, response, heartbeats);

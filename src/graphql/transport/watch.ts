@@ -17,7 +17,7 @@ import { Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
 import { type OpenWatch, startInit, watches } from "../schema/watch.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
-import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
+import { answerHeaders } from "./headers.ts";
 import { sendEventStream } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
 
@@ -102,14 +102,14 @@ export function createWatchEndpoint(
       response.end(problemOf(formatted, status));
     };
 
-    const headers = { [requestIdHeader]: requestId, ...answerHeaders(corsOrigins) };
-    exposeHeaders(headers, request.headers.origin, corsOrigins);
-    setHeaders(response, headers);
+    const { origin, "access-control-request-method": wanted } = request.headers;
+    response.setHeader(requestIdHeader, requestId);
+    response.setHeaders(new Map(Object.entries(answerHeaders(origin, corsOrigins))));
     if (!isUtf8Address(request.url ?? "")) return refuse(notUtf8());
     if (!kind || id === "" || rest.length > 0) {
       return refuse(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));
     }
-    if (isPreflight(request.method, request.headers)) {
+    if (request.method === "OPTIONS" && wanted !== undefined) {
       const asked = request.headers["access-control-request-headers"];
       const isListed = response.hasHeader("access-control-allow-origin");
       if (asked && isListed) response.setHeader("access-control-allow-headers", asked);
