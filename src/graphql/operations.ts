@@ -15,7 +15,7 @@ import { createFindDocument, DocumentCache, type KnownDocument } from "./documen
 import { codeOf, type FormatError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 import type { Overload } from "./overload.ts";
-import { PreparedOperation } from "./prepared-operation.ts";
+import { type PreparedOperation, prepareOperation } from "./prepared-operation.ts";
 import { asRequestErrors, RequestError } from "./request-error.ts";
 
 /**
@@ -54,7 +54,7 @@ export function createOperations(options: OperationsOptions): Operations {
     let prepared = known.get(node);
     if (!prepared) {
       const onFields = (count: number) => documents.addFields(document, count);
-      prepared = new PreparedOperation(schema, document, node, { compiles, onFields });
+      prepared = prepareOperation(schema, document, node, { compiles, onFields });
       known.set(node, prepared);
     }
     return prepared;
