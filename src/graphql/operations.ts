@@ -16,7 +16,7 @@ import { codeOf, type FormatError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 import type { Overload } from "./overload.ts";
 import { type PreparedOperation, prepareOperation } from "./prepared-operation.ts";
-import { asRequestErrors, RequestError } from "./request-error.ts";
+import { asRequestErrors } from "./request-error.ts";
 
 /**
  * The steps of every operation, however it comes: the fast path, Yoga and the WebSocket protocol
@@ -64,10 +64,8 @@ export function createOperations(options: OperationsOptions): Operations {
   function refused(prepared: PreparedOperation, args: ExecutionArgs): readonly GraphQLError[] {
     const { operation, call } = contextOf(args);
     operation.asks(prepared.type, prepared.rootFields);
-    const refusals = prepared.refusalsOf(args.variableValues ?? {});
-    if (refusals.length > 0) return refusals;
-    if (call.idempotencyKey !== undefined && isAmbiguous(prepared)) return [ambiguous()];
-    return overload.refusalsOf(prepared.type, operation);
+    const refusals = prepared.refusalsOf(args.variableValues ?? {}, call);
+    return refusals.length > 0 ? refusals : overload.refusalsOf(prepared.type, operation);
   }
 
   /**
@@ -87,7 +85,7 @@ export function createOperations(options: OperationsOptions): Operations {
   }
 
   return {
-    find: createFindDocument({ schema, introspection, formatError, documents }),
+    find: createFindDocument(schema, introspection, formatError, documents),
     async run(args) {
       const context = contextOf(args);
       const { operation } = context;
@@ -127,16 +125,6 @@ export function createOperations(options: OperationsOptions): Operations {
 
 function contextOf({ contextValue }: ExecutionArgs): Context {
   return contextValue as Context;
-}
-
-/** An `Idempotency-Key` names one call, so an operation with several mutations is rejected. */
-function isAmbiguous({ type, rootCount }: PreparedOperation): boolean {
-  return type === "mutation" && rootCount > 1;
-}
-
-function ambiguous(): RequestError {
-  const message = "Idempotency-Key goes with one mutation: send them one by one";
-  return new RequestError(message, "BAD_USER_INPUT", { status: 400 });
 }
 
 /** Executes a subscription's events into results for its client, within the operation's span. */

@@ -7,6 +7,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from "graphql";
+import type { Call } from "../core/core.ts";
 import {
   compileOperation,
   compileSubscription,
@@ -16,7 +17,7 @@ import { limits } from "./limits.ts";
 import type { ResultOf } from "./live.ts";
 import { costOf } from "./operation-cost.ts";
 import { tooComplex } from "./operation-shape.ts";
-import { asRequestErrors } from "./request-error.ts";
+import { asRequestErrors, RequestError } from "./request-error.ts";
 import { rootFieldsOf } from "./root-fields.ts";
 import { type Show, shareResults } from "./shared-results.ts";
 import { faultsOfVariables, type Variables, variablesOf } from "./variables.ts";
@@ -38,6 +39,8 @@ export function prepareOperation(
   { compiles, onFields }: CompileOptions,
 ) {
   const fields = rootFieldsOf(document, node);
+  const isAmbiguous = node.operation === "mutation" && fields.size > 1;
+  const rootFields = [...new Set(fields.values())].sort();
   const variables = variablesOf(schema, node);
   /** Undefined while unknown, and if it depends on variables. */
   let knownCost: number | undefined;
@@ -58,17 +61,26 @@ export function prepareOperation(
 
   return {
     type: node.operation,
-    /** How many root fields it has. */
-    rootCount: fields.size,
     /** The names of its root fields, each once. */
-    rootFields: [...new Set(fields.values())].sort(),
+    rootFields,
 
-    /** The errors with which it is refused for its variables, or for its cost with them. */
-    refusalsOf(given: Variables): readonly GraphQLError[] {
+    /**
+     * The errors with which it is refused for its variables, for its cost with them, or for an
+     * `Idempotency-Key`: that names one call, so there must not be several mutations.
+     */
+    refusalsOf(
+      given: Variables,
+      { idempotencyKey }: Pick<Call, "idempotencyKey">,
+    ): readonly GraphQLError[] {
       const faults = faultsOfVariables(variables, given);
-      if (faults.length > 0 || costWith(given) <= limits.cost) return faults;
-      const what = "ask for fewer objects, or less of each";
-      return [tooComplex(`may cost more than ${limits.cost}: ${what}`)];
+      if (faults.length > 0) return faults;
+      if (costWith(given) > limits.cost) {
+        const what = "ask for fewer objects, or less of each";
+        return [tooComplex(`may cost more than ${limits.cost}: ${what}`)];
+      }
+      if (idempotencyKey === undefined || !isAmbiguous) return faults;
+      const message = "Idempotency-Key goes with one mutation: send them one by one";
+      return [new RequestError(message, "BAD_USER_INPUT", { status: 400 })];
     },
 
     /**

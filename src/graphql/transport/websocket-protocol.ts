@@ -87,21 +87,18 @@ export function createProtocol(edge: Edge) {
         const stop = cutUnlessRead(isUnread, () => socket.terminate());
         socket.once("close", stop);
       };
+      const refuse = (errors: GraphQLError[]) => {
+        operation.failed(codeOf(errors[0]));
+        end(extra, id);
+        return errors;
+      };
       try {
         const { document, refused } = operations.find(documentOf(payload) ?? "");
-        if (!document) {
-          const errors = refused.errors();
-          operation.failed(codeOf(errors[0]));
-          end(extra, id);
-          return errors;
-        }
+        if (!document) return refuse(refused.errors());
         const contextValue = createContext(core, await operation.authenticate(), operation);
         return { schema, document, operationName, variableValues: variables, contextValue };
       } catch (error) {
-        const formatted = formatError(error);
-        operation.failed(codeOf(formatted));
-        end(extra, id);
-        return [formatted];
+        return refuse([formatError(error)]);
       }
     },
 
