@@ -1,5 +1,10 @@
 import { STATUS_CODES } from "node:http";
-import { GraphQLError, type GraphQLFormattedError } from "graphql";
+import {
+  type ExecutionResult,
+  type FormattedExecutionResult,
+  GraphQLError,
+  type GraphQLFormattedError,
+} from "graphql";
 import type { Logger } from "pino";
 import { type ErrorCode, GatewayError, reasonOf } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
@@ -183,6 +188,11 @@ export function withoutHttp(error: GraphQLError): GraphQLFormattedError {
   if (!extensions) return rest;
   const { http: _, ...others } = extensions;
   return { ...rest, extensions: others };
+}
+
+/** A result as a client receives it. */
+export function shownResult({ errors, ...result }: ExecutionResult): FormattedExecutionResult {
+  return errors ? { errors: errors.map(withoutHttp), ...result } : result;
 }
 
 export const problemType = "application/problem+json";

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { GraphQLError } from "graphql";
+import type { ExecutionResult, GraphQLError } from "graphql";
 import { CloseCode, makeServer } from "graphql-ws";
 import type { WebSocket } from "ws";
 import type { Caller } from "../../auth/caller.ts";
@@ -12,7 +12,7 @@ import type { Slot } from "../../net/admission.ts";
 import { type Context, createContext } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
-import { codeOf, withoutHttp } from "../errors.ts";
+import { codeOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
 import { Operation, startOperationSpan } from "../operation.ts";
 import type { Overload } from "../overload.ts";
@@ -114,8 +114,7 @@ export function createProtocol(edge: Edge) {
     subscribe: (args) =>
       (args.contextValue as Context).operation.span.run(() => operations.subscribe(args)),
 
-    onNext: (_, __, ___, ____, { errors, ...result }) =>
-      errors && ({ ...result, errors: errors.map(withoutHttp) } as never),
+    onNext: (_, __, ___, ____, result) => shownResult(result as ExecutionResult),
     onError: ({ extra }, id, _, errors) => {
       extra.operations.get(id)?.failed(codeOf(errors[0]));
       end(extra, id);
