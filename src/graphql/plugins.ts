@@ -1,14 +1,14 @@
 import { isUtf8 } from "node:buffer";
 import { type DocumentNode, GraphQLError } from "graphql";
 import type { Plugin } from "graphql-yoga";
-import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
-import { isCrossOrigin, refusedOrigin } from "../net/browser-origin.ts";
+import type { OriginHeaders } from "../net/browser-origin.ts";
 import type { Context, RequestContext } from "./context.ts";
 import type { Refusal } from "./document-cache.ts";
 import type { Edge } from "./edge.ts";
 import { recordError } from "./operations.ts";
 import { RequestError } from "./request-error.ts";
+import { refuseForeignPage } from "./transport/headers.ts";
 
 type GatewayPlugin = Plugin<Context, RequestContext>;
 
@@ -26,7 +26,8 @@ export function readsRequests({
       const { method, headers } = request;
       const { operation } = serverContext;
       if (method === "GET" || method === "POST") operation.begin();
-      refuseForeignPage(headers, corsOrigins);
+      // Before any other work.
+      refuseForeignPage(originOf(headers), corsOrigins);
       // Before the body is read: a request without credentials costs nothing more.
       await operation.authenticate().catch((error: unknown) => {
         throw formatError(error, operation.acceptLanguage);
@@ -58,15 +59,13 @@ export function readsRequests({
   };
 }
 
-/** Rejects, before any other work, what a page of another origin made a browser send. */
-function refuseForeignPage(headers: Headers, listedOrigins: readonly string[]): void {
-  const originHeaders = {
+/** As `originHeadersOf`. */
+function originOf(headers: Headers): OriginHeaders {
+  return {
     origin: headers.get("origin") ?? undefined,
     host: headers.get("host") ?? undefined,
     secFetchSite: headers.get("sec-fetch-site") ?? undefined,
   };
-  if (!isCrossOrigin(originHeaders, listedOrigins)) return;
-  throw new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" });
 }
 
 /**

@@ -115,11 +115,11 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const operations = createOperations(running);
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
   const underWay = new UnderWay<AbortController>();
+  const heartbeats = new Heartbeats(heartbeatMs);
   const edge: Edge = {
     ...{ core, schema, operations, identify, log, report, tracing, formatError, documentOf },
-    ...{ corsOrigins, overload, intake, onCut, timeoutMs, heartbeatMs, underWay },
+    ...{ corsOrigins, overload, intake, onCut, timeoutMs, heartbeatMs, heartbeats, underWay },
   };
-  const heartbeats = new Heartbeats(heartbeatMs);
 
   const streams = new WeakMap<Operation, EventStream>();
   const yoga = createYoga<RequestContext, Context>({
@@ -152,7 +152,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   const fastPath = createFastPath(edge);
   const watch = createWatchEndpoint({
-    ...{ ...edge, heartbeats },
+    ...edge,
     formatError: createErrorFormatter(log, { hints: introspection, spelling: watchSpelling }),
   });
 

@@ -1,5 +1,11 @@
 import { replayedHeader } from "../../core/idempotency.ts";
-import { isListed } from "../../net/browser-origin.ts";
+import { GatewayError } from "../../errors.ts";
+import {
+  isCrossOrigin,
+  isListed,
+  type OriginHeaders,
+  refusedOrigin,
+} from "../../net/browser-origin.ts";
 import { rateLimitHeaderNames } from "../../ratelimit/headers.ts";
 
 /**
@@ -34,3 +40,9 @@ export const cors = {
   exposedHeaders: [...rateLimitHeaderNames, replayedHeader, "retry-after", "x-request-id"],
   maxAge: 600,
 };
+
+/** @throws GatewayError PERMISSION_DENIED for what a page of another origin made a browser send */
+export function refuseForeignPage(headers: OriginHeaders, listed: readonly string[]): void {
+  if (!isCrossOrigin(headers, listed)) return;
+  throw new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" });
+}

@@ -2,11 +2,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../../auth/caller.ts";
 import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Heartbeats } from "../../live/heartbeats.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
 import type { Slot } from "../../net/admission.ts";
-import { isCrossOrigin, originHeadersOf, refusedOrigin } from "../../net/browser-origin.ts";
+import { originHeadersOf } from "../../net/browser-origin.ts";
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { knownMethodOf } from "../../telemetry/tracing/attributes.ts";
@@ -17,21 +16,16 @@ import { Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
 import { type OpenWatch, startInit, watches } from "../schema/watch.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
-import { answerHeaders } from "./headers.ts";
+import { answerHeaders, refuseForeignPage } from "./headers.ts";
 import { sendEventStream } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
-
-interface WatchEdge
-  extends Pick<Edge, "core" | "identify" | "log" | "tracing" | "formatError" | "corsOrigins"> {
-  readonly heartbeats: Heartbeats;
-}
 
 /**
  * Serves the watch of one payment or payout as plain Server-Sent Events, for apps without GraphQL.
  * Its streams, and its statuses for an EventSource, are those of a subscription.
  */
 export function createWatchEndpoint(
-  edge: WatchEdge,
+  edge: Edge,
 ): (request: IncomingMessage, response: ServerResponse, slot: Slot) => void {
   const { core, identify, log, tracing, formatError, corsOrigins, heartbeats } = edge;
   const format = plainEvents((error) => formatError(error).message);
@@ -123,14 +117,10 @@ export function createWatchEndpoint(
         405,
       );
     }
-    if (isCrossOrigin(originHeadersOf(request.headers), corsOrigins)) {
-      return refuse(
-        new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" }),
-      );
-    }
 
     let open: OpenWatch;
     try {
+      refuseForeignPage(originHeadersOf(request.headers), corsOrigins);
       caller = await identify(credentialsOf(request));
       open = openerOf(kind, id, searchParams, live);
     } catch (error) {
