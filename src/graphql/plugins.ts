@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { type DocumentNode, GraphQLError } from "graphql";
 import type { Plugin } from "graphql-yoga";
+import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import type { OriginHeaders } from "../net/browser-origin.ts";
 import type { Context, RequestContext } from "./context.ts";
@@ -91,13 +92,15 @@ function unsupported(message: string): RequestError {
 
 /**
  * Replaces Yoga's error for a body that is not JSON, whose status would be 200 for clients that
- * accept only `application/json`. A body that ends early gets the same error.
+ * accept only `application/json`. A body that ends early gets the same error; one that was dropped
+ * to free memory gets its own, which says that the client may try again.
  */
 async function orNotJson<T>(parse: () => Promise<T>): Promise<T> {
   try {
     return await parse();
   } catch (error) {
     if (error instanceof GraphQLError && !error.extensions.http?.spec) throw error;
+    if (error instanceof GatewayError && error.code === "RESOURCE_EXHAUSTED") throw error;
     throw new RequestError("the body must be JSON", "BAD_REQUEST", { status: 400 });
   }
 }

@@ -14,6 +14,7 @@ import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_servic
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { Intake } from "../../src/net/intake.ts";
+import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { ask } from "../ask.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "./serve.ts";
@@ -408,4 +409,18 @@ test("a body that is not needed is not held until its end", async (t) => {
   assert.equal(response.statusCode, 401);
   assert.equal(intake.budget.bytes, 0);
   request.on("error", () => {}).destroy();
+});
+
+test("a body that is dropped to free memory is refused as overload, however it is framed", async (t) => {
+  const admission = createAdmission({ maxCalls: undefined });
+  const intake = new Intake({ admission, budget: createMemoryBudget(64 * 1024) });
+  const gateway = await serve(t, {}, { intake });
+  const body = JSON.stringify({ query: budget, variables: { more: "x".repeat(500_000) } });
+  for (const framing of [{ "content-length": body.length }, { "transfer-encoding": "chunked" }]) {
+    const headers = { "content-type": "application/json", ...framing };
+    const answer = await ask(gateway.url, { method: "POST", headers, body });
+    assert.deepEqual([answer.status, answer.headers["retry-after"]], [503, "1"], answer.text);
+    const { code, reason } = JSON.parse(answer.text).errors[0].extensions;
+    assert.deepEqual([code, reason], ["RATE_LIMITED", "OVERLOADED"]);
+  }
 });
