@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import {
   type DocumentNode,
-  GraphQLError,
+  type GraphQLError,
   type GraphQLSchema,
   Kind,
   parse,
@@ -191,21 +191,16 @@ class BoundedMap<Value> {
   }
 }
 
-interface FindDocumentOptions {
-  readonly schema: GraphQLSchema;
-  readonly introspection: boolean;
-  readonly formatError: (error: unknown) => GraphQLError;
-  readonly documents: DocumentCache;
-}
-
 /**
  * Finds the valid document of a text, or the formatted errors with which it is refused. A text that
  * is known from an earlier request is neither parsed nor validated again.
  */
-type FindDocument = (text: string) => KnownDocument;
-
-export function createFindDocument(options: FindDocumentOptions): FindDocument {
-  const { schema, introspection, formatError, documents } = options;
+export function createFindDocument(
+  schema: GraphQLSchema,
+  introspection: boolean,
+  formatError: (error: unknown) => GraphQLError,
+  documents: DocumentCache,
+): (text: string) => KnownDocument {
   return (text) => {
     if (text.length > limits.documentLength) {
       const error = tooComplex(`is longer than ${limits.documentLength} characters`);
@@ -224,13 +219,8 @@ export function createFindDocument(options: FindDocumentOptions): FindDocument {
     const errors = validate(schema, document, undefined, options);
     if (errors.length > 0) {
       for (const { extensions } of errors) extensions.code ??= "GRAPHQL_VALIDATION_FAILED";
-      return {
-        refused: documents.refuse(
-          text,
-          document,
-          errors.map((error) => formatError(error)),
-        ),
-      };
+      const formatted = errors.map((error) => formatError(error));
+      return { refused: documents.refuse(text, document, formatted) };
     }
     documents.keep(text, document);
     return { document };
@@ -242,12 +232,8 @@ function parseShort(text: string): DocumentNode {
   try {
     return parse(text, { maxTokens: limits.tokens });
   } catch (error) {
-    if (
-      !(error instanceof GraphQLError) ||
-      !/contains more tha[nt] \d+ tokens/.test(error.message)
-    ) {
-      throw error;
-    }
+    const { message } = error as GraphQLError;
+    if (!/contains more tha[nt] \d+ tokens/.test(message)) throw error;
     throw tooComplex(`has more than ${limits.tokens} tokens`);
   }
 }

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Identify } from "../auth/identify.ts";
 import type { UnderWay } from "../collections/under-way.ts";
 import type { Core } from "../core/core.ts";
+import type { Heartbeats } from "../live/heartbeats.ts";
 import type { OnCut } from "../net/cut.ts";
 import type { Intake } from "../net/intake.ts";
 import type { Report } from "../report.ts";
@@ -43,6 +44,7 @@ export interface Edge {
    * may take to answer one, in milliseconds. Default: 15,000.
    */
   readonly heartbeatMs: number;
+  readonly heartbeats: Heartbeats;
   /** Queries and mutations without a response yet. */
   readonly underWay: UnderWay<AbortController>;
 }

@@ -1,5 +1,10 @@
 import { STATUS_CODES } from "node:http";
-import { GraphQLError, type GraphQLFormattedError } from "graphql";
+import {
+  type ExecutionResult,
+  type FormattedExecutionResult,
+  GraphQLError,
+  type GraphQLFormattedError,
+} from "graphql";
 import type { Logger } from "pino";
 import { type ErrorCode, GatewayError, reasonOf } from "../errors.ts";
 import { ErrorTypeSchema, type UpstreamError } from "../gen/payments/v1/error_pb.ts";
@@ -23,35 +28,25 @@ interface Mapping {
 
 /** How each code of a GatewayError appears in GraphQL. */
 export const mappings: Readonly<Record<ErrorCode, Mapping>> = {
-  CANCELLED: both("CANCELLED", 499, true),
-  UNKNOWN: { code: "UPSTREAM_ERROR", upstream: "UPSTREAM_ERROR", status: 502, retryable: false },
-  INVALID_ARGUMENT: both("BAD_USER_INPUT", 400, false),
-  DEADLINE_EXCEEDED: both("DEADLINE_EXCEEDED", 504, true),
-  NOT_FOUND: both("NOT_FOUND", 404, false),
-  ALREADY_EXISTS: { code: "CONFLICT", upstream: "UPSTREAM_ERROR", status: 409, retryable: false },
-  PERMISSION_DENIED: both("FORBIDDEN", 403, false),
-  RESOURCE_EXHAUSTED: both("RATE_LIMITED", 429, true),
-  FAILED_PRECONDITION: {
-    code: "FAILED_PRECONDITION",
-    upstream: "UPSTREAM_ERROR",
-    status: 400,
-    retryable: false,
-  },
-  ABORTED: { code: "CONFLICT", upstream: "UPSTREAM_ERROR", status: 409, retryable: true },
-  OUT_OF_RANGE: both("CURSOR_EXPIRED", 400, false),
-  UNIMPLEMENTED: both("NOT_IMPLEMENTED", 501, false),
-  INTERNAL: {
-    code: "INTERNAL_SERVER_ERROR",
-    upstream: "UPSTREAM_ERROR",
-    status: 500,
-    retryable: false,
-  },
-  UNAVAILABLE: both("UPSTREAM_UNAVAILABLE", 503, true),
-  UNAUTHENTICATED: both("UNAUTHENTICATED", 401, false),
+  CANCELLED: mapping("CANCELLED", 499, true),
+  UNKNOWN: mapping("UPSTREAM_ERROR", 502, false),
+  INVALID_ARGUMENT: mapping("BAD_USER_INPUT", 400, false),
+  DEADLINE_EXCEEDED: mapping("DEADLINE_EXCEEDED", 504, true),
+  NOT_FOUND: mapping("NOT_FOUND", 404, false),
+  ALREADY_EXISTS: mapping("CONFLICT", 409, false, "UPSTREAM_ERROR"),
+  PERMISSION_DENIED: mapping("FORBIDDEN", 403, false),
+  RESOURCE_EXHAUSTED: mapping("RATE_LIMITED", 429, true),
+  FAILED_PRECONDITION: mapping("FAILED_PRECONDITION", 400, false, "UPSTREAM_ERROR"),
+  ABORTED: mapping("CONFLICT", 409, true, "UPSTREAM_ERROR"),
+  OUT_OF_RANGE: mapping("CURSOR_EXPIRED", 400, false),
+  UNIMPLEMENTED: mapping("NOT_IMPLEMENTED", 501, false),
+  INTERNAL: mapping("INTERNAL_SERVER_ERROR", 500, false, "UPSTREAM_ERROR"),
+  UNAVAILABLE: mapping("UPSTREAM_UNAVAILABLE", 503, true),
+  UNAUTHENTICATED: mapping("UNAUTHENTICATED", 401, false),
 };
 
-function both(code: string, status: number, retryable: boolean): Mapping {
-  return { code, upstream: code, status, retryable };
+function mapping(code: string, status: number, retryable: boolean, upstream = code): Mapping {
+  return { code, upstream, status, retryable };
 }
 
 /** Seconds until a retry may succeed, rounded up; undefined if the error does not say. */
@@ -129,7 +124,7 @@ function fromGateway(
   spelling: Spelling,
   acceptLanguage: string | null | undefined,
 ): GraphQLError {
-  const mapping = mappings[error.code];
+  const mapped = mappings[error.code];
   const { upstream, outcomeUnknown, resumeCursor } = error.details;
   const reason = reasonOf(error)?.reason;
   const fields = error.details.fields && spelled(error.details.fields, spelling);
@@ -138,7 +133,7 @@ function fromGateway(
     ...(located?.nodes && { nodes: located.nodes }),
     ...(located?.path && { path: located.path }),
     extensions: {
-      code: upstream ? mapping.upstream : mapping.code,
+      code: upstream ? mapped.upstream : mapped.code,
       ...(reason !== undefined && { reason }),
       ...(acceptLanguage !== undefined && {
         userMessage: userMessage(error, acceptLanguage).message,
@@ -149,7 +144,7 @@ function fromGateway(
       ...(outcomeUnknown && { outcomeUnknown }),
       ...(resumeCursor !== undefined && { resumeCursor }),
       ...(!located && {
-        http: reason === overloadedReason ? httpOfOverload : httpOf(mapping, seconds),
+        http: reason === overloadedReason ? httpOfOverload : httpOf(mapped, seconds),
       }),
     },
   });
@@ -193,6 +188,11 @@ export function withoutHttp(error: GraphQLError): GraphQLFormattedError {
   if (!extensions) return rest;
   const { http: _, ...others } = extensions;
   return { ...rest, extensions: others };
+}
+
+/** A result as a client receives it. */
+export function shownResult({ errors, ...result }: ExecutionResult): FormattedExecutionResult {
+  return errors ? { errors: errors.map(withoutHttp), ...result } : result;
 }
 
 export const problemType = "application/problem+json";

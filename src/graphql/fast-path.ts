@@ -11,9 +11,10 @@ import type { Caller } from "../auth/caller.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
 import { plainAuthority } from "../net/request-head.ts";
-import { createContext, type Surroundings } from "./context.ts";
+import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
 import { limits } from "./limits.ts";
+import type { Operation } from "./operation.ts";
 import { graphqlType } from "./overload.ts";
 import type { RequestBody } from "./request-body.ts";
 import { formatOf, takesParts } from "./transport/event-stream.ts";
@@ -41,7 +42,7 @@ export interface FastPath {
   answer(
     requestBody: RequestBody,
     answerType: string,
-    surroundings: Surroundings,
+    operation: Operation,
   ): Promise<FastAnswer | undefined>;
   /** The stream format if this path may serve a subscription; undefined if Yoga must. */
   streamFormatOf(request: IncomingMessage): StreamFormat<ExecutionResult> | undefined;
@@ -52,7 +53,7 @@ export interface FastPath {
   subscribe(
     request: IncomingMessage,
     requestBody: RequestBody,
-    surroundings: Surroundings,
+    operation: Operation,
   ): Promise<AsyncIterableIterator<ExecutionResult> | undefined>;
 }
 
@@ -78,18 +79,18 @@ export function createFastPath(
         return undefined;
       return answerTypeOf(request.headers.accept);
     },
-    async answer(requestBody, answerType, surroundings) {
-      surroundings.operation.begin();
+    async answer(requestBody, answerType, operation) {
+      operation.begin();
       let caller: Caller;
       try {
-        caller = await surroundings.authenticate();
+        caller = await operation.authenticate();
       } catch {
         return undefined;
       }
       const body = await bodyOf(requestBody);
       const found = body && find(paramsOf(body));
       if (!found || found.operation.operation === "subscription") return undefined;
-      const contextValue = createContext(core, caller, surroundings);
+      const contextValue = createContext(core, caller, operation);
       return encode(await operations.run({ ...found.args, contextValue }), answerType);
     },
     streamFormatOf(request) {
@@ -99,12 +100,11 @@ export function createFastPath(
       const { accept = "" } = request.headers;
       return accept === eventStreamType || takesParts(accept) ? formatOf(accept, true) : undefined;
     },
-    async subscribe(request, requestBody, surroundings) {
-      const { operation } = surroundings;
+    async subscribe(request, requestBody, operation) {
       operation.begin();
       let caller: Caller;
       try {
-        caller = await surroundings.authenticate();
+        caller = await operation.authenticate();
       } catch {
         return undefined;
       }
@@ -114,7 +114,7 @@ export function createFastPath(
       // Yoga words the refusal of a stream while only calls that move money are admitted.
       if (found?.operation.operation !== "subscription" || operation.slot.moneyOnly)
         return undefined;
-      const contextValue = createContext(core, caller, surroundings);
+      const contextValue = createContext(core, caller, operation);
       const results = await operations.subscribe({ ...found.args, contextValue });
       return Symbol.asyncIterator in results ? results : undefined;
     },

@@ -34,12 +34,14 @@ import type { KindName } from "../model/kinds.ts";
 /** The customer of a wallet read; undefined if the caller's token names the customer. */
 type Customer = CustomerIdentity | undefined;
 
-/** Whether a call's outcome is unknown, and whether an operator has to find out an outcome. */
-export type OutcomeFlags = Pick<GetPaymentResponse, "outcomeUnknown" | "needsOperator">;
-
+/** What is known of a payment or payout besides its message. */
 export interface State {
   readonly state: PaymentState | PayoutState;
   readonly cursor: string;
+  /** Whether a call's outcome is unknown. It and the next are known only of what was read. */
+  readonly outcomeUnknown?: boolean;
+  /** Whether an operator has to find out an outcome. */
+  readonly needsOperator?: boolean;
 }
 
 /** The reads of one operation, each made only once. They reject with the core's errors. */
@@ -119,12 +121,12 @@ export class Loaders {
 
   #notedPayment(name: string, answer: GetPaymentResponse): Payment {
     const { payment = create(PaymentSchema), operations } = answer;
-    return this.#noted(payment, { name, flags: answer, operations, loaders: this });
+    return this.#noted(payment, { name, state: answer, operations, loaders: this });
   }
 
   #notedPayout(name: string, answer: GetPayoutResponse): Payout {
     const { payout = create(PayoutSchema) } = answer;
-    return this.#noted(payout, { name, flags: answer, loaders: this });
+    return this.#noted(payout, { name, state: answer, loaders: this });
   }
 
   /** A copy with notes of its own: the log's events share the message. */
@@ -191,20 +193,15 @@ export class Loaders {
 
   /** The external_id's state as of this payment or payout. */
   stateOf(resource: Payment | Payout): State | undefined {
-    const { flags, state } = this.#notes?.get(resource) ?? {};
-    return flags ?? state;
+    return this.#notes?.get(resource)?.state;
   }
 
   async operationsOf(resource: Payment): Promise<readonly OperationSummary[]> {
     const externalId = this.externalIdOf(resource);
     if (!externalId) return [];
-    const known = this.#notes?.get(resource)?.flags ? resource : await this.payment(externalId);
+    const isRead = this.#notes?.get(resource)?.operations !== undefined;
+    const known = isRead ? resource : await this.payment(externalId);
     return this.#notes?.get(known)?.operations ?? [];
-  }
-
-  /** The outcome flags of what `payment` or `payout` returned; undefined for anything else. */
-  flagsOf(resource: Payment | Payout): OutcomeFlags | undefined {
-    return this.#notes?.get(resource)?.flags;
   }
 
   /** The customer whose wallet the item was read from, by one of these loaders. */
@@ -231,7 +228,6 @@ const noHistory: History = { edges: [], hasNextPage: false, hasPreviousPage: fal
 interface Notes {
   /** The external_id in the request for it. */
   name?: string;
-  flags?: OutcomeFlags & State;
   state?: State;
   operations?: readonly OperationSummary[];
   /** The loaders that read it. */

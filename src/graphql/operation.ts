@@ -5,6 +5,8 @@ import type { Slot } from "../net/admission.ts";
 import type { Report } from "../report.ts";
 import { knownMethodOf } from "../telemetry/tracing/attributes.ts";
 import type { Span, Tracing } from "../telemetry/tracing/tracing.ts";
+import { retryAfterSeconds } from "./errors.ts";
+import { Live } from "./live.ts";
 
 export interface OperationOptions {
   /** Identifies its log records; the client receives it. */
@@ -18,6 +20,15 @@ export interface OperationOptions {
   readonly idempotencyKey?: string | undefined;
   /** Whether the operation is in the URL of a GET. Default: no. */
   readonly isGet?: boolean;
+  /** The header `Last-Event-ID`. */
+  readonly lastEventId?: string | undefined;
+  /** The header `Accept-Language`; null if there is none. */
+  readonly acceptLanguage: string | null;
+  /**
+   * @param account the merchant account. Default: the one that the request names, or the caller's own
+   * @throws GatewayError when the caller is not known or not allowed.
+   */
+  readonly authenticate: (account?: string) => Promise<Caller>;
 }
 
 /**
@@ -32,6 +43,9 @@ export class Operation {
   readonly slot: Slot;
   readonly idempotencyKey: string | undefined;
   readonly isGet: boolean;
+  readonly acceptLanguage: string | null;
+  readonly authenticate: OperationOptions["authenticate"];
+  readonly live: Live;
   caller: Pick<Caller, "name" | "account"> | undefined = undefined;
   /** Whether a mutation got the outcome of an earlier call with its key. */
   isReplay = false;
@@ -61,6 +75,9 @@ export class Operation {
     this.slot = options.slot;
     this.idempotencyKey = options.idempotencyKey;
     this.isGet = options.isGet ?? false;
+    this.acceptLanguage = options.acceptLanguage;
+    this.authenticate = options.authenticate;
+    this.live = new Live(options.lastEventId);
     this.deadlineMs = Date.now() + edge.timeoutMs;
     this.#edge = edge;
     this.#connection = options.connection;
@@ -107,6 +124,13 @@ export class Operation {
     // Codes come from the gateway or from libraries; anything in another form counts as OTHER.
     this.#code = /^[A-Z_]{2,40}$/.test(code) ? code : "OTHER";
     if (serverFailures.has(this.#code)) this.span.fail(this.#code);
+  }
+
+  /** Notes when a refusal may be tried again: of several, the last to be so decides. */
+  noteRetry(error: unknown): void {
+    const seconds = retryAfterSeconds(error);
+    if (seconds === undefined) return;
+    this.retryAfterSeconds = Math.max(this.retryAfterSeconds ?? 0, seconds);
   }
 
   /** Removes the deadline and gives the slot back: the operation is a stream, or is over. */

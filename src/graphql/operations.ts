@@ -10,13 +10,13 @@ import {
   type ValidatedSubscriptionArgs,
   validateSubscriptionArgs,
 } from "graphql";
-import { type Context, concluded } from "./context.ts";
+import type { Context } from "./context.ts";
 import { createFindDocument, DocumentCache, type KnownDocument } from "./document-cache.ts";
 import { codeOf, type FormatError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 import type { Overload } from "./overload.ts";
-import { PreparedOperation } from "./prepared-operation.ts";
-import { asRequestErrors, RequestError } from "./request-error.ts";
+import { type PreparedOperation, prepareOperation } from "./prepared-operation.ts";
+import { asRequestErrors } from "./request-error.ts";
 
 /**
  * The steps of every operation, however it comes: the fast path, Yoga and the WebSocket protocol
@@ -54,7 +54,7 @@ export function createOperations(options: OperationsOptions): Operations {
     let prepared = known.get(node);
     if (!prepared) {
       const onFields = (count: number) => documents.addFields(document, count);
-      prepared = new PreparedOperation(schema, document, node, { compiles, onFields });
+      prepared = prepareOperation(schema, document, node, { compiles, onFields });
       known.set(node, prepared);
     }
     return prepared;
@@ -64,37 +64,46 @@ export function createOperations(options: OperationsOptions): Operations {
   function refused(prepared: PreparedOperation, args: ExecutionArgs): readonly GraphQLError[] {
     const { operation, call } = contextOf(args);
     operation.asks(prepared.type, prepared.rootFields);
-    const refusals = prepared.refusalsOf(args.variableValues ?? {});
-    if (refusals.length > 0) return refusals;
-    if (call.idempotencyKey !== undefined && isAmbiguous(prepared)) return [ambiguous()];
-    return overload.refusalsOf(prepared.type, operation);
+    const refusals = prepared.refusalsOf(args.variableValues ?? {}, call);
+    return refusals.length > 0 ? refusals : overload.refusalsOf(prepared.type, operation);
   }
 
-  function ended(executed: ExecutionResult, args: ExecutionArgs): ExecutionResult {
-    const context = contextOf(args);
-    const result = concluded(executed, context, formatError);
-    recordError(context.operation, result);
-    return result;
+  /**
+   * Completes an executed operation: formats its errors. The result says in its extensions if a
+   * mutation got the outcome of an earlier call, and the operation when what was refused may be
+   * tried again.
+   */
+  function ended(executed: ExecutionResult, { operation }: Context): ExecutionResult {
+    const errors = executed.errors?.map((error) => {
+      operation.noteRetry(error);
+      return formatError(error, operation.acceptLanguage);
+    });
+    const result = errors ? { ...executed, errors } : executed;
+    recordError(operation, result);
+    if (!operation.isReplay) return result;
+    return { ...result, extensions: { ...result.extensions, idempotentReplayed: true } };
   }
 
   return {
-    find: createFindDocument({ schema, introspection, formatError, documents }),
+    find: createFindDocument(schema, introspection, formatError, documents),
     async run(args) {
-      const { operation, acceptLanguage } = contextOf(args);
+      const context = contextOf(args);
+      const { operation } = context;
       let result: ExecutionResult;
       try {
         const prepared = preparedOf(args);
         const errors = refused(prepared, args);
-        if (errors.length === 0) return ended(await prepared.execute(args), args);
+        if (errors.length === 0) return ended(await prepared.execute(args), context);
         result = { errors };
       } catch (error) {
-        result = { errors: [formatError(error, acceptLanguage)] };
+        result = { errors: [formatError(error, operation.acceptLanguage)] };
       }
       recordError(operation, result);
       return result;
     },
     subscribe(args) {
-      const { operation, live } = contextOf(args);
+      const context = contextOf(args);
+      const { operation } = context;
       const prepared = preparedOf(args);
       const errors = refused(prepared, args);
       if (errors.length > 0) {
@@ -102,10 +111,10 @@ export function createOperations(options: OperationsOptions): Operations {
         return { errors };
       }
       const validated = validateSubscriptionArgs(args);
-      if (!("operation" in validated)) return ended(asRequestErrors(validated), args);
+      if (!("operation" in validated)) return ended(asRequestErrors(validated), context);
       const begin = (source: AsyncIterable<unknown> | ExecutionResult) => {
-        if (!(Symbol.asyncIterator in source)) return ended(source, args);
-        live.resultOf = prepared.resultOf(args.variableValues ?? {});
+        if (!(Symbol.asyncIterator in source)) return ended(source, context);
+        operation.live.resultOf = prepared.resultOf(args.variableValues ?? {});
         return shownResults(source[Symbol.asyncIterator](), validated, operation, formatError);
       };
       const source = createSourceEventStream(validated);
@@ -116,16 +125,6 @@ export function createOperations(options: OperationsOptions): Operations {
 
 function contextOf({ contextValue }: ExecutionArgs): Context {
   return contextValue as Context;
-}
-
-/** An `Idempotency-Key` names one call, so an operation with several mutations is rejected. */
-function isAmbiguous({ type, rootCount }: PreparedOperation): boolean {
-  return type === "mutation" && rootCount > 1;
-}
-
-function ambiguous(): RequestError {
-  const message = "Idempotency-Key goes with one mutation: send them one by one";
-  return new RequestError(message, "BAD_USER_INPUT", { status: 400 });
 }
 
 /** Executes a subscription's events into results for its client, within the operation's span. */

@@ -7,7 +7,7 @@ import { overloaded } from "../net/overloaded.ts";
 import type { Report } from "../report.ts";
 import { problemOf, problemType, withoutHttp } from "./errors.ts";
 import type { Operation } from "./operation.ts";
-import { answerHeaders, exposeHeaders } from "./transport/headers.ts";
+import { answerHeaders } from "./transport/headers.ts";
 import { eventStreamType } from "./transport/stream-format.ts";
 
 export interface OverloadOptions {
@@ -45,8 +45,7 @@ export function createOverload(options: OverloadOptions): Overload {
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const { accept = "", origin } = request.headers;
-    const headers = answerHeaders(corsOrigins);
-    exposeHeaders(headers, origin, corsOrigins);
+    const headers = answerHeaders(origin, corsOrigins);
     if (isWatch(request)) {
       // An EventSource gives up after any status but 200. This response makes it reconnect.
       const retryMs = Math.round(1_000 + Math.random() * 2_000);

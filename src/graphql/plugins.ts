@@ -3,14 +3,15 @@ import { type DocumentNode, GraphQLError } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../errors.ts";
 import { isUtf8Address } from "../net/address-text.ts";
-import { isCrossOrigin, refusedOrigin } from "../net/browser-origin.ts";
-import type { Context, Surroundings } from "./context.ts";
+import type { OriginHeaders } from "../net/browser-origin.ts";
+import type { Context, RequestContext } from "./context.ts";
 import type { Refusal } from "./document-cache.ts";
 import type { Edge } from "./edge.ts";
 import { recordError } from "./operations.ts";
 import { RequestError } from "./request-error.ts";
+import { refuseForeignPage } from "./transport/headers.ts";
 
-type GatewayPlugin = Plugin<Context, Surroundings>;
+type GatewayPlugin = Plugin<Context, RequestContext>;
 
 /**
  * Checks requests before their bodies are read, and reads them. A record is also kept of what is
@@ -24,12 +25,13 @@ export function readsRequests({
   return {
     async onRequestParse({ request, serverContext, requestParser, setRequestParser, fetchAPI }) {
       const { method, headers } = request;
-      const { operation, authenticate, acceptLanguage } = serverContext;
+      const { operation } = serverContext;
       if (method === "GET" || method === "POST") operation.begin();
-      refuseForeignPage(headers, corsOrigins);
+      // Before any other work.
+      refuseForeignPage(originOf(headers), corsOrigins);
       // Before the body is read: a request without credentials costs nothing more.
-      await authenticate().catch((error: unknown) => {
-        throw formatError(error, acceptLanguage);
+      await operation.authenticate().catch((error: unknown) => {
+        throw formatError(error, operation.acceptLanguage);
       });
       if (!isUtf8Address(request.url)) throw notUtf8("the address must be percent-encoded UTF-8");
       if (method !== "POST") return;
@@ -58,15 +60,13 @@ export function readsRequests({
   };
 }
 
-/** Rejects, before any other work, what a page of another origin made a browser send. */
-function refuseForeignPage(headers: Headers, listedOrigins: readonly string[]): void {
-  const originHeaders = {
+/** As `originHeadersOf`. */
+function originOf(headers: Headers): OriginHeaders {
+  return {
     origin: headers.get("origin") ?? undefined,
     host: headers.get("host") ?? undefined,
     secFetchSite: headers.get("sec-fetch-site") ?? undefined,
   };
-  if (!isCrossOrigin(originHeaders, listedOrigins)) return;
-  throw new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" });
 }
 
 /**
@@ -92,13 +92,15 @@ function unsupported(message: string): RequestError {
 
 /**
  * Replaces Yoga's error for a body that is not JSON, whose status would be 200 for clients that
- * accept only `application/json`. A body that ends early gets the same error.
+ * accept only `application/json`. A body that ends early gets the same error; one that was dropped
+ * to free memory gets its own, which says that the client may try again.
  */
 async function orNotJson<T>(parse: () => Promise<T>): Promise<T> {
   try {
     return await parse();
   } catch (error) {
     if (error instanceof GraphQLError && !error.extensions.http?.spec) throw error;
+    if (error instanceof GatewayError && error.code === "RESOURCE_EXHAUSTED") throw error;
     throw new RequestError("the body must be JSON", "BAD_REQUEST", { status: 400 });
   }
 }

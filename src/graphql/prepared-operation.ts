@@ -7,6 +7,7 @@ import {
   type GraphQLSchema,
   type OperationDefinitionNode,
 } from "graphql";
+import type { Call } from "../core/core.ts";
 import {
   compileOperation,
   compileSubscription,
@@ -16,7 +17,7 @@ import { limits } from "./limits.ts";
 import type { ResultOf } from "./live.ts";
 import { costOf } from "./operation-cost.ts";
 import { tooComplex } from "./operation-shape.ts";
-import { asRequestErrors } from "./request-error.ts";
+import { asRequestErrors, RequestError } from "./request-error.ts";
 import { rootFieldsOf } from "./root-fields.ts";
 import { type Show, shareResults } from "./shared-results.ts";
 import { faultsOfVariables, type Variables, variablesOf } from "./variables.ts";
@@ -28,84 +29,79 @@ export interface CompileOptions {
   readonly onFields: (count: number) => void;
 }
 
+export type PreparedOperation = ReturnType<typeof prepareOperation>;
+
 /** An operation of a valid document, with what is worked out about it once, when first needed. */
-export class PreparedOperation {
-  readonly type: OperationDefinitionNode["operation"];
-  /** How many root fields it has, and their names, each once. */
-  readonly rootCount: number;
-  readonly rootFields: readonly string[];
-  readonly #schema: GraphQLSchema;
-  readonly #document: DocumentNode;
-  readonly #node: OperationDefinitionNode;
-  readonly #options: CompileOptions;
-  readonly #variables: ReturnType<typeof variablesOf>;
+export function prepareOperation(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  node: OperationDefinitionNode,
+  { compiles, onFields }: CompileOptions,
+) {
+  const fields = rootFieldsOf(document, node);
+  const isAmbiguous = node.operation === "mutation" && fields.size > 1;
+  const rootFields = [...new Set(fields.values())].sort();
+  const variables = variablesOf(schema, node);
   /** Undefined while unknown, and if it depends on variables. */
-  #cost: number | undefined;
-  #execute: ExecuteCompiled | undefined;
-  #show: Show | undefined;
+  let knownCost: number | undefined;
+  let executeCompiled: ExecuteCompiled | undefined;
+  let show: Show | undefined;
 
-  constructor(
-    schema: GraphQLSchema,
-    document: DocumentNode,
-    node: OperationDefinitionNode,
-    options: CompileOptions,
-  ) {
-    const fields = rootFieldsOf(document, node);
-    this.type = node.operation;
-    this.rootCount = fields.size;
-    this.rootFields = [...new Set(fields.values())].sort();
-    this.#schema = schema;
-    this.#document = document;
-    this.#node = node;
-    this.#options = options;
-    this.#variables = variablesOf(schema, node);
+  function compiled(): ExecuteCompiled {
+    const run = compiles ? compileOperation(schema, document, node, onFields) : undefined;
+    return run ?? (() => undefined);
   }
 
-  /** The errors with which it is refused for its variables, or for its cost with them. */
-  refusalsOf(given: Variables): readonly GraphQLError[] {
-    const faults = faultsOfVariables(this.#variables, given);
-    if (faults.length > 0 || this.#costOf(given) <= limits.cost) return faults;
-    return [
-      tooComplex(`may cost more than ${limits.cost}: ask for fewer objects, or less of each`),
-    ];
-  }
-
-  #costOf(given: Variables): number {
-    if (this.#cost !== undefined) return this.#cost;
-    const { cost, isOfVariables } = costOf(this.#schema, this.#document, this.#node, given);
-    if (!isOfVariables) this.#cost = cost;
+  function costWith(given: Variables): number {
+    if (knownCost !== undefined) return knownCost;
+    const { cost, isOfVariables } = costOf(schema, document, node, given);
+    if (!isOfVariables) knownCost = cost;
     return cost;
   }
 
-  /**
-   * Executes a query or mutation. If it cannot begin, for example because a required variable is
-   * missing, the result is a request error: see `RequestErrorOptions.ofGraphql`.
-   */
-  execute(args: ExecutionArgs): ExecutionResult | Promise<ExecutionResult> {
-    this.#execute ??= this.#compile() ?? leaveToGraphql;
-    const compiled = this.#execute(args);
-    if (compiled) return compiled;
-    const result = execute(args);
-    if (result instanceof Promise || "data" in result || !result.errors) return result;
-    return asRequestErrors(result.errors);
-  }
+  return {
+    type: node.operation,
+    /** The names of its root fields, each once. */
+    rootFields,
 
-  #compile(): ExecuteCompiled | undefined {
-    const { compiles, onFields } = this.#options;
-    return compiles
-      ? compileOperation(this.#schema, this.#document, this.#node, onFields)
-      : undefined;
-  }
+    /**
+     * The errors with which it is refused for its variables, for its cost with them, or for an
+     * `Idempotency-Key`: that names one call, so there must not be several mutations.
+     */
+    refusalsOf(
+      given: Variables,
+      { idempotencyKey }: Pick<Call, "idempotencyKey">,
+    ): readonly GraphQLError[] {
+      const faults = faultsOfVariables(variables, given);
+      if (faults.length > 0) return faults;
+      if (costWith(given) > limits.cost) {
+        const what = "ask for fewer objects, or less of each";
+        return [tooComplex(`may cost more than ${limits.cost}: ${what}`)];
+      }
+      if (idempotencyKey === undefined || !isAmbiguous) return faults;
+      const message = "Idempotency-Key goes with one mutation: send them one by one";
+      return [new RequestError(message, "BAD_USER_INPUT", { status: 400 })];
+    },
 
-  /** How this subscription shares the results of events with identical ones. */
-  resultOf(given: Variables): ResultOf {
-    this.#show ??= shareResults(
-      compileSubscription(this.#schema, this.#document, this.#node, this.#options.onFields),
-    );
-    const show = this.#show;
-    const key = JSON.stringify(given);
-    return (event) => show(event, key, given);
-  }
+    /**
+     * Executes a query or mutation. If it cannot begin, for example because a required variable is
+     * missing, the result is a request error: see `RequestErrorOptions.ofGraphql`.
+     */
+    execute(args: ExecutionArgs): ExecutionResult | Promise<ExecutionResult> {
+      executeCompiled ??= compiled();
+      const executed = executeCompiled(args);
+      if (executed) return executed;
+      const result = execute(args);
+      if (result instanceof Promise || "data" in result || !result.errors) return result;
+      return asRequestErrors(result.errors);
+    },
+
+    /** How this subscription shares the results of events with identical ones. */
+    resultOf(given: Variables): ResultOf {
+      show ??= shareResults(compileSubscription(schema, document, node, onFields));
+      const shared = show;
+      const key = JSON.stringify(given);
+      return (event) => shared(event, key, given);
+    },
+  };
 }
-
-const leaveToGraphql = () => undefined;

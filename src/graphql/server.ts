@@ -21,7 +21,7 @@ import {
   callOf,
   createContext,
   operationTimeoutMs,
-  type Surroundings,
+  type RequestContext,
 } from "./context.ts";
 import { credentialsOf } from "./credentials.ts";
 import type { Edge } from "./edge.ts";
@@ -30,7 +30,6 @@ import { createFastPath } from "./fast-path.ts";
 import { watchSpelling } from "./field-names.ts";
 import { firstDocuments } from "./first-documents.ts";
 import { limits } from "./limits.ts";
-import { Live } from "./live.ts";
 import { Operation, startOperationSpan } from "./operation.ts";
 import { createOperations } from "./operations.ts";
 import { createOverload } from "./overload.ts";
@@ -44,7 +43,7 @@ import {
   streamHeaders,
   takesParts,
 } from "./transport/event-stream.ts";
-import { answerHeaders, cors, exposeHeaders } from "./transport/headers.ts";
+import { answerHeaders, cors } from "./transport/headers.ts";
 import { type Answer, sendAnswer } from "./transport/send.ts";
 import type { DrainTimes } from "./transport/socket-drain.ts";
 import { createWatchEndpoint } from "./transport/watch.ts";
@@ -116,17 +115,17 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
   const operations = createOperations(running);
   const documentOf = createDocumentOf(schema, options.trustedDocuments);
   const underWay = new UnderWay<AbortController>();
+  const heartbeats = new Heartbeats(heartbeatMs);
   const edge: Edge = {
     ...{ core, schema, operations, identify, log, report, tracing, formatError, documentOf },
-    ...{ corsOrigins, overload, intake, onCut, timeoutMs, heartbeatMs, underWay },
+    ...{ corsOrigins, overload, intake, onCut, timeoutMs, heartbeatMs, heartbeats, underWay },
   };
-  const heartbeats = new Heartbeats(heartbeatMs);
 
   const streams = new WeakMap<Operation, EventStream>();
-  const yoga = createYoga<Surroundings, Context>({
+  const yoga = createYoga<RequestContext, Context>({
     schema,
-    context: async (surroundings) =>
-      createContext(core, await surroundings.authenticate(), surroundings),
+    context: async ({ operation }) =>
+      createContext(core, await operation.authenticate(), operation),
     plugins: [
       readsRequests(edge),
       runsOperations(operations),
@@ -153,7 +152,7 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
 
   const fastPath = createFastPath(edge);
   const watch = createWatchEndpoint({
-    ...{ ...edge, heartbeats },
+    ...edge,
     formatError: createErrorFormatter(log, { hints: introspection, spelling: watchSpelling }),
   });
 
@@ -167,10 +166,20 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     const body = createRequestBody(incoming, intake, request);
     const requestId = requestIdOf(request.headers[requestIdHeader]?.toString());
     const streamsBy = takesParts(request.headers.accept ?? "") ? "multipart" : "sse";
+    let caller: Caller | undefined;
+    let identified: Promise<Caller> | undefined;
     const operation = new Operation(edge, {
       ...{ requestId, connection: "http", streamsBy, span, slot },
       idempotencyKey: request.headers["idempotency-key"]?.toString(),
       isGet: request.method === "GET",
+      lastEventId: request.headers["last-event-id"]?.toString(),
+      acceptLanguage: request.headers["accept-language"] ?? null,
+      authenticate: async (account) => {
+        if (account !== undefined) return identify(inAccount(credentialsOf(request), account));
+        identified ??= identify(credentialsOf(request));
+        caller = await identified;
+        return caller;
+      },
     });
     let whole = false;
     response.on("close", () => {
@@ -184,17 +193,9 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     };
     const headers: OutgoingHttpHeaders = {
       [requestIdHeader]: requestId,
-      ...answerHeaders(corsOrigins),
+      ...answerHeaders(request.headers.origin, corsOrigins),
     };
 
-    let caller: Caller | undefined;
-    let identified: Promise<Caller> | undefined;
-    const authenticate = async (account?: string) => {
-      if (account !== undefined) return identify(inAccount(credentialsOf(request), account));
-      identified ??= identify(credentialsOf(request));
-      caller = await identified;
-      return caller;
-    };
     /** Adds what is known only after the operation. */
     const addLateHeaders = (headers: OutgoingHttpHeaders) => {
       if (!caller) return;
@@ -204,26 +205,24 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
       const budget = core.rateLimit(callOf(caller, operation));
       Object.assign(headers, rateLimitHeaders(budget, movesMoney));
     };
-    const live = new Live(request.headers["last-event-id"]?.toString());
-    const acceptLanguage = request.headers["accept-language"] ?? null;
-    const surroundings = { operation, authenticate, live, acceptLanguage };
     const answerType = fast ? fastPath.answerTypeOf(request) : undefined;
     const isStream = fast && answerType === undefined;
     const format = isStream ? fastPath.streamFormatOf(request) : undefined;
 
     const answerFast = async (): Promise<Answer | undefined> => {
       if (answerType !== undefined) {
-        const answered = await fastPath.answer(body, answerType, surroundings);
+        const answered = await fastPath.answer(body, answerType, operation);
         if (answered) return answered;
       }
-      const results = format && (await fastPath.subscribe(request, body, surroundings));
+      const results = format && (await fastPath.subscribe(request, body, operation));
       if (!results) return undefined;
-      const { status, stream } = await beginResult(results, live, format, request.method);
+      const begun = beginResult(results, operation.live, format, request.method);
+      const { status, stream } = await begun;
       return { status, headers: stream ? streamHeaders(format) : {}, body: stream };
     };
     const answerByYoga = async (): Promise<Answer> => {
       if (request.method === "POST") handOver(request, body);
-      const answered = await yoga.handleNodeRequestAndResponse(request, response, surroundings);
+      const answered = await yoga.handleNodeRequestAndResponse(request, response, { operation });
       incoming.discard();
       // The rest of an abandoned body is never read, so no request may follow on this connection.
       if (request.destroyed && !request.complete) response.shouldKeepAlive = false;
@@ -246,7 +245,6 @@ export function createGraphqlServer(options: GraphqlServerOptions): GraphqlServe
     // Give the slot back before writing: a client that does not read must not hold it.
     slot.leave();
     if (typeof answered.body !== "object") addLateHeaders(headers);
-    exposeHeaders(headers, request.headers.origin, corsOrigins);
     const vary = [headers.vary, answered.headers.vary] as string[];
     Object.assign(headers, answered.headers, vary.every(Boolean) && { vary });
     await sendAnswer({ ...answered, headers }, response, heartbeats);

@@ -46,45 +46,34 @@ export function faultsOfVariables(
   variables: readonly Variable[],
   given: Variables,
 ): RequestError[] {
-  const errors: RequestError[] = [];
-  for (const { name, type, definition } of variables) {
+  const faults = new Faults();
+  for (const variable of variables) {
+    const { name, type } = variable;
     // GraphQL.js reports required variables that are absent.
     if (!Object.hasOwn(given, name)) continue;
-    const faults = new Faults(limits.faults - errors.length);
+    faults.variable = variable;
     check(given[name], type, name, faults);
-    for (const { path, what } of faults.found) {
-      const message = `Variable "$${name}" is invalid at "${path}": ${what}`;
-      errors.push(
-        new RequestError(message, code, { status: 400, ofGraphql: true, nodes: definition }),
-      );
-    }
     if (faults.isFull) break;
   }
-  return errors;
+  return faults.errors;
 }
 
-const code = "BAD_USER_INPUT";
-
-interface Fault {
-  readonly path: string;
-  readonly what: string;
-}
-
-/** The first faults of a value. Checks stop when it is full. */
+/** The first errors of an operation's variables. Checks stop when it is full. */
 class Faults {
-  readonly found: Fault[] = [];
-  readonly #max: number;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
+  readonly errors: RequestError[] = [];
+  /** The one that is checked. */
+  variable: Variable | undefined;
 
   get isFull(): boolean {
-    return this.found.length >= this.#max;
+    return this.errors.length >= limits.faults;
   }
 
   add(path: string, what: string): void {
-    if (!this.isFull) this.found.push({ path, what });
+    if (this.isFull || !this.variable) return;
+    const { name, definition: nodes } = this.variable;
+    const message = `Variable "$${name}" is invalid at "${path}": ${what}`;
+    const options = { status: 400, ofGraphql: true, nodes };
+    this.errors.push(new RequestError(message, "BAD_USER_INPUT", options));
   }
 }
 

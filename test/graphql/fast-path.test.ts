@@ -418,7 +418,7 @@ for (const [name, { variant, every }] of Object.entries(variants)) {
 }
 
 test("the fast path takes ordinary operations and leaves unusual ones to Yoga", async (t) => {
-  const { path, surroundings } = fastRig(t, methods, [shop]);
+  const { path, newOperation } = fastRig(t, methods, [shop]);
   const headersOf = (more: Record<string, string>) => ({
     ...{ host: "pay.example", "content-type": "application/json", "content-length": "5" },
     ...more,
@@ -446,7 +446,7 @@ test("the fast path takes ordinary operations and leaves unusual ones to Yoga", 
   const answered = async (body: unknown) => {
     const text = JSON.stringify(body);
     const requestBody = { take: () => Buffer.from(text) };
-    const answer = await path.answer(requestBody, "application/json", surroundings());
+    const answer = await path.answer(requestBody, "application/json", newOperation());
     return answer?.status;
   };
   const ordinary = [readOf("e"), confirmOf({ externalId: "e" }), createOf(card), readOf(null)];

@@ -7,7 +7,6 @@ import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { createErrorFormatter } from "../../src/graphql/errors.ts";
 import { createFastPath } from "../../src/graphql/fast-path.ts";
-import { Live } from "../../src/graphql/live.ts";
 import { Operation } from "../../src/graphql/operation.ts";
 import { createOperations } from "../../src/graphql/operations.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
@@ -27,7 +26,7 @@ export const moneyOnly: Admission = {
   enter: ({ start }) => start({ ...freeSlot, moneyOnly: true }),
 };
 
-/** The fast path alone, and what the server gives it with each request. */
+/** The fast path alone, and the operation that the server gives it with each request. */
 export function fastRig(t: TestContext, methods: Partial<Core>, corsOrigins: readonly string[]) {
   const log = createLogger("silent");
   const formatError = createErrorFormatter(log);
@@ -38,17 +37,19 @@ export function fastRig(t: TestContext, methods: Partial<Core>, corsOrigins: rea
   const { core } = fakeCore(methods);
   const documentOf = createDocumentOf(schema);
   const path = createFastPath({ core, schema, corsOrigins, documentOf, operations });
-  const surroundings = () => {
+  const newOperation = () => {
     const span = noTracing.start("graphql", { kind: "server" });
     const underWay = new UnderWay<AbortController>();
     const edge = { log, report: noReport, timeoutMs: 60_000, underWay };
     const given = { requestId: "r", connection: "http", streamsBy: "sse" } as const;
-    const operation = new Operation(edge, { ...given, span, slot: freeSlot });
-    t.after(() => operation.end());
     const authenticate = async () => somebody;
-    return { operation, authenticate, live: new Live(""), acceptLanguage: null };
+    const operation = new Operation(edge, {
+      ...{ ...given, span, slot: freeSlot, acceptLanguage: null, authenticate },
+    });
+    t.after(() => operation.end());
+    return operation;
   };
-  return { path, surroundings };
+  return { path, newOperation };
 }
 
 /** A server by the fast path or by Yoga, and the operations that it reported as ended and refused. */

@@ -108,7 +108,7 @@ async function answerOf(url: string, init: RequestInit): Promise<Answer> {
 }
 
 test("the fast path takes an ordinary subscription, and leaves all else to Yoga", async (t) => {
-  const { path, surroundings } = fastRig(t, core, []);
+  const { path, newOperation } = fastRig(t, core, []);
   const noBody = { take: () => Buffer.alloc(0) };
   const results = async (params: Record<string, string>, headers: Record<string, string>) => {
     const request = {
@@ -116,7 +116,7 @@ test("the fast path takes an ordinary subscription, and leaves all else to Yoga"
       url: `/graphql?${new URLSearchParams(params)}`,
       headers: { host: "localhost", ...headers },
     } as unknown as IncomingMessage;
-    return path.streamFormatOf(request) && (await path.subscribe(request, noBody, surroundings()));
+    return path.streamFormatOf(request) && (await path.subscribe(request, noBody, newOperation()));
   };
   const accept = "text/event-stream";
   const ordinary = { query, variables: '{"id":"order-1"}' };

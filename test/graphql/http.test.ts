@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { Agent } from "node:http";
+import { once } from "node:events";
+import http, { Agent } from "node:http";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
@@ -11,6 +12,9 @@ import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { GetPayoutResponseSchema } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { createAdmission } from "../../src/net/admission.ts";
+import { Intake } from "../../src/net/intake.ts";
+import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { ask } from "../ask.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { type Answer, serve } from "./serve.ts";
@@ -389,5 +393,34 @@ test("a client is served again after a body over 1 MiB, sent with its length or 
     for (let n = 0; n < 3; n++) assert.equal((await post(long, framing)).status, 413);
     const { status, text } = await post(JSON.stringify({ query: budget }), {});
     assert.deepEqual([status, text], [200, '{"data":{"rateLimit":{"limit":10}}}']);
+  }
+});
+
+test("a body that is not needed is not held until its end", async (t) => {
+  const intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) });
+  const identify: Identify = async () => {
+    throw new GatewayError("UNAUTHENTICATED", "who are you?");
+  };
+  const gateway = await serve(t, {}, { identify, intake });
+  const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
+  const request = http.request(gateway.url, { method: "POST", headers, agent: false });
+  request.write("x".repeat(10_000));
+  const [response] = (await once(request, "response")) as [http.IncomingMessage];
+  assert.equal(response.statusCode, 401);
+  assert.equal(intake.budget.bytes, 0);
+  request.on("error", () => {}).destroy();
+});
+
+test("a body that is dropped to free memory is refused as overload, however it is framed", async (t) => {
+  const admission = createAdmission({ maxCalls: undefined });
+  const intake = new Intake({ admission, budget: createMemoryBudget(64 * 1024) });
+  const gateway = await serve(t, {}, { intake });
+  const body = JSON.stringify({ query: budget, variables: { more: "x".repeat(500_000) } });
+  for (const framing of [{ "content-length": body.length }, { "transfer-encoding": "chunked" }]) {
+    const headers = { "content-type": "application/json", ...framing };
+    const answer = await ask(gateway.url, { method: "POST", headers, body });
+    assert.deepEqual([answer.status, answer.headers["retry-after"]], [503, "1"], answer.text);
+    const { code, reason } = JSON.parse(answer.text).errors[0].extensions;
+    assert.deepEqual([code, reason], ["RATE_LIMITED", "OVERLOADED"]);
   }
 });

@@ -101,7 +101,7 @@ builder.subscriptionField("events", (t) =>
     },
     subscribe: (_, { kinds, ...args }, context) => {
       const request = create(StreamEventsRequestSchema, {
-        ...afterInit(args, context),
+        ...afterInit(args, context.operation.live),
         ...(kinds ? { kinds: kinds as EventKind[] } : {}),
       });
       return deliveries(context, (core, call) => core.streamEvents(request, call));

@@ -159,14 +159,14 @@ function addFields(
         `moved, whatever the state says. Told of ${kind}s that were read by \`${kind}\` or \`${kind}s\`, ` +
         "else false.",
       nullable: false,
-      resolve: (resource, _, { loaders }) => loaders.flagsOf(resource)?.outcomeUnknown ?? false,
+      resolve: (resource, _, { loaders }) => loaders.stateOf(resource)?.outcomeUnknown ?? false,
     }),
     needsOperator: t.boolean({
       description:
         `The gateway could not find out in time what became of the ${kind} or of such a call: look at ` +
         "the payments service, by hand. Told as `outcomeUnknown` is.",
       nullable: false,
-      resolve: (resource, _, { loaders }) => loaders.flagsOf(resource)?.needsOperator ?? false,
+      resolve: (resource, _, { loaders }) => loaders.stateOf(resource)?.needsOperator ?? false,
     }),
     eventsConnection: t.field({
       description:

@@ -2,8 +2,7 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import type { ObjectRef } from "@pothos/core";
 import type { Call, Core } from "../../core/core.ts";
 import { isMoneyRequest } from "../../model/money-methods.ts";
-import { noteRetry, renewLoaders } from "../context.ts";
-import type { Loaders } from "../loaders.ts";
+import { Loaders } from "../loaders.ts";
 import { builder } from "./builder.ts";
 import { Failure, failureCode, failureOf, failureTypes } from "./failures.ts";
 import { toInputPath, toMessage } from "./input.ts";
@@ -48,7 +47,8 @@ export function mutation<Desc extends DescMessage, Success extends object>(
       type: result,
       args: { input: t.arg({ type: inputType(request), required: true }) },
       resolve: async (_, { input }, context): Promise<never> => {
-        renewLoaders(context);
+        // A mutation may have changed what was read before.
+        context.loaders = new Loaders(context.core, context.call);
         context.operation.movesMoney ||= isMoney;
         try {
           const given = input as Readonly<Record<string, unknown>>;
@@ -59,7 +59,7 @@ export function mutation<Desc extends DescMessage, Success extends object>(
           const failure = failureOf(error, (path) => toInputPath(request, path));
           if (failure) {
             context.operation.failed(failureCode(failure));
-            noteRetry(context.operation, error);
+            context.operation.noteRetry(error);
             return failure as never;
           }
           throw error;

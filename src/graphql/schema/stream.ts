@@ -6,8 +6,8 @@ import type { Context } from "../context.ts";
 /** An event, or the error that ended the stream. */
 export type Delivery = { readonly event: Event } | { readonly error: unknown };
 
-type StreamContext = Pick<Context, "core" | "call" | "live"> & {
-  readonly operation: Pick<Context["operation"], "liftDeadline">;
+type StreamContext = Pick<Context, "core" | "call"> & {
+  readonly operation: Pick<Context["operation"], "liftDeadline" | "live">;
 };
 
 /**
@@ -16,9 +16,10 @@ type StreamContext = Pick<Context, "core" | "call" | "live"> & {
  * each transport treats an iterator that throws in its own way.
  */
 export function deliveries(
-  { core, call: { deadlineMs: _, ...call }, operation, live }: StreamContext,
+  { core, call: { deadlineMs: _, ...call }, operation }: StreamContext,
   open: (core: Core, call: Call) => AsyncIterable<Event>,
 ): AsyncIterableIterator<Delivery> {
+  const { live } = operation;
   operation.liftDeadline();
   const hooks = {
     resumed: live.lastEventId !== undefined,

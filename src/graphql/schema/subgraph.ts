@@ -167,11 +167,14 @@ function isText(value: unknown): value is string {
  */
 async function loadersOf(
   account: string | undefined,
-  { loaders, call, authenticate }: Context,
+  { loaders, call, operation }: Context,
   accounts: ReadonlySet<string>,
 ): Promise<Loaders> {
   if (account === undefined || account === call.caller.account) return loaders;
   // Credentials are verified once for each account that exists, however many names are sent.
   pickAccount(accounts, undefined, account, false);
-  return loaders.in(account, async () => ({ ...call, caller: await authenticate(account) }));
+  return loaders.in(account, async () => ({
+    ...call,
+    caller: await operation.authenticate(account),
+  }));
 }

@@ -3,7 +3,7 @@ import type { Event } from "../../gen/payments/v1/event_pb.ts";
 import { WatchPaymentRequestSchema } from "../../gen/payments/v1/payment_service_pb.ts";
 import { WatchPayoutRequestSchema } from "../../gen/payments/v1/payout_service_pb.ts";
 import type { KindName } from "../../model/kinds.ts";
-import type { Context } from "../context.ts";
+import type { Live } from "../live.ts";
 import { builder } from "./builder.ts";
 import type { ObjectType } from "./connection.ts";
 import { deliveries, received } from "./stream.ts";
@@ -16,7 +16,7 @@ export function addWatch(kind: KindName, type: ObjectType<Event>, description: s
     t.field({
       ...{ description, type, nullable: false, args: watchArgs(t, kind) },
       subscribe: (_, { externalId, untilFinal, after }, context) => {
-        const start = startInit({ after }, context);
+        const start = startInit({ after }, context.operation.live);
         const init = { externalId, untilFinal: untilFinal ?? false, ...start };
         return deliveries(context, watches[kind](init));
       },
@@ -71,20 +71,18 @@ function watchArgs(t: SubscriptionFieldBuilder, what: KindName) {
 }
 
 /** The start of a watch for its request, which takes `earliest` as `fromStart`, not as a cursor. */
-export function startInit(args: After, context: Pick<Context, "live">) {
-  const init = afterInit(args, context);
-  const isFromStart = init.afterCursor === "earliest" && context.live.lastEventId === undefined;
+export function startInit(args: After, live: Live) {
+  const init = afterInit(args, live);
+  const isFromStart = init.afterCursor === "earliest" && live.lastEventId === undefined;
   return isFromStart ? { fromStart: true } : init;
 }
 
 /** The cursor that a stream resumes from: the header `Last-Event-ID`, else the argument `after`. */
 export function afterInit(
   { after }: After,
-  { live }: Pick<Context, "live">,
-): {
-  readonly afterCursor?: string;
-} {
-  const afterCursor = live.lastEventId ?? after ?? undefined;
+  { lastEventId }: Live,
+): { readonly afterCursor?: string } {
+  const afterCursor = lastEventId ?? after ?? undefined;
   return afterCursor === undefined ? {} : { afterCursor };
 }
 

@@ -2,7 +2,7 @@ import type { ExecutionResult } from "graphql";
 import type { Plugin } from "graphql-yoga";
 import { GatewayError } from "../../errors.ts";
 import type { Event } from "../../gen/payments/v1/event_pb.ts";
-import type { Context, Surroundings } from "../context.ts";
+import type { Context, RequestContext } from "../context.ts";
 import { mappings } from "../errors.ts";
 import type { Live } from "../live.ts";
 import {
@@ -33,12 +33,12 @@ export interface EventStream {
  * blocks.
  */
 export function answersEventStreams(
-  take: (surroundings: Surroundings, stream: EventStream) => void,
-): Plugin<Context, Surroundings> {
+  take: (context: RequestContext, stream: EventStream) => void,
+): Plugin<Context, RequestContext> {
   return {
     onResultProcess({ request, result, serverContext, setResultProcessor }) {
       if (Array.isArray(result)) return;
-      const { live } = serverContext;
+      const { live } = serverContext.operation;
       const accept = request.headers.get("accept") ?? "*/*";
       const format = formatOf(accept, isIterable(result as Result));
       if (!format) return;

@@ -1,40 +1,36 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { replayedHeader } from "../../core/idempotency.ts";
-import { isListed } from "../../net/browser-origin.ts";
+import { GatewayError } from "../../errors.ts";
+import {
+  isCrossOrigin,
+  isListed,
+  type OriginHeaders,
+  refusedOrigin,
+} from "../../net/browser-origin.ts";
 import { rateLimitHeaderNames } from "../../ratelimit/headers.ts";
 
-/** The headers of every response of this edge. */
-export function answerHeaders(corsOrigins: readonly string[]): OutgoingHttpHeaders {
-  return {
+/**
+ * The headers of every response of this edge. With those of CORS the pages of listed origins may
+ * read it.
+ */
+export function answerHeaders(
+  origin: string | undefined,
+  corsOrigins: readonly string[],
+): Record<string, string> {
+  const headers: Record<string, string> = {
     // A browser must not cache a response, guess its type, frame it, or send its URL to other
     // sites, since that may hold a watch token.
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "content-security-policy": "frame-ancestors 'none'",
     "referrer-policy": "no-referrer",
-    ...(corsOrigins.length > 0 && { vary: "origin" }),
   };
-}
-
-/** Adds the CORS headers that let the pages of listed origins read a response. */
-export function exposeHeaders(
-  headers: OutgoingHttpHeaders,
-  origin: string | undefined,
-  corsOrigins: readonly string[],
-): void {
-  if (origin === undefined || !isListed(origin, corsOrigins)) return;
+  if (corsOrigins.length > 0) headers.vary = "origin";
+  if (origin === undefined || !isListed(origin, corsOrigins)) return headers;
   headers["access-control-allow-origin"] = origin;
   headers["access-control-allow-methods"] = cors.methods.join(", ");
   headers["access-control-expose-headers"] = cors.exposedHeaders.join(", ");
   headers["access-control-max-age"] = String(cors.maxAge);
-}
-
-export function setHeaders(response: ServerResponse, headers: OutgoingHttpHeaders): void {
-  for (const name in headers) response.setHeader(name, headers[name] ?? "");
-}
-/** Whether a request is a CORS preflight. */
-export function isPreflight(method: string | undefined, headers: IncomingHttpHeaders): boolean {
-  return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
+  return headers;
 }
 
 export const cors = {
@@ -44,3 +40,9 @@ export const cors = {
   exposedHeaders: [...rateLimitHeaderNames, replayedHeader, "retry-after", "x-request-id"],
   maxAge: 600,
 };
+
+/** @throws GatewayError PERMISSION_DENIED for what a page of another origin made a browser send */
+export function refuseForeignPage(headers: OriginHeaders, listed: readonly string[]): void {
+  if (!isCrossOrigin(headers, listed)) return;
+  throw new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" });
+}

@@ -12,49 +12,47 @@ export interface DrainTimes {
 /** How long clients may take to answer the close of their socket. */
 const closeGraceMs = 1_000;
 
-/** The open sockets, and how many operations each has in progress. */
+/** The open sockets of a listener, which shut down once their operations are over. */
 export class SocketDrain {
-  readonly #underWay = new Map<WebSocket, number>();
+  readonly #sockets = new Set<WebSocket>();
   readonly #open = new Drain();
   #draining = false;
 
-  add(socket: WebSocket): void {
-    this.#underWay.set(socket, 0);
-    const leave = this.#open.join(() => this.#closeIfIdle(socket));
+  /**
+   * Adds a socket. The returned function tells of an operation, which settles when its last message
+   * has been passed to the socket.
+   */
+  add(socket: WebSocket): (operation: Promise<unknown>) => void {
+    let underWay = 0;
+    const closeIfIdle = () => {
+      if (underWay === 0) close(socket);
+    };
+    this.#sockets.add(socket);
+    const leave = this.#open.join(closeIfIdle);
     socket.once("close", () => {
-      this.#underWay.delete(socket);
+      this.#sockets.delete(socket);
       leave();
     });
-  }
-
-  /** @param operation settles when its last message has been passed to the socket */
-  track(socket: WebSocket, operation: Promise<unknown>): void {
-    const change = (by: number) => {
-      const count = this.#underWay.get(socket);
-      if (count !== undefined) this.#underWay.set(socket, count + by);
-    };
     const over = () => {
-      change(-1);
-      if (this.#draining) this.#closeIfIdle(socket);
+      underWay -= 1;
+      if (this.#draining) closeIfIdle();
     };
-    change(1);
-    operation.then(over, over);
+    return (operation) => {
+      underWay += 1;
+      operation.then(over, over);
+    };
   }
 
   /** Closes each socket when its operations are over, so that no client misses a last message. */
   async drain({ spreadMs, timeoutMs }: DrainTimes): Promise<void> {
     this.#draining = true;
-    const sockets = [...this.#underWay.keys()];
+    const sockets = [...this.#sockets];
     this.#open.end(new Error("the gateway is shutting down"), spreadMs);
     const timeUp = setTimeout(() => sockets.forEach(close), timeoutMs);
     await Promise.all(
       sockets.map((socket) => new Promise((resolve) => socket.once("close", resolve))),
     );
     clearTimeout(timeUp);
-  }
-
-  #closeIfIdle(socket: WebSocket): void {
-    if (this.#underWay.get(socket) === 0) close(socket);
   }
 }
 

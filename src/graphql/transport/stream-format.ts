@@ -1,9 +1,9 @@
 import { toJson } from "@bufbuild/protobuf";
-import { type ExecutionResult, type FormattedExecutionResult, GraphQLError } from "graphql";
+import type { ExecutionResult } from "graphql";
 import { oncePerEvent } from "../../core/once-per-event.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Event, EventSchema } from "../../gen/payments/v1/event_pb.ts";
-import { withoutHttp } from "../errors.ts";
+import { shownResult } from "../errors.ts";
 import type { Live } from "../live.ts";
 import type { Delivery } from "../schema/stream.ts";
 
@@ -32,7 +32,7 @@ export const graphqlEvents: StreamFormat<ExecutionResult> = {
   contentType: eventStreamType,
   begin: beginEvents,
   item: (result, live, failed) =>
-    retryOf(live, failed) + nextEvent(JSON.stringify(formatted(result)), live),
+    retryOf(live, failed) + nextEvent(JSON.stringify(shownResult(result)), live),
   pushed: (event, { resultOf }) => resultOf?.(event)?.as(nextEventChunk),
   heartbeat: ":\n\n",
   complete: "event: complete\ndata:\n\n",
@@ -69,7 +69,7 @@ export const multipartResults: StreamFormat<ExecutionResult> = {
   contentType: 'multipart/mixed;boundary="graphql";subscriptionSpec=1.0',
   begin: () => `--graphql${part({})}`,
   item(result, live) {
-    const { errors, ...rest } = formatted(result);
+    const { errors, ...rest } = shownResult(result);
     if (live.failure) return part({ payload: null, errors });
     return part({ payload: { ...rest, ...(errors && { errors }) } });
   },
@@ -119,14 +119,6 @@ function retryOf({ failure }: Live, failed: boolean): string {
 /** A text from a request that is not a cursor could have several lines: it is left out. */
 function idOf(cursor: string | undefined): string {
   return cursor !== undefined && /^[!-~]+$/.test(cursor) ? `id: ${cursor}\n` : "";
-}
-
-function formatted({ errors, ...result }: ExecutionResult): FormattedExecutionResult {
-  if (!errors) return result;
-  return {
-    errors: errors.map((e) => (e instanceof GraphQLError ? withoutHttp(e) : e)),
-    ...result,
-  };
 }
 
 const leastReconnectMs = 1_000;

@@ -2,11 +2,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Caller } from "../../auth/caller.ts";
 import { invalidFields } from "../../core/validate.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Heartbeats } from "../../live/heartbeats.ts";
 import { type Kind, kindOfResource, kinds } from "../../model/kinds.ts";
 import { isUtf8Address } from "../../net/address-text.ts";
 import type { Slot } from "../../net/admission.ts";
-import { isCrossOrigin, originHeadersOf, refusedOrigin } from "../../net/browser-origin.ts";
+import { originHeadersOf } from "../../net/browser-origin.ts";
 import { requestIdHeader, requestIdOf } from "../../net/request-id.ts";
 import { leaveInTurn } from "../../net/spread-over-turns.ts";
 import { knownMethodOf } from "../../telemetry/tracing/attributes.ts";
@@ -17,21 +16,16 @@ import { Live } from "../live.ts";
 import { deliveries } from "../schema/stream.ts";
 import { type OpenWatch, startInit, watches } from "../schema/watch.ts";
 import { beginStream, mappingOf, streamHeaders } from "./event-stream.ts";
-import { answerHeaders, exposeHeaders, isPreflight, setHeaders } from "./headers.ts";
+import { answerHeaders, refuseForeignPage } from "./headers.ts";
 import { sendEventStream } from "./send.ts";
 import { plainEvents } from "./stream-format.ts";
-
-interface WatchEdge
-  extends Pick<Edge, "core" | "identify" | "log" | "tracing" | "formatError" | "corsOrigins"> {
-  readonly heartbeats: Heartbeats;
-}
 
 /**
  * Serves the watch of one payment or payout as plain Server-Sent Events, for apps without GraphQL.
  * Its streams, and its statuses for an EventSource, are those of a subscription.
  */
 export function createWatchEndpoint(
-  edge: WatchEdge,
+  edge: Edge,
 ): (request: IncomingMessage, response: ServerResponse, slot: Slot) => void {
   const { core, identify, log, tracing, formatError, corsOrigins, heartbeats } = edge;
   const format = plainEvents((error) => formatError(error).message);
@@ -102,14 +96,14 @@ export function createWatchEndpoint(
       response.end(problemOf(formatted, status));
     };
 
-    const headers = { [requestIdHeader]: requestId, ...answerHeaders(corsOrigins) };
-    exposeHeaders(headers, request.headers.origin, corsOrigins);
-    setHeaders(response, headers);
+    const { origin, "access-control-request-method": wanted } = request.headers;
+    response.setHeader(requestIdHeader, requestId);
+    response.setHeaders(new Map(Object.entries(answerHeaders(origin, corsOrigins))));
     if (!isUtf8Address(request.url ?? "")) return refuse(notUtf8());
     if (!kind || id === "" || rest.length > 0) {
       return refuse(new GatewayError("NOT_FOUND", "no such path", { reason: "NO_SUCH_PATH" }));
     }
-    if (isPreflight(request.method, request.headers)) {
+    if (request.method === "OPTIONS" && wanted !== undefined) {
       const asked = request.headers["access-control-request-headers"];
       const isListed = response.hasHeader("access-control-allow-origin");
       if (asked && isListed) response.setHeader("access-control-allow-headers", asked);
@@ -123,14 +117,10 @@ export function createWatchEndpoint(
         405,
       );
     }
-    if (isCrossOrigin(originHeadersOf(request.headers), corsOrigins)) {
-      return refuse(
-        new GatewayError("PERMISSION_DENIED", refusedOrigin, { reason: "FOREIGN_ORIGIN" }),
-      );
-    }
 
     let open: OpenWatch;
     try {
+      refuseForeignPage(originHeadersOf(request.headers), corsOrigins);
       caller = await identify(credentialsOf(request));
       open = openerOf(kind, id, searchParams, live);
     } catch (error) {
@@ -149,7 +139,7 @@ export function createWatchEndpoint(
     };
     const liftDeadline = () => slot.leave();
     await span.run(async () => {
-      const results = deliveries({ core, call, operation: { liftDeadline }, live }, open);
+      const results = deliveries({ core, call, operation: { liftDeadline, live } }, open);
       const begun = { results, live, format, reconnects: true, opens: true };
       const { status, stream } = await beginStream({ ...begun, failureOf: () => undefined });
       if (!stream) {
@@ -177,7 +167,7 @@ function openerOf(kind: Kind, id: string, query: URLSearchParams, live: Live): O
   const init = {
     externalId: externalIdOf(id),
     untilFinal: flagOf(query, "until_final"),
-    ...startInit({ after: query.get("after") }, { live }),
+    ...startInit({ after: query.get("after") }, live),
   };
   return watches[kinds[kind].name](init);
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import type { GraphQLError } from "graphql";
+import type { ExecutionResult, GraphQLError } from "graphql";
 import { CloseCode, makeServer } from "graphql-ws";
 import type { WebSocket } from "ws";
 import type { Caller } from "../../auth/caller.ts";
@@ -12,9 +12,8 @@ import type { Slot } from "../../net/admission.ts";
 import { type Context, createContext } from "../context.ts";
 import { initCredentialsOf } from "../credentials.ts";
 import type { Edge } from "../edge.ts";
-import { codeOf, withoutHttp } from "../errors.ts";
+import { codeOf, shownResult, withoutHttp } from "../errors.ts";
 import { limits } from "../limits.ts";
-import { Live } from "../live.ts";
 import { Operation, startOperationSpan } from "../operation.ts";
 import type { Overload } from "../overload.ts";
 
@@ -62,10 +61,17 @@ export function createProtocol(edge: Edge) {
       const requestId = randomUUID();
       const span = startOperationSpan(tracing, extra.request);
       const of = { connection: "websocket", streamsBy: "websocket" } as const;
-      const operation = new Operation(edge, { ...of, requestId, span, slot });
+      const operation = new Operation(edge, {
+        ...{ ...of, requestId, span, slot },
+        acceptLanguage: extra.request.headers["accept-language"] ?? null,
+        authenticate: async (account) => {
+          const caller = stillValid(extra.caller);
+          return account === undefined ? caller : identify(inAccount(extra.credentials!, account));
+        },
+      });
       operation.begin();
       extra.operations.set(id, operation);
-      const live = new Live(undefined);
+      const { live } = operation;
       const isOver = () => extra.operations.get(id) !== operation;
       live.push = (event) => {
         const { socket, stream } = extra;
@@ -81,27 +87,18 @@ export function createProtocol(edge: Edge) {
         const stop = cutUnlessRead(isUnread, () => socket.terminate());
         socket.once("close", stop);
       };
+      const refuse = (errors: GraphQLError[]) => {
+        operation.failed(codeOf(errors[0]));
+        end(extra, id);
+        return errors;
+      };
       try {
-        const authenticate = async (account?: string) => {
-          const caller = stillValid(extra.caller);
-          return account === undefined ? caller : identify(inAccount(extra.credentials!, account));
-        };
-        const acceptLanguage = extra.request.headers["accept-language"] ?? null;
-        const surroundings = { operation, live, authenticate, acceptLanguage };
         const { document, refused } = operations.find(documentOf(payload) ?? "");
-        if (!document) {
-          const errors = refused.errors();
-          operation.failed(codeOf(errors[0]));
-          end(extra, id);
-          return errors;
-        }
-        const contextValue = createContext(core, await authenticate(), surroundings);
+        if (!document) return refuse(refused.errors());
+        const contextValue = createContext(core, await operation.authenticate(), operation);
         return { schema, document, operationName, variableValues: variables, contextValue };
       } catch (error) {
-        const formatted = formatError(error);
-        operation.failed(codeOf(formatted));
-        end(extra, id);
-        return [formatted];
+        return refuse([formatError(error)]);
       }
     },
 
@@ -117,8 +114,7 @@ export function createProtocol(edge: Edge) {
     subscribe: (args) =>
       (args.contextValue as Context).operation.span.run(() => operations.subscribe(args)),
 
-    onNext: (_, __, ___, ____, { errors, ...result }) =>
-      errors && ({ ...result, errors: errors.map(withoutHttp) } as never),
+    onNext: (_, __, ___, ____, result) => shownResult(result as ExecutionResult),
     onError: ({ extra }, id, _, errors) => {
       extra.operations.get(id)?.failed(codeOf(errors[0]));
       end(extra, id);

@@ -77,7 +77,7 @@ export function serveWebSockets(
   }
 
   function serve(socket: WebSocket, stream: Duplex, request: IncomingMessage): void {
-    drain.add(socket);
+    const track = drain.add(socket);
     const arriving = countArriving(socket, stream);
     const member = { socket, arriving };
     open.add(member);
@@ -100,7 +100,7 @@ export function serveWebSockets(
               log.error({ err: error }, "WebSocket message failed");
               socket.close(CloseCode.InternalServerError, "Internal server error");
             });
-            drain.track(socket, handled);
+            track(handled);
           });
         },
       },

@@ -5,7 +5,7 @@ import { type TestContext, test } from "node:test";
 import { getOperationAST, type OperationDefinitionNode, parse } from "graphql";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentState, PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
-import { PreparedOperation } from "../../../src/graphql/prepared-operation.ts";
+import { prepareOperation } from "../../../src/graphql/prepared-operation.ts";
 import { schema } from "../../../src/graphql/schema/schema.ts";
 import { until } from "../../until.ts";
 import { createFeed, type Feed, paymentEvent, payoutEvent } from "../feed.ts";
@@ -189,7 +189,7 @@ test("identical subscriptions share one result, and its text in each format", ()
     "subscription ($id: ID!) { paymentUpdated(externalId: $id) { cursor state } }",
   );
   const node = getOperationAST(document) as OperationDefinitionNode;
-  const operation = new PreparedOperation(schema, document, node, {
+  const operation = prepareOperation(schema, document, node, {
     compiles: true,
     onFields: () => {},
   });
