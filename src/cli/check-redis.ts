@@ -66,7 +66,7 @@ async function durability(connection: RedisConnector): Promise<Finding> {
   if (lost === undefined) return ok("append-only file, no eviction");
   return warning(
     lost,
-    "set appendonly yes, appendfsync always or everysec, maxmemory-policy noeviction, in a file that Redis may write",
+    "set appendonly yes, appendfsync always, maxmemory-policy noeviction, in a file that Redis may write",
   );
 }
 

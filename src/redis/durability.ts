@@ -20,13 +20,19 @@ export async function describeDurability({
 }): Promise<string | undefined> {
   const servers = isCluster(client) ? client.nodes("master") : [client];
   for (const server of servers) {
-    const warning = await warningOf(server, sentinels !== undefined);
+    const warning = await warningOf(server, {
+      hasSentinels: sentinels !== undefined,
+      isAlone: sentinels === undefined && !isCluster(client),
+    });
     if (warning !== undefined) return warning;
   }
   return undefined;
 }
 
-async function warningOf(server: Redis, hasSentinels: boolean): Promise<string | undefined> {
+async function warningOf(
+  server: Redis,
+  { hasSentinels, isAlone }: { readonly hasSentinels: boolean; readonly isAlone: boolean },
+): Promise<string | undefined> {
   const info = await ask(server, () => server.info());
   const setting = (name: string) => infoField(info, name);
   const policy = setting("maxmemory_policy") ?? "noeviction";
@@ -36,8 +42,12 @@ async function warningOf(server: Redis, hasSentinels: boolean): Promise<string |
   if (hasSentinels && setting("config_file") === "") {
     return "Redis has no configuration file, in which Sentinel would note who is primary: a server that restarts in its first role may take the others back to what it knew then";
   }
-  if (setting("aof_enabled") === "1") return undefined;
-  const save = await savePoints(server);
+  if (setting("aof_enabled") === "1") {
+    const policy = isAlone ? await configured(server, "appendfsync") : undefined;
+    if (policy === undefined || policy === "always") return undefined;
+    return `Redis does not wait until its disk has each write (appendfsync is ${policy}): a crash may lose events that were acknowledged last`;
+  }
+  const save = await configured(server, "save");
   if (save === undefined) {
     return "Redis has no append-only file, and does not tell whether it saves snapshots: events may be lost when it stops";
   }
@@ -47,10 +57,10 @@ async function warningOf(server: Redis, hasSentinels: boolean): Promise<string |
   return `Redis saves only snapshots: a crash loses the events since the last one (appendonly is off, save is "${save}")`;
 }
 
-/** The `save` setting; undefined where CONFIG is not allowed, as on most hosted Redis servers. */
-async function savePoints(server: Redis): Promise<string | undefined> {
+/** A setting; undefined where CONFIG is not allowed, as on most hosted Redis servers. */
+async function configured(server: Redis, name: string): Promise<string | undefined> {
   try {
-    const answer: unknown = await ask(server, () => server.config("GET", "save"));
+    const answer: unknown = await ask(server, () => server.config("GET", name));
     return Array.isArray(answer) ? String(answer[1]) : undefined;
   } catch {
     return undefined;

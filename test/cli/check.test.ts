@@ -206,7 +206,7 @@ describe("with Redis", { skip: withoutRedis, timeout: 60_000 }, () => {
       assert.match(first.found["redis scripts"] ?? "", /^ok/);
       assert.deepEqual(await server.command("KEYS", "*"), [], "nothing is left behind");
 
-      await server.command("CONFIG", "SET", "appendonly", "yes");
+      await server.command("CONFIG", "SET", "appendonly", "yes", "appendfsync", "always");
       const lacking = await redis(server.url, { REDIS_MIN_REPLICAS: "1" });
       assert.equal(lacking.code, 1);
       assert.match(lacking.found["redis durability"] ?? "", /^ok/);

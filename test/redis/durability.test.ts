@@ -21,7 +21,8 @@ describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () =
   it("names the loss without a file and with snapshots, and is absent with an AOF", async () => {
     assert.match((await told({ appendonly: "no", save: "" })) ?? "", /nothing on disk/);
     assert.match((await told({ save: "3600 1" })) ?? "", /only snapshots.*"3600 1"/);
-    assert.equal(await told({ appendonly: "yes" }), undefined);
+    assert.match((await told({ appendonly: "yes" })) ?? "", /appendfsync is everysec/);
+    assert.equal(await told({ appendfsync: "always" }), undefined);
   });
 
   it("names a policy that lets Redis evict events", async () => {
@@ -41,7 +42,8 @@ describe("the durability warning", { skip: withoutRedis, timeout: 30_000 }, () =
 
   it("names a missing configuration file where Sentinels change the roles", async (t) => {
     const bare = await startRedis([], async (dir, port) => {
-      const settings = { port: `${port}`, bind: "127.0.0.1", dir, appendonly: "yes" };
+      const aof = { appendonly: "yes", appendfsync: "always" };
+      const settings = { port: `${port}`, bind: "127.0.0.1", dir, ...aof };
       return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
     });
     t.after(() => bare.close());
