@@ -1,4 +1,4 @@
-import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { Cluster, Redis } from "ioredis";
 import { type ClientTlsFiles, type ClientTlsOptions, tlsOptions } from "../net/client-tls.ts";
 import { noReport, type Report } from "../report.ts";
 import type { Secret } from "../secrets/secret.ts";
@@ -58,7 +58,7 @@ export function connectRedis(
   if (!read) throw new Error("the URL of Redis is malformed");
   const { isTls, username, password, addresses, nodes, setName: name } = read;
   const server: ServerOptions = {
-    ...common,
+    ...connectionOptions,
     ...(username && { username }),
     ...(password && { password }),
     ...(isTls && { tls: tlsOptions(tls) }),
@@ -75,7 +75,8 @@ export function connectRedis(
     const client = clientOf(nodes, server, sentinels);
     client.on("error", onError);
     linkOf(client);
-    joinWrites(client);
+    for (const node of isCluster(client) ? client.nodes("all") : [client]) prepare(node);
+    client.on("+node", prepare);
     clients.add(client);
     keepConnected(client, reconnectMs, () => clients.delete(client));
     if (report !== noReport) reportCommands(client, report);
@@ -104,19 +105,21 @@ export function connectRedis(
   };
 }
 
+/** Sets what each connection to a server has of our own: a client's only one, or those of a cluster. */
+function prepare(client: Redis): void {
+  joinWrites(client);
+  // After a failover the old primary answers READONLY: look for the new one. Once for a connection,
+  // however many commands were under way: the driver adds a listener to the socket each time.
+  client.options.reconnectOnError = ({ message }) =>
+    message.includes("READONLY") && client.stream.writable;
+}
+
 /**
  * Sends all commands of one turn of the event loop in one piece: a socket write for each command
  * would cost the process, and the server, more than the command itself. No command waits for longer
  * than the turn lasts, and their order stays.
  */
-function joinWrites(client: RedisClient): void {
-  if (isCluster(client)) {
-    client.nodes("all").forEach(joinWritesOf);
-    client.on("+node", joinWritesOf);
-  } else joinWritesOf(client);
-}
-
-function joinWritesOf(client: Redis): void {
+function joinWrites(client: Redis): void {
   client.on("connect", () => {
     const { stream } = client;
     if (!stream) return;
@@ -152,12 +155,6 @@ function reportCommands(client: RedisClient, report: Report): void {
 
 /** Milliseconds between tries: once Redis is back, clients connect well within the promised 2 s. */
 const reconnectMs = (tries: number) => Math.min(25 * 2 ** Math.min(tries, 5), 500);
-
-const common = {
-  ...connectionOptions,
-  // After a failover the old primary answers READONLY: look for the new one.
-  reconnectOnError: (error: Error) => error.message.includes("READONLY"),
-} satisfies RedisOptions;
 
 function clientOf(
   nodes: readonly string[],
@@ -198,7 +195,7 @@ function refreshSlots(cluster: Cluster): void {
 }
 
 /** Connection options for any server that `REDIS_URL` leads to. */
-type ServerOptions = typeof common & {
+type ServerOptions = typeof connectionOptions & {
   readonly username?: string;
   readonly password?: string;
   readonly tls?: ClientTlsOptions;

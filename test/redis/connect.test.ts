@@ -1,15 +1,18 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { createServer } from "node:net";
 import { text } from "node:stream/consumers";
 import { describe, it, type TestContext, test } from "node:test";
+import type { Redis } from "ioredis";
 import { Sentinels } from "../../src/redis/sentinels.ts";
 import { parseRedisUrl } from "../../src/redis/url.ts";
 import { listen } from "../listen.ts";
-import { ofSuite } from "../of-suite.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
-import { withoutRedis } from "./server.ts";
+import { freePort, startRedis, withoutRedis } from "./server.ts";
+import { connected } from "./suite.ts";
 
 describe("a connection to a cluster", { skip: withoutRedis }, () => {
   const cluster = ofSuite(startCluster);
@@ -38,6 +41,28 @@ describe("a connection to a cluster", { skip: withoutRedis }, () => {
     assert.equal(await text(child.stdout), "closed while it asks\n");
     assert.equal(await exit, 0);
   });
+});
+
+test("a server that became a replica is left once, however many writes it refused", {
+  skip: withoutRedis,
+}, async (t) => {
+  const server = closing(t, await startRedis());
+  const client = closing(t, await connected(server.url)).client as Redis;
+  const { stream } = client;
+  let ends = 0;
+  const end = stream.end.bind(stream);
+  stream.end = () => {
+    ends += 1;
+    return end();
+  };
+  await server.command("REPLICAOF", "127.0.0.1", await freePort());
+  const closed = once(stream, "close");
+  const writes = await Promise.allSettled(Array.from({ length: 20 }, () => client.incr("counter")));
+  for (const write of writes) {
+    assert.match(write.status === "rejected" ? `${write.reason}` : "stored", /READONLY/);
+  }
+  await closed;
+  assert.equal(ends, 1);
 });
 
 /** A Sentinel that says what the test sets, and the list of the primaries that were moved to. */
