@@ -179,8 +179,10 @@ export function createAttempts(options: AttemptOptions) {
     const verdict = failed ? "failed" : "answered";
     settleBreaker(verdict, true);
     settle(permit, mixedUp ? undefined : answer, response.kind === "error" && response.rateLimited);
+    // Of a mix-up `mixUp` tells already.
+    const fault = mixedUp ? undefined : faultOfAnswer(answer.status);
     const lastedMs = failed
-      ? reportCall(answer.status, "answer", faultOfAnswer(answer.status))
+      ? reportCall(answer.status, "answer", fault)
       : reportCall(answer.status);
     if (response.kind === "result") {
       reportCredentials(true);

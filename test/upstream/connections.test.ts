@@ -68,6 +68,7 @@ test("no call gets another call's result when the service repeats answers", asyn
 test("an answer with another external_id is discarded, and connections are not reused for 10 min", async (t) => {
   let nowMs = 0;
   const mixUps: string[] = [];
+  const faults: (string | undefined)[] = [];
   const server = await scriptedServer((request) => {
     const other = server.requests.length === 2;
     request.socket.write(paid(other ? "another" : idIn(request)));
@@ -75,7 +76,10 @@ test("an answer with another external_id is discarded, and connections are not r
   t.after(() => server.close());
   const { upstream } = rig(t, server.url, {
     now: () => nowMs,
-    report: reportTo({ mixUp: ({ endpoint }) => void mixUps.push(endpoint) }),
+    report: reportTo({
+      mixUp: ({ endpoint }) => void mixUps.push(endpoint),
+      upstreamCall: ({ fault }) => void faults.push(fault),
+    }),
   });
   const connectionsOf = () => server.requests.map(({ connection }) => connection);
 
@@ -90,6 +94,7 @@ test("an answer with another external_id is discarded, and connections are not r
   assert.equal(error.code, "UNKNOWN");
   assert.deepEqual(error.details.outcomeUnknown, { externalId: "2" });
   assert.deepEqual(mixUps, ["POST /api/payments/v1/new"]);
+  assert.deepEqual(faults, [undefined, undefined], "the mix-up is told once");
   await closed;
 
   nowMs = 599_999;
