@@ -10,7 +10,6 @@ import { type FetchAPI, processRegularResult } from "graphql-yoga";
 import type { Caller } from "../auth/caller.ts";
 import { isUtf8Address } from "../net/address-text.ts";
 import { isCrossOrigin, originHeadersOf } from "../net/browser-origin.ts";
-import { plainAuthority } from "../net/request-head.ts";
 import { createContext } from "./context.ts";
 import type { Edge } from "./edge.ts";
 import { limits } from "./limits.ts";
@@ -129,7 +128,6 @@ interface Found {
 /** Whether the head of a POST is such that this path may serve it. */
 function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {
   if (method !== "POST" || url !== "/graphql" || headers.expect !== undefined) return false;
-  if (!plainAuthority.test(headers.host ?? "")) return false;
   if (headers["content-encoding"] || headers["access-control-request-headers"]) return false;
   const length = headers["content-length"];
   if (length === undefined || !/^\d+$/.test(length)) return false;
@@ -140,10 +138,7 @@ function isOrdinary({ method, url = "", headers }: IncomingMessage): boolean {
 /** The same for a GET, as an EventSource sends it. */
 function isOrdinaryGet({ url = "", headers }: IncomingMessage): boolean {
   if (!plainUrl.test(url) || !isUtf8Address(url) || headers.expect !== undefined) return false;
-  if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined) {
-    return false;
-  }
-  return plainAuthority.test(headers.host ?? "");
+  return headers["content-length"] === undefined && headers["transfer-encoding"] === undefined;
 }
 
 const plainUrl = /^\/graphql\?[!-"$-~]+$/;

@@ -4,6 +4,7 @@ import { UnderWay } from "../collections/under-way.ts";
 import { type ConnectionCounts, limitConnections } from "./connections.ts";
 import type { Cut, OnCut } from "./cut.ts";
 import type { Intake } from "./intake.ts";
+import { isAuthority } from "./request-head.ts";
 import { onePerTurn } from "./spread-over-turns.ts";
 import { createUnreadAnswers, defaultUnreadLimits } from "./unread-answers.ts";
 
@@ -43,7 +44,8 @@ type PassesHttp1 = (request: IncomingMessage, response: ServerResponse) => boole
 
 /**
  * Refuses what Node's HTTP/1.1 server allows: requests pipelined without end, and requests that
- * name two hosts, of which a proxy may have used the other one. Counts what Node's parser refuses.
+ * name no host, or two, of which a proxy may have used the other one. Counts what Node's parser
+ * refuses.
  */
 export function guardHttp1(server: Server, onCut: OnCut): PassesHttp1 {
   const waiting = new WeakMap<Socket, UnderWay<ServerResponse>>();
@@ -135,13 +137,14 @@ function toOriginForm(request: IncomingMessage): void {
   request.headers.host = target.host;
 }
 
-function namesOneHost({ rawHeaders }: IncomingMessage): boolean {
+/** An empty `Host` names none on purpose, and HTTP/1.0 has no `Host`. */
+function namesOneHost({ rawHeaders, headers }: IncomingMessage): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? "";
     if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
   }
-  return hosts <= 1;
+  return hosts <= 1 && (!headers.host || isAuthority(headers.host));
 }
 
 /** The cut to count, and the status line. A connection that broke by itself is not counted. */

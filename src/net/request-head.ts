@@ -47,8 +47,16 @@ export interface RequestHead {
   begin(answer: BegunResponse): Outlet | undefined;
 }
 
-/** A `Host` or `:authority` with a plain name or address; the libraries handle all other forms. */
-export const plainAuthority = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?$/i;
+/** Whether a `Host` or `:authority` names a host as a URL can, and nothing else (RFC 9110, 7.2). */
+export function isAuthority(text: string): boolean {
+  if (text === knownAuthority) return true;
+  if (/[\s/?#@\\]/.test(text) || !URL.canParse(`http://${text}`)) return false;
+  knownAuthority = text;
+  return true;
+}
+
+/** The last one that was one: nearly all requests have the same. */
+let knownAuthority: string | undefined;
 
 export interface HttpResponse {
   readonly status: number;

@@ -8,7 +8,7 @@ import { moneyKindOf } from "../model/money-methods.ts";
 import type { CallKind, Slot } from "../net/admission.ts";
 import type { AgeLimits } from "../net/connection-age.ts";
 import { intakeLimits } from "../net/intake-limits.ts";
-import { emptyResponse, plainAuthority, type RequestHead } from "../net/request-head.ts";
+import { emptyResponse, isAuthority, type RequestHead } from "../net/request-head.ts";
 import { maxTimerMs } from "../net/timer.ts";
 import { codecOptions } from "./codec-options.ts";
 import { compressions, streamRequestOf, unaryRequestOf } from "./protocols.ts";
@@ -117,7 +117,6 @@ function kindOf(method: DescMethod): CallKind {
 }
 
 /** Whether a request names its host as a URL can. */
-function namesHost({ headers, url }: RequestHead): boolean {
-  const authority = headers[":authority"]?.toString() ?? headers.host ?? "";
-  return plainAuthority.test(authority) || URL.canParse(url, `http://${authority}`);
+function namesHost({ headers }: RequestHead): boolean {
+  return isAuthority(headers[":authority"]?.toString() ?? headers.host ?? "");
 }

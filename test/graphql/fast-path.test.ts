@@ -306,7 +306,6 @@ function ofHeaders(): [string, Sent][] {
     { "sec-fetch-site": "cross-site" },
     { "sec-fetch-site": "same-site" },
     { "accept-encoding": "gzip, br" },
-    { host: "a b" },
     { host: "[::1]:80" },
     { host: "user@host" },
     { cookie: "a=b" },
@@ -437,7 +436,7 @@ test("the fast path takes ordinary operations and leaves unusual ones to Yoga", 
       { "content-encoding": "gzip" },
       { expect: "100-continue" },
     ],
-    ...[{ "content-length": "0" }, { "content-length": String(2 ** 20 + 1) }, { host: "a b" }],
+    ...[{ "content-length": "0" }, { "content-length": String(2 ** 20 + 1) }],
   ];
   for (const more of odd) assert.equal(typeOf(more as never), undefined, JSON.stringify(more));
   assert.equal(typeOf({}, { method: "GET" }), undefined);

@@ -100,6 +100,35 @@ describe("requests that can be read in two ways are refused, and their connectio
   });
 });
 
+test("a host that no URL can have is refused, any other is served", async (t) => {
+  // A listener on loopback that takes anybody's calls has names of its own: see dns-rebinding.test.ts.
+  const gateway = await startTestGateway({
+    ...{ ALLOW_UNAUTHENTICATED: "true", PUBLIC_ADDR: "0.0.0.0:0", RPC_ADDR: "0.0.0.0:0" },
+  });
+  t.after(() => gateway.stop());
+  const answerTo = async (url: string, body: string, host: string) => {
+    const { port, pathname } = new URL(url);
+    const request = `POST ${pathname} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n`;
+    const json = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const answer = await exchange(t, `http://127.0.0.1:${port}`, request + json);
+    return answer.split("\r\n")[0];
+  };
+  const { rpcUrl, publicUrl } = gateway;
+  for (const [url, body, served] of [
+    [rpcUrl + getPayment, '{"externalId":"x"}', "HTTP/1.1 404 Not Found"],
+    [`${publicUrl}/graphql`, '{"query":"{__typename}"}', "HTTP/1.1 200 OK"],
+    [`${publicUrl}/callbacks/default/payments`, "{}", "HTTP/1.1 401 Unauthorized"],
+    [`${publicUrl}/watch`, "{}", "HTTP/1.1 404 Not Found"],
+  ] as const) {
+    for (const host of ["a b", "[::1", "a/b", "x@y", "a?b", "1.2.3.999", "a:99999", "a\\b"]) {
+      assert.equal(await answerTo(url, body, host), "HTTP/1.1 400 Bad Request", `${url} ${host}`);
+    }
+    for (const host of ["[::1]:80", "shop_gateway.internal", "LOCALHOST:4000"]) {
+      assert.equal(await answerTo(url, body, host), served, `${url} ${host}`);
+    }
+  }
+});
+
 const request = (path: string) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}`;
 
