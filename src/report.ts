@@ -165,6 +165,8 @@ export interface Observations {
   conflict: OfAccount & { readonly externalId: string };
   /** A stored value could not be decrypted: its password is probably no longer accepted. */
   locked: OfAccount & { readonly what: "event" | "dead_letter" };
+  /** A stored record does not say what this gateway can read: its calls are not looked up. */
+  unreadable: OfAccount & { readonly record: string; readonly error: unknown };
   /** Waiting for an operator; undefined: the store is unreachable. */
   deadLetters: OfAccount & { readonly waiting: number | undefined };
   /** An operator deleted a dead letter for good. */

@@ -19,7 +19,7 @@ import { type Follower, Hub } from "./hub.ts";
 import type { Ages } from "./intents.ts";
 import { isAbout, type Topic } from "./log.ts";
 import { RecentEvents } from "./recent-events.ts";
-import { isBlank, keyOfTopic } from "./record.ts";
+import { isBlank, keyOfTopic, recordIn, UnreadableRecord } from "./record.ts";
 import { RecordCache } from "./record-cache.ts";
 import { type EventCodec, rememberTrace } from "./stored-event.ts";
 import type { Page, StoredLog } from "./tail.ts";
@@ -34,6 +34,13 @@ export interface Done<T> {
   readonly nowMs: number;
 }
 
+export interface AccountOptions {
+  readonly tokens: () => string;
+  readonly turns: Turns;
+  readonly ages: Ages;
+  readonly onUnreadable: (error: UnreadableRecord) => void;
+}
+
 /** One account's ledger in this process: decides steps on its records, and reads its log. */
 export class LedgerAccount implements StoredLog {
   readonly kernel: AccountKernel;
@@ -41,6 +48,7 @@ export class LedgerAccount implements StoredLog {
   readonly #codec: EventCodec;
   readonly #tokens: () => string;
   readonly #ages: Ages;
+  readonly #onUnreadable: AccountOptions["onUnreadable"];
   readonly #cache = new RecordCache();
   readonly #recent = new RecentEvents();
   /** Events whose commit is under way, by their bytes: the store may show them before it answers. */
@@ -53,13 +61,14 @@ export class LedgerAccount implements StoredLog {
   constructor(
     kernel: AccountKernel,
     codec: EventCodec,
-    { tokens, turns, ages }: { tokens: () => string; turns: Turns; ages: Ages },
+    { tokens, turns, ages, onUnreadable }: AccountOptions,
   ) {
     this.kernel = kernel;
     this.turns = turns;
     this.#codec = codec;
     this.#tokens = tokens;
     this.#ages = ages;
+    this.#onUnreadable = onUnreadable;
   }
 
   /**
@@ -88,12 +97,7 @@ export class LedgerAccount implements StoredLog {
     /** The store's clock when it answered how the records are. */
     let foundMs: number | undefined;
     for (let tries = 0; tries < maxTries; tries++) {
-      const drafts = keys.map((key) => {
-        const was = this.#cache.get(key);
-        return new Draft(key, was.text === "" ? undefined : JSON.parse(was.text), was);
-      });
-      const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts, this.#ages);
-      const result = decide(change);
+      const { change, result } = this.#decided(keys, decide);
       // The store has just said what this rests on, at one instant, and there is nothing to store.
       if (change.isRead && foundMs !== undefined) return { result, events: [], nowMs: foundMs };
       const commit = this.#commitOf(change);
@@ -106,6 +110,40 @@ export class LedgerAccount implements StoredLog {
       }
     }
     throw outOfTime();
+  }
+
+  /** Decides on the records as they are cached. */
+  #decided<T>(keys: readonly string[], decide: (change: Change) => T) {
+    try {
+      return this.understood(keys[0] ?? "", () => {
+        const drafts = keys.map((key) => {
+          const was = this.#cache.get(key);
+          return new Draft(key, recordIn(was.text), was);
+        });
+        const change = new Change(this.#tokens(), this.kernel.nowMs(), drafts, this.#ages);
+        return { change, result: decide(change) };
+      });
+    } catch (error) {
+      // The store may have another one by the next step.
+      for (const key of keys) this.#cache.forget(key);
+      throw error;
+    }
+  }
+
+  /**
+   * Reads a stored record, or decides on it.
+   * @throws UnreadableRecord when it is not as this gateway expects it
+   */
+  understood<T>(key: string, read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (error instanceof GatewayError && !(error instanceof UnreadableRecord)) throw error;
+      const unreadable =
+        error instanceof UnreadableRecord ? error : new UnreadableRecord(key, error);
+      this.#onUnreadable(unreadable);
+      throw unreadable;
+    }
   }
 
   async #commit(change: Change, commit: Commit, keys: readonly string[]): Promise<Committed> {

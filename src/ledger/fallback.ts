@@ -9,7 +9,7 @@ import { Ledger, type LedgerOptions } from "./ledger.ts";
 import type { Entry } from "./log.ts";
 import { Outbox } from "./outbox.ts";
 import { ProcessCalls } from "./process-calls.ts";
-import { recordKey } from "./record.ts";
+import { recordKey, UnreadableRecord } from "./record.ts";
 
 export interface FallbackOptions extends LedgerOptions {
   /** Whether a call without a key may go on without the account's store after this error. */
@@ -93,7 +93,7 @@ export class LedgerWithFallback extends Ledger {
       const begun = goesOn && (await this.#beginAlone(account, given, error));
       if (begun) return begun;
       // The store may have taken key and lock even so.
-      if (asked) {
+      if (asked && !(error instanceof UnreadableRecord)) {
         this.#unwritten.add(given.id);
         const nowMs = this.nowMs(account);
         const intent = intentOfCall(

@@ -62,7 +62,14 @@ import type {
 } from "./log.ts";
 import { sourceName } from "./observed.ts";
 import { maxInspected, unsettledOf } from "./open-calls.ts";
-import { keyRecordKey, ofRecordKey, type PaymentRecord, recordKey } from "./record.ts";
+import {
+  keyRecordKey,
+  ofRecordKey,
+  type PaymentRecord,
+  passOver,
+  recordIn,
+  recordKey,
+} from "./record.ts";
 import { eventCodec } from "./stored-event.ts";
 import { readOn } from "./tail.ts";
 import { createTurns } from "./turns.ts";
@@ -127,14 +134,17 @@ export class Ledger implements EventLog, IntentStore {
     const key = recordKey(kind, externalId);
     const { records, bounds } = await of.kernel.read([key], { shown: true });
     const [stored] = records;
-    const record = stored && recordIn(stored.text);
-    if (!record) return { intents: [], snapshot: undefined };
-    return {
-      intents: intentsOf(key, record),
-      snapshot: this.#snapshotOf(of, stored, record, bounds),
-      firstSeen: record.firstSeen === undefined ? undefined : Number(record.firstSeen),
-      updatedMs: Math.max(record.lastMs, ...record.calls.map(({ startedAt }) => Number(startedAt))),
-    };
+    return of.understood(key, () => {
+      const record = stored && recordIn(stored.text);
+      if (!record) return { intents: [], snapshot: undefined };
+      const startsMs = record.calls.map(({ startedAt }) => Number(startedAt));
+      return {
+        intents: intentsOf(key, record),
+        snapshot: this.#snapshotOf(of, stored, record, bounds),
+        firstSeen: record.firstSeen === undefined ? undefined : Number(record.firstSeen),
+        updatedMs: Math.max(record.lastMs, ...startsMs),
+      };
+    });
   }
 
   #snapshotOf(
@@ -333,7 +343,7 @@ export class Ledger implements EventLog, IntentStore {
     const calls = await this.#callsIn(account, dueIndex, { limit: Number.MAX_SAFE_INTEGER });
     for (const intent of calls) {
       if (intent.state !== "running" && intent.keyDigest === "") continue;
-      await this.#stepOf(account, intent, endLeases, intent);
+      await this.#stepOf(account, intent, endLeases, intent).catch(passOver);
     }
   }
 
@@ -358,15 +368,22 @@ export class Ledger implements EventLog, IntentStore {
     if (found.length === 0) return [];
     const keys = new Set(found.map(({ member }) => callOfMember(member).key));
     const { records } = await of.kernel.read([...keys]);
-    const byKey = new Map(records.map(({ key, text }) => [key, recordIn(text)]));
+    const texts = new Map(records.map(({ key, text }) => [key, text]));
     const gone: string[] = [];
     const calls = found.flatMap(({ member }) => {
       const { id, key } = callOfMember(member);
-      const record = byKey.get(key);
-      const call = record?.calls.find((one) => one.id === id);
-      if (record && call) return intentOfCall(key, call, record.marks);
-      gone.push(member);
-      return [];
+      try {
+        return of.understood(key, () => {
+          const record = recordIn(texts.get(key) ?? "");
+          const call = record?.calls.find((one) => one.id === id);
+          if (record && call) return intentOfCall(key, call, record.marks);
+          gone.push(member);
+          return [];
+        });
+      } catch (error) {
+        passOver(error);
+        return [];
+      }
     });
     if (gone.length > 0) await of.kernel.drop(index, gone);
     return calls;
@@ -443,15 +460,13 @@ export class Ledger implements EventLog, IntentStore {
       const onLocked = () => report?.("locked", { account: name, what: "event" });
       account = new LedgerAccount(kernel, eventCodec(keyringOf?.(name).events, onLocked), {
         ...{ tokens: this.#tokens, turns: this.#turns, ages: this.#options },
+        onUnreadable: ({ key: record, cause: error }) =>
+          report?.("unreadable", { account: name, record, error }),
       });
       this.#accounts.set(name, account);
     }
     return account;
   }
-}
-
-function recordIn(text: string): PaymentRecord | undefined {
-  return text === "" ? undefined : JSON.parse(text);
 }
 
 interface StepOptions {

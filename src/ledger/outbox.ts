@@ -1,3 +1,5 @@
+import { UnreadableRecord } from "./record.ts";
+
 type Write = () => Promise<void>;
 
 /**
@@ -43,8 +45,8 @@ export class Outbox {
   }
 
   /**
-   * Makes all waiting writes.
-   * @throws the error of the first one that fails; failed and remaining writes stay
+   * Makes all waiting writes. One to a record that cannot be read stays, and holds up nothing else.
+   * @throws the error of the first other one that fails; failed and remaining writes stay
    */
   flush(): Promise<void> {
     if (this.isEmpty) return Promise.resolve();
@@ -61,23 +63,32 @@ export class Outbox {
   }
 
   async #flush(): Promise<void> {
-    while (!this.isEmpty) {
+    const unreadable = new Set<Write>();
+    for (;;) {
+      const writes = this.#firstWithout(unreadable);
+      if (writes.length === 0) break;
       const results = await Promise.allSettled(
-        this.#first(atOnce).map(async (write) => {
-          await write();
+        writes.map(async (write) => {
+          await write().catch((error: unknown) => {
+            if (error instanceof UnreadableRecord) unreadable.add(write);
+            throw error;
+          });
           this.#writes.delete(write);
         }),
       );
-      const failed = results.find((result) => result.status === "rejected");
-      if (failed) throw failed.reason;
+      const failed = results.find(
+        (result) => result.status === "rejected" && !(result.reason instanceof UnreadableRecord),
+      );
+      if (failed?.status === "rejected") throw failed.reason;
     }
-    this.#onStateChange("shared");
+    if (this.isEmpty) this.#onStateChange("shared");
+    else this.#tryLater();
   }
 
-  #first(count: number): Write[] {
+  #firstWithout(unreadable: ReadonlySet<Write>): Write[] {
     const first: Write[] = [];
     for (const write of this.#writes) {
-      if (first.push(write) === count) break;
+      if (!unreadable.has(write) && first.push(write) === atOnce) break;
     }
     return first;
   }

@@ -84,13 +84,31 @@ export function keyOfTopic(topic: Topic): string | undefined {
 export function ofRecordKey(key: string): { readonly kind: Kind; readonly externalId: string } {
   const at = key.indexOf(":");
   const kind = kindNamed(key.slice(0, at));
-  if (kind === undefined) {
-    throw new GatewayError(
-      "INTERNAL",
-      `the kind of ${key} is not known: a newer gateway stored it`,
-    );
-  }
+  if (kind === undefined) throw new UnreadableRecord(key);
   return { kind, externalId: key.slice(at + 1) };
+}
+
+/**
+ * A stored record that this gateway does not understand: damaged, or of a newer gateway. No step was
+ * made on it, and it concerns this payment or payout alone.
+ */
+export class UnreadableRecord extends GatewayError {
+  readonly key: string;
+
+  constructor(key: string, cause?: unknown) {
+    super("INTERNAL", `the stored record of ${key} cannot be read`, { cause });
+    this.key = key;
+  }
+}
+
+/** Goes on after a record that cannot be read, since it concerns no other one. Throws all else. */
+export function passOver(error: unknown): undefined {
+  if (!(error instanceof UnreadableRecord)) throw error;
+}
+
+/** Undefined for an empty text, which says nothing. */
+export function recordIn(text: string): PaymentRecord | undefined {
+  return text === "" ? undefined : JSON.parse(text);
 }
 
 /** The key of the record of an `Idempotency-Key`. */

@@ -5,6 +5,7 @@ import type { Causes } from "../ledger/cause-of.ts";
 import { isOperationOf, methodOf } from "../ledger/evidence.ts";
 import type { Intent, IntentStore } from "../ledger/intents.ts";
 import type { EventLog, Unfinished } from "../ledger/log.ts";
+import { passOver } from "../ledger/record.ts";
 import type { TokenBucket } from "../ratelimit/bucket.ts";
 import { noReport, type Report } from "../report.ts";
 import { noTracing, type Span, type Tracing } from "../telemetry/tracing/tracing.ts";
@@ -100,13 +101,16 @@ async function reconcile(
     }
     const trackedAll = await trackPending(options, account, batch);
     const due = await intents.due(account, batch);
+    let left = batch;
     for (const intent of due) {
       if (stop.aborted) return 0;
       if (!(await intents.lease(account, holder, leaseMs))) return tickMs;
-      const othersWaitMs = await tracedLook(intent);
+      const othersWaitMs = await tracedLook(intent).catch(passOver);
+      if (othersWaitMs === undefined) continue;
       if (othersWaitMs > 0) return othersWaitMs;
+      left -= 1;
     }
-    return due.length === batch || !trackedAll ? 0 : tickMs;
+    return left === 0 || !trackedAll ? 0 : tickMs;
   }
 
   /** Each look is a trace of its own, which links to the call. */
@@ -231,16 +235,23 @@ async function trackPending(
 ): Promise<boolean> {
   const inHands: Unfinished[] = [];
   for (const operation of await log.unfinished(account, afterMs, limit)) {
-    const method = methodOf(operation.operation);
-    const { intents: open } = await intents.known(account, operation.kind, operation.externalId);
-    const isKnown = open.some(
-      ({ method, subjectId }) =>
-        subjectId === operation.subjectId && isOperationOf(method, operation),
-    );
+    const isTracked = await track(operation).catch(passOver);
+    if (isTracked === undefined) continue;
     // The store tracks too many already: the log returns the rest again next time.
-    if (method && !isKnown && !(await intents.track(account, { ...operation, method }))) break;
+    if (!isTracked) break;
     inHands.push(operation);
   }
   await log.dismiss(account, inHands);
   return inHands.length < limit;
+
+  async function track(operation: Unfinished): Promise<boolean> {
+    const { kind, externalId, subjectId } = operation;
+    const method = methodOf(operation.operation);
+    if (!method) return true;
+    const { intents: open } = await intents.known(account, kind, externalId);
+    const isKnown = open.some(
+      (intent) => intent.subjectId === subjectId && isOperationOf(intent.method, operation),
+    );
+    return isKnown || intents.track(account, { ...operation, method });
+  }
 }

@@ -42,6 +42,11 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
     "Reads of events and dead letters that no configured password decrypts",
     { account: accounts, what: ["event", "dead_letter"] },
   );
+  const unreadable = metrics.counter(
+    "records_unreadable_total",
+    "Reads of stored records that this gateway does not understand: their calls are not looked up",
+    { account: accounts },
+  );
   const deadLetters = metrics.gauge(
     "dead_letters",
     "Dead letters: callbacks that were not understood and wait for an operator",
@@ -110,6 +115,14 @@ export function ledger({ metrics, log, accounts }: TelemetryContext) {
       log.error(
         { account, what },
         "cannot decrypt with any configured password: returned without its secrets",
+      );
+    },
+    unreadable({ account, record, error }) {
+      unreadable.add({ account });
+      repeated.add(
+        `${account} ${record}`,
+        { account, record, err: error },
+        "a stored record cannot be read: damaged, or of a newer gateway. Its calls are not looked up; all others go on",
       );
     },
     deadLetters: ({ account, waiting }) => deadLetters.set({ account }, waiting),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Outbox } from "../../src/ledger/outbox.ts";
+import { UnreadableRecord } from "../../src/ledger/record.ts";
 
 /** A store that is away at first. */
 function rig() {
@@ -53,6 +54,25 @@ test("a write that fails stays until it succeeds, and does not hold up the other
   store.refused.clear();
   await outbox.flush();
   assert.deepEqual([made, outbox.isEmpty], [[0, 2, 1], true]);
+});
+
+test("a write to a record that cannot be read stays until it can, and fails no other one", async () => {
+  const { outbox, states, made, store, add } = rig();
+  const unreadable = new Set(numbers(150));
+  for (const n of numbers(200)) {
+    outbox.add(async () => {
+      if (unreadable.has(n)) throw new UnreadableRecord(`payment:${n}`);
+      made.push(n);
+    });
+  }
+  store.away = false;
+  await outbox.flush();
+  assert.deepEqual([made.length, made[0], states], [50, 150, ["alone"]]);
+  await add(200);
+  assert.equal(made.at(-1), 200);
+  unreadable.clear();
+  await outbox.flush();
+  assert.deepEqual([made.length, outbox.isEmpty, states], [201, true, ["alone", "shared"]]);
 });
 
 test("up to a hundred writes are under way at a time", async () => {

@@ -15,6 +15,7 @@ import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_se
 import { firstEvent } from "../../src/ledger/current.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
 import type { Intent, NewIntent } from "../../src/ledger/intents.ts";
+import { UnreadableRecord } from "../../src/ledger/record.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import { type Handlers, reportTo } from "../../src/report.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
@@ -172,6 +173,25 @@ for (const paymentId of ["p9", undefined]) {
     assert.equal(event.final, true);
   });
 }
+
+test("a record that cannot be read holds up the look-up of no other payment", async (t) => {
+  const books = rig();
+  const { intents } = books;
+  // Both ways in: a call whose outcome was lost, and an operation that no call made.
+  for (const id of ["broken", "sound"]) await books.lose({ externalId: id });
+  for (const id of ["told-broken", "told"]) await books.tell("p1", PaymentStatus.PENDING, id);
+  const known = intents.known.bind(intents);
+  const unreadable = new Set<string>();
+  intents.known = async (account, kind, of) => {
+    if (!of.endsWith("broken")) return known(account, kind, of);
+    unreadable.add(of);
+    throw new UnreadableRecord(`payment:${of}`);
+  };
+  const asked = new Set<string>();
+  reconcile(t, books, async ({ externalId }) => void asked.add(externalId));
+  await until(async () => asked.size === 2 && unreadable.size === 2);
+  assert.deepEqual([...asked].sort(), ["sound", "told"]);
+});
 
 test("NOT_FOUND answers count only if they come in a row", async (t) => {
   const books = rig();

@@ -4,12 +4,14 @@ import { createServer, type Socket } from "node:net";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import type { Begun, IntentStore, NewIntent } from "../../../src/ledger/intents.ts";
+import type { Begun, Intent, IntentStore, NewIntent } from "../../../src/ledger/intents.ts";
+import { UnreadableRecord } from "../../../src/ledger/record.ts";
 import { StoreUnavailable } from "../../../src/redis/ask.ts";
 import { connectRedis } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { linkOf } from "../../../src/redis/link.ts";
 import { createWriter, type Writer } from "../../../src/redis/writer.ts";
+import { reportTo } from "../../../src/report.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testIntentStore } from "../../contracts/intent-store.ts";
 import { startCuttingProxy } from "../../cutting-proxy.ts";
@@ -64,6 +66,39 @@ describe("on Redis", { skip: withoutRedis }, () => {
     await assert.rejects(late.begin("default", given), StoreUnavailable);
     assert.deepEqual(await openCalls(other, "default", EventKind.PAYMENT, "order"), []);
     assert.equal((await other.begin("default", newCall({ key }))).kind, "started");
+  });
+
+  it("holds up no other payment for a record that it cannot read, until it can", async () => {
+    const prefix = randomUUID();
+    const unreadable = new Set<string>();
+    const report = reportTo({ unreadable: ({ record }) => void unreadable.add(record) });
+    const store = make({ prefix, report });
+    const begin = async (externalId: string) =>
+      started(await store.begin("default", newCall({ externalId })));
+    const calls = new Map<string, Intent>();
+    for (const id of ["damaged", "strange", "sound"]) calls.set(id, await begin(id));
+    const { client } = redis;
+    const { record } = accountKeys(prefix, "default");
+    const whole = await client.hgetall(record("payment:damaged"));
+    await client.hset(record("payment:damaged"), { t: "{", v: "1" });
+    await client.hset(record("payment:strange"), { t: '{"calls":{}}', v: "1" });
+
+    for (const call of calls.values()) await store.end("default", call, { state: "unknown" });
+    for (const id of ["damaged", "strange"]) await assert.rejects(begin(id), UnreadableRecord, id);
+    await begin("next");
+    const { intents } = await store.unsettled("default", 10);
+    assert.deepEqual(
+      intents.map(({ externalId }) => externalId),
+      ["sound"],
+    );
+    assert.deepEqual([...unreadable].sort(), ["payment:damaged", "payment:strange"]);
+
+    // What ended meanwhile is written as soon as it can be.
+    await client.hset(record("payment:damaged"), whole);
+    await until(async () => {
+      const known = await openCalls(store, "default", EventKind.PAYMENT, "damaged");
+      return known[0]?.state === "unknown";
+    });
   });
 
   it("writes a call that a failed server has lost again, with its lock and key", async () => {
