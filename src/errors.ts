@@ -37,6 +37,8 @@ export interface GatewayErrorDetails {
   readonly outcomeUnknown?: { readonly externalId: string };
   /** The cursor from which a stream that ended early can be resumed. */
   readonly resumeCursor?: string;
+  /** For the log alone: what the store or its driver said, which quotes no value. */
+  readonly storeSaid?: string;
   readonly cause?: unknown;
 }
 

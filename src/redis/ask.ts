@@ -40,11 +40,11 @@ export class StoreUnavailable extends GatewayError {
   /** The connection broke or was missing: the next one shows whether the store is away. */
   readonly broken: boolean;
 
-  constructor(cause: unknown, { away, broken }: { away: boolean; broken: boolean }) {
+  constructor(given: unknown, { away, broken }: { away: boolean; broken: boolean }) {
+    const cause = withoutCommand(given);
     super("UNAVAILABLE", "the store is out of reach", {
-      reason: "STORE_UNAVAILABLE",
-      retryAfterMs,
-      cause: withoutCommand(cause),
+      ...{ reason: "STORE_UNAVAILABLE", retryAfterMs, cause },
+      ...(cause instanceof Error && { storeSaid: cause.message }),
     });
     this.away = away;
     this.broken = broken;
@@ -93,7 +93,8 @@ const opening: ReadonlySet<string> = new Set([
 function withoutCommand(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const words = inWords(error);
-  return new Error(words === error.message ? `${error.name}: ${words}` : words);
+  const isNamed = words === error.message && error.name !== "Error";
+  return new Error(isNamed ? `${error.name}: ${words}` : words);
 }
 
 /** The message of an error of the driver's, in the words of an operator. */

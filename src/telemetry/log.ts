@@ -27,6 +27,8 @@ export function createLogger(
       base: null,
       timestamp: isoTime,
       formatters: { level: (label) => ({ level: label }) },
+      // What `loggable` made of an error stays as it is.
+      serializers: { err: (error: unknown) => error },
       // A new object each time, since pino merges the record into it.
       mixin: () => ({ ...activeIds() }),
       hooks: {

@@ -50,6 +50,8 @@ function errorRecord(error: Error, depth: number): Record<string, unknown> {
     record.message = error.message;
     const reason = reasonOf(error)?.reason;
     if (reason !== undefined) record.reason = reason;
+    const { storeSaid } = error.details;
+    if (storeSaid !== undefined) record.storeSaid = storeSaid;
   }
   if (typeof members.syscall === "string") {
     for (const name of systemMembers) {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CardSchema } from "../../src/gen/payments/v1/payment_input_pb.ts";
+import { storeAway } from "../../src/redis/ask.ts";
 import { createLogger, createTurnWriter } from "../../src/telemetry/log.ts";
 import { activeSpan, noTracing } from "../../src/telemetry/tracing/tracing.ts";
 
@@ -54,6 +55,19 @@ test("a flat message does not count as a record of plain values: its secrets are
   log.info(Object.assign(Object.create({ inherited: "CANARY" }), { a: 1 }), "of a class");
   assert.equal(lines.length, 3);
   assert.doesNotMatch(lines.join(""), /CANARY|4111/);
+});
+
+test("an error is logged as `loggable` has it, with what the store said", () => {
+  const { log, lines } = collecting();
+  log.warn({ err: storeAway(new Error("OOM command not allowed")) }, "callback");
+  const { err } = JSON.parse(lines[0] ?? "");
+  assert.deepEqual(Object.keys(err), [
+    ...["name", "code", "message", "reason", "storeSaid", "frames", "cause"],
+  ]);
+  assert.deepEqual(
+    [err.message, err.storeSaid],
+    ["the store is out of reach", "OOM command not allowed"],
+  );
 });
 
 test("a record of plain values has the ids of its trace", () => {

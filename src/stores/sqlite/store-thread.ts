@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import { GatewayError } from "../../errors.ts";
+import { storeAway } from "../../redis/ask.ts";
 import { reasonOf, StoreRefused } from "./errors.ts";
 import type { Opened, Reply, Request, ThreadData } from "./protocol.ts";
 
@@ -251,13 +251,7 @@ const silent = `the disk has not answered for ${answerMs} ms`;
 /** The operation that shows whether the store takes writes; every store has it. */
 const probe = "probe";
 
-function storeFailed(reason: string): GatewayError {
-  return new GatewayError("UNAVAILABLE", "the store is out of reach", {
-    reason: "STORE_UNAVAILABLE",
-    retryAfterMs: 1_000,
-    cause: new Error(reason),
-  });
-}
+const storeFailed = (reason: string) => storeAway(new Error(reason));
 
 /** The URL of a module in this folder, in source and compiled alike. */
 function moduleBeside(name: string): URL {
