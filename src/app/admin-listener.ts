@@ -102,7 +102,7 @@ export function createAdminListener(
     onCut: (limit) => report("cut", { listener: "admin", limit }),
     async refresh() {
       report("ready", { isReady: notReady().length === 0 });
-      if (tlsFiles) report("tlsInUse", tlsFiles.identity);
+      if (tlsFiles) report("tlsInUse", tlsFiles.content);
       report("callsInFlight", { count: options.admission.inFlight });
       for (const [account, { bucket }] of accounts) {
         report("budget", { account, ...bucket.status() });

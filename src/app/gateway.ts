@@ -79,8 +79,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
   const { identify } = authentication;
   const tlsFiles =
     config.tls &&
-    openTlsFiles({
-      paths: config.tls,
+    openTlsFiles(config.tls, {
       onChange(identity) {
         edges.rpc.renewTls(identity);
         report("tlsChanged", identity);
@@ -266,7 +265,7 @@ function createEdges(
     identify: (headers) => identify({ header: (name) => headers.get(name) }),
     misdirection: createHostGuard(config, config.rpcAddress),
     limits: { ...config.rpcConnections, ...counts },
-    ...(tlsFiles ? { tls: tlsFiles.identity } : {}),
+    ...(tlsFiles ? { tls: tlsFiles.content } : {}),
   });
   return { admission, intake, graphql, publicServer, closeSockets, rpc };
 }

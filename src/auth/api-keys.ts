@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import * as z from "zod";
 import { GatewayError } from "../errors.ts";
 import { type Credential, isScope, type Scope, scopes } from "./caller.ts";
-import { type KeyFile, reloadedFile } from "./reloaded-file.ts";
+import { type KeyFile, reloadedKeys } from "./key-file.ts";
 
 /** The API keys of a file, which is read again when it changes. */
 export interface ApiKeys {
@@ -19,7 +19,7 @@ export interface ApiKeys {
  */
 export function createApiKeys(keyFile: KeyFile, accounts: ReadonlySet<string>): ApiKeys {
   const parse = (text: string) => parseKeys(text, accounts);
-  const file = reloadedFile(keyFile, parse, (keys, before) => {
+  const file = reloadedKeys(keyFile, parse, (keys, before) => {
     for (const [hash, old] of before) {
       const entry = keys.get(hash);
       // An unchanged key keeps its credential, so its streams stay open.

@@ -8,7 +8,7 @@ import {
   jwksCache,
 } from "jose";
 import { GatewayError } from "../errors.ts";
-import { type KeyFile, reloadedFile } from "./reloaded-file.ts";
+import { type KeyFile, reloadedKeys } from "./key-file.ts";
 
 /** The public keys that callers' JWTs are verified with. */
 export interface KeySet {
@@ -26,7 +26,7 @@ export interface KeySet {
  * @throws FileError for a file that cannot be read or is wrong, naming what is wrong
  */
 export function fileKeySet(keyFile: KeyFile): KeySet {
-  const file = reloadedFile(keyFile, parseKeySet);
+  const file = reloadedKeys(keyFile, parseKeySet);
   return {
     keyOf: (header, token) => file.content(header, token),
     version: () => file.content,

@@ -1,11 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
-import { isDeepStrictEqual } from "node:util";
 import { FileError } from "../errors.ts";
 import type { Tls } from "./one-port.ts";
-import { repeat } from "./timer.ts";
+import { type NamedFile, type ReloadOptions, reloadedFiles } from "./reloaded-files.ts";
 
 /** Paths of a listener's TLS files. */
 export interface TlsPaths {
@@ -15,96 +12,26 @@ export interface TlsPaths {
   readonly clientCaFile?: string | undefined;
 }
 
-export interface TlsFilesOptions {
-  readonly paths: TlsPaths;
-  /** Called when new files are in force. */
-  readonly onChange: (identity: Tls) => void;
-  /** Called when new files cannot be used; the previous ones stay in force. */
-  readonly onProblem: (error: FileError) => void;
-  /** How often the files are read, in milliseconds. Default: 1,000. */
-  readonly intervalMs?: number;
-}
-
 export type TlsFiles = ReturnType<typeof openTlsFiles>;
 
 /**
- * Reads a listener's TLS files, and reads them again at each interval to detect changes: file
- * watchers of the operating system lose a file that is replaced by a rename or behind a link. A
- * change takes effect once two consecutive reads agree, since the files may be written one after
- * the other.
+ * Reads a listener's TLS files, and again when they change.
  * @throws FileError for files that cannot be used at start
  */
-export function openTlsFiles(options: TlsFilesOptions) {
-  const { paths, onChange, onProblem, intervalMs = 1_000 } = options;
-  let inForce = fitting(identityOf(variablesOf(paths).map(readNow)));
-  let lastSeen = inForce;
-  let lastReported: string | undefined;
-
-  async function look(): Promise<void> {
-    const texts = await Promise.all(variablesOf(paths).map(readSoon));
-    const seen = identityOf(texts);
-    const atRest = isDeepStrictEqual(seen, lastSeen);
-    lastSeen = seen;
-    if (!atRest) return;
-    if (!isDeepStrictEqual(seen, inForce)) {
-      inForce = fitting(seen);
-      onChange(inForce);
-    }
-    lastReported = undefined;
-  }
-
-  /** Reports a problem once, however long it lasts. */
-  function report(problem: FileError): void {
-    const text = `${problem.variable} ${problem.message}`;
-    if (text !== lastReported) onProblem(problem);
-    lastReported = text;
-  }
-
-  const { close } = repeat(
-    () => look().catch(report),
-    () => intervalMs,
-    intervalMs,
-  );
-  return {
-    /** The identity that is in force. */
-    get identity(): Tls {
-      return inForce;
-    },
-    close,
-  };
-}
-
-type TlsFile = readonly [variable: string, path: string];
-
-function variablesOf({ certFile, keyFile, clientCaFile }: TlsPaths): readonly TlsFile[] {
-  const both: TlsFile[] = [
-    ["TLS_CERT_FILE", certFile],
-    ["TLS_KEY_FILE", keyFile],
+export function openTlsFiles(
+  { certFile, keyFile, clientCaFile }: TlsPaths,
+  options: ReloadOptions<Tls>,
+) {
+  const files: NamedFile[] = [
+    { variable: "TLS_CERT_FILE", path: certFile },
+    { variable: "TLS_KEY_FILE", path: keyFile },
   ];
-  return clientCaFile === undefined ? both : [...both, ["TLS_CLIENT_CA_FILE", clientCaFile]];
-}
-
-function identityOf([cert = "", key = "", clientCa]: readonly string[]): Tls {
-  return { cert, key, ...(clientCa === undefined ? {} : { clientCa }) };
-}
-
-function readNow([variable, path]: TlsFile): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw unreadable(variable, error);
+  if (clientCaFile !== undefined) {
+    files.push({ variable: "TLS_CLIENT_CA_FILE", path: clientCaFile });
   }
-}
-
-async function readSoon([variable, path]: TlsFile): Promise<string> {
-  return readFile(path, "utf8").catch((error) => {
-    throw unreadable(variable, error);
-  });
-}
-
-function unreadable(variable: string, error: unknown): FileError {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return new FileError(variable, `cannot be read (${code ?? message})`);
+  const identityOf = ([cert = "", key = "", clientCa]: readonly string[]): Tls =>
+    fitting({ cert, key, ...(clientCa === undefined ? {} : { clientCa }) });
+  return reloadedFiles(files, identityOf, options);
 }
 
 /** Returns the identity if its parts can be used together. @throws FileError otherwise */

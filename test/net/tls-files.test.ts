@@ -48,7 +48,7 @@ function mount(t: TestContext, identity: Tls) {
 }
 
 /** Watches the files; `next` resolves with the next identity or problem that they report. */
-function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"]) {
+function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]) {
   const waiting: ((told: Tls | FileError) => void)[] = [];
   const told: (Tls | FileError)[] = [];
   const tell = (what: Tls | FileError) => {
@@ -56,7 +56,7 @@ function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"
     if (next) next(what);
     else told.push(what);
   };
-  const files = openTlsFiles({ paths, intervalMs, onChange: tell, onProblem: tell });
+  const files = openTlsFiles(paths, { intervalMs, onChange: tell, onProblem: tell });
   // The timers of `files` do not keep the process alive; this one does.
   const alive = setInterval(() => {}, 1_000);
   t.after(() => {
@@ -67,7 +67,7 @@ function watch(t: TestContext, paths: Parameters<typeof openTlsFiles>[0]["paths"
     const what = told.shift();
     return what ? Promise.resolve(what) : new Promise((resolve) => waiting.push(resolve));
   };
-  return { identity: files.identity, next, told };
+  return { identity: files.content, next, told };
 }
 
 test("a swapped link replaces all files at once", async (t) => {
@@ -123,7 +123,7 @@ test("files that cannot be used at start are refused with the name of their vari
   ];
   for (const [wrong, variable, message] of cases) {
     const secret = mount(t, { ...first, clientCa, ...wrong });
-    const open = () => openTlsFiles({ paths: secret.mutual, onChange() {}, onProblem() {} });
+    const open = () => openTlsFiles(secret.mutual, { onProblem() {} });
     assert.throws(open, (error) => {
       assert.ok(error instanceof FileError);
       assert.equal(error.variable, variable);
@@ -132,6 +132,6 @@ test("files that cannot be used at start are refused with the name of their vari
     });
   }
   const nowhere = { certFile: "/none", keyFile: "/none" };
-  const open = () => openTlsFiles({ paths: nowhere, onChange() {}, onProblem() {} });
+  const open = () => openTlsFiles(nowhere, { onProblem() {} });
   assert.throws(open, { variable: "TLS_CERT_FILE", message: "cannot be read (ENOENT)" });
 });

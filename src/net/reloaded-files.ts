@@ -1,0 +1,103 @@
+import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { isDeepStrictEqual } from "node:util";
+import { FileError } from "../errors.ts";
+import { repeat } from "./timer.ts";
+
+/** A file that an environment variable names. */
+export interface NamedFile {
+  readonly variable: string;
+  readonly path: string;
+}
+
+export interface ReloadOptions<Content> {
+  /** Called when a new version is in force. */
+  readonly onChange?: (content: Content, before: Content) => void;
+  /**
+   * Called when a new version cannot be used, once however long that lasts; the previous one stays in
+   * force.
+   */
+  readonly onProblem: (error: FileError) => void;
+  /** How often the files are read, in milliseconds. Default: 400, so that a change is in force within a second. */
+  readonly intervalMs?: number | undefined;
+}
+
+/**
+ * Reads files, and reads them again at each interval to detect changes: the operating system's file
+ * watchers lose a file that is replaced by a rename or behind a link, as tools and orchestrators do. A
+ * change takes effect once two consecutive reads agree: files that belong together may be written one
+ * after the other.
+ * @param parse the texts in the order of the files; throws an Error whose message is safe to log
+ * @throws FileError for files that cannot be read or used at start
+ */
+export function reloadedFiles<Content>(
+  files: readonly NamedFile[],
+  parse: (texts: readonly string[]) => Content,
+  { onChange, onProblem, intervalMs = 400 }: ReloadOptions<Content>,
+) {
+  let inForce = files.map(readNow);
+  let content = parsed(inForce);
+  let lastSeen = inForce;
+  let lastReported: string | undefined;
+
+  function parsed(texts: readonly string[]): Content {
+    try {
+      return parse(texts);
+    } catch (error) {
+      if (error instanceof FileError) throw error;
+      throw new FileError(files[0]?.variable ?? "", (error as Error).message);
+    }
+  }
+
+  async function look(): Promise<void> {
+    const seen = await Promise.all(files.map(readSoon));
+    const atRest = isDeepStrictEqual(seen, lastSeen);
+    lastSeen = seen;
+    if (!atRest) return;
+    if (!isDeepStrictEqual(seen, inForce)) {
+      const before = content;
+      content = parsed(seen);
+      inForce = seen;
+      onChange?.(content, before);
+    }
+    lastReported = undefined;
+  }
+
+  function report(problem: FileError): void {
+    const text = `${problem.variable} ${problem.message}`;
+    if (text !== lastReported) onProblem(problem);
+    lastReported = text;
+  }
+
+  const { close } = repeat(
+    () => look().catch(report),
+    () => intervalMs,
+    intervalMs,
+  );
+  return {
+    /** What the newest version that can be used says. */
+    get content(): Content {
+      return content;
+    },
+    close,
+  };
+}
+
+function readNow({ variable, path }: NamedFile): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw unreadable(variable, error);
+  }
+}
+
+async function readSoon({ variable, path }: NamedFile): Promise<string> {
+  return readFile(path, "utf8").catch((error) => {
+    throw unreadable(variable, error);
+  });
+}
+
+function unreadable(variable: string, error: unknown): FileError {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new FileError(variable, `cannot be read (${code ?? message})`);
+}
