@@ -29,7 +29,7 @@ const rooms: Readonly<Record<string, readonly string[]>> = {
   wire: ["net/bounded-json.ts", "net/intake-limits.ts"],
   net: [],
   redis: ["net/client-tls.ts", "net/timer.ts"],
-  auth: [],
+  auth: ["net/reloaded-files.ts"],
   upstream: [
     ...["ratelimit/", "wire/"],
     ...[
