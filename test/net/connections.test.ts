@@ -14,19 +14,22 @@ import { GatewayError } from "../../src/errors.ts";
 import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import {
-  GetPaymentRequestSchema,
-  GetPaymentResponseSchema,
-  PaymentService,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { ask } from "../ask.ts";
 import { h2Peer } from "../hardening/h2-peer.ts";
 import { listen } from "../listen.ts";
-import { grpcJsClient, http2Call, start, wires } from "../rpc/start.ts";
+import {
+  answers,
+  getPaymentPath,
+  grpcJsClient,
+  held,
+  http2Call,
+  knownJson,
+  start,
+  wires,
+} from "../rpc/start.ts";
+import { until } from "../until.ts";
 
-const known = create(GetPaymentResponseSchema, { cursor: "c1" });
-const answers = { getPayment: async () => known };
-const getPayment = "/payments.v1.PaymentService/GetPayment";
 const json = { "content-type": "application/json" };
 const young = { maxConnectionAgeMs: 50 };
 
@@ -39,32 +42,23 @@ async function* watchPayment(_request: unknown, { signal }: Call): AsyncGenerato
 }
 
 test("an old HTTP/2 connection takes no new calls, and calls in progress finish", async () => {
-  const entered = Promise.withResolvers<void>();
-  const release = Promise.withResolvers<void>();
-  const slow = {
-    getPayment: async () => {
-      entered.resolve();
-      await release.promise;
-      return known;
-    },
-  };
+  const { core, release } = held();
   await using ageless = await start(answers);
-  await using aging = await start(slow, { limits: { ...young, connectionAgeGraceMs: 10 } });
+  await using aging = await start(core, { limits: { ...young, connectionAgeGraceMs: 10 } });
   const stays = http2.connect(ageless.url);
   await once(stays, "remoteSettings");
 
   const session = http2.connect(aging.url);
   const goaway = once(session, "goaway");
-  const stream = session.request(http2Call());
-  stream.end("{}");
-  await entered.promise;
+  const stream = session.request(http2Call()).end("{}");
+  await until(() => aging.calls.length === 1);
   assert.equal((await goaway)[0], http2.constants.NGHTTP2_NO_ERROR);
   // The grace limits only streams. It is over when a connection opened after its start has aged.
   await once(http2.connect(aging.url), "close");
   await once(http2.connect(aging.url), "close");
   const closed = once(session, "close");
-  release.resolve();
-  assert.equal(await text(stream), '{"cursor":"c1"}');
+  release();
+  assert.equal(await text(stream), knownJson);
   await closed;
   assert.equal(stays.closed, false);
   stays.destroy();
@@ -108,10 +102,10 @@ test("an old HTTP/1.1 connection closes with its next response", async () => {
   await using started = await start(answers, { limits: young });
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   const call = async () => {
-    const { socket, headers, text } = await ask(started.url + getPayment, {
+    const { socket, headers, text } = await ask(started.url + getPaymentPath, {
       ...{ agent, method: "POST", headers: json, body: "{}" },
     });
-    assert.equal(text, '{"cursor":"c1"}');
+    assert.equal(text, knownJson);
     return { socket, connection: headers.connection };
   };
   const sockets = new Set<Socket>();
@@ -134,19 +128,16 @@ test("an old connection with a call that does not end is cut", async () => {
   await using started = await start({ getPayment: () => new Promise(() => {}) }, { limits });
   const session = http2.connect(started.url);
   session.on("error", () => {});
-  const stream = session.request(http2Call());
-  stream.on("error", () => {});
-  stream.end("{}");
+  session
+    .request(http2Call())
+    .on("error", () => {})
+    .end("{}");
   await once(session, "close");
 });
 
 test("grpc-js sends calls without a break over aging connections, and none fails", async () => {
   await using started = await start(answers, { limits: { maxConnectionAgeMs: 300 } });
   const client = grpcJsClient(PaymentService, started.port);
-  const { getPayment: call } = client as never as {
-    getPayment: (request: unknown, done: (error: Error | null) => void) => void;
-  };
-  const request = create(GetPaymentRequestSchema, { externalId: "order" });
   let connections = 0;
   const count = (message: unknown) => {
     const { socket } = message as { socket: Socket };
@@ -157,7 +148,7 @@ test("grpc-js sends calls without a break over aging connections, and none fails
   const worker = async () => {
     while (connections < 8) {
       await new Promise<void>((resolve) => {
-        call.call(client, request, (error) => {
+        client.getPayment({ externalId: "order" }, (error) => {
           if (error) failures.push(error);
           resolve();
         });
@@ -187,9 +178,7 @@ test("a peer that answers PINGs stays connected without a call", async () => {
   await new Promise<void>((resolve) => {
     session.on("ping", () => ++pings === 10 && resolve());
   });
-  const stream = session.request(http2Call());
-  stream.end("{}");
-  assert.equal(await text(stream), '{"cursor":"c1"}');
+  assert.equal(await text(session.request(http2Call()).end("{}")), knownJson);
   session.destroy();
 });
 

@@ -19,11 +19,10 @@ import {
   requestsOf,
   type Version,
 } from "./recorded-answers.ts";
-import { envelope } from "./start.ts";
+import { envelope, getPaymentPath } from "./start.ts";
 
 /* `recorded-answers.ts` describes what is compared, and what is not. */
 
-const getPayment = "/payments.v1.PaymentService/GetPayment";
 const createPayment = "/payments.v1.PaymentService/CreatePayment";
 
 /** Behaves as the external id says, for example `error:<code>` or `large`. */
@@ -73,7 +72,7 @@ function allRequestsOf(type: string): Requests {
   const create = encoded(CreatePaymentRequestSchema, { externalId: "новый", amount: "10.10" });
   return {
     ...readsByGet(type, messageOf),
-    ...requestsOf({ path: getPayment, type, isGrpc, isStream: false, messageOf }),
+    ...requestsOf({ path: getPaymentPath, type, isGrpc, isStream: false, messageOf }),
     "a create": {
       path: createPayment,
       headers: { "content-type": type },
@@ -88,7 +87,7 @@ function readsByGet(type: string, messageOf: (externalId: string) => Buffer): Re
   const read = (
     query: Record<string, string | Buffer>,
     headers: Record<string, string> = {},
-    path = getPayment,
+    path = getPaymentPath,
   ) => {
     const texts = Object.entries(query).map(([name, value]) => [name, value.toString()]);
     const search = new URLSearchParams({ connect: "v1", encoding, ...Object.fromEntries(texts) });
@@ -127,7 +126,7 @@ function readsByGet(type: string, messageOf: (externalId: string) => Buffer): Re
     "a read that is an error": read(base64(messageOf("error:NOT_FOUND"))),
     "a read whose address is not UTF-8": {
       ...read(base64(order)),
-      path: `${getPayment}?connect=v1&encoding=${encoding}&message=%ff`,
+      path: `${getPaymentPath}?connect=v1&encoding=${encoding}&message=%ff`,
     },
     "a create by GET": read(base64(order), {}, createPayment),
   };
@@ -136,7 +135,7 @@ function readsByGet(type: string, messageOf: (externalId: string) => Buffer): Re
 for (const { type, http } of formats) {
   for (const version of http) {
     test(`calls by ${type} over HTTP/${version} are answered as by Connect's handlers`, async () => {
-      await recorded.compare(version, type, getPayment, allRequestsOf(type));
+      await recorded.compare(version, type, getPaymentPath, allRequestsOf(type));
     });
   }
 }
