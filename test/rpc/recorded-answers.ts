@@ -112,7 +112,8 @@ export function recordedAnswers(
   };
 }
 
-const senders = {
+/** Each sends a request over its version of HTTP. */
+export const senders = {
   "1.1": async (
     at: Started,
     _: http2.ClientHttp2Session,
@@ -203,6 +204,11 @@ function unpacked(encoding: string | undefined, data: Buffer): Buffer {
 export const json = (value: unknown) => Buffer.from(JSON.stringify(value));
 export const binary = <D extends DescMessage>(schema: D, init: MessageInitShape<D>) =>
   Buffer.from(toBinary(schema, create(schema, init)));
+
+export const bothVersions: readonly Version[] = ["1.1", "2"];
+/** Media types, and the versions of HTTP over which they are compared. */
+export type Formats = Readonly<Record<string, readonly Version[]>>;
+
 export type Requests = Record<string, Omit<Sent, "path"> & { readonly path?: string }>;
 
 /** How a method is called. */

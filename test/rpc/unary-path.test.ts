@@ -13,11 +13,12 @@ import {
 import { answeredPayment, errorOf } from "../core/answers.ts";
 import {
   binary,
+  bothVersions,
+  type Formats,
   json,
   type Requests,
   recordedAnswers,
   requestsOf,
-  type Version,
 } from "./recorded-answers.ts";
 import { envelope, getPaymentPath } from "./start.ts";
 
@@ -42,27 +43,21 @@ const answers = {
     answeredPayment({ externalId, details: { amount, description: "é€𝄞" } }),
 };
 
-interface Format {
-  readonly type: string;
-  readonly http: readonly Version[];
-}
-
 const recorded = recordedAnswers("unary-calls", answers);
 before(recorded.start);
 after(recorded.stop);
 
-const both = ["1.1", "2"] as const;
-const formats: Format[] = [
-  { type: "application/json", http: both },
-  { type: "application/json; charset=utf-8", http: ["2"] },
-  { type: "application/proto", http: both },
-  { type: "application/grpc", http: both },
-  { type: "application/grpc+proto", http: ["2"] },
-  { type: "application/grpc+json", http: ["2"] },
-  { type: "application/grpc-web", http: ["1.1"] },
-  { type: "application/grpc-web+proto", http: both },
-  { type: "application/grpc-web+json", http: both },
-];
+const formats: Formats = {
+  "application/json": bothVersions,
+  "application/json; charset=utf-8": ["2"],
+  "application/proto": bothVersions,
+  "application/grpc": bothVersions,
+  "application/grpc+proto": ["2"],
+  "application/grpc+json": ["2"],
+  "application/grpc-web": ["1.1"],
+  "application/grpc-web+proto": bothVersions,
+  "application/grpc-web+json": bothVersions,
+};
 
 function allRequestsOf(type: string): Requests {
   const isGrpc = type.includes("grpc");
@@ -132,8 +127,8 @@ function readsByGet(type: string, messageOf: (externalId: string) => Buffer): Re
   };
 }
 
-for (const { type, http } of formats) {
-  for (const version of http) {
+for (const [type, versions] of Object.entries(formats)) {
+  for (const version of versions) {
     test(`calls by ${type} over HTTP/${version} are answered as by Connect's handlers`, async () => {
       await recorded.compare(version, type, getPaymentPath, allRequestsOf(type));
     });
