@@ -5,6 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
 import { UpdateSubscriptionRequestSchema } from "../../src/gen/payments/v1/subscription_service_pb.ts";
 import { DeleteWalletItemRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { until } from "../until.ts";
 import {
   createPayment,
   deactivate,
@@ -104,14 +105,11 @@ for (const order of [
 }
 
 test("a caller that leaves during the pause ends it, and the read is not sent again", async (t) => {
-  const told = Promise.withResolvers<void>();
-  const { upstream, server } = await serverRig(t, html, {
-    random: () => 50, // A pause of five seconds.
-    onReadFailed: told.resolve,
-  });
+  // A pause of five seconds.
+  const { upstream, server, nexts } = await serverRig(t, html, { random: () => 50 });
   const caller = new AbortController();
   const ended = failureOf(getPayout(upstream, { signal: caller.signal }));
-  await told.promise;
+  await until(() => nexts.length === 1);
   caller.abort();
   assert.equal((await ended).code, "CANCELLED");
   await failureOf(createPayment(upstream));
@@ -122,13 +120,9 @@ test("a caller that leaves during the pause ends it, and the read is not sent ag
 });
 
 test("close ends a pause with the failure that led to it", async (t) => {
-  const told = Promise.withResolvers<void>();
-  const { upstream, server } = await serverRig(t, html, {
-    random: () => 50,
-    onReadFailed: told.resolve,
-  });
+  const { upstream, server, nexts } = await serverRig(t, html, { random: () => 50 });
   const ended = failureOf(getPayout(upstream));
-  await told.promise;
+  await until(() => nexts.length === 1);
   await upstream.close();
   assert.match((await ended).message, /HTTP status 502/);
   assert.equal(server.requests.length, 1);
