@@ -14,13 +14,9 @@ interface Rig extends Cuts {
   readonly served: Served;
 }
 
-async function rig(
-  t: TestContext,
-  methods?: Parameters<typeof serve>[1],
-  options: Parameters<typeof serve>[2] = {},
-): Promise<Rig> {
+async function rig(t: TestContext, options: Parameters<typeof serve>[2] = {}): Promise<Rig> {
   const cuts = recordCuts();
-  const served = await serve(t, methods, { report: cuts.report, ...options });
+  const served = await serve(t, {}, { report: cuts.report, ...options });
   return { ...cuts, served };
 }
 
@@ -70,7 +66,7 @@ test("until its caller is known, a socket may send less at once", async (t) => {
 });
 
 test("what arrives of messages counts against the memory of all clients", async (t) => {
-  const attacked = await rig(t, {}, { intake: openIntake(1_000_000) });
+  const attacked = await rig(t, { intake: openIntake(1_000_000) });
   const size = limits.messageBytes / 2;
   // Whole messages do not count: each is handled and freed.
   const control = await rawSocket(t, attacked.served);
