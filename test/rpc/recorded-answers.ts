@@ -227,7 +227,6 @@ export function requestsOf({ path, type, isGrpc, isStream, messageOf }: Way): Re
   const enclosed = isGrpc || isStream ? envelope : (data: Uint8Array) => data;
   const of = (externalId: string) => enclosed(messageOf(externalId));
   const known = of("order-1");
-  const zipped = gzipSync(messageOf("order-1"));
   const ofBody = (body: Sent["body"]) => ({ headers, body });
   const withHeaders = (more: Record<string, string>, body: Sent["body"] = known) => ({
     headers: { ...headers, ...more },
@@ -237,6 +236,11 @@ export function requestsOf({ path, type, isGrpc, isStream, messageOf }: Way): Re
   const timeoutHeader = isGrpc ? "grpc-timeout" : "connect-timeout-ms";
   const encodingHeader = isGrpc ? "grpc-encoding" : `${prefix}content-encoding`;
   const acceptHeader = `${prefix}accept-encoding`;
+  const packed = (encoding: "gzip" | "br", message: Buffer) => {
+    const data = encoding === "gzip" ? gzipSync(message) : brotliCompressSync(message);
+    const body = isGrpc || isStream ? envelope(data, 1) : data;
+    return withHeaders({ [encodingHeader]: encoding }, body);
+  };
   const texts = {
     "JSON null": "null",
     "JSON list": "[]",
@@ -284,10 +288,10 @@ export function requestsOf({ path, type, isGrpc, isStream, messageOf }: Way): Re
     "compression of bodies asked for": withHeaders({ "accept-encoding": "gzip" }, of("large")),
     identity: withHeaders({ [encodingHeader]: "identity" }),
     "gzip that is none": withHeaders({ [encodingHeader]: "gzip" }),
-    gzip: withHeaders(
-      { [encodingHeader]: "gzip" },
-      isGrpc || isStream ? envelope(zipped, 1) : zipped,
-    ),
+    gzip: packed("gzip", messageOf("order-1")),
+    br: packed("br", messageOf("order-1")),
+    "too large, gzip": packed("gzip", Buffer.alloc(20_000, 0x20)),
+    "too large, br": packed("br", Buffer.alloc(20_000, 0x20)),
     "unknown compression": withHeaders({ [encodingHeader]: "zstd" }),
     "an id of its own": withHeaders({ "x-request-id": "trace-1" }),
     "an id that is none": withHeaders({ "x-request-id": "a b" }),
