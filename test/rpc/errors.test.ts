@@ -274,15 +274,13 @@ test("an unexpected error is masked for the client, and logged without its text"
       throw new TypeError("the card 4111111111111111 broke it");
     },
   });
-  for (const { protocol, httpVersion } of wires) {
-    const client = createClient(PaymentService, started.transport(protocol, httpVersion));
-    const error = await failure(client.getPayment({}));
-    assert.equal(error.code, Code.Internal);
-    assert.equal(error.rawMessage, "internal error");
-    assert.equal(error.details.length, 2);
-    assert.equal(error.findDetails(ErrorInfoSchema)[0]?.reason, "INTERNAL");
-    assert.match(error.findDetails(LocalizedMessageSchema)[0]?.message ?? "", /on our side/);
-  }
+  const client = createClient(PaymentService, started.transport("grpc", "2"));
+  const error = await failure(client.getPayment({}));
+  assert.equal(error.code, Code.Internal);
+  assert.equal(error.rawMessage, "internal error");
+  assert.equal(error.details.length, 2);
+  assert.equal(error.findDetails(ErrorInfoSchema)[0]?.reason, "INTERNAL");
+  assert.match(error.findDetails(LocalizedMessageSchema)[0]?.message ?? "", /on our side/);
   const unexpected = await started.logged(({ message }) => message === "unexpected error");
   assert.equal(unexpected.level, "error");
   const { name, frames } = unexpected.err as { name: string; frames: string[] };
