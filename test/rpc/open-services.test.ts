@@ -80,7 +80,7 @@ for (const { path, input, formats, requestOf } of methods) {
     const known = enclosed(messageOf("payments.v1.EventService"));
     const file = enclosed(messageOf("grpc/health/v1/health.proto"));
     const requests = {
-      ...requestsOf({ path, type, isGrpc, isStream, messageOf }),
+      ...requestsOf({ path, type, isGrpc, isStream, messageOf, codes: [] }),
       "a known name": { headers, body: known },
       "a name of a file": { headers, body: file },
       "two messages": { headers, body: Buffer.concat([known, file]) },

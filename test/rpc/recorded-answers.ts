@@ -219,10 +219,19 @@ export interface Way {
   readonly isStream: boolean;
   /** A request, without an envelope, in which the method finds how it has to behave. */
   readonly messageOf: (externalId: string) => Buffer;
+  /** The codes with which it can be told to fail; default: all. */
+  readonly codes?: readonly string[];
 }
 
 /** Good and bad requests of every kind of call. */
-export function requestsOf({ path, type, isGrpc, isStream, messageOf }: Way): Requests {
+export function requestsOf({
+  path,
+  type,
+  isGrpc,
+  isStream,
+  messageOf,
+  codes = Object.keys(statusCodes),
+}: Way): Requests {
   const headers = { "content-type": type };
   const enclosed = isGrpc || isStream ? envelope : (data: Uint8Array) => data;
   const of = (externalId: string) => enclosed(messageOf(externalId));
@@ -273,10 +282,7 @@ export function requestsOf({ path, type, isGrpc, isStream, messageOf }: Way): Re
       Buffer.concat([messageOf("order-1"), Buffer.from([0x98, 0x06, 0x01])]),
     ),
   };
-  const errors = Object.keys(statusCodes).map((code) => [
-    `error ${code}`,
-    ofBody(of(`error:${code}`)),
-  ]);
+  const errors = codes.map((code) => [`error ${code}`, ofBody(of(`error:${code}`))]);
   return {
     "an ordinary request": ofBody(known),
     "a large answer": ofBody(of("large")),
