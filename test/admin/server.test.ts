@@ -5,11 +5,10 @@ import { type TestContext, test } from "node:test";
 import { loadPage } from "../../src/admin/page.ts";
 import { type AdminOptions, createAdminServer } from "../../src/admin/server.ts";
 import { GatewayError } from "../../src/errors.ts";
-import { createAdmission } from "../../src/net/admission.ts";
-import { Intake } from "../../src/net/intake.ts";
 import { ask } from "../ask.ts";
 import { recordCuts } from "../hardening/cuts.ts";
 import { listen } from "../listen.ts";
+import { openIntake } from "../net/open-intake.ts";
 
 async function serve(t: TestContext, about: Partial<AdminOptions> = {}): Promise<string> {
   const server = createAdminServer({
@@ -30,7 +29,7 @@ async function serve(t: TestContext, about: Partial<AdminOptions> = {}): Promise
     onFailure: () => {},
     healthOnly: false,
     counts: {},
-    intake: new Intake({ admission: createAdmission({ maxCalls: undefined }) }),
+    intake: openIntake(),
     onCut: () => {},
     ...about,
   });

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
-import { setTimeout as delay } from "node:timers/promises";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { dataOf, paymentInput } from "../gateway/callers.ts";
 import { envelope, http2Call } from "../rpc/start.ts";
+import { until } from "../until.ts";
 
 const json = { "content-type": "application/json" };
 const service = "/payments.v1.PaymentService";
@@ -144,15 +144,10 @@ export async function inUseBy({ adminUrl }: Gateway): Promise<InUse> {
   return { sockets: sockets.length, callsInFlight };
 }
 
-/** Waits until the gateway holds no more than `before`. @throws after `timeoutMs` */
-export async function settled(gateway: Gateway, before: InUse, timeoutMs: number): Promise<void> {
-  const deadline = performance.now() + timeoutMs;
-  for (;;) {
-    const inUse = await inUseBy(gateway);
-    if (inUse.sockets <= before.sockets && inUse.callsInFlight <= before.callsInFlight) return;
-    if (performance.now() > deadline) {
-      throw new Error(`inUse ${JSON.stringify(inUse)}, before ${JSON.stringify(before)}`);
-    }
-    await delay(20);
-  }
+/** Resolves when the gateway holds no more than `before`. */
+export function settled(gateway: Gateway, before: InUse): Promise<unknown> {
+  return until(async () => {
+    const { sockets, callsInFlight } = await inUseBy(gateway);
+    return sockets <= before.sockets && callsInFlight <= before.callsInFlight;
+  }, "it holds no more");
 }

@@ -56,25 +56,7 @@ function phrasesOf({ source, flags }: RegExp): string[] {
     .replace(/\{\d*,?\d*\}/g, "");
   const literals = samples.split(/(?<!\\)[()|*+?^$]+/).map((part) => part.replace(/\\(.)/g, "$1"));
   const whole = samples.replace(/(?<!\\)[()|*+?^$]/g, "").replace(/\\(.)/g, "$1");
-  const common = [
-    '"',
-    '\\"',
-    "\\'",
-    "\\",
-    " ",
-    "\t",
-    "a",
-    "7",
-    "{",
-    "[",
-    ",",
-    "=",
-    "%",
-    "-",
-    "/",
-    ".",
-    "\u00a0",
-  ];
+  const common = ['\\"', "\\'", ...'"\\ \ta7{[,=%-/.\u00a0'];
   const phrases = [...literals, whole, ...common].filter((phrase) => phrase !== "");
   const pairs = literals.flatMap((one) => literals.map((other) => one + other));
   const folded = flags.includes("i") ? phrases.map((phrase) => phrase.toUpperCase()) : [];

@@ -4,12 +4,10 @@ import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import type { GetPaymentResponse } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createAdmission } from "../../src/net/admission.ts";
-import { Intake } from "../../src/net/intake.ts";
-import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { openStreamsPerConnection } from "../../src/rpc/admission-gate.ts";
 import type { RpcLimits } from "../../src/rpc/server.ts";
-import { http2Call, type Started, start } from "../rpc/start.ts";
+import { openIntake } from "../net/open-intake.ts";
+import { getPaymentPath, held, http2Call, known, type Started, start } from "../rpc/start.ts";
 import { until } from "../until.ts";
 import { type Cuts, recordCuts } from "./cuts.ts";
 import {
@@ -27,9 +25,7 @@ import {
   uint32,
 } from "./h2-peer.ts";
 
-const path = "/payments.v1.PaymentService/GetPayment";
-const call = callHeaders(path);
-const known = { cursor: "c1" } as GetPaymentResponse;
+const call = callHeaders(getPaymentPath);
 
 /** An answer that is larger than the default flow-control window. */
 const large = { cursor: "c".repeat(200_000) } as GetPaymentResponse;
@@ -45,8 +41,7 @@ async function rig(
   maxBytes = 100_000_000,
 ): Promise<Rig> {
   const cuts = recordCuts();
-  const admission = createAdmission({ maxCalls: undefined });
-  const intake = new Intake({ budget: createMemoryBudget(maxBytes), admission });
+  const intake = openIntake(maxBytes);
   const rpc = await start({ getPayment: answer }, { limits, intake, report: cuts.report });
   t.after(() => rpc[Symbol.asyncDispose]());
   return { ...cuts, rpc };
@@ -76,9 +71,7 @@ async function answered(peer: H2Peer, streamId: number): Promise<void> {
 /** Asserts that other callers' connections are still served. */
 async function neighboursServed({ rpc }: Rig): Promise<void> {
   const session = http2.connect(rpc.url);
-  const stream = session.request(http2Call());
-  stream.end("{}");
-  assert.match(await text(stream), /cursor/);
+  assert.match(await text(session.request(http2Call()).end("{}")), /cursor/);
   await new Promise<void>((resolve) => session.close(() => resolve()));
 }
 
@@ -164,7 +157,10 @@ test("a ninth CONTINUATION of the same headers cuts the connection", async (t) =
 });
 
 test("headers beyond 16 KiB reset their call and leave the connection open", async (t) => {
-  const long = callHeaders(path, { "x-long": "x".repeat(14_000), "x-more": "y".repeat(4_000) });
+  const long = callHeaders(getPaymentPath, {
+    "x-long": "x".repeat(14_000),
+    "x-more": "y".repeat(4_000),
+  });
   const send = async (peer: H2Peer) => {
     // The limit applies once the client has acknowledged it; until then Node's 64 KiB apply.
     await answered(peer, 1);
@@ -404,17 +400,14 @@ test("an answer whose window never opens is cut, and delays no other caller", as
 });
 
 test("an unread answer is cut also if its call took longer than the timeout", async (t) => {
-  const release = Promise.withResolvers<void>();
-  const attacked = await rig(t, { unreadTimeoutMs: 50 }, async () => {
-    await release.promise;
-    return large;
-  });
+  const { core, release } = held(large);
+  const attacked = await rig(t, { unreadTimeoutMs: 50 }, core.getPayment);
   const peer = await peerOf(t, attacked, closedWindow);
   peer.send(wholeCall(1));
   // Longer than `unreadTimeoutMs`, which does not apply before there is an answer.
   await new Promise((resolve) => setTimeout(resolve, 150));
   assert.deepEqual(attacked.cuts, []);
-  release.resolve();
+  release();
   await attacked.cut("unread_answer");
 });
 

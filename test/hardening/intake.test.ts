@@ -145,29 +145,15 @@ async function lateDocuments({ publicUrl, keys }: Target): Promise<void> {
   );
 }
 
-/** The same over HTTP/1.1, each on a connection of its own. */
-const flood1 = (
-  url: string,
-  count: number,
-  path: string,
-  headers: Record<string, string>,
-  body: Buffer<ArrayBuffer>,
-) =>
-  Promise.all(
-    Array.from({ length: count }, async () => {
-      const answer = await fetch(new URL(path, url), { method: "POST", headers, body });
-      await answer.arrayBuffer();
-    }).map((sent) => sent.catch(() => {})),
-  );
-
-const jsonTo = (url: string, path: string, key: string, text: string, count = 1) =>
-  flood1(
-    url,
-    count,
-    path,
-    { "content-type": "application/json", ...bearer(key) },
-    Buffer.from(text),
-  );
+/** The same JSON over HTTP/1.1, each on a connection of its own. */
+function jsonTo(url: string, path: string, key: string, body: string, count = 1) {
+  const headers = { "content-type": "application/json", ...bearer(key) };
+  const post = async () => {
+    const answer = await fetch(new URL(path, url), { method: "POST", headers, body });
+    await answer.arrayBuffer();
+  };
+  return Promise.all(Array.from({ length: count }, () => post().catch(() => {})));
+}
 
 /** Reads that make the gateway ask the service, whose answers are hostile. */
 async function hostileAnswers(

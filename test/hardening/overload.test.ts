@@ -6,22 +6,17 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { ErrorInfoSchema, RetryInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
-import {
-  type GetPaymentResponse,
-  PaymentService,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import { answeredPayment } from "../core/answers.ts";
 import { clientOf, hostedPayment, paymentTold, sendCallback } from "../gateway/callers.ts";
 import { type Answer, serve } from "../graphql/serve.ts";
 import { socketClient } from "../graphql/socket.ts";
 import { closing } from "../of-suite.ts";
-import { type Started, start, wires } from "../rpc/start.ts";
+import { getPaymentPath, known, type Started, start, wires } from "../rpc/start.ts";
 import { startBefore, startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
 import { recordCuts } from "./cuts.ts";
-
-const known = { cursor: "c1" } as GetPaymentResponse;
 
 /** The RPC edge with a limit of two calls, which wait for `release`; watches wait for `events`. */
 async function rpcWithTwoPlaces(t: TestContext) {
@@ -94,7 +89,7 @@ async function assertOverloaded(call: Promise<unknown>): Promise<void> {
 
 test("a call whose body has not arrived holds no slot", async (t) => {
   const { rpc, admission } = await rpcWithTwoPlaces(t);
-  const slow = http.request(`${rpc.url}/payments.v1.PaymentService/GetPayment`, {
+  const slow = http.request(rpc.url + getPaymentPath, {
     ...{ method: "POST", agent: false, headers: { "content-type": "application/json" } },
   });
   slow.on("error", () => {}).write('{"external');

@@ -4,11 +4,9 @@ import { type TestContext, test } from "node:test";
 import WebSocket from "ws";
 import { limits } from "../../src/graphql/limits.ts";
 import { socketLimits } from "../../src/graphql/transport/websocket-limits.ts";
-import { createAdmission } from "../../src/net/admission.ts";
-import { Intake } from "../../src/net/intake.ts";
-import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { type Served, serve } from "../graphql/serve.ts";
 import { rawSocket } from "../graphql/socket.ts";
+import { openIntake } from "../net/open-intake.ts";
 import { until } from "../until.ts";
 import { type Cuts, recordCuts } from "./cuts.ts";
 
@@ -16,13 +14,9 @@ interface Rig extends Cuts {
   readonly served: Served;
 }
 
-async function rig(
-  t: TestContext,
-  methods?: Parameters<typeof serve>[1],
-  options: Parameters<typeof serve>[2] = {},
-): Promise<Rig> {
+async function rig(t: TestContext, options: Parameters<typeof serve>[2] = {}): Promise<Rig> {
   const cuts = recordCuts();
-  const served = await serve(t, methods, { report: cuts.report, ...options });
+  const served = await serve(t, {}, { report: cuts.report, ...options });
   return { ...cuts, served };
 }
 
@@ -72,9 +66,7 @@ test("until its caller is known, a socket may send less at once", async (t) => {
 });
 
 test("what arrives of messages counts against the memory of all clients", async (t) => {
-  const admission = createAdmission({ maxCalls: undefined });
-  const intake = new Intake({ admission, budget: createMemoryBudget(1_000_000) });
-  const attacked = await rig(t, {}, { intake });
+  const attacked = await rig(t, { intake: openIntake(1_000_000) });
   const size = limits.messageBytes / 2;
   // Whole messages do not count: each is handled and freed.
   const control = await rawSocket(t, attacked.served);

@@ -3,30 +3,39 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
-import net, { type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { ErrorInfoSchema } from "../../src/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import {
-  GetPaymentRequestSchema,
-  GetPaymentResponseSchema,
-  PaymentService,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { ask } from "../ask.ts";
-import { h2Peer } from "../hardening/h2-peer.ts";
-import { listen } from "../listen.ts";
-import { grpcJsClient, http2Call, start, wires } from "../rpc/start.ts";
+import {
+  callHeaders,
+  flag,
+  frame,
+  frameType,
+  h2Peer,
+  settingId,
+  settings,
+} from "../hardening/h2-peer.ts";
+import {
+  answers,
+  getPaymentPath,
+  grpcJsClient,
+  held,
+  http2Call,
+  knownJson,
+  start,
+  wires,
+} from "../rpc/start.ts";
+import { until } from "../until.ts";
 
-const known = create(GetPaymentResponseSchema, { cursor: "c1" });
-const answers = { getPayment: async () => known };
-const getPayment = "/payments.v1.PaymentService/GetPayment";
 const json = { "content-type": "application/json" };
 const young = { maxConnectionAgeMs: 50 };
 
@@ -39,32 +48,23 @@ async function* watchPayment(_request: unknown, { signal }: Call): AsyncGenerato
 }
 
 test("an old HTTP/2 connection takes no new calls, and calls in progress finish", async () => {
-  const entered = Promise.withResolvers<void>();
-  const release = Promise.withResolvers<void>();
-  const slow = {
-    getPayment: async () => {
-      entered.resolve();
-      await release.promise;
-      return known;
-    },
-  };
+  const { core, release } = held();
   await using ageless = await start(answers);
-  await using aging = await start(slow, { limits: { ...young, connectionAgeGraceMs: 10 } });
+  await using aging = await start(core, { limits: { ...young, connectionAgeGraceMs: 10 } });
   const stays = http2.connect(ageless.url);
   await once(stays, "remoteSettings");
 
   const session = http2.connect(aging.url);
   const goaway = once(session, "goaway");
-  const stream = session.request(http2Call());
-  stream.end("{}");
-  await entered.promise;
+  const stream = session.request(http2Call()).end("{}");
+  await until(() => aging.calls.length === 1);
   assert.equal((await goaway)[0], http2.constants.NGHTTP2_NO_ERROR);
   // The grace limits only streams. It is over when a connection opened after its start has aged.
   await once(http2.connect(aging.url), "close");
   await once(http2.connect(aging.url), "close");
   const closed = once(session, "close");
-  release.resolve();
-  assert.equal(await text(stream), '{"cursor":"c1"}');
+  release();
+  assert.equal(await text(stream), knownJson);
   await closed;
   assert.equal(stays.closed, false);
   stays.destroy();
@@ -108,10 +108,10 @@ test("an old HTTP/1.1 connection closes with its next response", async () => {
   await using started = await start(answers, { limits: young });
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   const call = async () => {
-    const { socket, headers, text } = await ask(started.url + getPayment, {
+    const { socket, headers, text } = await ask(started.url + getPaymentPath, {
       ...{ agent, method: "POST", headers: json, body: "{}" },
     });
-    assert.equal(text, '{"cursor":"c1"}');
+    assert.equal(text, knownJson);
     return { socket, connection: headers.connection };
   };
   const sockets = new Set<Socket>();
@@ -134,19 +134,16 @@ test("an old connection with a call that does not end is cut", async () => {
   await using started = await start({ getPayment: () => new Promise(() => {}) }, { limits });
   const session = http2.connect(started.url);
   session.on("error", () => {});
-  const stream = session.request(http2Call());
-  stream.on("error", () => {});
-  stream.end("{}");
+  session
+    .request(http2Call())
+    .on("error", () => {})
+    .end("{}");
   await once(session, "close");
 });
 
 test("grpc-js sends calls without a break over aging connections, and none fails", async () => {
   await using started = await start(answers, { limits: { maxConnectionAgeMs: 300 } });
   const client = grpcJsClient(PaymentService, started.port);
-  const { getPayment: call } = client as never as {
-    getPayment: (request: unknown, done: (error: Error | null) => void) => void;
-  };
-  const request = create(GetPaymentRequestSchema, { externalId: "order" });
   let connections = 0;
   const count = (message: unknown) => {
     const { socket } = message as { socket: Socket };
@@ -157,7 +154,7 @@ test("grpc-js sends calls without a break over aging connections, and none fails
   const worker = async () => {
     while (connections < 8) {
       await new Promise<void>((resolve) => {
-        call.call(client, request, (error) => {
+        client.getPayment({ externalId: "order" }, (error) => {
           if (error) failures.push(error);
           resolve();
         });
@@ -187,13 +184,11 @@ test("a peer that answers PINGs stays connected without a call", async () => {
   await new Promise<void>((resolve) => {
     session.on("ping", () => ++pings === 10 && resolve());
   });
-  const stream = session.request(http2Call());
-  stream.end("{}");
-  assert.equal(await text(stream), '{"cursor":"c1"}');
+  assert.equal(await text(session.request(http2Call()).end("{}")), knownJson);
   session.destroy();
 });
 
-test("a peer that becomes unreachable is cut, and its watch ends in the core", async () => {
+test("a peer that reads and answers nothing is cut, and its watch ends in the core", async () => {
   const ended = Promise.withResolvers<void>();
   await using started = await start(
     {
@@ -208,29 +203,16 @@ test("a peer that becomes unreachable is cut, and its watch ends in the core", a
     },
     { limits: quick },
   );
-  // The cable between the two: once cut, it forwards nothing, and neither end sees a close.
-  const cable = net.createServer((near) => {
-    const far = net.connect(started.port, "127.0.0.1");
-    near.pipe(far).pipe(near);
-    for (const socket of [near, far]) socket.on("error", () => {});
-    cable.once("cut", () => {
-      near.unpipe().pause();
-      far.unpipe().pause();
-    });
-    cable.once("gone", () => {
-      near.destroy();
-      far.destroy();
-    });
+  const watch = callHeaders("/payments.v1.PaymentService/WatchPayment", {
+    "content-type": "application/grpc",
   });
-  const port = await listen(cable);
-  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}` });
-  const events = createClient(PaymentService, transport).watchPayment({})[Symbol.asyncIterator]();
-  await events.next();
-  cable.emit("cut");
+  const settled = settings([settingId.initialWindowSize, 1_000_000]);
+  const peer = await h2Peer(started.port, { settings: settled });
+  peer.socket.pause();
+  peer.send(
+    frame(frameType.headers, flag.endHeaders, 1, watch),
+    frame(frameType.data, flag.endStream, 1, Buffer.alloc(5)),
+  );
   await ended.promise;
-  cable.emit("gone");
-  await assert.rejects(async () => {
-    while (!(await events.next()).done);
-  });
-  cable.close();
+  peer.socket.destroy();
 });

@@ -5,21 +5,25 @@ import net from "node:net";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import tls from "node:tls";
-import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import type { Core } from "../../src/core/core.ts";
-import {
-  GetPaymentResponseSchema,
-  PaymentService,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createRpcServer } from "../../src/rpc/server.ts";
 import { connected } from "../ask.ts";
 import { listen } from "../listen.ts";
-import { caller, http2Call, type Started, start, testTls } from "../rpc/start.ts";
+import {
+  answers,
+  caller,
+  getPaymentPath,
+  held,
+  http2Call,
+  knownJson,
+  type Started,
+  start,
+  testTls,
+} from "../rpc/start.ts";
+import { until } from "../until.ts";
 
-const known = create(GetPaymentResponseSchema, { cursor: "c1" });
-const answers = { getPayment: async () => known };
-const getPayment = "/payments.v1.PaymentService/GetPayment";
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /** Asserts that the server still answers over HTTP/1.1 and HTTP/2. */
@@ -31,7 +35,7 @@ async function assertAlive(started: Started): Promise<void> {
 }
 
 function post(body: string, headers = ""): string {
-  return `POST ${getPayment} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`;
+  return `POST ${getPaymentPath} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`;
 }
 
 test("ALPN picks HTTP/2 when the client offers it", async () => {
@@ -79,9 +83,7 @@ test("bytes may arrive one by one, HTTP/2 preface and HTTP/1.1 request alike", a
   });
   const betweenPort = await listen(between);
   const session = http2.connect(`http://127.0.0.1:${betweenPort}`);
-  const stream = session.request(http2Call());
-  stream.end("{}");
-  assert.equal(await text(stream), '{"cursor":"c1"}');
+  assert.equal(await text(session.request(http2Call()).end("{}")), knownJson);
   session.destroy();
   target.destroy();
   between.close();
@@ -109,6 +111,16 @@ test("garbage, an empty connection, and a preface that breaks off do no harm", a
     await once(reset, "close");
   }
   await assertAlive(started);
+});
+
+test("an upload that breaks off reaches no method, also behind a whole message", async (t) => {
+  await using started = await start(answers);
+  const upload = await connected(t, started.port);
+  upload.write(post("{} ").slice(0, -1));
+  await assertAlive(started);
+  upload.resetAndDestroy();
+  await assertAlive(started);
+  assert.equal(started.calls.length, 4, "those of assertAlive");
 });
 
 test("a connection that stays silent, or stops within the preface, is cut", async (t) => {
@@ -139,34 +151,21 @@ test("an HTTP/2 request whose body stalls is cut, and its session goes on", asyn
   stalled.write("{");
   await once(stalled, "close");
   assert.equal(stalled.rstCode, http2.constants.NGHTTP2_CANCEL);
-  const next = session.request(http2Call());
-  next.end("{}");
-  assert.equal(await text(next), '{"cursor":"c1"}');
+  assert.equal(await text(session.request(http2Call()).end("{}")), knownJson);
   session.destroy();
   assert.equal(started.calls.length, 1);
 });
 
 test("an HTTP/2 session without a call is closed after the idle time-out, one with a call is not", async () => {
-  const entered = Promise.withResolvers<void>();
-  const release = Promise.withResolvers<void>();
-  await using started = await start(
-    {
-      getPayment: async () => {
-        entered.resolve();
-        await release.promise;
-        return known;
-      },
-    },
-    { limits: { idleTimeoutMs: 150 } },
-  );
+  const { core, release } = held();
+  await using started = await start(core, { limits: { idleTimeoutMs: 150 } });
   const busy = http2.connect(started.url);
-  const stream = busy.request(http2Call());
-  stream.end("{}");
-  await entered.promise;
+  const stream = busy.request(http2Call()).end("{}");
+  await until(() => started.calls.length === 1);
   const idle = http2.connect(started.url);
   await once(idle, "close");
-  release.resolve();
-  assert.equal(await text(stream), '{"cursor":"c1"}');
+  release();
+  assert.equal(await text(stream), knownJson);
   await once(busy, "close");
 });
 

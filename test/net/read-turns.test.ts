@@ -3,11 +3,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import net, { type Socket } from "node:net";
 import { test } from "node:test";
-import { createAdmission } from "../../src/net/admission.ts";
 import { http1Options, limitHttp1 } from "../../src/net/http1.ts";
-import { Intake } from "../../src/net/intake.ts";
 import { ReadTurns } from "../../src/net/read-turns.ts";
 import { listen } from "../listen.ts";
+import { openIntake } from "./open-intake.ts";
 
 const count = 30;
 
@@ -16,7 +15,7 @@ const count = 30;
  * as Node reads at once, and returns how many were cut for it in each turn of the event loop.
  */
 async function cutInEachTurn(t: import("node:test").TestContext, isShared: boolean) {
-  const intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) });
+  const intake = openIntake();
   let cuts: number[] = [];
   let begun = 0;
   const cut = (socket: Socket) => {

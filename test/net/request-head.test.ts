@@ -3,17 +3,13 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
-import { createAdmission } from "../../src/net/admission.ts";
-import { Intake, type Received } from "../../src/net/intake.ts";
-import { createMemoryBudget } from "../../src/net/memory-budget.ts";
+import type { Received } from "../../src/net/intake.ts";
 import { headOfHttp1, type RequestHead } from "../../src/net/request-head.ts";
 import { listen } from "../listen.ts";
+import { openIntake } from "./open-intake.ts";
 
 const maxBytes = 10;
-const intake = new Intake({
-  budget: createMemoryBudget(),
-  admission: createAdmission({ maxCalls: undefined }),
-});
+const intake = openIntake();
 
 /** Passes each request to `serve` in the next turn of the loop, when a short body is there. */
 async function serving(t: TestContext, serve: (head: RequestHead) => void) {

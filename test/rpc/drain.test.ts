@@ -13,28 +13,14 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import {
-  GetPaymentResponseSchema,
-  PaymentService,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { ask } from "../ask.ts";
 import { until } from "../until.ts";
-import { http2Call, start } from "./start.ts";
-
-const known = create(GetPaymentResponseSchema, { cursor: "c1" });
-const getPayment = "/payments.v1.PaymentService/GetPayment";
+import { answers, getPaymentPath, held, http2Call, knownJson, start } from "./start.ts";
 
 test("a drain lets calls in flight finish, closes idle connections and accepts no new ones", async () => {
-  const entered = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const release = Promise.withResolvers<void>();
-  let count = 0;
-  await using started = await start({
-    getPayment: async () => {
-      entered[count++]?.resolve();
-      await release.promise;
-      return known;
-    },
-  });
+  const { core, release } = held();
+  await using started = await start(core);
   const idleH2 = http2.connect(started.url);
   await once(idleH2, "remoteSettings");
   const idleH1 = net.connect(started.port, "127.0.0.1");
@@ -47,16 +33,15 @@ test("a drain lets calls in flight finish, closes idle connections and accepts n
   silent.resume();
 
   const agent = new http.Agent({ keepAlive: true });
-  const h1 = http.request(started.url + getPayment, {
+  const h1 = http.request(started.url + getPaymentPath, {
     agent,
     method: "POST",
     headers: { "content-type": "application/json" },
   });
   h1.end("{}");
   const h2 = http2.connect(started.url);
-  const stream = h2.request(http2Call());
-  stream.end("{}");
-  await Promise.all(entered.map(({ promise }) => promise));
+  const stream = h2.request(http2Call()).end("{}");
+  await until(() => started.calls.length === 2);
 
   const drained = started.server.drain(60_000);
   await Promise.all(closed);
@@ -64,11 +49,11 @@ test("a drain lets calls in flight finish, closes idle connections and accepts n
   await assert.rejects(once(late, "connect"), { code: "ECONNREFUSED" });
 
   const answer = once(h1, "response");
-  release.resolve();
+  release();
   const [response] = (await answer) as [http.IncomingMessage];
   assert.equal(response.headers.connection, "close");
-  assert.equal(await text(response), '{"cursor":"c1"}');
-  assert.equal(await text(stream), '{"cursor":"c1"}');
+  assert.equal(await text(response), knownJson);
+  assert.equal(await text(stream), knownJson);
   await drained;
   assert.equal(h2.closed, true);
   agent.destroy();
@@ -100,17 +85,17 @@ test("a drain closes the connection of a stream when the stream ends", async () 
 });
 
 test("an announced drain reports NOT_SERVING and closes kept connections, but still serves calls", async () => {
-  await using started = await start({ getPayment: async () => known });
+  await using started = await start(answers);
   const health = createClient(Health, started.transport("grpc", "2"));
   const watch = health.watch({ service: "payments.v1.PaymentService" })[Symbol.asyncIterator]();
   assert.equal((await watch.next()).value?.status, ServingStatus.SERVING);
   const agent = new http.Agent({ keepAlive: true });
   const connectionOf = async () => {
     const headers = { "content-type": "application/json" };
-    const answer = await ask(started.url + getPayment, {
+    const answer = await ask(started.url + getPaymentPath, {
       ...{ agent, method: "POST", headers, body: "{}" },
     });
-    assert.equal(answer.text, '{"cursor":"c1"}');
+    assert.equal(answer.text, knownJson);
     return answer.headers.connection;
   };
   assert.equal(await connectionOf(), "keep-alive");

@@ -2,7 +2,14 @@ import { after, before, test } from "node:test";
 import { create, type DescMessage, toJson } from "@bufbuild/protobuf";
 import { HealthCheckRequestSchema } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { ServerReflectionRequestSchema } from "../../src/gen/grpc/reflection/v1/reflection_pb.ts";
-import { binary, json, recordedAnswers, requestsOf, type Version } from "./recorded-answers.ts";
+import {
+  binary,
+  bothVersions,
+  type Formats,
+  json,
+  recordedAnswers,
+  requestsOf,
+} from "./recorded-answers.ts";
 import { envelope } from "./start.ts";
 
 /*
@@ -14,28 +21,27 @@ const recorded = recordedAnswers("open-services", {}, { healthWatchMs: 5, reflec
 before(recorded.start);
 after(recorded.stop);
 
-const both: readonly Version[] = ["1.1", "2"];
-const ofStreams = {
-  "application/connect+json": both,
-  "application/connect+proto": both,
-  "application/grpc": both,
-  "application/grpc+json": both,
-  "application/grpc-web": both,
-  "application/grpc-web+proto": both,
-  "application/grpc-web+json": both,
+const ofStreams: Formats = {
+  "application/connect+json": bothVersions,
+  "application/connect+proto": bothVersions,
+  "application/grpc": bothVersions,
+  "application/grpc+json": bothVersions,
+  "application/grpc-web": bothVersions,
+  "application/grpc-web+proto": bothVersions,
+  "application/grpc-web+json": bothVersions,
 };
-const ofUnary = {
-  "application/json": both,
-  "application/proto": both,
-  "application/grpc": both,
-  "application/grpc+json": both,
-  "application/grpc-web+proto": both,
+const ofUnary: Formats = {
+  "application/json": bothVersions,
+  "application/proto": bothVersions,
+  "application/grpc": bothVersions,
+  "application/grpc+json": bothVersions,
+  "application/grpc-web+proto": bothVersions,
 };
 
 interface Method {
   readonly path: string;
   readonly input: DescMessage;
-  readonly formats: Readonly<Record<string, readonly Version[]>>;
+  readonly formats: Formats;
   /** The request about what has this name. */
   readonly requestOf: (name: string) => Record<string, unknown>;
 }
@@ -47,7 +53,7 @@ const reflection = {
 };
 const methods: readonly Method[] = [
   { path: "/grpc.health.v1.Health/Check", formats: ofUnary, ...health },
-  { path: "/grpc.health.v1.Health/List", formats: { "application/json": both }, ...health },
+  { path: "/grpc.health.v1.Health/List", formats: { "application/json": bothVersions }, ...health },
   { path: "/grpc.health.v1.Health/Watch", formats: ofStreams, ...health },
   {
     path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
@@ -74,7 +80,7 @@ for (const { path, input, formats, requestOf } of methods) {
     const known = enclosed(messageOf("payments.v1.EventService"));
     const file = enclosed(messageOf("grpc/health/v1/health.proto"));
     const requests = {
-      ...requestsOf({ path, type, isGrpc, isStream, messageOf }),
+      ...requestsOf({ path, type, isGrpc, isStream, messageOf, codes: [] }),
       "a known name": { headers, body: known },
       "a name of a file": { headers, body: file },
       "two messages": { headers, body: Buffer.concat([known, file]) },

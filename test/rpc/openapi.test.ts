@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { connect, type IncomingHttpHeaders } from "node:http2";
-import { text } from "node:stream/consumers";
+import { connect } from "node:http2";
 import { test } from "node:test";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { createConnectRouter } from "@connectrpc/connect";
@@ -11,6 +9,7 @@ import { GatewayError } from "../../src/errors.ts";
 import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { document, schemaOf } from "./openapi-document.ts";
+import { senders } from "./recorded-answers.ts";
 import { start } from "./start.ts";
 
 test("openapi.json is a valid document of OpenAPI 3.1", async () => {
@@ -95,38 +94,24 @@ function isAccepted(request: JsonValue): boolean {
   }
 }
 
-async function askHttp1(url: string, method: string) {
-  const response = await fetch(`${url}/openapi.json`, { method });
-  const { ...headers } = Object.fromEntries(response.headers);
-  return { status: response.status, headers, body: await response.text() };
-}
-
-async function askHttp2(url: string, method: string) {
-  const session = connect(url);
-  const stream = session.request({ ":method": method, ":path": "/openapi.json" }).end();
-  const [headers] = (await once(stream, "response")) as [IncomingHttpHeaders];
-  const body = await text(stream);
-  session.destroy();
-  return { status: Number(headers[":status"]), headers, body };
-}
-
-for (const [version, ask] of [
-  ["1.1", askHttp1],
-  ["2", askHttp2],
-] as const) {
-  test(`the rpc listener serves openapi.json to everybody over HTTP/${version}`, async () => {
+for (const [version, send] of Object.entries(senders)) {
+  test(`the rpc listener serves openapi.json to everybody over HTTP/${version}`, async (t) => {
     const identify = async () => {
       throw new GatewayError("UNAUTHENTICATED", "who are you?");
     };
     await using started = await start({}, { identify });
-    const answer = await ask(started.url, "GET");
+    const session = connect(started.url);
+    t.after(() => session.destroy());
+    const ask = (method: string) =>
+      send(started, session, { path: "/openapi.json", method, headers: {}, body: Buffer.alloc(0) });
+    const answer = await ask("GET");
     assert.equal(answer.status, 200);
     assert.equal(answer.headers["content-type"], "application/json");
-    assert.deepEqual(JSON.parse(answer.body), document);
-    const head = await ask(started.url, "HEAD");
-    assert.deepEqual([head.status, head.body], [200, ""]);
+    assert.deepEqual(JSON.parse(answer.body.toString()), document);
+    const head = await ask("HEAD");
+    assert.deepEqual([head.status, head.body.length], [200, 0]);
     assert.equal(head.headers["content-length"], answer.headers["content-length"]);
-    const post = await ask(started.url, "POST");
+    const post = await ask("POST");
     assert.deepEqual([post.status, post.headers.allow], [405, "GET, HEAD"]);
   });
 }

@@ -254,27 +254,22 @@ test("a stream without an end by its client ends with UNAVAILABLE", async () => 
   never.resolve();
 });
 
-for (const [grpcTimeout, when] of [
-  ["0m", "before the first question"],
-  ["50m", "while no question comes"],
-] as const) {
-  test(`a stream ends with DEADLINE_EXCEEDED at its deadline ${when}`, {
-    timeout: 20_000,
-  }, async (t) => {
-    await using started = await start();
-    const session = http2.connect(started.url);
-    t.after(() => session.destroy());
-    const question = create(ServerReflectionRequestSchema, {
-      messageRequest: { case: "listServices", value: "" },
-    });
-    const stream = session.request({
-      ":method": "POST",
-      ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-      "content-type": "application/grpc",
-      "grpc-timeout": grpcTimeout,
-    });
-    stream.resume().write(envelope(toBinary(ServerReflectionRequestSchema, question)));
-    const [trailers] = await once(stream, "trailers");
-    assert.equal(trailers["grpc-status"], String(Code.DeadlineExceeded));
+test("a stream ends with DEADLINE_EXCEEDED at its deadline while no question comes", {
+  timeout: 20_000,
+}, async (t) => {
+  await using started = await start();
+  const session = http2.connect(started.url);
+  t.after(() => session.destroy());
+  const question = create(ServerReflectionRequestSchema, {
+    messageRequest: { case: "listServices", value: "" },
   });
-}
+  const stream = session.request({
+    ":method": "POST",
+    ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "content-type": "application/grpc",
+    "grpc-timeout": "50m",
+  });
+  stream.resume().write(envelope(toBinary(ServerReflectionRequestSchema, question)));
+  const [trailers] = await once(stream, "trailers");
+  assert.equal(trailers["grpc-status"], String(Code.DeadlineExceeded));
+});

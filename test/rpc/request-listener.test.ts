@@ -4,21 +4,18 @@ import http from "node:http";
 import http2 from "node:http2";
 import { test } from "node:test";
 import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
-import { createAdmission, freeSlot } from "../../src/net/admission.ts";
-import { Intake } from "../../src/net/intake.ts";
-import { createMemoryBudget } from "../../src/net/memory-budget.ts";
+import { freeSlot } from "../../src/net/admission.ts";
 import { headOfHttp1, headOfHttp2 } from "../../src/net/request-head.ts";
 import type { AdmissionGate } from "../../src/rpc/admission-gate.ts";
 import type { Methods } from "../../src/rpc/methods.ts";
 import { createRequestListener } from "../../src/rpc/request-listener.ts";
 import type { ServedMethod } from "../../src/rpc/served-call.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
+import { ask } from "../ask.ts";
 import { listen } from "../listen.ts";
+import { openIntake } from "../net/open-intake.ts";
 
-const intake = new Intake({
-  budget: createMemoryBudget(),
-  admission: createAdmission({ maxCalls: undefined }),
-});
+const intake = openIntake();
 
 /** A listener that cannot serve its only method, /x, and its logged errors. */
 function broken() {
@@ -36,44 +33,41 @@ function broken() {
   return { listener: createRequestListener(methods, gate, noTracing, log), errors };
 }
 
-test("a call that cannot be served is answered 500, over HTTP/1.1", async () => {
-  const { listener, errors } = broken();
-  const server = http.createServer((request, response) =>
-    listener(
-      headOfHttp1(
-        request,
-        response,
-        intake.body(request, request.socket, () => {}),
-      ),
-    ),
-  );
-  const answer = await fetch(`http://127.0.0.1:${await listen(server)}/x`, { method: "POST" });
-  assert.equal(answer.status, 500);
-  assert.equal(await answer.text(), "");
-  server.close();
-  assert.equal(errors.length, 1);
-});
+type Listener = ReturnType<typeof createRequestListener>;
 
-test("a call that cannot be served is answered 500, over HTTP/2", async () => {
-  const { listener, errors } = broken();
-  const server = http2.createServer();
-  server.on("stream", (stream, headers) => {
-    const session = stream.session as http2.ServerHttp2Session;
-    listener(
-      headOfHttp2(
-        stream,
-        session,
-        headers,
-        intake.body(stream, session, () => {}),
-      ),
-    );
+/** A server that passes its requests to the listener, over each version of HTTP. */
+const servers = {
+  "1.1": (listener: Listener) =>
+    http.createServer((request, response) => {
+      const body = intake.body(request, request.socket, () => {});
+      listener(headOfHttp1(request, response, body));
+    }),
+  "2": (listener: Listener) =>
+    http2.createServer().on("stream", (stream, headers) => {
+      const session = stream.session as http2.ServerHttp2Session;
+      const body = intake.body(stream, session, () => {});
+      listener(headOfHttp2(stream, session, headers, body));
+    }),
+};
+
+const statusOf = {
+  "1.1": async (url: string) => (await ask(`${url}/x`, { method: "POST" })).status,
+  async "2"(url: string) {
+    const session = http2.connect(url);
+    const stream = session.request({ ":method": "POST", ":path": "/x" });
+    stream.resume().end();
+    const [headers] = await once(stream, "response");
+    session.destroy();
+    return headers[":status"];
+  },
+};
+
+for (const version of ["1.1", "2"] as const) {
+  test(`a call that cannot be served is answered 500, over HTTP/${version}`, async () => {
+    const { listener, errors } = broken();
+    const server = servers[version](listener);
+    assert.equal(await statusOf[version](`http://127.0.0.1:${await listen(server)}`), 500);
+    server.close();
+    assert.equal(errors.length, 1);
   });
-  const session = http2.connect(`http://127.0.0.1:${await listen(server)}`);
-  const stream = session.request({ ":method": "POST", ":path": "/x" });
-  stream.resume().end();
-  const [headers] = await once(stream, "response");
-  assert.equal(headers[":status"], 500);
-  session.destroy();
-  server.close();
-  assert.equal(errors.length, 1);
-});
+}

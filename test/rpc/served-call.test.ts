@@ -3,20 +3,24 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import { type TestContext, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { create } from "@bufbuild/protobuf";
 import { Code, createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
-import {
-  GetPaymentResponseSchema,
-  PaymentService,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createAdmission } from "../../src/net/admission.ts";
 import type { Identify } from "../../src/rpc/served-call.ts";
-import { caller, envelope, failure, http2Call, type Started, start, wires } from "./start.ts";
-
-const known = create(GetPaymentResponseSchema, { cursor: "c1" });
-const getPayment = "/payments.v1.PaymentService/GetPayment";
+import {
+  answers,
+  caller,
+  envelope,
+  failure,
+  getPaymentPath,
+  http2Call,
+  known,
+  type Started,
+  start,
+  wires,
+} from "./start.ts";
 
 const nobody: Identify = async () => {
   throw new GatewayError("UNAUTHENTICATED", "an API key or token is needed", {
@@ -36,7 +40,7 @@ for (const { protocol, httpVersion, name } of wires) {
       seen.push(headers);
       return caller;
     };
-    await using started = await start({ getPayment: async () => known }, { identify });
+    await using started = await start(answers, { identify });
     const client = createClient(PaymentService, started.transport(protocol, httpVersion));
     const before = Date.now();
     await client.getPayment(
@@ -90,7 +94,7 @@ for (const [protocol, header, value] of [
 ] as const) {
   test(`a ${header} longer than the server allows is shortened`, async () => {
     async function* none() {}
-    await using started = await start({ getPayment: async () => known, watchPayment: none });
+    await using started = await start({ ...answers, watchPayment: none });
     const client = createClient(PaymentService, started.transport(protocol, "2"));
     const before = Date.now();
     const headers = { [header]: value };
@@ -113,13 +117,13 @@ test("a caller is refused before its request is read", async () => {
   assert.equal(headers[":status"], 401);
   const record = await started.logged(({ message }) => message === "rpc");
   const told = [record.method, record.code, record.reason, record.caller];
-  assert.deepEqual(told, [getPayment.slice(1), "UNAUTHENTICATED", "NO_CREDENTIALS", undefined]);
+  assert.deepEqual(told, [getPaymentPath.slice(1), "UNAUTHENTICATED", "NO_CREDENTIALS", undefined]);
   stream.close();
   session.destroy();
 });
 
 test("a request id that could forge a log record, or is a card number, is replaced", async () => {
-  await using started = await start({ getPayment: async () => known });
+  await using started = await start(answers);
   const ids = await Promise.all(
     ["a b", "x".repeat(200), "{}", "card-4111-1111-1111-1111"].map(async (id) => {
       const answer = await started.post("GetPayment", "{}", { "x-request-id": id });
@@ -157,7 +161,7 @@ test("a call writes one log record, which has the external_id and no more of its
 
 test("a rate budget that cannot be read does not fail the call", async () => {
   await using started = await start({
-    getPayment: async () => known,
+    ...answers,
     rateLimit: () => {
       throw new Error("no bucket");
     },
@@ -210,7 +214,7 @@ test("a request that is no call is refused by its status, and gives its slot bac
     [405, { ":method": "PUT" }],
     [400, { ":authority": "host:port", "content-type": "application/json" }],
   ] as const) {
-    const stream = session.request({ ":method": "POST", ":path": getPayment, ...headers });
+    const stream = session.request({ ":method": "POST", ":path": getPaymentPath, ...headers });
     stream.resume().end();
     const [answer] = await once(stream, "response");
     assert.equal(answer[":status"], status);
@@ -229,7 +233,7 @@ test("a compressed message in an address grows to 16 KiB at most", { timeout }, 
     const message = gzipSync(JSON.stringify({ externalId: "x".repeat(bytes) }));
     const query = new URLSearchParams({ encoding: "json", compression: "gzip", base64: "1" });
     query.set("message", message.toString("base64url"));
-    const read = await fetch(`${url}${getPayment}?${query}`);
+    const read = await fetch(`${url}${getPaymentPath}?${query}`);
     assert.equal(read.status, status, await read.text());
   }
 });
@@ -256,7 +260,7 @@ test("a request with expect: 100-continue is answered 100 before its body", {
 });
 
 /** Paths of requests whose body does not end, and the status of their responses. */
-const early = { [getPayment]: 429, "/nowhere": 404 };
+const early = { [getPaymentPath]: 429, "/nowhere": 404 };
 
 for (const [path, status] of Object.entries(early)) {
   test(`a response ${status} before the end of its request closes the stream without an error`, {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { readFileSync } from "node:fs";
-import { type DescService, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { create, type DescService, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { ConnectError, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
@@ -14,6 +14,10 @@ import grpc from "@grpc/grpc-js";
 import { type Caller, scopes } from "../../src/auth/caller.ts";
 import type { Call, Core } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
+import {
+  type GetPaymentResponse,
+  GetPaymentResponseSchema,
+} from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createRpcServer, type RpcServer, type RpcServerOptions } from "../../src/rpc/server.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
 
@@ -24,6 +28,20 @@ export const testTls = {
 };
 
 export const caller: Caller = { name: "shop", account: "default", scopes: new Set(scopes) };
+
+export const getPaymentPath = "/payments.v1.PaymentService/GetPayment";
+
+/** What GetPayment answers where a test asks for nothing else, and the same as JSON. */
+export const known = create(GetPaymentResponseSchema, { cursor: "c1" });
+export const knownJson = '{"cursor":"c1"}';
+export const answers: Partial<Core> = { getPayment: async () => known };
+
+/** A core whose GetPayment answers once it is released; `Started.calls` tells when it is asked. */
+export function held(answer: Partial<GetPaymentResponse> = known) {
+  const gate = Promise.withResolvers<void>();
+  const getPayment = () => gate.promise.then(() => answer as GetPaymentResponse);
+  return { core: { getPayment }, release: gate.resolve };
+}
 
 export interface CoreCall {
   readonly method: string;
@@ -154,26 +172,35 @@ export async function failure(call: Promise<unknown>): Promise<ConnectError> {
   return ConnectError.from(error);
 }
 
+type Done = (error: grpc.ServiceError | null, answer?: unknown) => void;
+
+/** A call by grpc-js, whose request has the fields that are not empty. */
+interface UnaryCall {
+  (request: object, done: Done): void;
+  (request: object, options: grpc.CallOptions, done: Done): void;
+}
+
 /** A plain grpc-js client of a service, with our own messages. */
 export function grpcJsClient(
   service: DescService,
   port: number,
   options: grpc.ClientOptions = {},
-): grpc.Client {
+): grpc.Client & Record<"getPayment" | "createPayment", UnaryCall> {
   const definition: Record<string, grpc.MethodDefinition<Message, Message>> = {};
   for (const method of service.methods) {
     definition[method.localName] = {
       path: `/${service.typeName}/${method.name}`,
       requestStream: method.methodKind === "client_streaming",
       responseStream: method.methodKind === "server_streaming",
-      requestSerialize: (message) => Buffer.from(toBinary(method.input, message)),
+      requestSerialize: (init) => Buffer.from(toBinary(method.input, create(method.input, init))),
       requestDeserialize: (bytes) => fromBinary(method.input, bytes),
       responseSerialize: (message) => Buffer.from(toBinary(method.output, message)),
       responseDeserialize: (bytes) => fromBinary(method.output, bytes),
     };
   }
   const Client = grpc.makeGenericClientConstructor(definition, service.typeName);
-  return new Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), options);
+  const client = new Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), options);
+  return client as never;
 }
 
 const transportsOf = {

@@ -17,12 +17,13 @@ import { errorOf } from "../core/answers.ts";
 import { until } from "../until.ts";
 import {
   binary,
+  bothVersions,
+  type Formats,
   json,
   type Requests,
   recordedAnswers,
   requestsOf,
   type Sent,
-  type Version,
 } from "./recorded-answers.ts";
 import { envelope } from "./start.ts";
 
@@ -73,42 +74,31 @@ const recorded = recordedAnswers("watches", {
 before(recorded.start);
 after(recorded.stop);
 
-interface Format {
-  readonly type: string;
-  readonly http: readonly Version[];
-  readonly isJson: boolean;
-  readonly protocol: "connect" | "grpc";
-}
+const formats: Formats = {
+  "application/connect+json": bothVersions,
+  "application/connect+json; charset=utf-8": bothVersions,
+  "application/connect+proto": bothVersions,
+  "application/grpc": bothVersions,
+  "application/grpc+proto": ["2"],
+  "application/grpc+json": ["2"],
+  "application/grpc-web": bothVersions,
+  "application/grpc-web+proto": bothVersions,
+  "application/grpc-web+json": ["1.1"],
+};
 
-const both = ["1.1", "2"] as const;
-const ofConnect = { http: both, protocol: "connect" } as const;
-const ofGrpc = { http: both, protocol: "grpc" } as const;
-const formats: Format[] = [
-  { type: "application/connect+json", ...ofConnect, isJson: true },
-  { type: "application/connect+json; charset=utf-8", ...ofConnect, isJson: true },
-  { type: "application/connect+proto", ...ofConnect, isJson: false },
-  { type: "application/grpc", ...ofGrpc, isJson: false },
-  { type: "application/grpc+proto", ...ofGrpc, http: ["2"], isJson: false },
-  { type: "application/grpc+json", ...ofGrpc, http: ["2"], isJson: true },
-  { type: "application/grpc-web", ...ofGrpc, isJson: false },
-  { type: "application/grpc-web+proto", ...ofGrpc, isJson: false },
-  { type: "application/grpc-web+json", ...ofGrpc, http: ["1.1"], isJson: true },
-];
-
-function messageOf(format: Pick<Format, "isJson">, externalId: string): Buffer {
+function messageOf(type: string, externalId: string): Buffer {
   const message = create(WatchPaymentRequestSchema, { externalId });
-  return format.isJson
+  return type.includes("json")
     ? json(toJson(WatchPaymentRequestSchema, message))
     : binary(WatchPaymentRequestSchema, message);
 }
 
-function allRequestsOf(format: Format): Requests {
-  const { type, protocol } = format;
+function allRequestsOf(type: string): Requests {
   const headers = { "content-type": type };
-  const of = (externalId: string) => envelope(messageOf(format, externalId));
+  const of = (externalId: string) => envelope(messageOf(type, externalId));
   const known = of("order-1");
   const ofBody = (body: Sent["body"]) => ({ headers, body });
-  const isGrpc = protocol === "grpc";
+  const isGrpc = type.includes("grpc");
   const within = (ms: number, externalId: string) => {
     const timeout = isGrpc ? { "grpc-timeout": `${ms}m` } : { "connect-timeout-ms": `${ms}` };
     return { headers: { ...headers, ...timeout }, body: of(externalId) };
@@ -119,18 +109,18 @@ function allRequestsOf(format: Format): Requests {
   ]);
   const way = { path: watchPayment, type, isGrpc, isStream: true };
   return {
-    ...requestsOf({ ...way, messageOf: (externalId) => messageOf(format, externalId) }),
+    ...requestsOf({ ...way, messageOf: (externalId) => messageOf(type, externalId) }),
     "a watch of a payout": { path: watchPayout, ...ofBody(known) },
     "all events": {
       path: streamEvents,
-      ...ofBody(envelope(format.isJson ? json({}) : Buffer.of())),
+      ...ofBody(envelope(type.includes("json") ? json({}) : Buffer.of())),
     },
     "a watch that opens with its first event": ofBody(of("unopened")),
     "a watch without events": ofBody(of("none")),
     "a bug behind an event": ofBody(of("late-bug:4111111111111111")),
     "a long error": ofBody(of("long-error")),
     "a long error, gzip": {
-      headers: { ...headers, [`${protocol}-accept-encoding`]: "gzip" },
+      headers: { ...headers, [`${isGrpc ? "grpc" : "connect"}-accept-encoding`]: "gzip" },
       body: of("long-error"),
     },
     "a deadline": within(30, "until-cut"),
@@ -146,15 +136,15 @@ function allRequestsOf(format: Format): Requests {
   };
 }
 
-for (const format of formats) {
-  for (const version of format.http) {
-    test(`watches by ${format.type} over HTTP/${version} are answered as by Connect's handlers`, async () => {
-      await recorded.compare(version, format.type, watchPayment, allRequestsOf(format));
+for (const [type, versions] of Object.entries(formats)) {
+  for (const version of versions) {
+    test(`watches by ${type} over HTTP/${version} are answered as by Connect's handlers`, async () => {
+      await recorded.compare(version, type, watchPayment, allRequestsOf(type));
     });
 
-    test(`a client that leaves is treated as by Connect's handlers, by ${format.type} over HTTP/${version}`, async () => {
-      const body = envelope(messageOf(format, "until-cut"));
-      const headers = { "content-type": format.type };
+    test(`a client that leaves is treated as by Connect's handlers, by ${type} over HTTP/${version}`, async () => {
+      const body = envelope(messageOf(type, "until-cut"));
+      const headers = { "content-type": type };
       const outcome = await recorded.traced(async (at, session) => {
         const [calls, records] = [at.calls.length, at.records.length];
         const method = "POST";
@@ -175,7 +165,7 @@ for (const format of formats) {
         assert.equal(at.records.at(-1)?.code, "CANCELLED");
         assert.equal(at.calls[calls]?.call.signal.aborted, true);
       });
-      recorded.check(`${format.type} ${version}, leaving`, { outcome });
+      recorded.check(`${type} ${version}, leaving`, { outcome });
     });
   }
 }

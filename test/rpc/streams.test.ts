@@ -1,23 +1,18 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import http from "node:http";
 import http2 from "node:http2";
 import { test } from "node:test";
-import { brotliDecompressSync } from "node:zlib";
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import type { Call } from "../../src/core/core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { type Event, EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
-import {
-  PaymentService,
-  WatchPaymentRequestSchema,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { createFeed } from "../graphql/feed.ts";
-import { timeoutMs, until } from "../until.ts";
-import { envelope, http2Call, start, wires } from "./start.ts";
+import { until } from "../until.ts";
+import { http2Call, start, wires } from "./start.ts";
 
 function event(cursor: string, padding = 0): Event {
   return create(EventSchema, { cursor, externalId: "order-1".padEnd(padding, "x") });
@@ -193,29 +188,6 @@ test("a silent watch sends heartbeats only if its client asked for them", async 
   await Promise.all(wires.map(overWire));
 });
 
-test("a watch with heartbeats ends in the core when its caller leaves", async () => {
-  const ended = Promise.withResolvers<void>();
-  await using started = await start({
-    async *watchPayment(_, { signal }: Call) {
-      try {
-        yield event("c1");
-        if (!signal.aborted) await once(signal, "abort");
-      } finally {
-        ended.resolve();
-      }
-    },
-  });
-  const client = createClient(PaymentService, started.transport("grpc", "2"));
-  const leave = new AbortController();
-  const watch = client
-    .watchPayment({ heartbeatSeconds: 1 }, { signal: leave.signal })
-    [Symbol.asyncIterator]();
-  await watch.next();
-  assert.equal((await watch.next()).value.event, undefined);
-  leave.abort();
-  await ended.promise;
-});
-
 /**
  * Fails a stream while its client does not read. `reads`: whether the client reads on after that.
  * Returns the code of the reset and the trailers.
@@ -289,69 +261,6 @@ for (const { protocol, httpVersion, name } of wires) {
     assert.equal(offer(event("c5")), false, "nothing is written behind the end");
   });
 }
-
-/** The body of a watch of three events, either all yielded or all pushed. */
-async function bodyOf(headers: Record<string, string>, pushes: boolean): Promise<Buffer> {
-  const { watch, waits, push, offer, finish } = createFeed();
-  await using started = await start({ watchPayment: watch });
-  const request = http.request(`${started.url}/payments.v1.PaymentService/WatchPayment`, {
-    method: "POST",
-    agent: false,
-    headers,
-  });
-  const isJson = headers["content-type"]?.endsWith("json");
-  const asked = create(WatchPaymentRequestSchema, { externalId: "order-1" });
-  const message = isJson ? '{"externalId":"order-1"}' : toBinary(WatchPaymentRequestSchema, asked);
-  request.end(envelope(message));
-  const [response] = (await once(request, "response", {
-    signal: AbortSignal.timeout(timeoutMs),
-  })) as [http.IncomingMessage];
-  const chunks: Buffer[] = [];
-  response.on("data", (chunk: Buffer) => chunks.push(chunk));
-  const ended = once(response, "end", { signal: AbortSignal.timeout(timeoutMs) });
-  for (const each of [event("c1"), event("c2", 5_000), event("c3")]) {
-    await until(waits);
-    if (pushes) assert.equal(offer(each), true);
-    else push(each);
-  }
-  await until(waits);
-  finish();
-  await ended;
-  return Buffer.concat(chunks);
-}
-
-/** The messages in a body, decompressed. */
-function messagesIn(body: Buffer): string[] {
-  const messages: string[] = [];
-  for (let at = 0; at < body.length; ) {
-    const data = body.subarray(at + 5, at + 5 + body.readUInt32BE(at + 1));
-    messages.push((body[at] === 1 ? brotliDecompressSync(data) : data).toString("base64"));
-    at += 5 + data.length;
-  }
-  return messages;
-}
-
-test("a pushed event has exactly the bytes that Connect would write, with every codec", async () => {
-  const types = ["application/connect+proto", "application/connect+json"];
-  const webTypes = [
-    "application/grpc-web",
-    "application/grpc-web+proto",
-    "application/grpc-web+json",
-  ];
-  for (const contentType of [...types, ...webTypes]) {
-    for (const encoding of [undefined, "gzip", "br"]) {
-      const accept = webTypes.includes(contentType)
-        ? "grpc-accept-encoding"
-        : "connect-accept-encoding";
-      const headers = { "content-type": contentType, ...(encoding && { [accept]: encoding }) };
-      const [yielded, pushed] = [await bodyOf(headers, false), await bodyOf(headers, true)];
-      // Only Connect compresses with brotli: such a stream has its pushed events uncompressed.
-      const compared = encoding === "br" ? messagesIn : (body: Buffer) => body.toString("base64");
-      assert.deepEqual(compared(pushed), compared(yielded), `${contentType} ${encoding}`);
-      assert.ok(yielded.length > 20);
-    }
-  }
-});
 
 test("a full response takes no pushed event until its client reads on", async () => {
   const { watch, waits, offer } = createFeed();

@@ -13,17 +13,17 @@ import {
 import { answeredPayment, errorOf } from "../core/answers.ts";
 import {
   binary,
+  bothVersions,
+  type Formats,
   json,
   type Requests,
   recordedAnswers,
   requestsOf,
-  type Version,
 } from "./recorded-answers.ts";
-import { envelope } from "./start.ts";
+import { envelope, getPaymentPath } from "./start.ts";
 
 /* `recorded-answers.ts` describes what is compared, and what is not. */
 
-const getPayment = "/payments.v1.PaymentService/GetPayment";
 const createPayment = "/payments.v1.PaymentService/CreatePayment";
 
 /** Behaves as the external id says, for example `error:<code>` or `large`. */
@@ -43,27 +43,21 @@ const answers = {
     answeredPayment({ externalId, details: { amount, description: "é€𝄞" } }),
 };
 
-interface Format {
-  readonly type: string;
-  readonly http: readonly Version[];
-}
-
 const recorded = recordedAnswers("unary-calls", answers);
 before(recorded.start);
 after(recorded.stop);
 
-const both = ["1.1", "2"] as const;
-const formats: Format[] = [
-  { type: "application/json", http: both },
-  { type: "application/json; charset=utf-8", http: ["2"] },
-  { type: "application/proto", http: both },
-  { type: "application/grpc", http: both },
-  { type: "application/grpc+proto", http: ["2"] },
-  { type: "application/grpc+json", http: ["2"] },
-  { type: "application/grpc-web", http: ["1.1"] },
-  { type: "application/grpc-web+proto", http: both },
-  { type: "application/grpc-web+json", http: both },
-];
+const formats: Formats = {
+  "application/json": bothVersions,
+  "application/json; charset=utf-8": ["2"],
+  "application/proto": bothVersions,
+  "application/grpc": bothVersions,
+  "application/grpc+proto": ["2"],
+  "application/grpc+json": ["2"],
+  "application/grpc-web": ["1.1"],
+  "application/grpc-web+proto": bothVersions,
+  "application/grpc-web+json": bothVersions,
+};
 
 function allRequestsOf(type: string): Requests {
   const isGrpc = type.includes("grpc");
@@ -73,7 +67,7 @@ function allRequestsOf(type: string): Requests {
   const create = encoded(CreatePaymentRequestSchema, { externalId: "новый", amount: "10.10" });
   return {
     ...readsByGet(type, messageOf),
-    ...requestsOf({ path: getPayment, type, isGrpc, isStream: false, messageOf }),
+    ...requestsOf({ path: getPaymentPath, type, isGrpc, isStream: false, messageOf }),
     "a create": {
       path: createPayment,
       headers: { "content-type": type },
@@ -88,7 +82,7 @@ function readsByGet(type: string, messageOf: (externalId: string) => Buffer): Re
   const read = (
     query: Record<string, string | Buffer>,
     headers: Record<string, string> = {},
-    path = getPayment,
+    path = getPaymentPath,
   ) => {
     const texts = Object.entries(query).map(([name, value]) => [name, value.toString()]);
     const search = new URLSearchParams({ connect: "v1", encoding, ...Object.fromEntries(texts) });
@@ -127,16 +121,16 @@ function readsByGet(type: string, messageOf: (externalId: string) => Buffer): Re
     "a read that is an error": read(base64(messageOf("error:NOT_FOUND"))),
     "a read whose address is not UTF-8": {
       ...read(base64(order)),
-      path: `${getPayment}?connect=v1&encoding=${encoding}&message=%ff`,
+      path: `${getPaymentPath}?connect=v1&encoding=${encoding}&message=%ff`,
     },
     "a create by GET": read(base64(order), {}, createPayment),
   };
 }
 
-for (const { type, http } of formats) {
-  for (const version of http) {
+for (const [type, versions] of Object.entries(formats)) {
+  for (const version of versions) {
     test(`calls by ${type} over HTTP/${version} are answered as by Connect's handlers`, async () => {
-      await recorded.compare(version, type, getPayment, allRequestsOf(type));
+      await recorded.compare(version, type, getPaymentPath, allRequestsOf(type));
     });
   }
 }

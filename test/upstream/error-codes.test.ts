@@ -170,14 +170,16 @@ const answers = lines(`
   401 invalid_token          CUSTOMER_ERROR     UNAUTHENTICATED
   400 failed_to_load_wallet                     UNAVAILABLE
   400 failed_to_load_wallet  money              FAILED_PRECONDITION
+  400 -                                         INVALID_ARGUMENT
   401 -                                         INTERNAL
   401 -                      customer           UNAUTHENTICATED
   401 access_error                              INTERNAL
   401 customer_auth_not_found                   UNAUTHENTICATED
   401 new                    CUSTOMER_ERROR     UNAUTHENTICATED
   402 new                                       FAILED_PRECONDITION
-  403 new                                       PERMISSION_DENIED
+  403 -                                         PERMISSION_DENIED
   404 new                                       NOT_FOUND
+  404 -                                         NOT_FOUND
   408 -                                         UNAVAILABLE
   409 new                                       FAILED_PRECONDITION
   200 new            INVALID_REQUEST_ERROR      INVALID_ARGUMENT

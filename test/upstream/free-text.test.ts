@@ -9,8 +9,10 @@ import {
 import { file_payments_v1_operation } from "../../src/gen/payments/v1/operation_pb.ts";
 import { wire } from "../../src/gen/payments/v1/options_pb.ts";
 import { file_payments_v1_payment } from "../../src/gen/payments/v1/payment_pb.ts";
+import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { file_payments_v1_payout } from "../../src/gen/payments/v1/payout_pb.ts";
 import { file_payments_v1_wallet } from "../../src/gen/payments/v1/wallet_pb.ts";
+import { hideSecretsOf } from "../../src/upstream/echoed-secrets.ts";
 import { cleanError } from "../../src/upstream/error-object.ts";
 
 const number = "4111111111111111";
@@ -64,4 +66,16 @@ test("ids of an error are not masked, even if their digits could be a card numbe
     const { paymentId, errorId } = cleanError(error, 400, (told) => told);
     assert.deepEqual([paymentId, errorId], [id, id]);
   }
+});
+
+test("an Apple Pay token is redacted both as plain text and as escaped JSON", () => {
+  const token = '{"data":"secret-data","signature":"secret-signature"}';
+  const hide = hideSecretsOf(
+    CreatePaymentRequestSchema,
+    create(CreatePaymentRequestSchema, {
+      paymentMethod: { method: { case: "applePay", value: { token } } },
+    }),
+  );
+  assert.equal(hide(`bad token ${token}`), "bad token [redacted]");
+  assert.equal(hide(`bad body ${JSON.stringify({ token })}`), 'bad body {"token":"[redacted]"}');
 });

@@ -45,15 +45,10 @@ export interface Rig {
 export interface RigOptions extends Partial<UpstreamOptions> {
   /** Runs before the bucket gives a token; a rejection refuses the token. */
   readonly take?: (asked: TakeOptions) => Promise<unknown>;
-  readonly onReadFailed?: () => void;
 }
 
 /** An upstream client whose bucket always has a token, with a record of all that it reports. */
-export function rig(
-  t: TestContext,
-  url: string,
-  { take, onReadFailed, ...options }: RigOptions = {},
-): Rig {
+export function rig(t: TestContext, url: string, { take, ...options }: RigOptions = {}): Rig {
   const taken: TakeOptions[] = [];
   const settled: Settled[] = [];
   const calls: Rig["calls"] = [];
@@ -96,10 +91,7 @@ export function rig(
         void faults.push({ endpoint, ...fault }),
       credentials: ({ accepted }) => void credentials.push(accepted),
       breaker: ({ calls, state }) => void states.push(`${calls} ${state}`),
-      readFailed({ next }) {
-        nexts.push(next);
-        onReadFailed?.();
-      },
+      readFailed: ({ next }) => void nexts.push(next),
     }),
     ...options,
   });

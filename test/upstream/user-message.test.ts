@@ -7,6 +7,7 @@ import { listedCodes, readError, readingOf } from "../../src/upstream/error-code
 import { declineMessage, textsOf, userMessage } from "../../src/upstream/user-message.ts";
 
 const outcomeUnknown = { externalId: "order-1" };
+const declined = "The payment was declined. Please use another card or ask your bank.";
 
 /** What the customer is told in English. */
 function told(code: ErrorCode, init?: MessageInitShape<typeof UpstreamErrorSchema>): string {
@@ -29,11 +30,10 @@ test("every code of the service has a text in each language", () => {
 });
 
 test("a suspicion, a block or a loss of the card is told as any decline", () => {
-  const general = "The payment was declined. Please use another card or ask your bank.";
   const internal = ["anti_fraud_check", "finmon_validation_failed", "card_is_lost_or_stolen"];
   const blocked = ["card_branch_is_blocked", "card_has_constraints", "pin_tries_exceeded"];
   for (const code of ["transaction_declined", ...internal, ...blocked]) {
-    assert.equal(told("FAILED_PRECONDITION", { code }), general, code);
+    assert.equal(told("FAILED_PRECONDITION", { code }), declined, code);
   }
 });
 
@@ -76,14 +76,14 @@ test("an expired token of the customer is not told as a declined card", () => {
 
 for (const [statusCode, text] of [
   ["insufficient_funds", "There is not enough money on the card. Please use another card."],
-  ["anti_fraud_check", "The payment was declined. Please use another card or ask your bank."],
+  ["anti_fraud_check", declined],
   ["store_is_blocked", "Something is wrong on our side. Please try again later or contact us."],
   // Of these nothing follows for a payment that failed.
-  ["pending", "The payment was declined. Please use another card or ask your bank."],
-  ["timeout", "The payment was declined. Please use another card or ask your bank."],
-  ["transaction_successful", "The payment was declined. Please use another card or ask your bank."],
-  ["brand_new", "The payment was declined. Please use another card or ask your bank."],
-  [undefined, "The payment was declined. Please use another card or ask your bank."],
+  ["pending", declined],
+  ["timeout", declined],
+  ["transaction_successful", declined],
+  ["brand_new", declined],
+  [undefined, declined],
 ] as const) {
   test(`a payment that failed with the status code ${statusCode} is told in words`, () => {
     assert.deepEqual(declineMessage(statusCode, "pl"), { locale: "en", message: text });
