@@ -1,18 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../test/until.ts";
-import { cardPayment, newPayment, ofRun, paths, startReceiver, startRig } from "./start.ts";
+import {
+  cardPayment,
+  newPayment,
+  ofRun,
+  paths,
+  startReceiver,
+  startRig,
+  startShop,
+} from "./start.ts";
 
 const dayMs = 86_400_000;
 
 test("advancing the clock runs what is due by then, and later timestamps use the new time", async (t) => {
-  const { call, sandbox } = await startRig(t, {
+  const { call, sandbox, pay } = await startRig(t, {
     delays: { settleMs: dayMs },
     callbackRetry: { firstPauseMs: dayMs, maxPauseMs: dayMs, giveUpAfterMs: 30 * dayMs },
   });
   const receiver = await startReceiver(t, 503, 200);
   const before = Date.now();
-  await call("POST", paths.new, cardPayment("4000000000000655", { callback_url: receiver.url }));
+  await pay(cardPayment("4000000000000655", { callback_url: receiver.url }));
   const pending = (await call("GET", "/sandbox/ledger")).body.payments[0].operations[0];
   assert.equal(pending.status, "pending", "it settles in a day");
 
@@ -27,7 +35,7 @@ test("advancing the clock runs what is due by then, and later timestamps use the
   assert.equal((await receiver.next()).body.details.status, "success", "it is sent again");
   await sandbox.idle();
 
-  await call("POST", paths.new, newPayment({ external_id: "order-2" }));
+  await pay(newPayment({ external_id: "order-2" }));
   const [, second] = (await call("GET", "/sandbox/ledger")).body.payments;
   assert(Date.parse(second.operations[0].created_at) >= before + 2 * dayMs);
 });
@@ -43,13 +51,11 @@ test("the clock advances by a whole number of milliseconds, at most a year", asy
 });
 
 test("the journal lists requests and callbacks in order, without secrets", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const receiver = await startReceiver(t, 500);
-  const callback_url = receiver.url;
-  await call("POST", paths.new, newPayment({ callback_url, external_id: "order-1" }));
+  const { call, sandbox, pay } = await startShop(t, [500]);
+  await pay(newPayment({ external_id: "order-1" }));
   await sandbox.idle();
   await call("GET", `${paths.walletFind}?external_id=demo-customer`);
-  await call("POST", paths.new, "{ no JSON, cvv=987");
+  await pay("{ no JSON, cvv=987");
 
   const { body, text } = await call("GET", "/__sandbox/journal");
   const told = body.entries.map((entry: Record<string, unknown>) => [
@@ -93,13 +99,12 @@ test("the journal keeps the newest thousand entries, and only the length of long
 });
 
 test("each run has its own login, password, ledger, journal and clock", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const payment = newPayment({ callback_url: receiver.url });
+  const { call, sandbox, receiver, pay } = await startShop(t);
+  const payment = newPayment();
   for (const headers of [ofRun("a"), ofRun("b"), {}]) {
-    assert.equal((await call("POST", paths.new, payment, headers)).status, 200, "not paid already");
+    assert.equal((await pay(payment, headers)).status, 200, "not paid already");
   }
-  assert.equal((await call("POST", paths.new, payment, ofRun("a"))).status, 409);
+  assert.equal((await pay(payment, ofRun("a"))).status, 409);
   await sandbox.idle();
   for (const headers of [ofRun("a"), ofRun("b"), {}]) {
     assert.equal(
@@ -129,9 +134,9 @@ test("each run has its own login, password, ledger, journal and clock", async (t
 });
 
 test("a page belongs to the run of its payment", async (t) => {
-  const { call, sandbox } = await startRig(t);
+  const { call, sandbox, pay } = await startRig(t);
   const headers = ofRun("ui");
-  const made = await call("POST", paths.new, cardPayment("4000000000003014"), headers);
+  const made = await pay(cardPayment("4000000000003014"), headers);
   const page = made.body.action.value as string;
   await fetch(page, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
   const { payments } = (await call("GET", "/sandbox/ledger", undefined, headers)).body;
@@ -140,11 +145,11 @@ test("a page belongs to the run of its payment", async (t) => {
 });
 
 test("beyond a hundred runs, the run that was idle the longest is dropped", async (t) => {
-  const { call } = await startRig(t);
+  const { call, pay } = await startRig(t);
   const countOf = async (run: number) =>
     (await call("GET", "/sandbox/ledger", undefined, ofRun(run))).body.payments.length;
-  await call("POST", paths.new, newPayment(), ofRun(0));
-  await call("POST", paths.new, newPayment(), ofRun(1));
+  await pay(newPayment(), ofRun(0));
+  await pay(newPayment(), ofRun(1));
   for (let run = 2; run < 100; run++) assert.equal(await countOf(run), 0);
   assert.equal(await countOf(0), 1);
   assert.equal(await countOf(100), 0);
