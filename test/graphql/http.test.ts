@@ -197,9 +197,7 @@ const refusals: [thrown: Error, status: number, code: string, words: RegExp][] =
 
 for (const [thrown, status, code, words] of refusals) {
   test(`a caller refused with ${code} gets ${status}, before the body is read`, async (t) => {
-    const identify: Identify = async () => {
-      throw thrown;
-    };
+    const identify: Identify = () => Promise.reject(thrown);
     const gateway = await serve(t, {}, { identify });
     const response = await gateway.post("not even JSON", { "accept-language": "uk" });
     assert.equal(response.status, status);
@@ -224,9 +222,8 @@ for (const [thrown, status, code, words] of refusals) {
 }
 
 test("a refusal has Retry-After, and the budget of its kind of call", async (t) => {
-  const refuses = async () => {
-    throw new GatewayError("RESOURCE_EXHAUSTED", "not now", { retryAfterMs: 1_250 });
-  };
+  const refuses = () =>
+    Promise.reject(new GatewayError("RESOURCE_EXHAUSTED", "not now", { retryAfterMs: 1_250 }));
   const gateway = await serve(t, {
     getOperation: refuses,
     confirmPayment: refuses,
@@ -398,9 +395,8 @@ test("a client is served again after a body over 1 MiB, sent with its length or 
 
 test("a body that is not needed is not held until its end", async (t) => {
   const intake = new Intake({ admission: createAdmission({ maxCalls: undefined }) });
-  const identify: Identify = async () => {
-    throw new GatewayError("UNAUTHENTICATED", "who are you?");
-  };
+  const identify: Identify = () =>
+    Promise.reject(new GatewayError("UNAUTHENTICATED", "who are you?"));
   const gateway = await serve(t, {}, { identify, intake });
   const headers = { "content-type": "application/json", "transfer-encoding": "chunked" };
   const request = http.request(gateway.url, { method: "POST", headers, agent: false });

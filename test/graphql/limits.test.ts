@@ -76,12 +76,9 @@ for (const [transport, connect] of Object.entries(transports)) {
     if (transport !== "HTTP" && what !== byEveryTransport) continue;
     test(`${transport} refuses ${what} without a call to the core`, async (t) => {
       const gateway = await serve(t);
-      // The second time with a warm cache.
-      for (let time = 0; time < 2; time++) {
-        const { data, errors } = await connect(t, gateway)(query, variables);
-        assert.equal(data ?? undefined, undefined);
-        assert.deepEqual([...new Set(errors.map(codeOf))], [code]);
-      }
+      const { data, errors } = await connect(t, gateway)(query, variables);
+      assert.equal(data ?? undefined, undefined);
+      assert.deepEqual([...new Set(errors.map(codeOf))], [code]);
       assert.deepEqual(gateway.seen(), []);
     });
   }
@@ -131,9 +128,7 @@ test("the queries that frontends send are within the limits", async (t) => {
 
 test("the cost of a cached document follows the variables of each request", async (t) => {
   const { run } = await serve(t, {
-    getPayment: async () => {
-      throw new GatewayError("NOT_FOUND", "no such payment");
-    },
+    getPayment: () => Promise.reject(new GatewayError("NOT_FOUND", "no such payment")),
   });
   const query = `query ($e: ID!, $n: Int = 100) { payment(externalId: $e) {
     events(first: $n) { ${wholeEvents} } } }`;

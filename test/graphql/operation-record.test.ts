@@ -44,9 +44,8 @@ async function observed(t: TestContext, methods: Partial<Core> = {}) {
 
 const refuse =
   (code: "NOT_FOUND" | "RESOURCE_EXHAUSTED" | "UNKNOWN", details = {}) =>
-  async () => {
-    throw new GatewayError(code, "refused", details);
-  };
+  () =>
+    Promise.reject(new GatewayError(code, "refused", details));
 const confirm = 'mutation { confirmPayment(input: {externalId: "e"}) { __typename } }';
 
 test("each operation is recorded with its root field and its error code", async (t) => {

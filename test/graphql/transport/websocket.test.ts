@@ -73,9 +73,7 @@ const refusals: [thrown: Error, code: number][] = [
 
 for (const [thrown, code] of refusals) {
   test(`a caller refused with ${thrown.name} ${thrown.message} is cut with ${code}`, async (t) => {
-    const identify: Identify = async () => {
-      throw thrown;
-    };
+    const identify: Identify = () => Promise.reject(thrown);
     const gateway = await serve(t, {}, { identify });
     const client = socketClient(t, gateway);
     await assert.rejects(first(client, budget), (event: { code: number; reason: string }) => {
