@@ -18,10 +18,11 @@ type Expected = readonly [
 ];
 
 const paid = "success, transaction_successful";
-const declined = (code: string) => `failure, ${code}`;
+const declined = "failure, transaction_declined";
+const threeTimes = ["success", "success", "success"];
 /** An Error object, and the failed operation in the ledger. */
 function refused(card: string, code: string): Expected {
-  return [card, [402, code], ["failure"], declined(code)];
+  return [card, [402, code], ["failure"], `failure, ${code}`];
 }
 
 const expectations: Readonly<Record<string, Expected>> = {
@@ -30,18 +31,8 @@ const expectations: Readonly<Record<string, Expected>> = {
   wrong_cvv: refused("4000000000000630", "wrong_cvv"),
   anti_fraud_check: refused("4000000000000648", "anti_fraud_check"),
   delayed: ["4000000000000655", [200, "pending"], ["success"], paid],
-  delayed_decline: [
-    "4000000000000663",
-    [200, "pending"],
-    ["failure"],
-    declined("transaction_declined"),
-  ],
-  duplicate_callbacks: [
-    "4000000000000671",
-    [200, "success"],
-    ["success", "success", "success"],
-    paid,
-  ],
+  delayed_decline: ["4000000000000663", [200, "pending"], ["failure"], declined],
+  duplicate_callbacks: ["4000000000000671", [200, "success"], threeTimes, paid],
   reordered_callbacks: ["4000000000000689", [200, "pending"], ["success", "pending"], paid],
   lost_callback: ["4000000000000697", [200, "pending"], [], paid],
   answer_lost: ["4000000000000762", undefined, ["success"], paid],
@@ -50,12 +41,7 @@ const expectations: Readonly<Record<string, Expected>> = {
   too_many_requests: ["4000000000000739", [429, "too_many_requests"], [], undefined],
   slow_answer: ["4000000000000747", [200, "success"], ["success"], paid],
   internal_error: ["4000000000000754", [500, "internal_error"], [], undefined],
-  declined_in_payment: [
-    "4000000000000770",
-    [200, "failure"],
-    ["failure"],
-    declined("transaction_declined"),
-  ],
+  declined_in_payment: ["4000000000000770", [200, "failure"], ["failure"], declined],
   init: ["4000000000000788", [200, "init"], ["pending", "success"], paid],
   lookup: ["4000000000000796", [200, "success"], ["success", "success"], paid],
   receipt_pending: ["4000000000000804", [200, "success"], ["success", "success"], paid],

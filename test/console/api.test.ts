@@ -13,7 +13,7 @@ import type {
 import type { Gateway } from "../../src/app/gateway.ts";
 import { paymentTold, sendCallback } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
-import { timeoutMs, until } from "../until.ts";
+import { until } from "../until.ts";
 
 let gateway: Gateway;
 /** The gateway's log. */
@@ -82,23 +82,6 @@ test("a trial returns what a caller of the gateway would have received", async (
     ["unknown", "CreatePayment", 0, false],
   );
   assert.ok((call?.nextLookMs ?? 0) > Date.now());
-});
-
-test("a call that was given up has no next look", { timeout: timeoutMs }, async (t) => {
-  const impatient = await startTestGateway({ RECONCILE_AFTER: "5ms", RECONCILE_GIVE_UP: "10ms" });
-  t.after(() => impatient.stop());
-  const lost = { ...order, externalId: "t-1", scenario: "answer_and_callback_lost" };
-  await fetch(`${impatient.adminUrl}/api/sandbox/payments`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(lost),
-  });
-  const call = await until(async () => {
-    const response = await fetch(`${impatient.adminUrl}/api/calls`);
-    const { calls } = (await response.json()) as Calls;
-    return calls.find(({ needsOperator }) => needsOperator);
-  });
-  assert.deepEqual([call.externalId, call.nextLookMs], ["t-1", undefined]);
 });
 
 test("a wrong trial is refused with the reason", async () => {

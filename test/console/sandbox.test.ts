@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { magicValues } from "../../sandbox/ledger/scenarios.ts";
+import type { Calls } from "../../src/admin/console-api.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { withoutChromium } from "../chromium.ts";
 import { ofSuite } from "../of-suite.ts";
@@ -171,6 +172,11 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
       await goTo(page, "Watch");
       const card = page.locator("#calls .card", { hasText: "Needs you" });
       await card.getByText("Given up: look at the payments service, by hand.").waitFor();
+      const { calls } = (await (await fetch(`${hasty.adminUrl}/api/calls`)).json()) as Calls;
+      assert.deepEqual(
+        calls.map(({ needsOperator, nextLookMs }) => [needsOperator, nextLookMs]),
+        [[true, undefined]],
+      );
       await goTo(page, "Payments");
       await page.getByRole("link", { name: "Needs you", exact: true }).click();
       await page.locator("#list a.row", { hasText: "Needs you" }).waitFor();
