@@ -11,9 +11,8 @@ import { createFeed, paymentEvent } from "../feed.ts";
 import { type Answer, serve, somebody } from "../serve.ts";
 import { rawSocket, socketClient } from "../socket.ts";
 
-async function first(client: Client, query: string, variables?: Record<string, unknown>) {
-  const { value } = await client.iterate({ query, ...(variables ? { variables } : {}) }).next();
-  return value as Answer;
+async function first(client: Client, query: string): Promise<Answer> {
+  return (await client.iterate({ query }).next()).value;
 }
 
 const budget = "{ rateLimit { limit } }";
