@@ -24,19 +24,13 @@ const keys: KeyEntry[] = [
 const keyOf = (name: string) => keys.find((entry) => entry.name === name)?.key ?? "";
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const accounts = ["shop", "market"] as const;
-const env = {
+const merchants = accounts.map((name) => [
+  name,
   // No payments service listens there, and the tests send it no call.
-  MERCHANTS_FILE: files.write(
-    "merchants",
-    JSON.stringify(
-      Object.fromEntries(
-        accounts.map((name) => [
-          name,
-          { login: name, password: `password-of-${name}`, url: "http://127.0.0.1:9" },
-        ]),
-      ),
-    ),
-  ),
+  { login: name, password: `password-of-${name}`, url: "http://127.0.0.1:9" },
+]);
+const env = {
+  MERCHANTS_FILE: files.write("merchants", JSON.stringify(Object.fromEntries(merchants))),
   API_KEYS_FILE: files.write("keys", keysText(keys)),
   WATCH_TOKEN_SECRET: watchSecret,
 };
@@ -55,6 +49,7 @@ before(async () => {
     }
   }
 });
+
 after(() => Promise.all([guarded.stop(), open.stop()]));
 
 const json = { "content-type": "application/json" };

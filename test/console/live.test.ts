@@ -3,7 +3,6 @@ import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import type { Page } from "playwright-core";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -226,17 +225,13 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
 
 describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeout }, () => {
   const browser = browserForTests();
-  let redis: RedisServer;
-  let gateway: Gateway;
   const prefix = `console-${randomUUID()}`;
+  let redis: RedisServer;
   before(async () => {
     redis = await startRedis();
-    gateway = await startTestGateway({ REDIS_URL: redis.url, REDIS_PREFIX: prefix });
   });
-  after(async () => {
-    await gateway.stop();
-    await redis.close();
-  });
+  const gateway = ofSuite(() => startTestGateway({ REDIS_URL: redis.url, REDIS_PREFIX: prefix }));
+  after(() => redis.close());
 
   /** Stores dead letters as a much older release would have stored them. */
   async function addDeadLetter(bodies: readonly string[], name: string): Promise<void> {

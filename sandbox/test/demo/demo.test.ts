@@ -1,23 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it, type TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import type { Page } from "playwright-core";
-import type { Gateway } from "../../../src/app/gateway.ts";
-import { axeViolations, newContext, newPage, withoutChromium } from "../../../test/chromium.ts";
-import { type CuttingProxy, startCuttingProxy } from "../../../test/cutting-proxy.ts";
+import { axeViolations, newPage, withoutChromium } from "../../../test/chromium.ts";
+import { startCuttingProxy } from "../../../test/cutting-proxy.ts";
+import { closing, ofSuite } from "../../../test/of-suite.ts";
 import { startTestGateway } from "../../../test/start.ts";
 
-let gateway: Gateway;
-let proxy: CuttingProxy;
-before(async () => {
-  if (withoutChromium) return;
-  gateway = await startTestGateway();
-  proxy = await startCuttingProxy(gateway.publicUrl);
-});
-after(async () => {
-  if (withoutChromium) return;
-  await proxy.close();
-  await gateway.stop();
-});
+const gateway = ofSuite(startTestGateway);
 
 /** Opens the checkout in a new page. `complaints` collects its script errors. */
 async function shop(
@@ -56,6 +45,8 @@ const onPayment = async (order: string, action: string, body?: object) => {
 const heading = (page: Page, name: string) => page.getByRole("heading", { name }).waitFor();
 
 describe("the demo checkout", { skip: withoutChromium }, () => {
+  const proxy = ofSuite(() => startCuttingProxy(gateway.publicUrl));
+
   it("goes to the 3DS page and returns to a result page that updates live", async (t) => {
     const { page, complaints } = await shop(t);
     await payWith(page, "Card that asks for 3DS");
@@ -101,9 +92,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
   });
 
   it("gives the reason of a failure in the customer's language, and offers another try", async (t) => {
-    const context = await newContext({ locale: "uk-UA" });
-    t.after(() => context.close());
-    const page = await context.newPage();
+    const page = await newPage(t, { locale: "uk-UA" });
     await page.goto(`${gateway.publicUrl}/demo`);
     const order = await page.locator("#order").innerText();
     await payWith(page, "Card that asks for 3DS");
@@ -273,16 +262,11 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await page.getByText("This page is no longer updated.").waitFor();
   });
 
-  it("answers 404 when callers need keys", async () => {
-    const guarded = await startTestGateway({
-      AUTH_MODE: "keys",
-      API_KEYS_FILE: new URL("../../../test/fixtures/no-api-keys.json", import.meta.url).pathname,
-    });
-    try {
-      assert.equal((await fetch(`${guarded.publicUrl}/demo`)).status, 404);
-      assert.equal((await fetch(`${gateway.publicUrl}/demo`)).status, 200);
-    } finally {
-      await guarded.stop();
-    }
+  it("answers 404 when callers need keys", async (t) => {
+    const keys = new URL("../../../test/fixtures/no-api-keys.json", import.meta.url).pathname;
+    const guarded = await startTestGateway({ AUTH_MODE: "keys", API_KEYS_FILE: keys });
+    closing(t, guarded);
+    assert.equal((await fetch(`${guarded.publicUrl}/demo`)).status, 404);
+    assert.equal((await fetch(`${gateway.publicUrl}/demo`)).status, 200);
   });
 });
