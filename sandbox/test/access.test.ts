@@ -47,11 +47,11 @@ test("every endpoint refuses calls without the merchant's credentials", async (t
 });
 
 test("a path or method that is not in the spec gets an Error object", async (t) => {
-  const { call } = await startRig(t);
+  const { call, get } = await startRig(t);
   const unknown = await call("POST", "/api/payments/v2/new", newPayment());
   assertRefused(unknown, 404, "action_not_allowed");
   assert.match(unknown.body.error_id, uuidPattern);
-  assertRefused(await call("GET", paths.new), 405, "action_not_allowed");
+  assertRefused(await get(paths.new), 405, "action_not_allowed");
 });
 
 test("a body that is not a JSON object of at most 1 MiB is refused without being quoted", async (t) => {
@@ -68,9 +68,9 @@ test("a body that is not a JSON object of at most 1 MiB is refused without being
 });
 
 test("every API answer has the rate limit headers, and calls beyond the limit get 429", async (t) => {
-  const { call } = await startRig(t, { rateLimit: 2 });
+  const { get } = await startRig(t, { rateLimit: 2 });
   const answers = [];
-  for (let calls = 0; calls < 4; calls++) answers.push(await call("GET", paths.payoutInfo));
+  for (let calls = 0; calls < 4; calls++) answers.push(await get(paths.payoutInfo));
   const [first] = answers;
   assert.equal(first?.status, 400);
   assert.equal(first?.headers.get("x-ratelimit-limit"), "2");

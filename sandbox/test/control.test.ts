@@ -87,9 +87,9 @@ test("an unknown payment is not found", async (t) => {
 });
 
 test("the ledger shows what was done, without card numbers and tokens", async (t) => {
-  const { call, sandbox, pay } = await startRig(t);
+  const { sandbox, pay, get } = await startRig(t);
   const { body } = await pay(newPayment());
-  const ledger = await call("GET", "/sandbox/ledger");
+  const ledger = await get("/sandbox/ledger");
   assert.deepEqual(ledger.body, JSON.parse(JSON.stringify(sandbox.ledger())));
   const [payment] = ledger.body.payments;
   assert.equal(payment.card_mask, "411111******1111");

@@ -157,12 +157,12 @@ test("a decline with status 200 is payment data, also for confirmations", async 
 });
 
 test("status init has its own status_code, and operation info reports it as pending", async (t) => {
-  const { call, act, sandbox, pay } = await startRig(t, { delays: { callbackMs: 3_600_000 } });
+  const { act, sandbox, pay, get } = await startRig(t, { delays: { callbackMs: 3_600_000 } });
   const begun = await pay(cardPayment("4000000000000788"));
   const { status_code, operation_id } = begun.body.details;
   assert.equal(status_code, "transaction_created");
   const query = new URLSearchParams({ external_id: "order-1", operation_id });
-  const info = await call("GET", `${paths.operation}?${query}`);
+  const info = await get(`${paths.operation}?${query}`);
   assert.deepEqual([info.body.status, info.body.status_code], ["pending", "pending"]);
   await act(begun, "settle", { status: "success" });
   assert.equal(sandbox.ledger().payments[0]?.operations[0]?.status, "success");

@@ -218,12 +218,8 @@ test("a recurrent payment needs a successful primary one", async (t) => {
   const { call, pay } = await startRig(t);
   const recur = (recurrent_id: string) =>
     call("POST", paths.recurrent, { recurrent_id, external_id: "order-2", amount: 3 });
-  assertRefused(
-    await recur("nothing"),
-    404,
-    "transaction_success_primary_not_found",
-    "recurrent_id",
-  );
+  const refused = await recur("nothing");
+  assertRefused(refused, 404, "transaction_success_primary_not_found", "recurrent_id");
   const open = await pay(cardPayment("4000000000003014", { init_recurrent_payment: true }));
   const unpaid = await recur(open.body.details.recurrent_id);
   assert.equal(unpaid.body.code, "transaction_success_primary_not_found");
@@ -287,11 +283,8 @@ test("an unknown or unusable payment method is refused with the reason", async (
   assert.equal(token.body.type, "payment_method_error");
   assert.equal(token.body.param, "payment_method.cc_token.token");
   assert.ok(!token.text.includes("tok_unknown"));
-  assertRefused(
-    await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7aff")),
-    404,
-    "payment_method_not_found",
-  );
+  const refused = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7aff"));
+  assertRefused(refused, 404, "payment_method_not_found");
   const unconfirmed = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a02"));
   assert.equal(unconfirmed.body.code, "card_verification_required");
   const nobody = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01"), {});

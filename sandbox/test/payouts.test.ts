@@ -47,7 +47,7 @@ const payoutTo = (card_data: object) => ({
 const cashPayout = { ...cardPayout, recipient: { cash: person }, payout_type: "cash" };
 
 test("a payout is pending, then succeeds; info and callback have the spec's shapes", async (t) => {
-  const { call, payOut, sandbox, receiver } = await startShop(t);
+  const { payOut, sandbox, receiver, get } = await startShop(t);
   const { status, body, text } = await payOut(cardPayout);
   assert.equal(status, 200);
   assert.ok(!text.includes("41111111"));
@@ -87,7 +87,7 @@ test("a payout is pending, then succeeds; info and callback have the spec's shap
     ...succeeded,
   });
   await sandbox.idle();
-  const info = await call("GET", `${paths.payoutInfo}?external_id=payout-1`);
+  const info = await get(`${paths.payoutInfo}?external_id=payout-1`);
   assert.deepEqual(info.body, { ...body, ...succeeded });
 });
 
@@ -106,7 +106,7 @@ test("a payout can pay to the card of a token", async (t) => {
 });
 
 test("a payout's magic card or amount decides its outcome", async (t) => {
-  const { call, payOut, sandbox, receiver } = await startShop(t);
+  const { payOut, sandbox, receiver, get } = await startShop(t);
   const byCard = withOrder(payoutTo({ number: "4000000000000614" }), { external_id: "a" });
   const byAmount = (external_id: string, original_amount: string) =>
     withOrder(cashPayout, { external_id, original_amount });
@@ -131,7 +131,7 @@ test("a payout's magic card or amount decides its outcome", async (t) => {
   await sandbox.idle();
   assert.equal(receiver.received.length, 7);
   for (const external_id of ["e", "f"]) {
-    const info = await call("GET", `${paths.payoutInfo}?external_id=${external_id}`);
+    const info = await get(`${paths.payoutInfo}?external_id=${external_id}`);
     assert.equal(info.body.status, "success");
   }
 
@@ -139,7 +139,7 @@ test("a payout's magic card or amount decides its outcome", async (t) => {
   assert.equal((await receiver.next()).body.external_id, "g");
   assert.equal((await payOut(byAmount("h", "5.73"))).status, 429);
   assert.equal((await payOut(byAmount("h", "5.72"))).status, 500);
-  const unknown = await call("GET", `${paths.payoutInfo}?external_id=h`);
+  const unknown = await get(`${paths.payoutInfo}?external_id=h`);
   assert.equal(unknown.status, 404);
 });
 
@@ -152,11 +152,8 @@ test("callback/resend sends a payout's callback again", async (t) => {
   const { body, headers, bytes } = await receiver.next();
   assert.deepEqual([body.external_id, body.status], ["payout-1", "success"]);
   assert.equal(headers["x-service-signature"], signatureOf(bytes, password));
-  assertRefused(
-    await resend({ external_id: "payout-1", operation: "payment" }),
-    404,
-    "transaction_not_found",
-  );
+  const refused = await resend({ external_id: "payout-1", operation: "payment" });
+  assertRefused(refused, 404, "transaction_not_found");
   await payOut(withOrder(cashPayout, { external_id: "silent", callback_url: undefined }));
   assertRefused(await resend({ external_id: "silent" }), 403, "action_not_allowed");
   await pay(newPayment({ external_id: "payout-1" }));
@@ -165,14 +162,10 @@ test("callback/resend sends a payout's callback again", async (t) => {
 });
 
 test("an unknown payout is not found", async (t) => {
-  const { call } = await startRig(t);
-  assertRefused(
-    await call("GET", `${paths.payoutInfo}?external_id=nothing`),
-    404,
-    "transaction_not_found",
-    "external_id",
-  );
-  const missing = await call("GET", paths.payoutInfo);
+  const { get } = await startRig(t);
+  const refused = await get(`${paths.payoutInfo}?external_id=nothing`);
+  assertRefused(refused, 404, "transaction_not_found", "external_id");
+  const missing = await get(paths.payoutInfo);
   assert.deepEqual([missing.status, missing.body.param], [400, "external_id"]);
 });
 

@@ -50,7 +50,7 @@ test("look-ups give after a crash what they gave before it", async (t) => {
   await before.call("DELETE", `${paths.wallet}?external_id=demo-customer`, removed);
   await before.call("POST", "/__sandbox/clock", { advance_ms: 86_400_000 });
 
-  const lookups = async ({ call, pay }: Rig) => {
+  const lookups = async ({ call, get, pay }: Rig) => {
     const asked = [
       `${paths.operation}?external_id=order-1&operation_id=${paid.operation_id}`,
       `${paths.payoutInfo}?external_id=payout-1`,
@@ -58,7 +58,7 @@ test("look-ups give after a crash what they gave before it", async (t) => {
       `${paths.walletFind}?external_id=customer-1`,
       "/sandbox/ledger",
     ];
-    const answers = await Promise.all(asked.map((path) => call("GET", path)));
+    const answers = await Promise.all(asked.map((path) => get(path)));
     const inactive = await call("DELETE", `${paths.subscriptions}/${demoSubscriptions.active}`);
     const again = await pay(newPayment());
     return [...answers, inactive, again].map(({ status, text }) => ({
@@ -74,7 +74,7 @@ test("look-ups give after a crash what they gave before it", async (t) => {
     known.map(({ status }) => status),
     [200, 200, 200, 200, 200, 409, 409],
   );
-  assert.match((await after.call("GET", "/__sandbox/clock")).body.now, /T/);
+  assert.match((await after.get("/__sandbox/clock")).body.now, /T/);
   assert.ok(after.sandbox.clock.now() > Date.now() + 86_000_000);
 
   const { token } = made.body.payment_method.cc_token;

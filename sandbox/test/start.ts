@@ -42,6 +42,7 @@ export interface Rig {
   readonly records: SandboxRecord[];
   /** A call with the merchant's credentials; a string body is sent as it is. */
   call(method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<Reply>;
+  get(path: string, headers?: HeadersInit): Promise<Reply>;
   /** Asks for a payment. */
   pay(payment: unknown, headers?: HeadersInit): Promise<Reply>;
   payOut(payout: unknown): Promise<Reply>;
@@ -97,6 +98,7 @@ export async function startRig(
     records,
     send,
     call,
+    get: (path, headers) => call("GET", path, undefined, headers),
     pay: (payment, headers) => call("POST", paths.new, payment, headers),
     payOut: (payout) => call("POST", paths.requestPayout, payout),
     confirm: (members) => call("POST", paths.confirm, { external_id: "order-1", ...members }),

@@ -237,12 +237,6 @@ describe("with authentication on", () => {
     const seen = await secretsAt(guarded.publicUrl, "all but admin");
     assert.deepEqual(seen, [iban, { token, mask }, null]);
   });
-
-  it("gives an admin no access on the public listener", async () => {
-    const query = '{ payment(externalId: "order-of-shop") { id } }';
-    const { errors } = await graphqlOf(guarded.publicUrl, query, bearer(keyOf("admin")));
-    assert.equal(errors?.[0].extensions.code, "FORBIDDEN");
-  });
 });
 
 describe("pages of other origins", () => {
