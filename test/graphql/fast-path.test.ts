@@ -489,7 +489,8 @@ const aThirdOf = <Item>(all: readonly Item[]) => all.filter((_, index) => index 
 const pages = { corsOrigins: [shop, "https://other.example"], introspection: true };
 const trustedOnly = { trustedDocuments: { documents: trusted, only: true } };
 const variants: readonly Variant[] = [
-  ["as it is by default", {}, requests],
+  // What pages may do and introspection, which the second variant turns on, are refused here.
+  ["as it is by default", {}, [...aThirdOf(requests), ...ofDocuments(), ...ofHeaders()]],
   ["with pages and introspection", pages, [...requests, ...subscriptions]],
   ["with trusted documents only", trustedOnly, aThirdOf(requests)],
   ["while it is full", { admission: moneyOnly }, aThirdOf([...requests, ...subscriptions])],

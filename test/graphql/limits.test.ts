@@ -1,26 +1,11 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { getIntrospectionQuery } from "graphql";
 import { GatewayError } from "../../src/errors.ts";
 import { GetPaymentResponseSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { type Answer, type Served, serve } from "./serve.ts";
+import { type Served, serve } from "./serve.ts";
 import { firstResult, socketClient } from "./socket.ts";
-
-type Run = (query: string, variables?: Record<string, unknown>) => Promise<Answer>;
-
-const transports: Record<string, (t: TestContext, gateway: Served) => Run> = {
-  HTTP: (_, gateway) => gateway.run,
-  SSE: (_, gateway) => async (query, variables) => {
-    const response = await gateway.post({ query, variables }, { accept: "text/event-stream" });
-    const data = /^data: (.*)$/m.exec(await response.text())?.[1];
-    return JSON.parse(data ?? "{}");
-  },
-  WebSocket: (t, gateway) => {
-    const client = socketClient(t, gateway);
-    return (query, variables) => firstResult(client, { query, ...(variables && { variables }) });
-  },
-};
 
 const nested = (depth: number) => `${"{ ... ".repeat(depth)} x ${"}".repeat(depth)}`;
 const manyAliases = Array.from({ length: 10_000 }, (_, n) => `a${n}: __typename`).join(" ");
@@ -31,6 +16,9 @@ const confirmations = (depth: number, within: string) =>
 const wholeEvents = `payment {
   action { value } customer { email } details { fee { amount } fiscalization { fiscalId } }
   paymentMethod { ccToken { mask } applePay { mask } googlePay { mask } } }`;
+const manyEvents = `query ($n: Int) {
+  payment(externalId: "e") { events(first: $n) { ${wholeEvents} } }
+}`;
 
 const tooComplex = "OPERATION_TOO_COMPLEX";
 const refused: [what: string, query: string, code?: string, variables?: Record<string, unknown>][] =
@@ -50,12 +38,7 @@ const refused: [what: string, query: string, code?: string, variables?: Record<s
       "a hundred events with all that is in them",
       `{ payment(externalId: "e") { events(first: 100) { ${wholeEvents} } } }`,
     ],
-    [
-      "the same by a variable",
-      `query ($n: Int) { payment(externalId: "e") { events(first: $n) { ${wholeEvents} } } }`,
-      tooComplex,
-      { n: 100 },
-    ],
+    ["the same by a variable", manyEvents, tooComplex, { n: 100 }],
     [
       "the same by a variable's default",
       `query ($n: Int = 100) { payment(externalId: "e") { events(first: $n) { ${wholeEvents} } } }`,
@@ -68,21 +51,26 @@ const refused: [what: string, query: string, code?: string, variables?: Record<s
     ["introspection of a type", `{ __type(name: "Payment") { name } }`, "INTROSPECTION_DISABLED"],
   ];
 
-/** What an operation may be is decided in one place: the other transports show that they ask it. */
-const byEveryTransport = "the same by a variable";
-
-for (const [transport, connect] of Object.entries(transports)) {
-  for (const [what, query, code = tooComplex, variables] of refused) {
-    if (transport !== "HTTP" && what !== byEveryTransport) continue;
-    test(`${transport} refuses ${what} without a call to the core`, async (t) => {
-      const gateway = await serve(t);
-      const { data, errors } = await connect(t, gateway)(query, variables);
-      assert.equal(data ?? undefined, undefined);
-      assert.deepEqual([...new Set(errors.map(codeOf))], [code]);
-      assert.deepEqual(gateway.seen(), []);
-    });
-  }
+for (const [what, query, code = tooComplex, variables] of refused) {
+  test(`${what}: refused without a call to the core`, async (t) => {
+    const gateway = await serve(t);
+    const { data, errors } = await gateway.run(query, variables);
+    assert.equal(data ?? undefined, undefined);
+    assert.deepEqual([...new Set(errors.map(codeOf))], [code]);
+    assert.deepEqual(gateway.seen(), []);
+  });
 }
+
+// What an operation may be is decided in one place: the other transports show that they ask it.
+test("what costs too much is refused by an event stream and by WebSocket, too", async (t) => {
+  const gateway = await serve(t);
+  const asked = { query: manyEvents, variables: { n: 100 } };
+  const streamed = await (await gateway.post(asked, { accept: "text/event-stream" })).text();
+  assert.match(streamed, /^data: \{"errors":\[.*"code":"OPERATION_TOO_COMPLEX"/m);
+  const { errors } = await firstResult(socketClient(t, gateway), asked);
+  assert.deepEqual(errors.map(codeOf), [tooComplex]);
+  assert.deepEqual(gateway.seen(), []);
+});
 
 test("names are suggested and introspection is answered only where it is on", async (t) => {
   const closed = await serve(t);
