@@ -3,6 +3,7 @@ import { describe, it, type TestContext } from "node:test";
 import type { Page } from "playwright-core";
 import { axeViolations, newPage, withoutChromium } from "../../../test/chromium.ts";
 import { startCuttingProxy } from "../../../test/cutting-proxy.ts";
+import { approve, ordersIn } from "../../../test/gateway/callers.ts";
 import { closing, ofSuite } from "../../../test/of-suite.ts";
 import { startTestGateway } from "../../../test/start.ts";
 
@@ -24,22 +25,15 @@ const payWith = async (page: Page, card: string) => {
   await page.getByRole("button", { name: "Pay" }).click();
 };
 const authorization = `Basic ${btoa("sandbox:sandbox-password")}`;
-const ledger = async () => {
-  const answer = await fetch(`${gateway.sandboxUrl}/sandbox/ledger`, {
-    headers: { authorization },
-  });
-  return (await answer.json()) as { payments: { external_id: string; payment_id: string }[] };
-};
 /** Runs an action such as `refund` on an order's payment, as the merchant does by hand. */
 const onPayment = async (order: string, action: string, body?: object) => {
-  const { payments } = await ledger();
+  const headers = { authorization };
+  const ledger = await (await fetch(`${gateway.sandboxUrl}/sandbox/ledger`, { headers })).json();
+  const { payments } = ledger as { payments: { external_id: string; payment_id: string }[] };
   const payment = payments.find(({ external_id }) => external_id === order);
   const url = `${gateway.sandboxUrl}/sandbox/payments/${payment?.payment_id}/${action}`;
-  const answer = await fetch(url, {
-    method: "POST",
-    headers: { authorization },
-    ...(body && { body: JSON.stringify(body) }),
-  });
+  const sent = body && { body: JSON.stringify(body) };
+  const answer = await fetch(url, { method: "POST", headers, ...sent });
   assert.equal(answer.status, 200, await answer.text());
 };
 const heading = (page: Page, name: string) => page.getByRole("heading", { name }).waitFor();
@@ -71,8 +65,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
 
     proxy.cut();
     await page.getByText("Connection lost").waitFor();
-    const body = new URLSearchParams({ decision: "approve" });
-    await fetch(challenge, { method: "POST", body, redirect: "manual" });
+    await approve(challenge);
     proxy.mend();
     await heading(page, "Thank you, it is paid");
     await page.getByText("This page updates by itself.").waitFor();
@@ -107,8 +100,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "Thank you, it is paid");
     assert.equal(await page.locator("#order").innerText(), order);
     assert.equal(await page.getByRole("link", { name: "Try again" }).count(), 0);
-    const { payments } = await ledger();
-    const ids = payments.map(({ external_id }) => external_id);
+    const ids = await ordersIn(gateway.sandboxUrl);
     assert.deepEqual(ids.filter((id) => id.startsWith(order)).sort(), [order, `${order}-2`]);
   });
 
@@ -216,8 +208,8 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "Thank you, it is paid");
     assert.equal(keys.length, 3);
     assert.equal(new Set(keys).size, 1);
-    const { payments } = await ledger();
-    assert.equal(payments.filter(({ external_id }) => external_id === order).length, 1);
+    const made = await ordersIn(gateway.sandboxUrl);
+    assert.equal(made.filter((id) => id === order).length, 1);
     // The next order has a key of its own.
     await page.getByRole("link", { name: "Back to the shop" }).click();
     await payWith(page, "Card that just works");
