@@ -17,7 +17,7 @@ import { Intake } from "../../src/net/intake.ts";
 import { createMemoryBudget } from "../../src/net/memory-budget.ts";
 import { ask } from "../ask.ts";
 import { answeredPayment } from "../core/answers.ts";
-import { type Answer, serve } from "./serve.ts";
+import { type Answer, serve, somebody } from "./serve.ts";
 
 const budget = "{ rateLimit { limit } }";
 const confirm = (alias: string) =>
@@ -41,7 +41,7 @@ test("the core receives the caller, the deadline, the idempotency key and the re
   const gateway = await serve(
     t,
     { confirmPayment: async () => answeredPayment() },
-    { identify: async ({ header }) => ({ ...somebodyCalled(header("authorization")) }) },
+    { identify: async ({ header }) => ({ ...somebody, name: header("authorization") ?? "" }) },
   );
   const before = Date.now();
   const response = await gateway.post(
@@ -54,10 +54,6 @@ test("the core receives the caller, the deadline, the idempotency key and the re
   assert.equal(call.requestId, response.headers.get("x-request-id"));
   assert.ok((call.deadlineMs ?? 0) >= before + 60_000);
 });
-
-function somebodyCalled(name: string | null | undefined) {
-  return { name: name ?? "", account: "default", scopes: new Set<never>() };
-}
 
 test("a request with an Idempotency-Key and several mutations runs none of them", async (t) => {
   const gateway = await serve(t, { confirmPayment: async () => answeredPayment() });
@@ -209,14 +205,10 @@ for (const [thrown, status, code, words] of refusals) {
     const { userMessage, retryAfterSeconds, ...extensions } = errors[0].extensions;
     assert.equal(retryAfterSeconds, status === 503 ? 1 : undefined);
     assert.match(userMessage, words);
+    const message = thrown instanceof GatewayError ? thrown.message : "internal error";
     assert.deepEqual(
       errors.map((error: object) => ({ ...error, extensions })),
-      [
-        {
-          message: thrown instanceof GatewayError ? thrown.message : "internal error",
-          extensions: { code },
-        },
-      ],
+      [{ message, extensions: { code } }],
     );
   });
 }
