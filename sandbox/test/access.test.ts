@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRateLimit } from "../api/rate-limit.ts";
-import { basic, newPayment, paths, startRig, uuidPattern } from "./start.ts";
+import { assertRefused, basic, newPayment, paths, startRig, uuidPattern } from "./start.ts";
 
 const endpoints = [
   ["POST", paths.new],
@@ -47,20 +47,17 @@ test("every endpoint refuses calls without the merchant's credentials", async (t
 });
 
 test("a path or method that is not in the spec gets an Error object", async (t) => {
-  const { call } = await startRig(t);
+  const { call, get } = await startRig(t);
   const unknown = await call("POST", "/api/payments/v2/new", newPayment());
-  assert.equal(unknown.status, 404);
-  assert.equal(unknown.body.code, "action_not_allowed");
+  assertRefused(unknown, 404, "action_not_allowed");
   assert.match(unknown.body.error_id, uuidPattern);
-  const method = await call("GET", paths.new);
-  assert.equal(method.status, 405);
-  assert.equal(method.body.code, "action_not_allowed");
+  assertRefused(await get(paths.new), 405, "action_not_allowed");
 });
 
 test("a body that is not a JSON object of at most 1 MiB is refused without being quoted", async (t) => {
-  const { call, send } = await startRig(t);
+  const { send, pay } = await startRig(t);
   for (const body of ["", "4111111111111111", '{"number":"4111111111111111"', "[]", "null"]) {
-    const { status, text, body: error } = await call("POST", paths.new, body);
+    const { status, text, body: error } = await pay(body);
     assert.equal(status, 400, body);
     assert.equal(error.code, "invalid_request_body");
     assert.equal(error.param, "body");
@@ -71,9 +68,9 @@ test("a body that is not a JSON object of at most 1 MiB is refused without being
 });
 
 test("every API answer has the rate limit headers, and calls beyond the limit get 429", async (t) => {
-  const { call } = await startRig(t, { rateLimit: 2 });
+  const { get } = await startRig(t, { rateLimit: 2 });
   const answers = [];
-  for (let calls = 0; calls < 4; calls++) answers.push(await call("GET", paths.payoutInfo));
+  for (let calls = 0; calls < 4; calls++) answers.push(await get(paths.payoutInfo));
   const [first] = answers;
   assert.equal(first?.status, 400);
   assert.equal(first?.headers.get("x-ratelimit-limit"), "2");
@@ -117,10 +114,10 @@ test("the rate limit refills evenly up to the limit", () => {
 });
 
 test("log records hold no card number, token or password", async (t) => {
-  const { call, records } = await startRig(t);
-  const payment = await call("POST", paths.new, newPayment());
+  const { call, records, pay } = await startRig(t);
+  const payment = await pay(newPayment());
   await call("POST", `${paths.new}/4111111111111111`, newPayment());
-  await call("POST", paths.new, newPayment({}, { number: "4111111111111112" }));
+  await pay(newPayment({}, { number: "4111111111111112" }));
   assert.ok(records.length >= 3);
   const logged = JSON.stringify(records);
   for (const secret of [

@@ -6,6 +6,7 @@ import { until } from "../../test/until.ts";
 import { pauseAfter } from "../ledger/callbacks.ts";
 import { defaultCallbackRetry } from "../options.ts";
 import {
+  assertRefused,
   cardPayment,
   newPayment,
   password,
@@ -13,13 +14,12 @@ import {
   signatureOf,
   startReceiver,
   startRig,
+  startShop,
 } from "./start.ts";
 
 test("a callback is a signed POST of the Payment transaction data", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const request = newPayment({ callback_url: receiver.url, description: "Книга – 10 €" });
-  const answer = await call("POST", paths.new, request);
+  const { receiver, pay } = await startShop(t);
+  const answer = await pay(newPayment({ description: "Книга – 10 €" }));
   const { path, headers, bytes, body } = await receiver.next();
   assert.equal(path, "/callback");
   assert.equal(headers["content-type"], "application/json");
@@ -35,9 +35,8 @@ test("the pauses between attempts double up to the longest one", () => {
 });
 
 test("a callback is sent again until the answer is 200", async (t) => {
-  const { call, sandbox, records } = await startRig(t);
-  const receiver = await startReceiver(t, 500, 404, 302, 204, 201);
-  await call("POST", paths.new, newPayment({ callback_url: receiver.url }));
+  const { sandbox, records, receiver, pay } = await startShop(t, [500, 404, 302, 204, 201]);
+  await pay(newPayment());
   await sandbox.idle();
   assert.equal(receiver.received.length, 6);
   const [first] = receiver.received;
@@ -49,13 +48,13 @@ test("a callback is sent again until the answer is 200", async (t) => {
 });
 
 test("an attempt that gets no answer is cut off and made again", async (t) => {
-  const { call, records, sandbox } = await startRig(t, {
+  const { records, sandbox, pay } = await startRig(t, {
     callbackRetry: { firstPauseMs: 1, attemptTimeoutMs: 20, giveUpAfterMs: 1_000 },
   });
   const silent = createServer((socket) => t.after(() => socket.destroy()));
   const callback_url = `http://127.0.0.1:${await listen(silent)}/`;
   t.after(() => silent.close());
-  await call("POST", paths.new, newPayment({ callback_url }));
+  await pay(newPayment({ callback_url }));
   await sandbox.idle();
   const attempts = records.filter(({ event }) => event === "callback");
   assert.ok(attempts.length >= 2);
@@ -63,10 +62,8 @@ test("an attempt that gets no answer is cut off and made again", async (t) => {
 });
 
 test("the callbacks of one payment keep their order while one is refused", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t, 503, 503, 503);
-  const { body } = await call("POST", paths.new, newPayment({ callback_url: receiver.url }));
-  await call("POST", `/sandbox/payments/${body.details.payment_id}/refund`, { amount: 4 });
+  const { act, receiver, pay } = await startShop(t, [503, 503, 503]);
+  await act(await pay(newPayment()), "refund", { amount: 4 });
   const operations = [];
   for (let index = 0; index < 5; index++) {
     operations.push((await receiver.next()).body.operation);
@@ -75,80 +72,63 @@ test("the callbacks of one payment keep their order while one is refused", async
 });
 
 test("an address that refuses callbacks does not delay those of other payments", async (t) => {
-  const { call } = await startRig(t, { callbackRetry: { firstPauseMs: 60_000 } });
+  const { receiver, pay } = await startShop(t, [], { callbackRetry: { firstPauseMs: 60_000 } });
   const refusing = await startReceiver(t, 500);
-  const receiver = await startReceiver(t);
-  await call("POST", paths.new, newPayment({ callback_url: refusing.url }));
+  await pay(newPayment({ callback_url: refusing.url }));
   await refusing.next();
-  await call("POST", paths.new, newPayment({ external_id: "2", callback_url: receiver.url }));
+  await pay(newPayment({ external_id: "2" }));
   assert.equal((await receiver.next()).body.external_id, "2");
 });
 
 test("callback/resend sends the latest or the named operation's callback again", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const { body } = await call("POST", paths.new, newPayment({ callback_url: receiver.url }));
+  const { act, resend, receiver, pay } = await startShop(t);
+  const paid = await pay(newPayment());
   const first = await receiver.next();
-  await call("POST", `/sandbox/payments/${body.details.payment_id}/refund`);
+  await act(paid, "refund");
   const refund = await receiver.next();
   assert.equal(refund.body.operation, "refund");
 
-  const resend = (members: object) =>
-    call("POST", paths.resend, { external_id: "order-1", ...members });
-  assert.equal((await resend({})).status, 200);
+  assert.equal((await resend()).status, 200);
   assert.deepEqual((await receiver.next()).bytes, refund.bytes);
   assert.equal((await resend({ operation: "payment" })).status, 200);
   assert.deepEqual((await receiver.next()).bytes, first.bytes);
 
-  const cancel = await resend({ operation: "cancel" });
-  assert.equal(cancel.status, 404);
-  assert.equal(cancel.body.code, "transaction_not_found");
-  const unknown = await resend({ external_id: "nothing" });
-  assert.equal(unknown.status, 404);
-  assert.equal(unknown.body.code, "transaction_not_found");
+  assertRefused(await resend({ operation: "cancel" }), 404, "transaction_not_found");
+  assertRefused(await resend({ external_id: "nothing" }), 404, "transaction_not_found");
 });
 
 test("callback/resend sends a refused callback again without waiting for its pause", async (t) => {
-  const { call } = await startRig(t, {
-    callbackRetry: { firstPauseMs: 3_600_000, maxPauseMs: 3_600_000 },
-  });
-  const receiver = await startReceiver(t, 500);
-  await call("POST", paths.new, newPayment({ callback_url: receiver.url }));
+  const callbackRetry = { firstPauseMs: 3_600_000, maxPauseMs: 3_600_000 };
+  const { resend, receiver, pay } = await startShop(t, [500], { callbackRetry });
+  await pay(newPayment());
   const refused = await receiver.next();
-  await call("POST", paths.resend, { external_id: "order-1" });
+  await resend();
   assert.deepEqual((await receiver.next()).bytes, refused.bytes);
 });
 
 test("callback/resend is refused for a payment without a callback_url", async (t) => {
-  const { call } = await startRig(t);
-  await call("POST", paths.new, newPayment());
-  const { status, body } = await call("POST", paths.resend, { external_id: "order-1" });
-  assert.equal(status, 403);
-  assert.equal(body.code, "action_not_allowed");
+  const { resend, pay } = await startRig(t);
+  await pay(newPayment());
+  assertRefused(await resend(), 403, "action_not_allowed");
 });
 
 test("the number of undelivered callbacks is bounded", async (t) => {
-  const { call, records } = await startRig(t, {
-    maxRecords: 1,
-    callbackRetry: { firstPauseMs: 60_000 },
-  });
-  const refusing = await startReceiver(t, 500);
-  const callback_url = refusing.url;
-  await call("POST", paths.new, newPayment({ callback_url }));
-  await refusing.next();
-  await call("POST", paths.new, newPayment({ callback_url, external_id: "2" }));
+  const options = { maxRecords: 1, callbackRetry: { firstPauseMs: 60_000 } };
+  const { records, receiver, pay } = await startShop(t, [500], options);
+  await pay(newPayment());
+  await receiver.next();
+  await pay(newPayment({ external_id: "2" }));
   assert.ok(records.some(({ event }) => event === "callback_dropped"));
 });
 
 test("closing ends pauses, deliveries and slow answers at once", async (t) => {
-  const { call, send, sandbox } = await startRig(t, {
+  const { send, sandbox, receiver, pay } = await startShop(t, [500], {
     callbackRetry: { firstPauseMs: 3_600_000 },
     delays: { callbackMs: 0, settleMs: 3_600_000, payoutMs: 0, slowAnswerMs: 3_600_000 },
   });
-  const refusing = await startReceiver(t, 500);
-  await call("POST", paths.new, newPayment({ callback_url: refusing.url }));
-  await refusing.next();
-  await call("POST", paths.new, cardPayment("4000000000000655", { external_id: "2" }));
+  await pay(newPayment());
+  await receiver.next();
+  await pay(cardPayment("4000000000000655", { external_id: "2" }));
   const slow = send("POST", paths.new, cardPayment("4000000000000747", { external_id: "3" }));
   await until(() => sandbox.ledger().payments.length === 3);
   await sandbox.close();

@@ -2,16 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
 import { add, compare, onePercent, subtract } from "../ledger/money.ts";
-import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
+import { assertRefused, cardPayment, newPayment, startRig, startShop } from "./start.ts";
 
 test("refunds send callbacks with the same payment_id until the whole amount is refunded", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const { body } = await call("POST", paths.new, newPayment({ callback_url: receiver.url }));
+  const { act, receiver, pay } = await startShop(t);
+  const paid = await pay(newPayment());
   await receiver.next();
-  const { payment_id, operation_id } = body.details;
-  const refund = (members?: object) =>
-    call("POST", `/sandbox/payments/${payment_id}/refund`, members);
+  const { payment_id, operation_id } = paid.body.details;
+  const refund = (members?: object) => act(paid, "refund", members);
   const part = await refund({ amount: 2.5 });
   assert.equal(part.body.operation, "refund");
   assert.equal(part.body.details.amount, "2.5");
@@ -33,41 +31,32 @@ test("refunds send callbacks with the same payment_id until the whole amount is 
 });
 
 test("a held payment is canceled once, and then neither confirmed nor refunded", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const held = newPayment({ confirm: false, callback_url: receiver.url });
-  const { body } = await call("POST", paths.new, held);
+  const { act, confirm, receiver, pay } = await startShop(t);
+  const held = await pay(newPayment({ confirm: false }));
   await receiver.next();
-  const act = (action: string) =>
-    call("POST", `/sandbox/payments/${body.details.payment_id}/${action}`);
-  assert.equal((await act("refund")).body.code, "action_not_allowed");
-  const canceled = await act("cancel");
+  assert.equal((await act(held, "refund")).body.code, "action_not_allowed");
+  const canceled = await act(held, "cancel");
   assert.equal(canceled.body.operation, "cancel");
   assert.equal(canceled.body.details.status, "success");
   assert.deepEqual((await receiver.next()).body, canceled.body);
-  assert.equal((await act("cancel")).body.code, "action_already_done");
-  const confirm = await call("POST", paths.confirm, { external_id: "order-1" });
-  assert.equal(confirm.body.code, "action_not_allowed");
+  assert.equal((await act(held, "cancel")).body.code, "action_already_done");
+  assert.equal((await confirm()).body.code, "action_not_allowed");
 });
 
 test("a refund cannot exceed the confirmed amount", async (t) => {
-  const { call } = await startRig(t);
-  const { body } = await call("POST", paths.new, newPayment({ confirm: false }));
-  await call("POST", paths.confirm, { external_id: "order-1", amount: 6 });
-  const path = `/sandbox/payments/${body.details.payment_id}`;
-  const over = await call("POST", `${path}/refund`, { amount: 6.01 });
+  const { act, confirm, pay } = await startRig(t);
+  const held = await pay(newPayment({ confirm: false }));
+  await confirm({ amount: 6 });
+  const over = await act(held, "refund", { amount: 6.01 });
   assert.equal(over.body.code, "incorrect_refund_sum_or_currency");
-  assert.equal((await call("POST", `${path}/refund`)).body.details.amount, "6");
-  assert.equal((await call("POST", `${path}/cancel`)).body.code, "action_not_allowed");
+  assert.equal((await act(held, "refund")).body.details.amount, "6");
+  assert.equal((await act(held, "cancel")).body.code, "action_not_allowed");
 });
 
 test("a pending payment can be settled by hand, once", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const payment = cardPayment("4000000000003014", { callback_url: receiver.url });
-  const { body } = await call("POST", paths.new, payment);
-  const settle = (status: string) =>
-    call("POST", `/sandbox/payments/${body.details.payment_id}/settle`, { status });
+  const { act, receiver, pay } = await startShop(t);
+  const pending = await pay(cardPayment("4000000000003014"));
+  const settle = (status: string) => act(pending, "settle", { status });
   assert.equal((await settle("pending")).body.param, "status");
   const failed = await settle("failure");
   assert.equal(failed.body.details.status_code, "transaction_declined");
@@ -76,14 +65,9 @@ test("a pending payment can be settled by hand, once", async (t) => {
 });
 
 test("a payment that was settled by hand keeps its end when it would have settled by itself", async (t) => {
-  const { call, sandbox } = await startRig(t, {
-    delays: { callbackMs: 0, settleMs: 60_000, payoutMs: 0, slowAnswerMs: 0 },
-  });
-  const receiver = await startReceiver(t);
-  const payment = cardPayment("4000000000000655", { callback_url: receiver.url });
-  const { body } = await call("POST", paths.new, payment);
-  const path = `/sandbox/payments/${body.details.payment_id}/settle`;
-  await call("POST", path, { status: "failure" });
+  const delays = { settleMs: 60_000 };
+  const { act, call, sandbox, receiver, pay } = await startShop(t, [], { delays });
+  await act(await pay(cardPayment("4000000000000655")), "settle", { status: "failure" });
   await call("POST", "/__sandbox/clock", { advance_ms: 60_000 });
   await sandbox.idle();
   assert.equal(sandbox.ledger().payments[0]?.operations[0]?.status, "failure");
@@ -98,14 +82,14 @@ test("an unknown payment is not found", async (t) => {
   for (const action of ["refund", "cancel", "settle"]) {
     const body = { status: "success" };
     const unknown = await call("POST", `/sandbox/payments/nothing/${action}`, body);
-    assert.deepEqual([unknown.status, unknown.body.code], [404, "transaction_not_found"]);
+    assertRefused(unknown, 404, "transaction_not_found");
   }
 });
 
 test("the ledger shows what was done, without card numbers and tokens", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const { body } = await call("POST", paths.new, newPayment());
-  const ledger = await call("GET", "/sandbox/ledger");
+  const { sandbox, pay, get } = await startRig(t);
+  const { body } = await pay(newPayment());
+  const ledger = await get("/sandbox/ledger");
   assert.deepEqual(ledger.body, JSON.parse(JSON.stringify(sandbox.ledger())));
   const [payment] = ledger.body.payments;
   assert.equal(payment.card_mask, "411111******1111");

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { type TestContext, test } from "node:test";
 import { checkCardNumber } from "../ledger/cards.ts";
 import { magicValues } from "../ledger/scenarios.ts";
-import { cardPayment, newPayment, paths, startReceiver, startRig } from "./start.ts";
+import { cardPayment, newPayment, paths, startReceiver, startRig, startShop } from "./start.ts";
 
 /** What a magic value leads to. */
 type Expected = readonly [
@@ -18,10 +18,11 @@ type Expected = readonly [
 ];
 
 const paid = "success, transaction_successful";
-const declined = (code: string) => `failure, ${code}`;
+const declined = "failure, transaction_declined";
+const threeTimes = ["success", "success", "success"];
 /** An Error object, and the failed operation in the ledger. */
 function refused(card: string, code: string): Expected {
-  return [card, [402, code], ["failure"], declined(code)];
+  return [card, [402, code], ["failure"], `failure, ${code}`];
 }
 
 const expectations: Readonly<Record<string, Expected>> = {
@@ -30,18 +31,8 @@ const expectations: Readonly<Record<string, Expected>> = {
   wrong_cvv: refused("4000000000000630", "wrong_cvv"),
   anti_fraud_check: refused("4000000000000648", "anti_fraud_check"),
   delayed: ["4000000000000655", [200, "pending"], ["success"], paid],
-  delayed_decline: [
-    "4000000000000663",
-    [200, "pending"],
-    ["failure"],
-    declined("transaction_declined"),
-  ],
-  duplicate_callbacks: [
-    "4000000000000671",
-    [200, "success"],
-    ["success", "success", "success"],
-    paid,
-  ],
+  delayed_decline: ["4000000000000663", [200, "pending"], ["failure"], declined],
+  duplicate_callbacks: ["4000000000000671", [200, "success"], threeTimes, paid],
   reordered_callbacks: ["4000000000000689", [200, "pending"], ["success", "pending"], paid],
   lost_callback: ["4000000000000697", [200, "pending"], [], paid],
   answer_lost: ["4000000000000762", undefined, ["success"], paid],
@@ -50,12 +41,7 @@ const expectations: Readonly<Record<string, Expected>> = {
   too_many_requests: ["4000000000000739", [429, "too_many_requests"], [], undefined],
   slow_answer: ["4000000000000747", [200, "success"], ["success"], paid],
   internal_error: ["4000000000000754", [500, "internal_error"], [], undefined],
-  declined_in_payment: [
-    "4000000000000770",
-    [200, "failure"],
-    ["failure"],
-    declined("transaction_declined"),
-  ],
+  declined_in_payment: ["4000000000000770", [200, "failure"], ["failure"], declined],
   init: ["4000000000000788", [200, "init"], ["pending", "success"], paid],
   lookup: ["4000000000000796", [200, "success"], ["success", "success"], paid],
   receipt_pending: ["4000000000000804", [200, "success"], ["success", "success"], paid],
@@ -86,15 +72,15 @@ test("magicValues lists these scenarios, the 3DS and success cards, and no other
 });
 
 test("a listed success card succeeds whatever the amount", async (t) => {
-  const { call } = await startRig(t);
-  const { body } = await call("POST", paths.new, newPayment({ amount: 10.61 }));
+  const { pay } = await startRig(t);
+  const { body } = await pay(newPayment({ amount: 10.61 }));
   assert.equal(body.details.status, "success");
 });
 
 test("the cents of a recurrent payment and of a confirmation trigger scenarios too", async (t) => {
-  const { call } = await startRig(t);
+  const { call, pay } = await startRig(t);
   const held = newPayment({ init_recurrent_payment: true, confirm: false, amount: 100 });
-  const { body } = await call("POST", paths.new, held);
+  const { body } = await pay(held);
   const { recurrent_id } = body.details;
   const recur = (amount: number) =>
     call("POST", paths.recurrent, { recurrent_id, external_id: "again", amount });
@@ -110,37 +96,24 @@ test("the cents of a recurrent payment and of a confirmation trigger scenarios t
   assert.equal((await confirm(99.83)).body.code, "action_already_done");
 });
 
-test("callback/resend delivers a lost callback", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const payment = cardPayment("4000000000000697", { callback_url: receiver.url });
-  await call("POST", paths.new, payment);
+test("callback/resend delivers a lost callback, and nothing for a silent payment", async (t) => {
+  const { resend, sandbox, receiver, pay } = await startShop(t);
+  await assert.rejects(pay(cardPayment("4000000000000838")));
+  assert.equal((await resend()).status, 200);
+  await pay(cardPayment("4000000000000697", { external_id: "lost" }));
   await sandbox.idle();
   assert.equal(receiver.received.length, 0);
-  await call("POST", paths.resend, { external_id: "order-1" });
-  assert.equal((await receiver.next()).body.details.status, "success");
-});
-
-test("callback/resend delivers nothing for a silent payment", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const payment = cardPayment("4000000000000838", { callback_url: receiver.url });
-  await assert.rejects(call("POST", paths.new, payment));
-  assert.equal((await call("POST", paths.resend, { external_id: "order-1" })).status, 200);
-  await sandbox.idle();
-  assert.equal(receiver.received.length, 0);
+  await resend({ external_id: "lost" });
+  assert.equal((await receiver.next()).body.external_id, "lost");
 });
 
 test("the three duplicates have the same bytes; the late pending one has the same payment_id", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const callback_url = receiver.url;
-  await call("POST", paths.new, cardPayment("4000000000000671", { callback_url }));
+  const { receiver, pay } = await startShop(t);
+  await pay(cardPayment("4000000000000671"));
   const [one, two, three] = [await receiver.next(), await receiver.next(), await receiver.next()];
   assert.deepEqual(two.bytes, one.bytes);
   assert.deepEqual(three.bytes, one.bytes);
-  const reordered = cardPayment("4000000000000689", { callback_url, external_id: "2" });
-  await call("POST", paths.new, reordered);
+  await pay(cardPayment("4000000000000689", { external_id: "2" }));
   const [success, pending] = [(await receiver.next()).body, (await receiver.next()).body];
   assert.equal(pending.details.payment_id, success.details.payment_id);
   assert.equal(pending.details.operation_id, success.details.operation_id);
@@ -149,7 +122,7 @@ test("the three duplicates have the same bytes; the late pending one has the sam
 });
 
 test("a slow answer's callback arrives before the answer", async (t) => {
-  const { send } = await startRig(t, { delays: { callbackMs: 0, slowAnswerMs: 3_600_000 } });
+  const { send } = await startRig(t, { delays: { slowAnswerMs: 3_600_000 } });
   const receiver = await startReceiver(t);
   const abort = new AbortController();
   const payment = cardPayment("4000000000000747", { callback_url: receiver.url });
@@ -160,15 +133,14 @@ test("a slow answer's callback arrives before the answer", async (t) => {
 });
 
 test("the magic 429 has X-RateLimit-Remaining and X-RateLimit-Reset", async (t) => {
-  const { call } = await startRig(t);
-  const { headers } = await call("POST", paths.new, cardPayment("4000000000000739"));
+  const { headers } = await (await startRig(t)).pay(cardPayment("4000000000000739"));
   assert.equal(headers.get("x-ratelimit-remaining"), "0");
   assert.equal(headers.get("x-ratelimit-reset"), "1");
 });
 
 test("a decline with status 200 is payment data, also for confirmations", async (t) => {
-  const { call } = await startRig(t);
-  const { status, body } = await call("POST", paths.new, cardPayment("4000000000000770"));
+  const { confirm, pay } = await startRig(t);
+  const { status, body } = await pay(cardPayment("4000000000000770"));
   assert.equal(status, 200);
   const { is_success, operation, details, code } = body;
   assert.deepEqual([is_success, operation, code], [false, "payment", undefined]);
@@ -176,8 +148,8 @@ test("a decline with status 200 is payment data, also for confirmations", async 
     [details.status, details.status_code, details.status_description],
     ["failure", "transaction_declined", "Transaction is declined"],
   );
-  await call("POST", paths.new, newPayment({ confirm: false, amount: 100 }));
-  const confirmed = await call("POST", paths.confirm, { external_id: "order-1", amount: 99.77 });
+  await pay(newPayment({ confirm: false, amount: 100 }));
+  const confirmed = await confirm({ amount: 99.77 });
   assert.deepEqual(
     [confirmed.status, confirmed.body.operation, confirmed.body.details.status],
     [200, "confirm", "failure"],
@@ -185,22 +157,20 @@ test("a decline with status 200 is payment data, also for confirmations", async 
 });
 
 test("status init has its own status_code, and operation info reports it as pending", async (t) => {
-  const { call, sandbox } = await startRig(t, { delays: { callbackMs: 3_600_000 } });
-  const { body } = await call("POST", paths.new, cardPayment("4000000000000788"));
-  assert.equal(body.details.status_code, "transaction_created");
-  const { operation_id, payment_id } = body.details;
+  const { act, sandbox, pay, get } = await startRig(t, { delays: { callbackMs: 3_600_000 } });
+  const begun = await pay(cardPayment("4000000000000788"));
+  const { status_code, operation_id } = begun.body.details;
+  assert.equal(status_code, "transaction_created");
   const query = new URLSearchParams({ external_id: "order-1", operation_id });
-  const info = await call("GET", `${paths.operation}?${query}`);
+  const info = await get(`${paths.operation}?${query}`);
   assert.deepEqual([info.body.status, info.body.status_code], ["pending", "pending"]);
-  await call("POST", `/sandbox/payments/${payment_id}/settle`, { status: "success" });
+  await act(begun, "settle", { status: "success" });
   assert.equal(sandbox.ledger().payments[0]?.operations[0]?.status, "success");
 });
 
 test("a lookup is a separate operation on the same payment", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const callback_url = receiver.url;
-  await call("POST", paths.new, cardPayment("4000000000000796", { callback_url }));
+  const { receiver, pay } = await startShop(t);
+  await pay(cardPayment("4000000000000796"));
   const [payment, lookup] = [(await receiver.next()).body, (await receiver.next()).body];
   assert.deepEqual([payment.operation, lookup.operation], ["payment", "lookup"]);
   assert.equal(lookup.details.payment_id, payment.details.payment_id);
@@ -208,7 +178,7 @@ test("a lookup is a separate operation on the same payment", async (t) => {
 });
 
 test("callbacks report a receipt's registration and differ in nothing else", async (t) => {
-  const { call } = await startRig(t);
+  const { receiver, pay } = await startShop(t);
   for (const [payload, number, expected] of [
     ["p", "4000000000000804", ["Pending 1002", "Success 1001"]],
     ["p", "4000000000000812", ["Pending 1002", "Failed 2001"]],
@@ -217,10 +187,7 @@ test("callbacks report a receipt's registration and differ in nothing else", asy
     ["fiscal-1002", "4111111111111111", ["Pending 1002"]],
     ["fiscal-1234", "4111111111111111", [undefined]],
   ] as const) {
-    const receiver = await startReceiver(t);
-    const external_id = `${payload}-${number}`;
-    const request = { external_id, payload, callback_url: receiver.url };
-    await call("POST", paths.new, cardPayment(number, request));
+    await pay(cardPayment(number, { external_id: `${payload}-${number}`, payload }));
     const bodies = [];
     for (const _ of expected) bodies.push((await receiver.next()).body);
     const told = bodies.map(
@@ -262,10 +229,8 @@ async function meet(
   [, expected, callbacks, state]: Expected,
   payment: object,
 ): Promise<void> {
-  const { call, sandbox } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const request = { ...payment, callback_url: receiver.url };
-  const answer = call("POST", paths.new, request);
+  const { sandbox, receiver, pay } = await startShop(t);
+  const answer = pay(payment);
   if (expected === undefined) {
     await assert.rejects(answer, { name: "TypeError" });
   } else {

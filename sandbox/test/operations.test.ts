@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cardPayment, newPayment, paths, startRig } from "./start.ts";
+import { assertRefused, cardPayment, newPayment, paths, startRig } from "./start.ts";
 
 test("operation info returns an operation in the spec's shape", async (t) => {
-  const { call } = await startRig(t);
+  const { pay, get } = await startRig(t);
   const raw = JSON.stringify(newPayment({ unified_external_id: "u", payload: "p" }));
-  const payment = await call("POST", paths.new, raw.replace('"amount":10,', '"amount":10.10,'));
+  const payment = await pay(raw.replace('"amount":10,', '"amount":10.10,'));
   const { details, receipt_url } = payment.body;
-  const { status, body, text } = await call("GET", info("order-1", details.operation_id));
+  const { status, body, text } = await get(info("order-1", details.operation_id));
   assert.equal(status, 200);
   assert.deepEqual(body, {
     action: null,
@@ -41,35 +41,34 @@ test("operation info returns an operation in the spec's shape", async (t) => {
 });
 
 test("operation info follows the operation through its states", async (t) => {
-  const { call } = await startRig(t);
-  const payment = await call("POST", paths.new, cardPayment("4000000000003014"));
-  const { operation_id, payment_id } = payment.body.details;
-  const pending = (await call("GET", info("order-1", operation_id))).body;
+  const { act, pay, get } = await startRig(t);
+  const payment = await pay(cardPayment("4000000000003014"));
+  const { operation_id } = payment.body.details;
+  const pending = (await get(info("order-1", operation_id))).body;
   assert.deepEqual([pending.status, pending.status_code], ["pending", "waiting_for_redirect"]);
   assert.deepEqual(pending.action, payment.body.action);
-  await call("POST", `/sandbox/payments/${payment_id}/settle`, { status: "success" });
-  assert.equal((await call("GET", info("order-1", operation_id))).body.status, "success");
-  const refund = await call("POST", `/sandbox/payments/${payment_id}/refund`);
-  const refunded = await call("GET", info("order-1", refund.body.details.operation_id));
+  await act(payment, "settle", { status: "success" });
+  assert.equal((await get(info("order-1", operation_id))).body.status, "success");
+  const refund = await act(payment, "refund");
+  const refunded = await get(info("order-1", refund.body.details.operation_id));
   assert.equal(refunded.body.status_code, "refund_successful");
 });
 
 test("operation info maps a failure to a code of the spec's operation statuses", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  await call("POST", paths.new, cardPayment("4000000000000630"));
+  const { sandbox, pay, get } = await startRig(t);
+  await pay(cardPayment("4000000000000630"));
   const operationId = sandbox.ledger().payments[0]?.operations[0]?.operation_id ?? "";
-  const { body } = await call("GET", info("order-1", operationId));
+  const { body } = await get(info("order-1", operationId));
   assert.deepEqual([body.status, body.status_code], ["failure", "transaction_declined"]);
 });
 
 test("an unknown operation is not found", async (t) => {
-  const { call } = await startRig(t);
-  const nothing = await call("GET", info("order-1", "o"));
-  assert.deepEqual([nothing.status, nothing.body.code], [404, "transaction_not_found"]);
-  await call("POST", paths.new, newPayment());
-  const other = await call("GET", info("order-1", "o"));
+  const { pay, get } = await startRig(t);
+  assertRefused(await get(info("order-1", "o")), 404, "transaction_not_found");
+  await pay(newPayment());
+  const other = await get(info("order-1", "o"));
   assert.deepEqual([other.status, other.body.param], [404, "operation_id"]);
-  const missing = await call("GET", `${paths.operation}?external_id=order-1`);
+  const missing = await get(`${paths.operation}?external_id=order-1`);
   assert.deepEqual([missing.status, missing.body.param], [400, "operation_id"]);
 });
 

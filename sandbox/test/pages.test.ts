@@ -1,24 +1,20 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { cardPayment, newPayment, paths, type Rig, startReceiver, startRig } from "./start.ts";
+import { cardPayment, newPayment, startRig, startShop } from "./start.ts";
 
 test("a 3DS payment is pending until the customer approves it on its page", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const created = await call(
-    "POST",
-    paths.new,
-    cardPayment("4000000000003014", { callback_url: receiver.url }),
+  const { sandbox, receiver, pay } = await startShop(t);
+  const { status, body: created } = await pay(cardPayment("4000000000003014"));
+  assert.equal(status, 200);
+  const { action, details } = created;
+  assert.deepEqual(
+    [created.action_required, created.is_success, action.type],
+    [true, false, "3ds"],
   );
-  assert.equal(created.status, 200);
-  assert.equal(created.body.action_required, true);
-  assert.equal(created.body.action.type, "3ds");
-  assert.ok(created.body.action.value.startsWith(`${sandbox.url}/3ds/`));
-  assert.equal(created.body.details.status, "pending");
-  assert.equal(created.body.details.status_code, "waiting_for_redirect");
-  assert.equal(created.body.is_success, false);
+  assert.ok(action.value.startsWith(`${sandbox.url}/3ds/`));
+  assert.deepEqual([details.status, details.status_code], ["pending", "waiting_for_redirect"]);
 
-  const page = await fetch(created.body.action.value);
+  const page = await fetch(action.value);
   assert.equal(page.status, 200);
   assert.match(page.headers.get("content-type") ?? "", /^text\/html/);
   assert.match(page.headers.get("content-security-policy") ?? "", /default-src 'none'/);
@@ -28,18 +24,16 @@ test("a 3DS payment is pending until the customer approves it on its page", asyn
   assert.match(shown, /400000\*{6}3014/);
   assert.equal(receiver.received.length, 0);
 
-  const pressed = await press(created.body.action.value, { decision: "approve" });
+  const pressed = await press(action.value, { decision: "approve" });
   assert.equal(pressed.status, 303);
   const result = await fetch(new URL(pressed.headers.get("location") ?? "", sandbox.url));
   assert.match(await result.text(), /Payment successful/);
   const { body } = await receiver.next();
-  assert.equal(body.details.payment_id, created.body.details.payment_id);
+  assert.equal(body.details.payment_id, details.payment_id);
   assert.equal(body.details.status, "success");
-  assert.equal(body.action, null);
-  assert.equal(body.action_required, false);
-  assert.equal(body.is_success, true);
+  assert.deepEqual([body.action_required, body.is_success, body.action], [false, true, null]);
 
-  await press(created.body.action.value, { decision: "decline" });
+  await press(action.value, { decision: "decline" });
   await sandbox.idle();
   assert.equal(receiver.received.length, 1);
   assert.equal(sandbox.ledger().payments[0]?.operations[0]?.status, "success");
@@ -47,10 +41,8 @@ test("a 3DS payment is pending until the customer approves it on its page", asyn
 
 for (const result_url of ["https://shop.example/done?order=1", "myshop://done"]) {
   test(`declining 3DS fails the payment and sends the browser to ${result_url}`, async (t) => {
-    const { call } = await startRig(t);
-    const receiver = await startReceiver(t);
-    const payment = cardPayment("4000000000003014", { callback_url: receiver.url, result_url });
-    const { body } = await call("POST", paths.new, payment);
+    const { receiver, pay } = await startShop(t);
+    const { body } = await pay(cardPayment("4000000000003014", { result_url }));
     const pressed = await press(body.action.value, { decision: "decline" });
     assert.equal(pressed.status, 303);
     assert.equal(pressed.headers.get("location"), result_url);
@@ -61,24 +53,22 @@ for (const result_url of ["https://shop.example/done?order=1", "myshop://done"])
 }
 
 test("one 3DS card fails even when approved", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const payment = cardPayment("4000000000003022", { callback_url: receiver.url });
-  const { body } = await call("POST", paths.new, payment);
+  const { receiver, pay } = await startShop(t);
+  const { body } = await pay(cardPayment("4000000000003022"));
   await press(body.action.value, { decision: "approve" });
   assert.equal((await receiver.next()).body.details.status_code, "wrong_cavv");
 });
 
 test("use_3ds_flow requires 3DS even for a card that does not need it", async (t) => {
-  const { call } = await startRig(t);
-  const { body } = await call("POST", paths.new, newPayment({}, { use_3ds_flow: true }));
+  const { pay } = await startRig(t);
+  const { body } = await pay(newPayment({}, { use_3ds_flow: true }));
   assert.equal(body.action.type, "3ds");
 });
 
 for (const mode of ["hosted", "express_checkout"]) {
   test(`in mode ${mode} the card is entered on a checkout page`, async (t) => {
-    const { rig, value, receiver } = await openCheckout(t, { mode });
-    assert.ok(value.startsWith(`${rig.sandbox.url}/checkout/`));
+    const { sandbox, value, receiver } = await openCheckout(t, { mode });
+    assert.ok(value.startsWith(`${sandbox.url}/checkout/`));
     const shown = await (await fetch(value)).text();
     assert.match(shown, /value="4111 1111 1111 1111"/);
     assert.match(shown, /Two &amp; a half books/);
@@ -102,7 +92,7 @@ test("a magic card on the checkout page triggers its scenario", async (t) => {
   const toChallenge = await press(secured.value, card("4000 0000 0000 3014"));
   const challenge = toChallenge.headers.get("location") ?? "";
   assert.match(challenge, /^\/3ds\//);
-  await press(secured.rig.sandbox.url + challenge, { decision: "approve" });
+  await press(secured.sandbox.url + challenge, { decision: "approve" });
   assert.equal((await secured.receiver.next()).body.details.status, "success");
 
   const delayed = await openCheckout(t);
@@ -112,7 +102,7 @@ test("a magic card on the checkout page triggers its scenario", async (t) => {
 });
 
 test("the checkout page refuses invalid card data, and the customer can cancel", async (t) => {
-  const { value, receiver, rig } = await openCheckout(t);
+  const { value, receiver, sandbox } = await openCheckout(t);
   const wrong = [
     card("4111 1111 1111 1112"),
     { ...card("4111111111111111"), expiry: "13/35" },
@@ -124,7 +114,7 @@ test("the checkout page refuses invalid card data, and the customer can cancel",
     assert.equal(refused.status, 400);
     assert.match(await refused.text(), /role="alert"/);
   }
-  await rig.sandbox.idle();
+  await sandbox.idle();
   assert.equal(receiver.received.length, 0);
   const left = await press(value, { decision: "cancel" });
   assert.match(left.headers.get("location") ?? "", /^\/result\//);
@@ -133,14 +123,14 @@ test("the checkout page refuses invalid card data, and the customer can cancel",
 });
 
 test("pages show what a merchant sends as text, never as markup", async (t) => {
-  const { call, sandbox } = await startRig(t);
+  const { sandbox, pay } = await startRig(t);
   const evil = `<script>alert("x")</script>'&`;
   const escaped = "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&#39;&amp;";
   const overrides = { external_id: evil, description: evil, products: [{ name: evil }] };
-  const challenge = await call("POST", paths.new, cardPayment("4000000000003014", overrides));
+  const challenge = await pay(cardPayment("4000000000003014", overrides));
   const hosted = { ...overrides, mode: "hosted", payment_method: { type: "card" } };
-  const checkout = await call("POST", paths.new, newPayment(hosted));
-  const paid = await call("POST", paths.new, newPayment({ ...overrides, external_id: `${evil}2` }));
+  const checkout = await pay(newPayment(hosted));
+  const paid = await pay(newPayment({ ...overrides, external_id: `${evil}2` }));
   for (const page of [
     challenge.body.action.value,
     checkout.body.action.value,
@@ -154,8 +144,8 @@ test("pages show what a merchant sends as text, never as markup", async (t) => {
 });
 
 test("the start page lists payments and links the pages that wait for the customer", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const { body } = await call("POST", paths.new, cardPayment("4000000000003014"));
+  const { sandbox, pay } = await startRig(t);
+  const { body } = await pay(cardPayment("4000000000003014"));
   const listed = await (await fetch(sandbox.url)).text();
   const { pathname } = new URL(body.action.value);
   assert.ok(listed.includes(`<a href="${pathname}">3DS page</a>`));
@@ -173,15 +163,11 @@ test("an unknown page is not found", async (t) => {
 });
 
 async function openCheckout(t: TestContext, overrides: object = {}) {
-  const rig: Rig = await startRig(t);
-  const receiver = await startReceiver(t);
-  const { body } = await rig.call(
-    "POST",
-    paths.new,
+  const { sandbox, receiver, pay } = await startShop(t);
+  const { body } = await pay(
     newPayment({
       mode: "hosted",
       payment_method: { type: "card" },
-      callback_url: receiver.url,
       products: [{ name: "Two & a half books", quantity: "2.5", net_amount: "4.00" }],
       ...overrides,
     }),
@@ -189,7 +175,7 @@ async function openCheckout(t: TestContext, overrides: object = {}) {
   assert.equal(body.details.status, "pending");
   assert.equal(body.action.type, "redirect");
   assert.equal(body.action_required, true);
-  return { rig, receiver, value: body.action.value as string };
+  return { sandbox, receiver, value: body.action.value as string };
 }
 
 /** Posts the page's form as a browser does, but does not follow the redirect. */

@@ -1,9 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cardPayment, newPayment, paths, startReceiver, startRig, uuidPattern } from "./start.ts";
+import {
+  assertRefused,
+  cardPayment,
+  newPayment,
+  paths,
+  startRig,
+  startShop,
+  uuidPattern,
+} from "./start.ts";
 
 test("a payment is answered with Payment transaction data that includes what was sent", async (t) => {
-  const { call } = await startRig(t);
+  const { pay } = await startRig(t);
   const raw = `{"amount":10.10,"currency":"UAH","mode":"direct","external_id":"order-1",
     "unified_external_id":"unified-1","description":"Two books","payload":"{\\"cart\\":7}",
     "init_recurrent_payment":true,"subscription_id":"sub-1",
@@ -17,7 +25,7 @@ test("a payment is answered with Payment transaction data that includes what was
     "recipient":{"payment_method":{"type":"iban","iban":{"iban":"UA213223130000026007233566001"}}},
     "payment_method":{"type":"cc_number","save_to_wallet":true,
       "cc":{"number":"5555555555554444","cvv":"123","exp_month":2,"exp_year":2036}}}`;
-  const { status, body, text } = await call("POST", paths.new, raw);
+  const { status, body, text } = await pay(raw);
   assert.equal(status, 200);
   const { details, payment_method: method, ...rest } = body;
   assert.match(details.payment_id, uuidPattern);
@@ -95,31 +103,27 @@ test("a payment is answered with Payment transaction data that includes what was
 });
 
 test("an amount keeps its exact digits", async (t) => {
-  const { call } = await startRig(t);
+  const { pay } = await startRig(t);
   for (const amount of ["10.10", "0.1", "99999999999.99", "5", "1.000000"]) {
-    const raw = JSON.stringify(newPayment({ external_id: amount })).replace(
-      '"amount":10,',
-      `"amount":${amount},`,
-    );
-    const { body } = await call("POST", paths.new, raw);
+    const raw = JSON.stringify(newPayment({ external_id: amount }));
+    const { body } = await pay(raw.replace('"amount":10,', `"amount":${amount},`));
     assert.equal(body.details.amount, amount);
   }
 });
 
 test("an external_id accepts payment attempts until one succeeds", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const declined = await call("POST", paths.new, cardPayment("4000000000000614"));
+  const { sandbox, pay } = await startRig(t);
+  const declined = await pay(cardPayment("4000000000000614"));
   assert.equal(declined.body.code, "insufficient_funds");
-  const again = await call("POST", paths.new, cardPayment("4000000000000622"));
+  const again = await pay(cardPayment("4000000000000622"));
   assert.equal(again.body.code, "card_expired");
   assert.notEqual(again.body.payment_id, declined.body.payment_id);
-  const paid = await call("POST", paths.new, newPayment());
+  const paid = await pay(newPayment());
   assert.equal(paid.body.details.status, "success");
-  const { status, body } = await call("POST", paths.new, newPayment());
-  assert.equal(status, 409);
-  assert.equal(body.code, "transaction_already_paid");
-  assert.equal(body.type, "payment_error");
-  assert.equal(body.payment_id, paid.body.details.payment_id);
+  const late = await pay(newPayment());
+  assertRefused(late, 409, "transaction_already_paid");
+  assert.equal(late.body.type, "payment_error");
+  assert.equal(late.body.payment_id, paid.body.details.payment_id);
   const { payments } = sandbox.ledger();
   assert.equal(payments.length, 3);
   const ids = payments.map(({ operations }) => operations[0]?.operation_id);
@@ -127,30 +131,23 @@ test("an external_id accepts payment attempts until one succeeds", async (t) => 
 });
 
 test("of two open attempts only one can succeed", async (t) => {
-  const { call } = await startRig(t);
-  const first = await call("POST", paths.new, cardPayment("4000000000003014"));
-  const second = await call("POST", paths.new, cardPayment("4000000000003014"));
-  const settle = (payment: typeof first) =>
-    call("POST", `/sandbox/payments/${payment.body.details.payment_id}/settle`, {
-      status: "success",
-    });
-  assert.equal((await settle(first)).body.details.status, "success");
-  const late = await settle(second);
+  const { act, pay } = await startRig(t);
+  const first = await pay(cardPayment("4000000000003014"));
+  const second = await pay(cardPayment("4000000000003014"));
+  const settled = await act(first, "settle", { status: "success" });
+  assert.equal(settled.body.details.status, "success");
+  const late = await act(second, "settle", { status: "success" });
   assert.equal(late.body.details.status, "failure");
   assert.equal(late.body.details.status_code, "transaction_already_paid");
   assert.equal(late.body.is_success, false);
 });
 
 test("a held payment is confirmed once, for no more than was held", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const callback_url = receiver.url;
-  const held = await call("POST", paths.new, newPayment({ confirm: false, callback_url }));
+  const { confirm, receiver, pay } = await startShop(t);
+  const held = await pay(newPayment({ confirm: false }));
   assert.equal(held.body.details.status, "success");
   assert.equal(held.body.details.method, "hold");
   await receiver.next();
-  const confirm = (members: object) =>
-    call("POST", paths.confirm, { external_id: "order-1", ...members });
   const over = await confirm({ amount: 10.01 });
   assert.equal(over.body.code, "confirm_amount_cannot_be_more_than_the_transaction_amount");
   assert.equal((await confirm({ currency: "EUR" })).body.code, "invalid_currency");
@@ -162,25 +159,22 @@ test("a held payment is confirmed once, for no more than was held", async (t) =>
   assert.equal(body.details.payment_id, held.body.details.payment_id);
   assert.notEqual(body.details.operation_id, held.body.details.operation_id);
   assert.deepEqual((await receiver.next()).body, body);
-  const again = await confirm({});
-  assert.equal(again.status, 409);
-  assert.equal(again.body.code, "action_already_done");
+  assertRefused(await confirm(), 409, "action_already_done");
 });
 
 test("a payment that was not held cannot be confirmed", async (t) => {
-  const { call } = await startRig(t);
-  const confirm = (external_id: string) => call("POST", paths.confirm, { external_id });
-  assert.equal((await confirm("nothing")).body.code, "transaction_not_found");
-  await call("POST", paths.new, newPayment());
-  assert.equal((await confirm("order-1")).body.code, "action_already_done");
-  await call("POST", paths.new, cardPayment("4000000000000614", { external_id: "order-2" }));
-  assert.equal((await confirm("order-2")).body.code, "action_not_allowed");
+  const { confirm, pay } = await startRig(t);
+  assert.equal((await confirm()).body.code, "transaction_not_found");
+  await pay(newPayment());
+  assert.equal((await confirm()).body.code, "action_already_done");
+  await pay(cardPayment("4000000000000614", { external_id: "order-2" }));
+  assert.equal((await confirm({ external_id: "order-2" })).body.code, "action_not_allowed");
 });
 
 test("a recurrent payment charges the card of its primary payment", async (t) => {
-  const { call } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const primary = await call("POST", paths.new, newPayment({ init_recurrent_payment: true }));
+  const { call, receiver, pay } = await startShop(t);
+  const primary = await pay(newPayment({ init_recurrent_payment: true }));
+  await receiver.next();
   const { status, body } = await call("POST", paths.recurrent, {
     recurrent_id: primary.body.details.recurrent_id,
     external_id: "order-2",
@@ -203,8 +197,8 @@ test("a recurrent payment charges the card of its primary payment", async (t) =>
 });
 
 test("a delegated payment goes to the project of the key's owner", async (t) => {
-  const { call } = await startRig(t);
-  const primary = await call("POST", paths.new, newPayment({ init_recurrent_payment: true }));
+  const { call, pay } = await startRig(t);
+  const primary = await pay(newPayment({ init_recurrent_payment: true }));
   const { recurrent_id } = primary.body.details;
   const keys = ["0b6f5c0e-7a51-4a0e-9f4e-5d3b8c1a2f60", "1b6f5c0e-7a51-4a0e-9f4e-5d3b8c1a2f60"];
   const projectOf = async (external_id: string, delegate_api_key?: string) => {
@@ -221,31 +215,25 @@ test("a delegated payment goes to the project of the key's owner", async (t) => 
 });
 
 test("a recurrent payment needs a successful primary one", async (t) => {
-  const { call } = await startRig(t);
+  const { call, pay } = await startRig(t);
   const recur = (recurrent_id: string) =>
     call("POST", paths.recurrent, { recurrent_id, external_id: "order-2", amount: 3 });
-  const unknown = await recur("nothing");
-  assert.equal(unknown.status, 404);
-  assert.equal(unknown.body.code, "transaction_success_primary_not_found");
-  assert.equal(unknown.body.param, "recurrent_id");
-  const open = await call(
-    "POST",
-    paths.new,
-    cardPayment("4000000000003014", { init_recurrent_payment: true }),
-  );
+  const refused = await recur("nothing");
+  assertRefused(refused, 404, "transaction_success_primary_not_found", "recurrent_id");
+  const open = await pay(cardPayment("4000000000003014", { init_recurrent_payment: true }));
   const unpaid = await recur(open.body.details.recurrent_id);
   assert.equal(unpaid.body.code, "transaction_success_primary_not_found");
-  const single = await call("POST", paths.new, newPayment());
+  const single = await pay(newPayment());
   const notRecurring = await recur(single.body.details.payment_id);
   assert.equal(notRecurring.body.code, "transaction_is_not_recurring");
 });
 
 test("a payment can use a card token, a wallet card or a device wallet", async (t) => {
-  const { call } = await startRig(t);
-  const first = await call("POST", paths.new, newPayment());
+  const rig = await startRig(t);
+  const first = await rig.pay(newPayment());
   const { token, mask } = first.body.payment_method.cc_token;
   const pay = (external_id: string, payment_method: object, customer = {}) =>
-    call("POST", paths.new, newPayment({ external_id, payment_method, customer }));
+    rig.pay(newPayment({ external_id, payment_method, customer }));
 
   const byToken = await pay("t", { type: "cc_token", cc_token: { token } });
   assert.equal(byToken.body.payment_method.type, "cc_token");
@@ -285,9 +273,9 @@ test("a payment can use a card token, a wallet card or a device wallet", async (
 });
 
 test("an unknown or unusable payment method is refused with the reason", async (t) => {
-  const { call } = await startRig(t);
+  const rig = await startRig(t);
   const pay = (payment_method: object, customer: object = { external_id: "demo-customer" }) =>
-    call("POST", paths.new, newPayment({ payment_method, customer }));
+    rig.pay(newPayment({ payment_method, customer }));
   const wallet = (option_id: string) => ({ type: "wallet", wallet: { option_id } });
 
   const token = await pay({ type: "cc_token", cc_token: { token: "tok_unknown" } });
@@ -295,9 +283,8 @@ test("an unknown or unusable payment method is refused with the reason", async (
   assert.equal(token.body.type, "payment_method_error");
   assert.equal(token.body.param, "payment_method.cc_token.token");
   assert.ok(!token.text.includes("tok_unknown"));
-  const unknown = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7aff"));
-  assert.equal(unknown.status, 404);
-  assert.equal(unknown.body.code, "payment_method_not_found");
+  const refused = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7aff"));
+  assertRefused(refused, 404, "payment_method_not_found");
   const unconfirmed = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a02"));
   assert.equal(unconfirmed.body.code, "card_verification_required");
   const nobody = await pay(wallet("6f1f3c52-0d0a-4b8e-8a53-1c2f4f0f7a01"), {});
@@ -306,20 +293,16 @@ test("an unknown or unusable payment method is refused with the reason", async (
 });
 
 test("a card past its month is expired whatever its number", async (t) => {
-  const { call } = await startRig(t);
-  const expired = await call("POST", paths.new, newPayment({}, { exp_month: 1, exp_year: 2020 }));
-  assert.equal(expired.status, 402);
-  assert.equal(expired.body.code, "card_expired");
+  const { pay } = await startRig(t);
+  const expired = await pay(newPayment({}, { exp_month: 1, exp_year: 2020 }));
+  assertRefused(expired, 402, "card_expired");
   assert.equal(expired.body.type, "payment_method_error");
 });
 
 test("the ledger keeps the newest payments and forgets the oldest", async (t) => {
-  const { call, sandbox } = await startRig(t, { maxRecords: 2 });
-  for (const external_id of ["a", "b", "c"]) {
-    await call("POST", paths.new, newPayment({ external_id }));
-  }
+  const { confirm, sandbox, pay } = await startRig(t, { maxRecords: 2 });
+  for (const external_id of ["a", "b", "c"]) await pay(newPayment({ external_id }));
   const kept = sandbox.ledger().payments.map(({ external_id }) => external_id);
   assert.deepEqual(kept, ["b", "c"]);
-  const forgotten = await call("POST", paths.confirm, { external_id: "a" });
-  assert.equal(forgotten.body.code, "transaction_not_found");
+  assert.equal((await confirm({ external_id: "a" })).body.code, "transaction_not_found");
 });

@@ -1,19 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { until } from "../../test/until.ts";
-import { cardPayment, newPayment, ofRun, paths, startReceiver, startRig } from "./start.ts";
+import {
+  cardPayment,
+  newPayment,
+  ofRun,
+  paths,
+  startReceiver,
+  startRig,
+  startShop,
+} from "./start.ts";
 
 const dayMs = 86_400_000;
 
 test("advancing the clock runs what is due by then, and later timestamps use the new time", async (t) => {
-  const { call, sandbox } = await startRig(t, {
+  const { call, sandbox, pay, get } = await startRig(t, {
     delays: { settleMs: dayMs },
     callbackRetry: { firstPauseMs: dayMs, maxPauseMs: dayMs, giveUpAfterMs: 30 * dayMs },
   });
   const receiver = await startReceiver(t, 503, 200);
   const before = Date.now();
-  await call("POST", paths.new, cardPayment("4000000000000655", { callback_url: receiver.url }));
-  const pending = (await call("GET", "/sandbox/ledger")).body.payments[0].operations[0];
+  await pay(cardPayment("4000000000000655", { callback_url: receiver.url }));
+  const pending = (await get("/sandbox/ledger")).body.payments[0].operations[0];
   assert.equal(pending.status, "pending", "it settles in a day");
 
   const moved = await call("POST", "/__sandbox/clock", { advance_ms: dayMs });
@@ -21,37 +29,35 @@ test("advancing the clock runs what is due by then, and later timestamps use the
   assert(Date.parse(moved.body.now) >= before + dayMs);
   assert.equal((await receiver.next()).body.details.status, "success");
   // The pause before a retry begins when the callback's answer has arrived: wait for that.
-  const sent = async () => (await call("GET", "/__sandbox/journal?type=callback")).body.entries;
+  const sent = async () => (await get("/__sandbox/journal?type=callback")).body.entries;
   await until(async () => (await sent()).length > 0);
   await call("POST", "/__sandbox/clock", { advance_ms: dayMs });
   assert.equal((await receiver.next()).body.details.status, "success", "it is sent again");
   await sandbox.idle();
 
-  await call("POST", paths.new, newPayment({ external_id: "order-2" }));
-  const [, second] = (await call("GET", "/sandbox/ledger")).body.payments;
+  await pay(newPayment({ external_id: "order-2" }));
+  const [, second] = (await get("/sandbox/ledger")).body.payments;
   assert(Date.parse(second.operations[0].created_at) >= before + 2 * dayMs);
 });
 
 test("the clock advances by a whole number of milliseconds, at most a year", async (t) => {
-  const { call } = await startRig(t);
+  const { call, get } = await startRig(t);
   for (const advance_ms of [0, -1, 1.5, "1000", 366 * dayMs + 1, undefined]) {
     const { status, body } = await call("POST", "/__sandbox/clock", { advance_ms });
     assert.equal(status, 400, `${advance_ms}`);
     assert.equal(body.param, "advance_ms");
   }
-  assert.equal((await call("GET", "/__sandbox/clock")).status, 200);
+  assert.equal((await get("/__sandbox/clock")).status, 200);
 });
 
 test("the journal lists requests and callbacks in order, without secrets", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const receiver = await startReceiver(t, 500);
-  const callback_url = receiver.url;
-  await call("POST", paths.new, newPayment({ callback_url, external_id: "order-1" }));
+  const { call, sandbox, pay, get } = await startShop(t, [500]);
+  await pay(newPayment({ external_id: "order-1" }));
   await sandbox.idle();
-  await call("GET", `${paths.walletFind}?external_id=demo-customer`);
-  await call("POST", paths.new, "{ no JSON, cvv=987");
+  await get(`${paths.walletFind}?external_id=demo-customer`);
+  await pay("{ no JSON, cvv=987");
 
-  const { body, text } = await call("GET", "/__sandbox/journal");
+  const { body, text } = await get("/__sandbox/journal");
   const told = body.entries.map((entry: Record<string, unknown>) => [
     entry.type,
     entry.path ?? entry.attempt,
@@ -73,49 +79,44 @@ test("the journal lists requests and callbacks in order, without secrets", async
   assert.equal(body.entries[1].body.details.status, "success");
   assert.doesNotMatch(text, /4111111111111111|"123"|cvv=987/);
 
-  const callbacks = await call("GET", "/__sandbox/journal?type=callback&external_id=order-1");
+  const callbacks = await get("/__sandbox/journal?type=callback&external_id=order-1");
   assert.equal(callbacks.body.entries.length, 2);
-  assert.equal((await call("GET", "/__sandbox/journal?type=other")).status, 400);
+  assert.equal((await get("/__sandbox/journal?type=other")).status, 400);
   await call("DELETE", "/__sandbox/journal");
-  assert.deepEqual((await call("GET", "/__sandbox/journal")).body, { entries: [] });
+  assert.deepEqual((await get("/__sandbox/journal")).body, { entries: [] });
 });
 
 test("the journal keeps the newest thousand entries, and only the length of long bodies", async (t) => {
-  const { call } = await startRig(t);
+  const { call, get } = await startRig(t);
   await call("POST", paths.resend, { external_id: "order-1", more: "x".repeat(20_000) });
-  const [long] = (await call("GET", "/__sandbox/journal")).body.entries;
+  const [long] = (await get("/__sandbox/journal")).body.entries;
   assert.match(long.body, /^\[20\d\d\d characters\]$/);
   assert.equal(long.external_id, "order-1");
-  for (let i = 0; i < 1_000; i++) await call("GET", `${paths.payoutInfo}?external_id=p-${i}`);
-  const { entries } = (await call("GET", "/__sandbox/journal")).body;
+  for (let i = 0; i < 1_000; i++) await get(`${paths.payoutInfo}?external_id=p-${i}`);
+  const { entries } = (await get("/__sandbox/journal")).body;
   assert.equal(entries.length, 1_000);
   assert.equal(entries[0].number, 2);
 });
 
 test("each run has its own login, password, ledger, journal and clock", async (t) => {
-  const { call, sandbox } = await startRig(t);
-  const receiver = await startReceiver(t);
-  const payment = newPayment({ callback_url: receiver.url });
+  const { call, sandbox, receiver, pay, get } = await startShop(t);
+  const payment = newPayment();
   for (const headers of [ofRun("a"), ofRun("b"), {}]) {
-    assert.equal((await call("POST", paths.new, payment, headers)).status, 200, "not paid already");
+    assert.equal((await pay(payment, headers)).status, 200, "not paid already");
   }
-  assert.equal((await call("POST", paths.new, payment, ofRun("a"))).status, 409);
+  assert.equal((await pay(payment, ofRun("a"))).status, 409);
   await sandbox.idle();
   for (const headers of [ofRun("a"), ofRun("b"), {}]) {
-    assert.equal(
-      (await call("GET", "/sandbox/ledger", undefined, headers)).body.payments.length,
-      1,
-    );
+    assert.equal((await get("/sandbox/ledger", headers)).body.payments.length, 1);
   }
-  const { entries } = (await call("GET", "/__sandbox/journal?type=request", undefined, ofRun("b")))
-    .body;
+  const { entries } = (await get("/__sandbox/journal?type=request", ofRun("b"))).body;
   assert.equal(entries.length, 1);
   const signatures = receiver.received.map(({ headers }) => headers["x-service-signature"]);
   assert.equal(new Set(signatures).size, 3, "each is signed with its run's password");
 
   await call("POST", "/__sandbox/clock", { advance_ms: dayMs }, ofRun("a"));
   const nowOf = async (headers: HeadersInit) =>
-    Date.parse((await call("GET", "/__sandbox/clock", undefined, headers)).body.now);
+    Date.parse((await get("/__sandbox/clock", headers)).body.now);
   assert((await nowOf(ofRun("a"))) - (await nowOf(ofRun("b"))) > dayMs / 2);
 
   for (const wrong of [
@@ -124,27 +125,27 @@ test("each run has its own login, password, ledger, journal and clock", async (t
     ofRun("a b"),
     ofRun(""),
   ]) {
-    assert.equal((await call("GET", "/sandbox/ledger", undefined, wrong)).status, 401);
+    assert.equal((await get("/sandbox/ledger", wrong)).status, 401);
   }
 });
 
 test("a page belongs to the run of its payment", async (t) => {
-  const { call, sandbox } = await startRig(t);
+  const { sandbox, pay, get } = await startRig(t);
   const headers = ofRun("ui");
-  const made = await call("POST", paths.new, cardPayment("4000000000003014"), headers);
+  const made = await pay(cardPayment("4000000000003014"), headers);
   const page = made.body.action.value as string;
   await fetch(page, { method: "POST", body: new URLSearchParams({ decision: "approve" }) });
-  const { payments } = (await call("GET", "/sandbox/ledger", undefined, headers)).body;
+  const { payments } = (await get("/sandbox/ledger", headers)).body;
   assert.equal(payments[0].operations[0].status, "success");
   assert(page.startsWith(sandbox.url));
 });
 
 test("beyond a hundred runs, the run that was idle the longest is dropped", async (t) => {
-  const { call } = await startRig(t);
+  const { pay, get } = await startRig(t);
   const countOf = async (run: number) =>
-    (await call("GET", "/sandbox/ledger", undefined, ofRun(run))).body.payments.length;
-  await call("POST", paths.new, newPayment(), ofRun(0));
-  await call("POST", paths.new, newPayment(), ofRun(1));
+    (await get("/sandbox/ledger", ofRun(run))).body.payments.length;
+  await pay(newPayment(), ofRun(0));
+  await pay(newPayment(), ofRun(1));
   for (let run = 2; run < 100; run++) assert.equal(await countOf(run), 0);
   assert.equal(await countOf(0), 1);
   assert.equal(await countOf(100), 0);

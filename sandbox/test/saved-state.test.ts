@@ -35,9 +35,7 @@ async function afterCrash(
 test("look-ups give after a crash what they gave before it", async (t) => {
   const file = stateFile(t);
   const before = await startRig(t, { stateFile: file, publicUrl });
-  const made = await before.call(
-    "POST",
-    paths.new,
+  const made = await before.pay(
     newPayment(
       { amount: 10.5, description: "Two books", payload: '{"cart":7}' },
       { number: unlisted, exp_year: 31 },
@@ -52,7 +50,7 @@ test("look-ups give after a crash what they gave before it", async (t) => {
   await before.call("DELETE", `${paths.wallet}?external_id=demo-customer`, removed);
   await before.call("POST", "/__sandbox/clock", { advance_ms: 86_400_000 });
 
-  const lookups = async ({ call }: Rig) => {
+  const lookups = async ({ call, get, pay }: Rig) => {
     const asked = [
       `${paths.operation}?external_id=order-1&operation_id=${paid.operation_id}`,
       `${paths.payoutInfo}?external_id=payout-1`,
@@ -60,9 +58,9 @@ test("look-ups give after a crash what they gave before it", async (t) => {
       `${paths.walletFind}?external_id=customer-1`,
       "/sandbox/ledger",
     ];
-    const answers = await Promise.all(asked.map((path) => call("GET", path)));
+    const answers = await Promise.all(asked.map((path) => get(path)));
     const inactive = await call("DELETE", `${paths.subscriptions}/${demoSubscriptions.active}`);
-    const again = await call("POST", paths.new, newPayment());
+    const again = await pay(newPayment());
     return [...answers, inactive, again].map(({ status, text }) => ({
       status,
       // An error has an id of its own each time.
@@ -76,13 +74,11 @@ test("look-ups give after a crash what they gave before it", async (t) => {
     known.map(({ status }) => status),
     [200, 200, 200, 200, 200, 409, 409],
   );
-  assert.match((await after.call("GET", "/__sandbox/clock")).body.now, /T/);
+  assert.match((await after.get("/__sandbox/clock")).body.now, /T/);
   assert.ok(after.sandbox.clock.now() > Date.now() + 86_000_000);
 
   const { token } = made.body.payment_method.cc_token;
-  const byToken = await after.call(
-    "POST",
-    paths.new,
+  const byToken = await after.pay(
     newPayment({
       external_id: "order-2",
       payment_method: { type: "cc_token", cc_token: { token } },
@@ -155,7 +151,7 @@ test("a callback that was not accepted is sent on after a crash, and once accept
   const receiver = await startReceiver(t, 500);
   const callbackRetry = { firstPauseMs: 3_600_000, maxPauseMs: 3_600_000 };
   const before = await startRig(t, { stateFile: file, publicUrl, callbackRetry });
-  await before.call("POST", paths.new, newPayment({ callback_url: receiver.url }));
+  await before.pay(newPayment({ callback_url: receiver.url }));
   const first = await receiver.next();
   // Its attempt is saved in the turn after the answer: wait until the log has it.
   await until(() => before.records.some(({ event }) => event === "callback"));
@@ -176,7 +172,7 @@ test("a stop keeps the state, and what was forgotten is not in the file", async 
   const file = stateFile(t);
   const first = await startRig(t, { stateFile: file, maxRecords: 2 });
   for (const external_id of ["order-1", "order-2", "order-3"]) {
-    await first.call("POST", paths.new, newPayment({ external_id }));
+    await first.pay(newPayment({ external_id }));
   }
   await first.sandbox.close();
   const second = await startRig(t, { stateFile: file });
@@ -188,17 +184,17 @@ test("a stop keeps the state, and what was forgotten is not in the file", async 
 
 test("no card number is in the file, nor in a free text; the file is for its owner alone", async (t) => {
   const file = stateFile(t);
-  const { call, sandbox } = await startRig(t, { stateFile: file, delays: slow });
+  const { call, sandbox, pay } = await startRig(t, { stateFile: file, delays: slow });
   const receiver = await startReceiver(t);
   const texts = {
     ...{ description: "paid with 4242 4242 4242 4242", payload: `{"pan":"${unlisted}"}` },
     customer: { external_id: "customer-1", first_name: unlisted },
   };
   const payment = { ...texts, callback_url: receiver.url };
-  await call("POST", paths.new, newPayment(payment, { number: unlisted }));
-  await call("POST", paths.new, cardPayment("4000000000000614", { external_id: "order-2" }));
+  await pay(newPayment(payment, { number: unlisted }));
+  await pay(cardPayment("4000000000000614", { external_id: "order-2" }));
   const wallet = { ...newPayment({ external_id: "order-3" }).payment_method, save_to_wallet: true };
-  await call("POST", paths.new, newPayment({ external_id: "order-3", payment_method: wallet }));
+  await pay(newPayment({ external_id: "order-3", payment_method: wallet }));
   await call("POST", paths.requestPayout, payout("payout-1", receiver.url, unlisted));
   const written = () =>
     readdirSync(dirname(file))
@@ -220,11 +216,11 @@ test("what could not be written is written with the next change", async (t) => {
   const other = new DatabaseSync(file);
   t.after(() => other.close());
   other.exec("BEGIN IMMEDIATE");
-  const paid = await before.call("POST", paths.new, newPayment());
+  const paid = await before.pay(newPayment());
   assert.equal(paid.status, 200);
   assert.ok(before.records.some(({ event }) => event === "internal_error"));
   other.exec("ROLLBACK");
-  await before.call("POST", paths.new, newPayment({ external_id: "order-2" }));
+  await before.pay(newPayment({ external_id: "order-2" }));
   const after = await afterCrash(t, file);
   assert.deepEqual(
     after.sandbox.ledger().payments.map(({ external_id }) => external_id),

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
@@ -41,6 +42,16 @@ export interface Rig {
   readonly records: SandboxRecord[];
   /** A call with the merchant's credentials; a string body is sent as it is. */
   call(method: string, path: string, body?: unknown, headers?: HeadersInit): Promise<Reply>;
+  get(path: string, headers?: HeadersInit): Promise<Reply>;
+  /** Asks for a payment. */
+  pay(payment: unknown, headers?: HeadersInit): Promise<Reply>;
+  payOut(payout: unknown): Promise<Reply>;
+  /** Confirms `order-1`, or the payment that the members name. */
+  confirm(members?: object): Promise<Reply>;
+  /** Asks for the callback of `order-1`, or of what the members name. */
+  resend(members?: object): Promise<Reply>;
+  /** Does by hand to a payment what happens at the service: `refund`, `cancel` or `settle`. */
+  act(payment: Reply, action: string, body?: object): Promise<Reply>;
   /** Like `call`, but returns the plain `fetch`, for answers that never arrive. */
   send(method: string, path: string, body?: unknown, init?: RequestInit): Promise<Response>;
 }
@@ -74,22 +85,26 @@ export async function startRig(
     });
   }
 
+  const call: Rig["call"] = async (method, path, body, headers) => {
+    const response = await send(method, path, body, headers && { headers });
+    const text = await response.text();
+    const isJson = response.headers.get("content-type") === "application/json";
+    const { status } = response;
+    return { status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined };
+  };
+
   return {
     sandbox,
     records,
     send,
-    async call(method, path, body, headers) {
-      const response = await send(method, path, body, headers && { headers });
-      const text = await response.text();
-      const isJson = response.headers.get("content-type") === "application/json";
-      const { status } = response;
-      return {
-        status,
-        headers: response.headers,
-        text,
-        body: isJson ? JSON.parse(text) : undefined,
-      };
-    },
+    call,
+    get: (path, headers) => call("GET", path, undefined, headers),
+    pay: (payment, headers) => call("POST", paths.new, payment, headers),
+    payOut: (payout) => call("POST", paths.requestPayout, payout),
+    confirm: (members) => call("POST", paths.confirm, { external_id: "order-1", ...members }),
+    resend: (members) => call("POST", paths.resend, { external_id: "order-1", ...members }),
+    act: ({ body: { details } }, action, body) =>
+      call("POST", `/sandbox/payments/${details.payment_id}/${action}`, body),
   };
 }
 
@@ -135,6 +150,33 @@ export async function startReceiver(t: TestContext, ...statuses: number[]): Prom
       return received[index] as Received;
     },
   };
+}
+
+/** A sandbox that tells its callbacks to a receiver, unless a request names another address. */
+export async function startShop(
+  t: TestContext,
+  statuses: readonly number[] = [],
+  options: Partial<SandboxOptions> = {},
+): Promise<Rig & { readonly receiver: Receiver }> {
+  const rig = await startRig(t, options);
+  const receiver = await startReceiver(t, ...statuses);
+  const callback_url = receiver.url;
+  return {
+    ...rig,
+    receiver,
+    pay: (payment, headers) => rig.pay({ callback_url, ...(payment as object) }, headers),
+    payOut(payout) {
+      const { order, ...rest } = payout as { order: object };
+      return rig.payOut({ ...rest, order: { callback_url, ...order } });
+    },
+  };
+}
+
+/** That an answer is an Error object with this code, and this `param` if it is given. */
+export function assertRefused(reply: Reply, status: number, code: string, param?: string): void {
+  const { body } = reply;
+  assert.deepEqual([reply.status, body?.code], [status, code], reply.text);
+  if (param !== undefined) assert.equal(body.param, param, reply.text);
 }
 
 /** The signature of a callback, computed by the spec without the gateway's code. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { after, before, describe, it } from "node:test";
+import { describe, it } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import {
   Code,
@@ -32,23 +32,14 @@ import {
   watchPayout,
 } from "../../clients/typescript/src/index.ts";
 import { signCallback, verifyCallback } from "../../clients/typescript/src/webhook.ts";
-import type { Gateway } from "../../src/app/gateway.ts";
-import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
+import { startCuttingProxy } from "../cutting-proxy.ts";
 import { approve, paymentRequest, payoutRequest } from "../gateway/callers.ts";
 import { listen } from "../listen.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
-import { timeoutMs } from "../until.ts";
+import { inTime } from "../until.ts";
 
-let gateway: Gateway;
-let proxy: CuttingProxy;
-before(async () => {
-  gateway = await startTestGateway();
-  proxy = await startCuttingProxy(gateway.rpcUrl);
-});
-after(async () => {
-  await proxy.close();
-  await gateway.stop();
-});
+const gateway = ofSuite(startTestGateway);
 
 const transports: [string, (baseUrl: string) => Transport][] = [
   ["gRPC", (baseUrl) => createGrpcTransport({ baseUrl })],
@@ -56,7 +47,6 @@ const transports: [string, (baseUrl: string) => Transport][] = [
   ["gRPC-Web", (baseUrl) => createGrpcWebTransport({ baseUrl })],
 ];
 const direct = () => createPaymentsGateway(createGrpcTransport({ baseUrl: gateway.rpcUrl }));
-const bounded = () => AbortSignal.timeout(timeoutMs);
 
 const order = (externalId: string, number?: string) => ({
   ...paymentRequest(externalId, number),
@@ -64,6 +54,8 @@ const order = (externalId: string, number?: string) => ({
 });
 
 describe("a watch", () => {
+  const proxy = ofSuite(() => startCuttingProxy(gateway.rpcUrl));
+
   for (const [name, transport] of transports) {
     it(`resumes behind the last event after the connection was cut (${name})`, async () => {
       const externalId = `cut-${name}`;
@@ -76,10 +68,7 @@ describe("a watch", () => {
         // The watch must not miss what happens while it is disconnected.
         if (cuts === 2) void approve(payment?.action?.value).then(() => proxy.mend());
       };
-      for await (const event of watchPayment(client, externalId, {
-        signal: bounded(),
-        onReconnect,
-      })) {
+      for await (const event of watchPayment(client, externalId, { ...inTime(), onReconnect })) {
         seen.push(event);
         if (seen.length === 1) proxy.cut();
       }
@@ -105,8 +94,8 @@ describe("a watch", () => {
     );
     const cut = Promise.withResolvers<void>();
     const events = watchEvents(client, {
+      ...inTime(),
       kinds: [EventKind.PAYMENT],
-      signal: bounded(),
       onReconnect: () => cut.resolve(),
     });
     const first = events.next();
@@ -155,12 +144,10 @@ describe("a watch", () => {
     await client.payouts.requestPayout(payoutRequest("payout-1"));
     const kinds = [EventKind.PAYOUT];
     const final = (event: Event) => event.final;
-    const first = await firstOf(
-      watchEvents(client, { afterCursor: "earliest", kinds, signal: bounded() }),
-      final,
-    );
+    const all = watchEvents(client, { afterCursor: "earliest", kinds, ...inTime() });
+    const first = await firstOf(all, final);
     assert.equal(first.externalId, "payout-1");
-    const again = await firstOf(watchPayout(client, "payout-1", { signal: bounded() }), final);
+    const again = await firstOf(watchPayout(client, "payout-1", inTime()), final);
     assert.equal(again.source, EventSource.CALLBACK);
   });
 });

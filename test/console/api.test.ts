@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { pino } from "pino";
 import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import type {
@@ -10,20 +10,17 @@ import type {
   Scenarios,
   Status,
 } from "../../src/admin/console-api.ts";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { paymentTold, sendCallback } from "../gateway/callers.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
-import { timeoutMs, until } from "../until.ts";
+import { until } from "../until.ts";
 
-let gateway: Gateway;
 /** The gateway's log. */
 const lines: string[] = [];
-before(async () => {
-  // Nothing listens there: calls are traced, and their spans go nowhere.
-  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
-  gateway = await startTestGateway(env, {}, pino({}, { write: (line) => lines.push(line) }));
-});
-after(() => gateway.stop());
+// Nothing listens there: calls are traced, and their spans go nowhere.
+const env = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" };
+const log = pino({}, { write: (line) => lines.push(line) });
+const gateway = ofSuite(() => startTestGateway(env, {}, log));
 
 async function get<T>(path: string): Promise<T> {
   const response = await fetch(gateway.adminUrl + path);
@@ -37,7 +34,8 @@ async function post(path: string, body: string, type = "application/json") {
     headers: { "content-type": type },
     body,
   });
-  return { status: response.status, body: (await response.json()) as { error: string } };
+  const answered = (await response.json()) as { error: string; kind: string };
+  return { status: response.status, body: answered };
 }
 
 const order = { scenario: "success", amount: "10.00", currency: "UAH", by: "card" };
@@ -82,23 +80,6 @@ test("a trial returns what a caller of the gateway would have received", async (
     ["unknown", "CreatePayment", 0, false],
   );
   assert.ok((call?.nextLookMs ?? 0) > Date.now());
-});
-
-test("a call that was given up has no next look", { timeout: timeoutMs }, async (t) => {
-  const impatient = await startTestGateway({ RECONCILE_AFTER: "5ms", RECONCILE_GIVE_UP: "10ms" });
-  t.after(() => impatient.stop());
-  const lost = { ...order, externalId: "t-1", scenario: "answer_and_callback_lost" };
-  await fetch(`${impatient.adminUrl}/api/sandbox/payments`, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(lost),
-  });
-  const call = await until(async () => {
-    const response = await fetch(`${impatient.adminUrl}/api/calls`);
-    const { calls } = (await response.json()) as Calls;
-    return calls.find(({ needsOperator }) => needsOperator);
-  });
-  assert.deepEqual([call.externalId, call.nextLookMs], ["t-1", undefined]);
 });
 
 test("a wrong trial is refused with the reason", async () => {
@@ -174,17 +155,13 @@ test("a history has the state, the operations and the open calls of its payment 
 test("what an operator asks the service is asked, and refused in words", async () => {
   const about = (externalId: string, kind = "payment") =>
     JSON.stringify({ account: "default", kind, externalId });
-  const ask = async (path: string, body: string) => (await post(path, body)).body as object;
-  assert.deepEqual(await ask("/api/resend-callback", about("h-1")), { kind: "asked" });
-  const unknown = (await ask("/api/resend-callback", about("4000000000003014"))) as {
-    kind: string;
-  };
-  assert.equal(unknown.kind, "refused");
-  const ofPayout = (await ask("/api/resend-callback", about("h-1", "payout"))) as { kind: string };
-  assert.equal(ofPayout.kind, "refused", "the payment of that id is not asked for");
-  const settled = (await ask("/api/look-up", about("h-1"))) as { kind: string };
-  assert.equal(settled.kind, "refused", "nothing is open");
-  assert.deepEqual(await ask("/api/look-up", about("h-2")), { kind: "scheduled" });
+  const ask = async (path: string, body: string) => (await post(path, body)).body.kind;
+  assert.equal(await ask("/api/resend-callback", about("h-1")), "asked");
+  assert.equal(await ask("/api/resend-callback", about("4000000000003014")), "refused");
+  const ofPayout = await ask("/api/resend-callback", about("h-1", "payout"));
+  assert.equal(ofPayout, "refused", "the payment of that id is not asked for");
+  assert.equal(await ask("/api/look-up", about("h-1")), "refused", "nothing is open");
+  assert.equal(await ask("/api/look-up", about("h-2")), "scheduled");
   await until(async () => {
     const { state } = await get<History>("/api/history?kind=payment&external_id=h-2");
     return state === "paid";
@@ -192,8 +169,7 @@ test("what an operator asks the service is asked, and refused in words", async (
   const made = JSON.stringify({ ...order, externalId: "h-3" });
   assert.equal((await post("/api/sandbox/payouts", made)).status, 200);
   // Its callback, which settles it, comes a second later: from then on the service is asked at once.
-  const { kind } = (await ask("/api/look-up", about("h-3", "payout"))) as { kind: string };
-  assert.match(kind, /^(scheduled|asked)$/);
+  assert.match(await ask("/api/look-up", about("h-3", "payout")), /^(scheduled|asked)$/);
   assert.equal((await post("/api/look-up", about("h-3", "refund"))).status, 400);
   const told = lines
     .filter((line) => line.includes("operator asked"))

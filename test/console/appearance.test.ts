@@ -12,7 +12,7 @@ describe("the console's appearance", { skip: withoutChromium, timeout: 90_000 },
   const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "60s" }));
 
   it("fits wide and narrow screens, has enough contrast and passes axe, light and dark", async () => {
-    const opened = await browser.open(`${gateway.adminUrl}/#/default/try`);
+    await using opened = await browser.open(`${gateway.adminUrl}/#/default/try`);
     const { page } = opened;
     await live(page);
     for (const name of ["Pay", "Pay with 3DS", "Decline", "Lose answer", "Odd callback"]) {
@@ -69,7 +69,6 @@ describe("the console's appearance", { skip: withoutChromium, timeout: 90_000 },
     await page.emulateMedia({ colorScheme: "light" });
     assert.notDeepEqual(await page.evaluate(overflowing), []);
     assert.notDeepEqual(await page.evaluate(hardToRead), []);
-    await browser.close(opened);
   });
 });
 

@@ -1,36 +1,26 @@
 import assert from "node:assert/strict";
 import { before } from "node:test";
-import type { BrowserContextOptions, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { magicValues } from "../../sandbox/ledger/scenarios.ts";
 import { buildConsole } from "../../scripts/build-console.ts";
 import { newContext, withoutChromium } from "../chromium.ts";
 
-/** A page of the console, and what it did wrong. */
-export interface Opened {
-  readonly page: Page;
-  /** URLs of requests to anything but the console's listener. */
-  readonly foreignRequests: string[];
-  /** Errors and warnings in the browser's console, and uncaught errors of the page. */
-  readonly complaints: string[];
-}
-
 /** The console in a browser, with a page that is built from the current sources. */
 export function browserForTests(): {
-  /** Opens the console. The test must close it with `close`, which also checks it. */
-  open(adminUrl: string, options?: BrowserContextOptions): Promise<Opened>;
   /**
-   * Closes a page. Asserts that it shows no card number, that it sent requests only to the
-   * console's listener, and that each complaint of the browser matches `expected`.
+   * Opens the console, until the test ends. Asserts then that it shows no card number, that it sent
+   * requests only to the console's listener, and that each error and warning in the browser's
+   * console, and each uncaught error of the page, matches `expected`.
    */
-  close(opened: Opened, expected?: RegExp): Promise<void>;
+  open(adminUrl: string, expected?: RegExp): Promise<AsyncDisposable & { readonly page: Page }>;
 } {
   before(async () => {
     if (!withoutChromium) await buildConsole();
   });
 
   return {
-    async open(adminUrl, options = {}) {
-      const context = await newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    async open(adminUrl, expected) {
+      const context = await newContext({ viewport: { width: 1280, height: 900 } });
       const page = await context.newPage();
       const foreignRequests: string[] = [];
       const complaints: string[] = [];
@@ -46,19 +36,22 @@ export function browserForTests(): {
         }
       });
       await page.goto(adminUrl);
-      return { page, foreignRequests, complaints };
-    },
-    async close({ page, foreignRequests, complaints }, expected) {
-      const shown = await page.content();
-      for (const number of cardNumbers) {
-        assert.ok(!shown.replace(/(\d)[ -](?=\d)/g, "$1").includes(number), "a card number shows");
-      }
-      await page.context().close();
-      assert.deepEqual(foreignRequests, []);
-      assert.deepEqual(
-        complaints.filter((complaint) => !expected?.test(complaint)),
-        [],
-      );
+      return {
+        page,
+        async [Symbol.asyncDispose]() {
+          const shown = await page.content();
+          for (const number of cardNumbers) {
+            const isShown = shown.replace(/(\d)[ -](?=\d)/g, "$1").includes(number);
+            assert.ok(!isShown, "a card number shows");
+          }
+          await context.close();
+          assert.deepEqual(foreignRequests, []);
+          assert.deepEqual(
+            complaints.filter((complaint) => !expected?.test(complaint)),
+            [],
+          );
+        },
+      };
     },
   };
 }

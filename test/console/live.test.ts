@@ -3,7 +3,6 @@ import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, it } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import type { Page } from "playwright-core";
-import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
@@ -11,7 +10,7 @@ import { withoutChromium } from "../chromium.ts";
 import { startCuttingProxy } from "../cutting-proxy.ts";
 import { paymentTold, postCallback, sendCallback } from "../gateway/callers.ts";
 import { replica } from "../ledger/redis/rig.ts";
-import { ofSuite } from "../of-suite.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
@@ -39,9 +38,9 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
   const send = (externalId: string, status = "success") =>
     sendCallback(gateway, told(externalId, status));
 
-  it("shows every event once after a network cut, and shows the cut meanwhile", async () => {
-    const link = await startCuttingProxy(gateway.adminUrl);
-    const opened = await browser.open(link.url);
+  it("shows every event once after a network cut, and shows the cut meanwhile", async (t) => {
+    const link = closing(t, await startCuttingProxy(gateway.adminUrl));
+    await using opened = await browser.open(link.url, /Failed to load resource: net::ERR/);
     const { page } = opened;
     await live(page);
     await send("before-the-cut");
@@ -63,33 +62,26 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     const expected = ["before-the-cut", ...during, "after-the-cut"].reverse();
     await shows(page, expected);
     await page.getByText("Not up to date").first().waitFor({ state: "detached" });
-    await browser.close(opened, /Failed to load resource: net::ERR/);
-    await link.close();
   });
 
-  it("starts anew with a gateway that has lost its log, and shows that", async () => {
+  it("starts anew with a gateway that has lost its log, and shows that", async (t) => {
     const first = await startTestGateway();
-    const opened = await browser.open(first.adminUrl);
+    await using opened = await browser.open(first.adminUrl, /Failed to load resource: net::ERR/);
     const { page } = opened;
     await sendCallback(first, told("of-a-log-that-is-lost"));
     await rowsOf(page, "of-a-log-that-is-lost").waitFor();
     await first.stop();
-    const next = await startTestGateway({ ADMIN_ADDR: new URL(first.adminUrl).host });
-    try {
-      await page.getByText("The log was interrupted").waitFor();
-      await sendCallback(next, told("of-the-new-log"));
-      await rowsOf(page, "of-the-new-log").waitFor();
-      assert.equal(await rowsOf(page, "of-a-log-that-is-lost").count(), 0);
-      await browser.close(opened, /Failed to load resource: net::ERR/);
-    } finally {
-      await next.stop();
-    }
+    const next = closing(t, await startTestGateway({ ADMIN_ADDR: new URL(first.adminUrl).host }));
+    await page.getByText("The log was interrupted").waitFor();
+    await sendCallback(next, told("of-the-new-log"));
+    await rowsOf(page, "of-the-new-log").waitFor();
+    assert.equal(await rowsOf(page, "of-a-log-that-is-lost").count(), 0);
   });
 
   it("lists payments by state, and finds them by either id", async () => {
     await send("filter-one");
     await send("filter-two", "failure");
-    const opened = await browser.open(`${gateway.adminUrl}/#/default/payments?state=failed`);
+    await using opened = await browser.open(`${gateway.adminUrl}/#/default/payments?state=failed`);
     const { page } = opened;
     const listed = page.locator("#list a.row");
     const shown = async (expected: readonly string[]) => {
@@ -125,11 +117,10 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await page.getByText("Nothing more: no money moved.").waitFor();
     await page.goto(`${gateway.adminUrl}/#/default/payouts/none-at-all`);
     await page.getByText("Nothing is kept of this payout.").waitFor();
-    await browser.close(opened);
   });
 
   it("holds its list of events on request, and then catches up", async () => {
-    const opened = await browser.open(gateway.adminUrl);
+    await using opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await rowsOf(page, "filter-two").waitFor();
     await page.getByRole("button", { name: "Hold" }).click();
@@ -140,11 +131,10 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     assert.deepEqual(await idsOf(page), held);
     await page.getByRole("button", { name: "Go on (1 new)" }).click();
     await rowsOf(page, "while-held").waitFor();
-    await browser.close(opened);
   });
 
   it("keeps a bounded number of events, however many arrive", async () => {
-    const opened = await browser.open(gateway.adminUrl);
+    await using opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await live(page);
     for (let batch = 0; batch < 12; batch++) {
@@ -158,11 +148,10 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await counts(30);
     await page.getByRole("button", { name: "Show more" }).click();
     await counts(60);
-    await browser.close(opened);
   });
 
   it("can be used by keyboard alone", async () => {
-    const opened = await browser.open(gateway.adminUrl);
+    await using opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     await live(page);
     // The newest event: no other row comes before it.
@@ -231,23 +220,18 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     await page.keyboard.press("Enter");
     await page.locator("#list a.row").first().waitFor();
     await tabTo("Search");
-    await browser.close(opened);
   });
 });
 
 describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeout }, () => {
   const browser = browserForTests();
-  let redis: RedisServer;
-  let gateway: Gateway;
   const prefix = `console-${randomUUID()}`;
+  let redis: RedisServer;
   before(async () => {
     redis = await startRedis();
-    gateway = await startTestGateway({ REDIS_URL: redis.url, REDIS_PREFIX: prefix });
   });
-  after(async () => {
-    await gateway.stop();
-    await redis.close();
-  });
+  const gateway = ofSuite(() => startTestGateway({ REDIS_URL: redis.url, REDIS_PREFIX: prefix }));
+  after(() => redis.close());
 
   /** Stores dead letters as a much older release would have stored them. */
   async function addDeadLetter(bodies: readonly string[], name: string): Promise<void> {
@@ -272,7 +256,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
       '{"still": "not understood", "token": "tok_secret", "broken": ',
     ];
     await addDeadLetter(bodies, "letter");
-    const opened = await browser.open(gateway.adminUrl);
+    await using opened = await browser.open(gateway.adminUrl, /status of 422/);
     const { page } = opened;
     const letters = page.locator("#letters");
     await letters.locator(".card").nth(1).waitFor();
@@ -286,7 +270,6 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
     await letters.locator(".card").nth(1).waitFor({ state: "detached" });
     await letters.locator(".card").getByText("Still not understood").waitFor();
     await page.locator("#budget").getByText("shared").waitFor();
-    await browser.close(opened, /status of 422/);
   });
 
   it("discards a dead letter after a confirmation, and lists older ones page by page", async () => {
@@ -295,7 +278,7 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
       Array.from({ length: many }, (_, at) => `{"nobody": ${at}}`),
       "hopeless",
     );
-    const opened = await browser.open(gateway.adminUrl);
+    await using opened = await browser.open(gateway.adminUrl);
     const { page } = opened;
     const letters = page.locator("#letters");
     const cards = letters.locator(".card");
@@ -326,11 +309,10 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
       total: number;
     };
     assert.equal(total, before - 2);
-    await browser.close(opened);
   });
 
   it("shows that the store is out of reach, and goes on when it is back", async () => {
-    const opened = await browser.open(gateway.adminUrl);
+    await using opened = await browser.open(gateway.adminUrl, /status of 503/);
     const { page } = opened;
     await live(page);
     redis.pause();
@@ -347,6 +329,5 @@ describe("the console on Redis", { skip: withoutChromium || withoutRedis, timeou
       return status === 200;
     });
     await rowsOf(page, "after-the-outage").first().waitFor();
-    await browser.close(opened, /status of 503/);
   });
 });

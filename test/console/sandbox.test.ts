@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { Page } from "playwright-core";
 import { magicValues } from "../../sandbox/ledger/scenarios.ts";
+import type { Calls } from "../../src/admin/console-api.ts";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { withoutChromium } from "../chromium.ts";
-import { ofSuite } from "../of-suite.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { browserForTests, goTo, live, rowsOf } from "./chromium.ts";
@@ -15,13 +16,14 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
   const browser = browserForTests();
   const gateway = ofSuite(() => startTestGateway({ RECONCILE_AFTER: "500ms" }));
 
-  const tryAt = ({ adminUrl }: Gateway) => browser.open(`${adminUrl}/#/default/try`);
+  const tryAt = ({ adminUrl }: Gateway, expected?: RegExp) =>
+    browser.open(`${adminUrl}/#/default/try`, expected);
   const press = (page: Page, name: string) =>
     page.getByRole("button", { name, exact: true }).click();
   const tried = (page: Page, text: string) => page.locator(".tried .card", { hasText: text });
 
   it("shows a 3DS payment succeed live, from the press to the customer's approval", async () => {
-    const opened = await tryAt(gateway);
+    await using opened = await tryAt(gateway);
     const { page } = opened;
     await live(page);
     await page.getByText("No events yet").waitFor();
@@ -47,11 +49,10 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     for (const source of ["by answer", "by callback"]) {
       assert.equal(await rowsOf(page, id).filter({ hasText: source }).count(), 1, source);
     }
-    await browser.close(opened);
   });
 
   it("shows a payment on a page with a URL of its own, secrets masked", async () => {
-    const opened = await tryAt(gateway);
+    await using opened = await tryAt(gateway);
     const { page } = opened;
     await press(page, "Pay");
     const link = page.locator(".tried .card-head a");
@@ -80,11 +81,10 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await page.locator("#list a.row", { hasText: id }).click();
     await subject.waitFor();
     assert.equal(page.url(), url);
-    await browser.close(opened);
   });
 
   it("makes a payment with each magic value, and shows what callers received", async () => {
-    const opened = await tryAt(gateway);
+    await using opened = await tryAt(gateway);
     const { page } = opened;
     await press(page, "One of each");
     await page.getByText("One payment with each magic value was made.").waitFor();
@@ -98,11 +98,10 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     const failed = page.locator("#upstream .bad-text");
     // The page polls this number.
     await until(async () => Number(await failed.innerText()) >= 3);
-    await browser.close(opened);
   });
 
   it("makes payouts by card and by amount", async () => {
-    const opened = await tryAt(gateway);
+    await using opened = await tryAt(gateway);
     const { page } = opened;
     await page.getByText("All magic values, payouts, own amounts").click();
     await page.getByRole("radio", { name: "Payout" }).check();
@@ -118,70 +117,67 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await page.getByLabel("External id").first().fill("payout-by-card");
     await press(page, "Make the payout");
     await tried(page, "payout-by-card").locator(".badge", { hasText: "Paid" }).waitFor();
-    await browser.close(opened);
   });
 
-  it("shows an unknown outcome, its age, the next step and the time of giving up", async () => {
-    const patient = await startTestGateway({ RECONCILE_AFTER: "60s" });
-    try {
-      const opened = await browser.open(patient.adminUrl);
-      const { page } = opened;
-      const calls = page.locator("#calls");
-      await calls.getByText("Every call that moved money has its answer.").waitFor();
-      await goTo(page, "Try it");
-      await press(page, "Lose answer");
-      await rowsOf(page, "Outcome unknown").waitFor();
-      await goTo(page, "Watch");
-      const card = calls.locator(".card");
-      await card.getByText("Outcome unknown").waitFor();
-      await card.getByText(/create payment · .+ ago/).waitFor();
-      await card.getByText(/Asks for the callback again in \d+\ss; gives up in 24\sh\./).waitFor();
-      // The operator does not wait, and is told what that costs.
-      await card.getByRole("link").click();
-      const subject = page.locator("#subject");
-      const asks = async (name: string, answer: "Cancel" | undefined) => {
-        await subject.getByRole("button", { name }).click();
-        const ask = page.getByRole("dialog");
-        await ask.getByText(/It costs a request of the rate budget/).waitFor();
-        await ask.getByRole("button", { name: answer ?? name }).click();
-        await ask.waitFor({ state: "detached" });
-      };
-      await asks("Look up now", "Cancel");
-      await asks("Look up now", undefined);
-      await subject.getByText("The gateway looks it up now.").waitFor();
-      await subject.getByText("Nothing more: it is paid.").waitFor();
-      await asks("Ask for the callback again", undefined);
-      await subject.getByText("The payments service took the request.").waitFor();
-      assert.equal(await subject.getByRole("button", { name: "Look up now" }).count(), 0);
-      await browser.close(opened);
-    } finally {
-      await patient.stop();
-    }
+  it("shows an unknown outcome, its age, the next step and the time of giving up", async (t) => {
+    const patient = closing(t, await startTestGateway({ RECONCILE_AFTER: "60s" }));
+    await using opened = await browser.open(patient.adminUrl);
+    const { page } = opened;
+    const calls = page.locator("#calls");
+    await calls.getByText("Every call that moved money has its answer.").waitFor();
+    await goTo(page, "Try it");
+    await press(page, "Lose answer");
+    await rowsOf(page, "Outcome unknown").waitFor();
+    await goTo(page, "Watch");
+    const card = calls.locator(".card");
+    await card.getByText("Outcome unknown").waitFor();
+    await card.getByText(/create payment · .+ ago/).waitFor();
+    await card.getByText(/Asks for the callback again in \d+\ss; gives up in 24\sh\./).waitFor();
+    // The operator does not wait, and is told what that costs.
+    await card.getByRole("link").click();
+    const subject = page.locator("#subject");
+    const asks = async (name: string, answer: "Cancel" | undefined) => {
+      await subject.getByRole("button", { name }).click();
+      const ask = page.getByRole("dialog");
+      await ask.getByText(/It costs a request of the rate budget/).waitFor();
+      await ask.getByRole("button", { name: answer ?? name }).click();
+      await ask.waitFor({ state: "detached" });
+    };
+    await asks("Look up now", "Cancel");
+    await asks("Look up now", undefined);
+    await subject.getByText("The gateway looks it up now.").waitFor();
+    await subject.getByText("Nothing more: it is paid.").waitFor();
+    await asks("Ask for the callback again", undefined);
+    await subject.getByText("The payments service took the request.").waitFor();
+    assert.equal(await subject.getByRole("button", { name: "Look up now" }).count(), 0);
   });
 
-  it("shows which outcomes an operator has to find out", async () => {
-    const hasty = await startTestGateway({ RECONCILE_AFTER: "100ms", RECONCILE_GIVE_UP: "500ms" });
-    try {
-      const opened = await tryAt(hasty);
-      const { page } = opened;
-      await page.getByText("All magic values, payouts, own amounts").click();
-      await page.getByLabel("What happens").selectOption("html_500");
-      await press(page, "Make the payment");
-      await rowsOf(page, "Needs you").waitFor();
-      await goTo(page, "Watch");
-      const card = page.locator("#calls .card", { hasText: "Needs you" });
-      await card.getByText("Given up: look at the payments service, by hand.").waitFor();
-      await goTo(page, "Payments");
-      await page.getByRole("link", { name: "Needs you", exact: true }).click();
-      await page.locator("#list a.row", { hasText: "Needs you" }).waitFor();
-      await browser.close(opened);
-    } finally {
-      await hasty.stop();
-    }
+  it("shows which outcomes an operator has to find out", async (t) => {
+    const hasty = closing(
+      t,
+      await startTestGateway({ RECONCILE_AFTER: "100ms", RECONCILE_GIVE_UP: "500ms" }),
+    );
+    await using opened = await tryAt(hasty);
+    const { page } = opened;
+    await page.getByText("All magic values, payouts, own amounts").click();
+    await page.getByLabel("What happens").selectOption("html_500");
+    await press(page, "Make the payment");
+    await rowsOf(page, "Needs you").waitFor();
+    await goTo(page, "Watch");
+    const card = page.locator("#calls .card", { hasText: "Needs you" });
+    await card.getByText("Given up: look at the payments service, by hand.").waitFor();
+    const { calls } = (await (await fetch(`${hasty.adminUrl}/api/calls`)).json()) as Calls;
+    assert.deepEqual(
+      calls.map(({ needsOperator, nextLookMs }) => [needsOperator, nextLookMs]),
+      [[true, undefined]],
+    );
+    await goTo(page, "Payments");
+    await page.getByRole("link", { name: "Needs you", exact: true }).click();
+    await page.locator("#list a.row", { hasText: "Needs you" }).waitFor();
   });
 
   it("counts a forged callback, and keeps one that it cannot read for a replay", async () => {
-    const opened = await tryAt(gateway);
+    await using opened = await tryAt(gateway, /status of 422/);
     const { page } = opened;
     await press(page, "Forged callback");
     await page.getByText("The callback was answered with 401.").waitFor();
@@ -204,6 +200,5 @@ describe("the console of a fresh gateway", { skip: withoutChromium, timeout }, (
     await letter.getByRole("button", { name: "Replay" }).click();
     await ask.getByRole("button", { name: "Replay" }).click();
     await letter.getByText("Still not understood: it stays here.").waitFor();
-    await browser.close(opened, /status of 422/);
   });
 });

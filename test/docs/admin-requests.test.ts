@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { sendCallback } from "../gateway/callers.ts";
+import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { root } from "./markdown.ts";
 
@@ -19,8 +20,7 @@ const shown = pages.flatMap((page) =>
 
 test("the admin listener answers the requests that the pages tell operators to send", async (t) => {
   assert.ok(shown.length >= 8, `${shown.length} requests`);
-  const gateway = await startTestGateway();
-  t.after(() => gateway.stop());
+  const gateway = closing(t, await startTestGateway());
   for (const { page, method, path } of shown) {
     await sendCallback(gateway, { "nobody understands": path });
     const list = await fetch(`${gateway.adminUrl}/dead-letters`);

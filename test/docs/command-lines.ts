@@ -8,6 +8,7 @@ import { marked, type Tokens } from "marked";
 import { pages } from "../../scripts/docs/pages.ts";
 import { commands, createProgram } from "../../src/cli/program.ts";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
+import { timeoutMs } from "../until.ts";
 import { codeBlocks, tokensOf } from "./markdown.ts";
 
 /** A line of a shell, and where a reader finds it. */
@@ -77,26 +78,35 @@ async function exampleLinesOf(name: string): Promise<string[]> {
   );
 }
 
-/** The words of each command of a line, as a shell parses them. No command runs. */
-export async function wordsOf(line: string): Promise<string[][]> {
+/** For each line the words of each of its commands, as a shell parses them. No command runs. */
+export async function wordsOf(lines: readonly string[]): Promise<string[][][]> {
   const { path, remove } = freshDirectory();
   try {
-    for (const [, input = ""] of line.matchAll(/<\s*([\w.-]+)/g)) {
+    for (const [, input = ""] of lines.join("\n").matchAll(/<\s*([\w.-]+)/g)) {
       await writeFile(join(path, input), "");
     }
     // Each command has a process of its own, so `$BASHPID` gives each a file of its own.
-    const tell = `command_not_found_handle() { printf '%s\\0' "$@" > "${path}/words-$BASHPID"; }`;
-    const child = spawn("bash", ["-uc", `PATH=/nonexistent\n${tell}\n${line}`], {
+    const script = `
+      PATH=/nonexistent
+      command_not_found_handle() { printf '%s\\0' "$@" > "${path}/words-$nth-$BASHPID"; }
+      nth=0
+      for line; do (eval "$line") || { echo "$line"; exit 1; } >&2; nth=$((nth + 1)); done`;
+    const child = spawn("bash", ["-uc", script, "bash", ...lines], {
       cwd: path,
       env: { HOME: path },
       stdio: ["ignore", "ignore", "pipe"],
-      timeout: 10_000,
+      timeout: timeoutMs,
     });
     const [errors, [code]] = await Promise.all([text(child.stderr), once(child, "close")]);
     if (code !== 0 || errors) throw new Error(`bash takes it for wrong: ${errors}`);
-    const told = (await readdir(path)).filter((name) => name.startsWith("words-"));
-    const files = told.map((name) => readFile(join(path, name), "utf8"));
-    return (await Promise.all(files)).map((words) => words.split("\0").slice(0, -1));
+    const found: string[][][] = lines.map(() => []);
+    for (const name of await readdir(path)) {
+      const [, nth] = /^words-(\d+)-/.exec(name) ?? [];
+      if (nth === undefined) continue;
+      const words = await readFile(join(path, name), "utf8");
+      found[Number(nth)]?.push(words.split("\0").slice(0, -1));
+    }
+    return found;
   } finally {
     remove();
   }

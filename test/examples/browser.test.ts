@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { build } from "esbuild";
 import { newPage, withoutChromium } from "../chromium.ts";
 import { serve } from "../listen.ts";
+import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 
 const example = new URL("../../examples/browser/", import.meta.url).pathname;
@@ -31,8 +32,7 @@ test(name, { skip: withoutChromium }, async (t) => {
   const origin = await serve(t, shop);
   // The page has another origin than the gateway, like a shop's page.
   const tab = await newPage(t);
-  const gateway = await startTestGateway({ CORS_ORIGINS: origin });
-  t.after(() => gateway.stop());
+  const gateway = closing(t, await startTestGateway({ CORS_ORIGINS: origin }));
 
   await tab.goto(`${origin}/?gateway=${encodeURIComponent(gateway.publicUrl)}`);
   const paying = tab.waitForRequest((request) => /mutation Pay\b/.test(request.postData() ?? ""));

@@ -51,9 +51,8 @@ function wordsOf(code: ErrorCode, details: GatewayErrorDetails = {}): string {
 }
 
 test("a failed call has words for the customer in their language", async (t) => {
-  const fail = async () => {
-    throw new GatewayError("FAILED_PRECONDITION", "declined", { upstream });
-  };
+  const fail = () =>
+    Promise.reject(new GatewayError("FAILED_PRECONDITION", "declined", { upstream }));
   const gateway = await serve(t, { getOperation: fail, createPayment: fail });
   const inUkrainian = { "accept-language": "uk-UA,uk;q=0.9,en;q=0.8" };
   const words = "На картці недостатньо коштів. Скористайтеся іншою карткою.";
@@ -83,9 +82,7 @@ test("the errors of a refused document say where it is wrong, each time it is se
 test("a failed read reports each code, and the payments service's own error", async (t) => {
   let thrown: unknown;
   const gateway = await serve(t, {
-    getOperation: async () => {
-      throw thrown;
-    },
+    getOperation: () => Promise.reject(thrown),
   });
   const ask = () => gateway.run(`{ operation(externalId: "e", operationId: "o") { id } }`);
   for (const [code, [own, behind]] of Object.entries(codes)) {
@@ -140,9 +137,7 @@ test("a failed read reports its reason, fields, retry delay and resume cursor", 
 
 test("an unexpected error is masked and logged", async (t) => {
   const gateway = await serve(t, {
-    getPayment: async () => {
-      throw new TypeError("the inside of the gateway");
-    },
+    getPayment: () => Promise.reject(new TypeError("the inside of the gateway")),
   });
   const response = await gateway.post({ query: `{ payment(externalId: "e") { id } }` });
   const text = await response.text();
@@ -173,9 +168,7 @@ async function failing(
   details: GatewayErrorDetails,
 ): Promise<Answer> {
   const gateway = await serve(t, {
-    createPayment: async () => {
-      throw new GatewayError(code, "what went wrong", details);
-    },
+    createPayment: () => Promise.reject(new GatewayError(code, "what went wrong", details)),
   });
   return gateway.run(createPayment);
 }
@@ -240,9 +233,7 @@ test("an error that concerns the whole request goes into errors, and the result 
 test("the failure of one mutation does not affect the result of another", async (t) => {
   const gateway = await serve(t, {
     createPayment: async () => answeredPayment({ id: "p-1" }),
-    confirmPayment: async () => {
-      throw new GatewayError("PERMISSION_DENIED", "no");
-    },
+    confirmPayment: () => Promise.reject(new GatewayError("PERMISSION_DENIED", "no")),
   });
   const { data } = await gateway.run(`mutation {
     a: createPayment(input: {amount: "1", currency: "EUR", mode: HOSTED, externalId: "e",

@@ -3,13 +3,16 @@ import type http from "node:http";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { create } from "@bufbuild/protobuf";
-import type { Core } from "../../src/core/core.ts";
+import type { Call, Core } from "../../src/core/core.ts";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
+import type { Event } from "../../src/gen/payments/v1/event_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
+import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import {
   type CreatePaymentRequest,
   type GetPaymentRequest,
   GetPaymentResponseSchema,
+  type WatchPaymentRequest,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { mappings } from "../../src/graphql/errors.ts";
@@ -17,6 +20,7 @@ import type { GraphqlServerOptions } from "../../src/graphql/server.ts";
 import { ask } from "../ask.ts";
 import { answeredPayment, errorOf } from "../core/answers.ts";
 import { assertTracesAlike, fastRig, moneyOnly, startBoth } from "./fast-rig.ts";
+import { paymentEvent } from "./feed.ts";
 import type { Served } from "./serve.ts";
 
 /*
@@ -29,7 +33,7 @@ interface Sent {
   readonly method?: string;
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body: string | Uint8Array;
+  readonly body?: string | Uint8Array;
 }
 
 /** Fails as the external id says: `error:<code>`, `plain:<code>` or `bug:<name>`. */
@@ -40,7 +44,27 @@ function failOrNot(externalId: string): void {
   if (what === "bug") throw new TypeError(`no property of ${name}`);
 }
 
+/** Ends as the external id says: refused with a code, without events, by an error, or regularly. */
+async function* watchPayment(
+  { externalId }: WatchPaymentRequest,
+  { onOpen }: Call,
+): AsyncGenerator<Event> {
+  const refused = /^refused-(.*)$/.exec(externalId)?.[1];
+  if (refused) throw new GatewayError(refused as ErrorCode, "refused", {});
+  if (externalId === "over") return;
+  onOpen?.(externalId === "silent" ? "c-0" : undefined);
+  yield paymentEvent("c-1", PaymentStatus.PENDING);
+  yield paymentEvent("c-2", PaymentStatus.SUCCESS);
+  if (externalId !== "fails") return;
+  throw new GatewayError("UNAVAILABLE", "shutting down", { resumeCursor: "c-2" });
+}
+
 const methods: Partial<Core> = {
+  watchPayment: watchPayment as Core["watchPayment"],
+  async *streamEvents(_, { onOpen }) {
+    onOpen?.("c-0");
+    yield paymentEvent("c-1", PaymentStatus.PENDING);
+  },
   getPayment: async ({ externalId }: GetPaymentRequest) => {
     failOrNot(externalId);
     const details = { amount: "10.10", description: "é€𝄞", operationId: "o" };
@@ -69,10 +93,12 @@ const shop = "https://shop.example";
 const trusted = new Map([
   ["known", "query Known($id: ID!) { payment(externalId: $id) { externalId } }"],
   ["sha256:abc", "{ rateLimit { limit } }"],
+  ["watch", "subscription S($id: ID!) { paymentUpdated(externalId: $id) { cursor final } }"],
 ]);
 
 async function send({ url }: Served, { method = "POST", path = "", headers, body }: Sent) {
-  const of = { method, headers: { "content-type": "application/json", ...headers }, body };
+  const type = method === "GET" ? {} : { "content-type": "application/json" };
+  const of = { method, headers: { ...type, ...headers }, ...(body !== undefined && { body }) };
   const response = await ask(url + path, of).catch(() => undefined);
   if (!response) return "cut";
   const { status } = response;
@@ -348,9 +374,77 @@ function ofHeaders(): [string, Sent][] {
   ];
 }
 
+const ofPayment = (selection: string) =>
+  `subscription S($id: ID!) { paymentUpdated(externalId: $id) { ${selection} } }`;
+const subscription = ofPayment("cursor final");
+const watching = (id: unknown, query = subscription) => ({ query, variables: { id } });
+const withQuery = watching("order-1", `${subscription} query Q { rateLimit { limit } }`);
+
+/** Parameters of subscriptions, and of what fails to be one; each set is sent by GET and by POST. */
+const subscribing: readonly Readonly<Record<string, unknown>>[] = [
+  ...["order-1", "silent", "over", "fails", "", "x".repeat(300), null, 7].map((id) => watching(id)),
+  ...["UNAVAILABLE", "OUT_OF_RANGE", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "INTERNAL"].map(
+    (code) => watching(`refused-${code}`),
+  ),
+  watching("order-1", ofPayment("payment { operation details { status } } state")),
+  watching("order-1", ofPayment("payment { id }")),
+  watching("order-1", ofPayment("cursor @skip(if: false) __typename")),
+  withQuery,
+  { ...withQuery, operationName: "S" },
+  { ...withQuery, operationName: "Q" },
+  { ...watching("order-1"), operationName: "None" },
+  { query: subscription, variables: {} },
+  { query: subscription, variables: { id: "order-1", more: 1 } },
+  { ...watching("order-1"), extensions: { persistedQuery: { sha256Hash: "none" } } },
+  { documentId: "watch", variables: { id: "order-1" } },
+  { documentId: "unknown", variables: { id: "order-1" } },
+  watching("order-1", ofPayment("nonsense")),
+  watching("order-1", "subscription {"),
+  watching("order-1", ofPayment(`cursor ${"a: cursor ".repeat(2_000)}`)),
+  watching("order-1", "subscription { events { cursor } more: events { cursor } }"),
+  { query: "subscription { events { cursor kind } }" },
+  { query: 'subscription { paymentUpdated(externalId: "order-1", after: "c-0") { cursor } }' },
+  { query: "{ rateLimit { limit } }" },
+  { query: "mutation { resendCallback(input: {externalId: 7}) { __typename } }" },
+];
+
+const eventStream = { accept: "text/event-stream" };
+const streamHeaders: readonly Readonly<Record<string, string>>[] = [
+  eventStream,
+  { accept: "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json" },
+  { accept: "text/event-stream, application/json" },
+  { ...eventStream, "last-event-id": "c-0" },
+  { ...eventStream, "last-event-id": "" },
+  { ...eventStream, authorization: "nobody" },
+  { ...eventStream, origin: shop },
+  { ...eventStream, origin: "https://evil.example" },
+  { ...eventStream, "content-encoding": "gzip" },
+];
+
+const subscriptions: [string, Sent][] = [
+  ...streamHeaders.flatMap((headers) => {
+    // Checks of the origin and the credentials do not depend on the parameters: a few are enough.
+    const isFew = (headers.origin ?? headers.authorization) !== undefined;
+    return subscribing.slice(0, isFew ? 3 : undefined).flatMap((params): [string, Sent][] => {
+      const search = new URLSearchParams();
+      for (const [name, value] of Object.entries(params)) {
+        search.set(name, typeof value === "string" ? value : JSON.stringify(value));
+      }
+      const about = JSON.stringify([headers, params]).slice(0, 400);
+      return [
+        [`GET ${about}`, { method: "GET", path: `?${search}`, headers }],
+        [`POST ${about}`, withHeaders(headers, params)],
+      ];
+    });
+  }),
+  ...["?variables={&query=x", "?query=%ff", "?", "?watch_token=nobody&query=x"].map(
+    (path): [string, Sent] => [`GET ${path}`, { method: "GET", path, headers: eventStream }],
+  ),
+];
+
 const codes = Object.keys(mappings) as ErrorCode[];
 
-const corpus: [string, Sent][] = [
+const requests: [string, Sent][] = [
   ["a read", json(readOf("e"))],
   ["a read with links", json({ query: linked, variables: { id: "e", n: 5 } })],
   ["a read that costs too much", json({ query: linked, variables: { id: "e", n: 5_000_000 } })],
@@ -389,29 +483,28 @@ const corpus: [string, Sent][] = [
   ...ofHeaders(),
 ];
 
-const variants: Record<string, { variant: Partial<GraphqlServerOptions>; every: number }> = {
-  "as it is by default": { variant: {}, every: 1 },
-  "with pages and introspection": {
-    variant: { corsOrigins: [shop, "https://other.example"], introspection: true },
-    every: 1,
-  },
-  "with trusted documents only": {
-    variant: { trustedDocuments: { documents: trusted, only: true } },
-    every: 3,
-  },
-  "while it is full": { variant: { admission: moneyOnly }, every: 3 },
-};
+type Variant = readonly [string, Partial<GraphqlServerOptions>, readonly [string, Sent][]];
+const aThirdOf = <Item>(all: readonly Item[]) => all.filter((_, index) => index % 3 === 0);
+const pages = { corsOrigins: [shop, "https://other.example"], introspection: true };
+const trustedOnly = { trustedDocuments: { documents: trusted, only: true } };
+const variants: readonly Variant[] = [
+  // What pages may do and introspection, which the second variant turns on, are refused here.
+  ["as it is by default", {}, [...aThirdOf(requests), ...ofDocuments(), ...ofHeaders()]],
+  ["with pages and introspection", pages, [...requests, ...subscriptions]],
+  ["with trusted documents only", trustedOnly, aThirdOf(requests)],
+  ["while it is full", { admission: moneyOnly }, aThirdOf([...requests, ...subscriptions])],
+];
 
-for (const [name, { variant, every }] of Object.entries(variants)) {
+for (const [name, variant, sent] of variants) {
   test(`the fast path and Yoga answer requests alike, ${name}`, async (t) => {
     const trustedDocuments = { documents: trusted, only: false };
     const [fast, byYoga] = await startBoth(t, methods, { trustedDocuments, ...variant });
-    const sent = corpus.filter((_, index) => index % every === 0);
     assert.ok(sent.length >= 100, `${sent.length}`);
     for (const [what, request] of sent) {
       const [mine, its] = await Promise.all([fast, byYoga].map((at) => send(at, request)));
       assert.deepEqual(mine, its, what);
     }
+    assert.equal(byYoga.refused.length > 0, "admission" in variant, "refused as too many");
     await assertTracesAlike(fast, byYoga);
   });
 }
@@ -455,4 +548,33 @@ test("the fast path takes ordinary operations and leaves unusual ones to Yoga", 
     ...[[readOf("e")], { query: read, more: 1 }, null, {}],
   ];
   for (const body of others) assert.equal(await answered(body), undefined, JSON.stringify(body));
+});
+
+test("the fast path takes an ordinary subscription, and leaves all else to Yoga", async (t) => {
+  const { path, newOperation } = fastRig(t, methods, []);
+  const noBody = { take: () => Buffer.alloc(0) };
+  const results = async (params: Record<string, string>, headers: Record<string, string>) => {
+    const request = {
+      method: "GET",
+      url: `/graphql?${new URLSearchParams(params)}`,
+      headers: { host: "localhost", ...headers },
+    } as unknown as http.IncomingMessage;
+    return path.streamFormatOf(request) && (await path.subscribe(request, noBody, newOperation()));
+  };
+  const ordinary = { query: subscription, variables: '{"id":"order-1"}' };
+  const started = await results(ordinary, eventStream);
+  const first = (await started?.next())?.value.data?.paymentUpdated as object;
+  assert.deepEqual({ ...first }, { cursor: "c-1", final: false });
+  await started?.return?.();
+  for (const [params, headers] of [
+    [ordinary, { accept: "text/html" }],
+    [ordinary, { ...eventStream, "transfer-encoding": "chunked" }],
+    [ordinary, { ...eventStream, origin: "https://other.example" }],
+    [{ query: subscription }, eventStream],
+    [{ ...ordinary, variables: "[" }, eventStream],
+    [{ ...ordinary, variables: "[]" }, eventStream],
+    [{ query: "{ rateLimit { limit } }" }, eventStream],
+  ] as const) {
+    assert.equal(await results(params, headers), undefined, JSON.stringify([params, headers]));
+  }
 });

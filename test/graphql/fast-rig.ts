@@ -53,7 +53,7 @@ export function fastRig(t: TestContext, methods: Partial<Core>, corsOrigins: rea
 }
 
 /** A server by the fast path or by Yoga, and the operations that it reported as ended and refused. */
-export interface Traced extends Served {
+interface Traced extends Served {
   readonly ended: Observations["graphqlEnded"][];
   readonly refused: Observations["refused"][];
 }
@@ -109,8 +109,9 @@ export async function assertTracesAlike(fast: Traced, byYoga: Traced): Promise<v
   assert.deepEqual(one, other);
 }
 
-function traceOf({ seen, ended, logged }: Traced) {
+function traceOf({ seen, ended, refused, logged }: Traced) {
   return {
+    refused: refused.map((refusal) => JSON.stringify(refusal)).sort(),
     calls: seen().map(({ method, args }) => {
       const { caller, idempotencyKey, transport, resumed, deadlineMs } = args.at(-1) as Call;
       const told = { caller, idempotencyKey, transport, resumed };

@@ -5,6 +5,7 @@ import { parse, validate } from "graphql";
 import { firstDocuments } from "../../src/graphql/first-documents.ts";
 import { schema } from "../../src/graphql/schema/schema.ts";
 import { newPage, withoutChromium } from "../chromium.ts";
+import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
 import { type Served, serve } from "./serve.ts";
@@ -40,8 +41,7 @@ test("GraphiQL opens with Pay, LookItUp and Watch, which run in this order and s
   skip: withoutChromium,
   timeout: 4 * timeoutMs,
 }, async (t) => {
-  const gateway = await startTestGateway();
-  t.after(() => gateway.stop());
+  const gateway = closing(t, await startTestGateway());
   const page = await newPage(t, { viewport: { width: 1_280, height: 800 } });
   page.setDefaultTimeout(2 * timeoutMs);
   await page.goto(`${gateway.publicUrl}/graphql`);

@@ -7,7 +7,8 @@ import { RequestPayoutRequestSchema } from "../../src/gen/payments/v1/payout_ser
 import { FindWalletItemsRequestSchema } from "../../src/gen/payments/v1/wallet_service_pb.ts";
 import { toInputPath } from "../../src/graphql/schema/input.ts";
 import { answeredPayment } from "../core/answers.ts";
-import { serve } from "./serve.ts";
+import { type Answer, serve } from "./serve.ts";
+import { firstResult, socketClient } from "./socket.ts";
 
 const decimals = fc.stringMatching(/^-?\d{1,9}(\.\d{1,6})?$/);
 
@@ -209,14 +210,15 @@ test("at most ten faults in variables are reported, each with its path", async (
   ]);
 });
 
-test("no response and no log record repeats a refused value", async (t) => {
+test("no response and no log record repeats a refused value, by HTTP and by WebSocket", async (t) => {
   const gateway = await serve(t);
+  const client = socketClient(t, gateway, { lazy: false, onNonLazyError: () => undefined });
   const card = `{number: "CANARY", cvv: "CANARY", expMonth: 1, expYear: 2030`;
   const payment = (method: string, rest = "") => `mutation { createPayment(input: {
     amount: "1", currency: "EUR", mode: HOSTED, externalId: "e", paymentMethod: ${method} ${rest}
   }) { __typename } }`;
   const byVariable = `mutation($i: CreatePaymentInput!) { createPayment(input: $i) { __typename } }`;
-  const bodies: unknown[] = [
+  const bodies: (string | { query: string; variables?: Record<string, unknown> })[] = [
     { query: payment(`{method: {cc: ${card}, extra: "CANARY"}}}`) },
     { query: payment(`{method: {cc: {number: "CANARY"}}}`) },
     { query: payment(`{method: {cc: ${card}}, wallet: {optionId: "CANARY"}}}`) },
@@ -255,8 +257,13 @@ test("no response and no log record repeats a refused value", async (t) => {
   for (const body of bodies) {
     const response = await gateway.post(body);
     const text = await response.text();
-    assert.ok(JSON.parse(text).errors.length > 0, text);
+    const { errors } = JSON.parse(text);
+    assert.ok(errors.length > 0, text);
     assert.doesNotMatch(text, /CANARY/);
+    if (typeof body === "string") continue;
+    const bySocket = await firstResult(client, body);
+    assert.deepEqual(codesOf(bySocket.errors), codesOf(errors));
+    assert.doesNotMatch(JSON.stringify(bySocket), /CANARY|"http"/);
   }
   const got = await fetch(`${gateway.url}?query={rateLimit{limit}}&variables=CANARY`);
   assert.equal(got.status, 400);
@@ -264,3 +271,5 @@ test("no response and no log record repeats a refused value", async (t) => {
   assert.doesNotMatch(gateway.logged(), /CANARY/);
   assert.deepEqual(gateway.seen(), []);
 });
+
+const codesOf = (errors: Answer[]) => errors.map(({ extensions }) => extensions.code);

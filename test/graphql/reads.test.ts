@@ -17,9 +17,7 @@ import { until } from "../until.ts";
 import { createFeed, type Feed, paymentEvent } from "./feed.ts";
 import { type Answer, serve } from "./serve.ts";
 
-const notFound = async () => {
-  throw new GatewayError("NOT_FOUND", "no such thing");
-};
+const notFound = () => Promise.reject(new GatewayError("NOT_FOUND", "no such thing"));
 
 test("an integer is a number up to 2^53, and beyond that a string", async (t) => {
   let fcId = 42n;
@@ -145,9 +143,8 @@ test("links of a payment without an operation, or to a missing one, are null or 
 test("a link that the caller may not follow is null with an error, and the rest is returned", async (t) => {
   const gateway = await serve(t, {
     getPayment: async () => known({ externalId: "e", details: { operationId: "op" } }),
-    getOperation: async () => {
-      throw new GatewayError("PERMISSION_DENIED", "needs the scope operations:read");
-    },
+    getOperation: () =>
+      Promise.reject(new GatewayError("PERMISSION_DENIED", "needs the scope operations:read")),
   });
   const answer = await gateway.run(
     `{ payment(externalId: "e") { externalId operationInfo { id } } }`,

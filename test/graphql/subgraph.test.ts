@@ -311,9 +311,7 @@ test("_service tells the schema where introspection is on, to callers with crede
   const { errors } = await closed.run(text);
   assert.equal(errors[0].extensions.code, "INTROSPECTION_DISABLED");
   const locked = await subgraph(t, undefined, {
-    identify: async () => {
-      throw new GatewayError("UNAUTHENTICATED", "say who is calling");
-    },
+    identify: () => Promise.reject(new GatewayError("UNAUTHENTICATED", "say who is calling")),
   });
   assert.equal((await locked.post({ query: text })).status, 401);
 });

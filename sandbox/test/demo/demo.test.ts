@@ -1,23 +1,13 @@
 import assert from "node:assert/strict";
-import { after, before, describe, it, type TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import type { Page } from "playwright-core";
-import type { Gateway } from "../../../src/app/gateway.ts";
-import { axeViolations, newContext, newPage, withoutChromium } from "../../../test/chromium.ts";
-import { type CuttingProxy, startCuttingProxy } from "../../../test/cutting-proxy.ts";
+import { axeViolations, newPage, withoutChromium } from "../../../test/chromium.ts";
+import { startCuttingProxy } from "../../../test/cutting-proxy.ts";
+import { approve, ordersIn } from "../../../test/gateway/callers.ts";
+import { closing, ofSuite } from "../../../test/of-suite.ts";
 import { startTestGateway } from "../../../test/start.ts";
 
-let gateway: Gateway;
-let proxy: CuttingProxy;
-before(async () => {
-  if (withoutChromium) return;
-  gateway = await startTestGateway();
-  proxy = await startCuttingProxy(gateway.publicUrl);
-});
-after(async () => {
-  if (withoutChromium) return;
-  await proxy.close();
-  await gateway.stop();
-});
+const gateway = ofSuite(startTestGateway);
 
 /** Opens the checkout in a new page. `complaints` collects its script errors. */
 async function shop(
@@ -35,27 +25,22 @@ const payWith = async (page: Page, card: string) => {
   await page.getByRole("button", { name: "Pay" }).click();
 };
 const authorization = `Basic ${btoa("sandbox:sandbox-password")}`;
-const ledger = async () => {
-  const answer = await fetch(`${gateway.sandboxUrl}/sandbox/ledger`, {
-    headers: { authorization },
-  });
-  return (await answer.json()) as { payments: { external_id: string; payment_id: string }[] };
-};
 /** Runs an action such as `refund` on an order's payment, as the merchant does by hand. */
 const onPayment = async (order: string, action: string, body?: object) => {
-  const { payments } = await ledger();
+  const headers = { authorization };
+  const ledger = await (await fetch(`${gateway.sandboxUrl}/sandbox/ledger`, { headers })).json();
+  const { payments } = ledger as { payments: { external_id: string; payment_id: string }[] };
   const payment = payments.find(({ external_id }) => external_id === order);
   const url = `${gateway.sandboxUrl}/sandbox/payments/${payment?.payment_id}/${action}`;
-  const answer = await fetch(url, {
-    method: "POST",
-    headers: { authorization },
-    ...(body && { body: JSON.stringify(body) }),
-  });
+  const sent = body && { body: JSON.stringify(body) };
+  const answer = await fetch(url, { method: "POST", headers, ...sent });
   assert.equal(answer.status, 200, await answer.text());
 };
 const heading = (page: Page, name: string) => page.getByRole("heading", { name }).waitFor();
 
 describe("the demo checkout", { skip: withoutChromium }, () => {
+  const proxy = ofSuite(() => startCuttingProxy(gateway.publicUrl));
+
   it("goes to the 3DS page and returns to a result page that updates live", async (t) => {
     const { page, complaints } = await shop(t);
     await payWith(page, "Card that asks for 3DS");
@@ -80,8 +65,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
 
     proxy.cut();
     await page.getByText("Connection lost").waitFor();
-    const body = new URLSearchParams({ decision: "approve" });
-    await fetch(challenge, { method: "POST", body, redirect: "manual" });
+    await approve(challenge);
     proxy.mend();
     await heading(page, "Thank you, it is paid");
     await page.getByText("This page updates by itself.").waitFor();
@@ -101,9 +85,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
   });
 
   it("gives the reason of a failure in the customer's language, and offers another try", async (t) => {
-    const context = await newContext({ locale: "uk-UA" });
-    t.after(() => context.close());
-    const page = await context.newPage();
+    const page = await newPage(t, { locale: "uk-UA" });
     await page.goto(`${gateway.publicUrl}/demo`);
     const order = await page.locator("#order").innerText();
     await payWith(page, "Card that asks for 3DS");
@@ -118,8 +100,7 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "Thank you, it is paid");
     assert.equal(await page.locator("#order").innerText(), order);
     assert.equal(await page.getByRole("link", { name: "Try again" }).count(), 0);
-    const { payments } = await ledger();
-    const ids = payments.map(({ external_id }) => external_id);
+    const ids = await ordersIn(gateway.sandboxUrl);
     assert.deepEqual(ids.filter((id) => id.startsWith(order)).sort(), [order, `${order}-2`]);
   });
 
@@ -133,30 +114,33 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "Thank you, it is paid");
   });
 
-  for (const colorScheme of ["light", "dark"] as const) {
-    it(`passes axe and fits a phone, ${colorScheme}`, async (t) => {
-      const page = await newPage(t, { colorScheme, viewport: { width: 375, height: 800 } });
-      const clean = async () => {
-        assert.deepEqual(await axeViolations(page), []);
-        const [width, inner] = await page.evaluate(() => [
-          document.documentElement.scrollWidth,
-          innerWidth,
-        ]);
-        assert.equal(width, inner);
-      };
-      await page.goto(`${gateway.publicUrl}/demo`);
-      await clean();
-      await payWith(page, "Card that asks for 3DS");
-      await page.getByRole("button", { name: "Approve" }).waitFor();
-      await clean();
-      await page.goto(`${gateway.sandboxUrl}/`);
-      await clean();
-      await page.getByRole("link", { name: "3DS page" }).first().click();
-      await page.getByRole("button", { name: "Decline" }).click();
-      await heading(page, "The payment did not go through");
-      await clean();
-    });
-  }
+  it("passes axe and fits a phone, light and dark", async (t) => {
+    const page = await newPage(t, { viewport: { width: 375, height: 800 } });
+    const clean = async () => {
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        // Until it is drawn in these colours.
+        await page.evaluate(() => new Promise(requestAnimationFrame));
+        assert.deepEqual(await axeViolations(page), [], colorScheme);
+      }
+      const [width, inner] = await page.evaluate(() => [
+        document.documentElement.scrollWidth,
+        innerWidth,
+      ]);
+      assert.equal(width, inner);
+    };
+    await page.goto(`${gateway.publicUrl}/demo`);
+    await clean();
+    await payWith(page, "Card that asks for 3DS");
+    await page.getByRole("button", { name: "Approve" }).waitFor();
+    await clean();
+    await page.goto(`${gateway.sandboxUrl}/`);
+    await clean();
+    await page.getByRole("link", { name: "3DS page" }).first().click();
+    await page.getByRole("button", { name: "Decline" }).click();
+    await heading(page, "The payment did not go through");
+    await clean();
+  });
 
   it("shows partial refunds, full refunds and cancellations", async (t) => {
     const { page } = await shop(t);
@@ -224,8 +208,8 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await heading(page, "Thank you, it is paid");
     assert.equal(keys.length, 3);
     assert.equal(new Set(keys).size, 1);
-    const { payments } = await ledger();
-    assert.equal(payments.filter(({ external_id }) => external_id === order).length, 1);
+    const made = await ordersIn(gateway.sandboxUrl);
+    assert.equal(made.filter((id) => id === order).length, 1);
     // The next order has a key of its own.
     await page.getByRole("link", { name: "Back to the shop" }).click();
     await payWith(page, "Card that just works");
@@ -270,16 +254,11 @@ describe("the demo checkout", { skip: withoutChromium }, () => {
     await page.getByText("This page is no longer updated.").waitFor();
   });
 
-  it("answers 404 when callers need keys", async () => {
-    const guarded = await startTestGateway({
-      AUTH_MODE: "keys",
-      API_KEYS_FILE: new URL("../../../test/fixtures/no-api-keys.json", import.meta.url).pathname,
-    });
-    try {
-      assert.equal((await fetch(`${guarded.publicUrl}/demo`)).status, 404);
-      assert.equal((await fetch(`${gateway.publicUrl}/demo`)).status, 200);
-    } finally {
-      await guarded.stop();
-    }
+  it("answers 404 when callers need keys", async (t) => {
+    const keys = new URL("../../../test/fixtures/no-api-keys.json", import.meta.url).pathname;
+    const guarded = await startTestGateway({ AUTH_MODE: "keys", API_KEYS_FILE: keys });
+    closing(t, guarded);
+    assert.equal((await fetch(`${guarded.publicUrl}/demo`)).status, 404);
+    assert.equal((await fetch(`${gateway.publicUrl}/demo`)).status, 200);
   });
 });

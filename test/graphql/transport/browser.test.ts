@@ -1,12 +1,8 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { request as httpRequest } from "node:http";
 import { test } from "node:test";
 import WebSocket from "ws";
 import type { Credentials } from "../../../src/auth/identify.ts";
-import { PaymentStatus } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { ask } from "../../ask.ts";
-import { createFeed, paymentEvent } from "../feed.ts";
 import { type Served, serve, somebody } from "../serve.ts";
 
 const shop = "https://shop.example";
@@ -24,7 +20,10 @@ function send(
   return ask(address, { method, headers, ...more });
 }
 
-/* Which origins are foreign is told in test/net/browser-origin.test.ts. */
+/*
+ * Which origins are foreign is told in test/net/browser-origin.test.ts, and what the EventSource of a
+ * listed origin needs in test/gateway/event-source.test.ts.
+ */
 test("a GET by a page of a foreign origin is refused before the caller is identified", async (t) => {
   let identified = 0;
   const identify = async () => {
@@ -44,34 +43,6 @@ test("a GET by a page of a foreign origin is refused before the caller is identi
   const allowed = await send(gateway, "GET", { origin: shop }, { query: budget });
   assert.deepEqual(JSON.parse(allowed.text), { data: { rateLimit: { limit: 10 } } });
   assert.equal(identified, 1);
-});
-
-test("an EventSource of a listed origin needs only a watch token to watch", async (t) => {
-  const feed = createFeed();
-  const seen: (string | undefined)[] = [];
-  const identify = async ({ watchToken }: Credentials) => {
-    seen.push(watchToken);
-    return somebody;
-  };
-  const gateway = await serve(t, { watchPayment: feed.watch }, { corsOrigins: [shop], identify });
-  const query = `subscription { paymentUpdated(externalId: "e") { cursor } }`;
-  const url = `${gateway.url}?${new URLSearchParams({ query, watch_token: "wt-1" })}`;
-  const request = httpRequest(url, {
-    headers: { origin: shop, accept: "text/event-stream", "sec-fetch-site": "cross-site" },
-  });
-  request.end();
-  const [response] = await once(request, "response");
-  t.after(() => request.destroy());
-  assert.equal(response.statusCode, 200);
-  assert.equal(response.headers["access-control-allow-origin"], shop);
-  feed.push(paymentEvent("c-1", PaymentStatus.PENDING));
-  let received = "";
-  for await (const chunk of response) {
-    received += chunk;
-    if (received.includes("c-1")) break;
-  }
-  assert.match(received, /"cursor":"c-1"/);
-  assert.deepEqual(seen, ["wt-1"]);
 });
 
 test("a request that a page can send without a preflight runs no mutation", async (t) => {

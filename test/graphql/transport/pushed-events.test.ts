@@ -22,12 +22,11 @@ interface Reader {
   close(): void;
 }
 
-/** Reads Server-Sent Events: all blocks but the first, which begins the stream, and the last. */
-function bySse(url: string): Reader {
+/** Reads a stream: all blocks but the first, which begins the stream, and the last. */
+function byHttp(url: string, accept = "text/event-stream", end = "\n\n"): Reader {
   let text = "";
   let answer: http.IncomingMessage | undefined;
-  const headers = { accept: "text/event-stream" };
-  const request = http.get(url, { agent: false, headers }, (response) => {
+  const request = http.get(url, { agent: false, headers: { accept } }, (response) => {
     answer = response.setEncoding("utf8").on("data", (chunk) => {
       text += chunk;
     });
@@ -35,20 +34,21 @@ function bySse(url: string): Reader {
   });
   request.on("error", () => undefined);
   return {
-    texts: () => text.split("\n\n").slice(1, -1),
+    texts: () => text.split(end).slice(1, -1),
     pause: () => answer?.pause(),
     resume: () => answer?.resume(),
     close: () => request.destroy(),
   };
 }
 
-const query = `subscription { paymentUpdated(externalId: "order-1") { cursor paymentId } }`;
+const parts = "multipart/mixed;boundary=graphql;subscriptionSpec=1.0,application/json";
+const addressOf = ({ url }: Served, query: string) => `${url}?${new URLSearchParams({ query })}`;
 
-const readers: Readonly<
-  Record<"sse" | "websocket", (t: TestContext, gateway: Served) => Promise<Reader>>
-> = {
-  sse: async (_, { url }) => bySse(`${url}?${new URLSearchParams({ query })}`),
-  async websocket(t, gateway) {
+type Open = (t: TestContext, gateway: Served, query: string) => Promise<Reader>;
+const readers: Readonly<Record<"sse" | "multipart" | "websocket", Open>> = {
+  sse: async (_, gateway, query) => byHttp(addressOf(gateway, query)),
+  multipart: async (_, gateway, query) => byHttp(addressOf(gateway, query), parts, "\r\n--graphql"),
+  async websocket(t, gateway, query) {
     const { socket, messages, subscribe } = await rawSocket(t, gateway);
     subscribe(query);
     return {
@@ -64,7 +64,9 @@ const readers: Readonly<
 async function fed(t: TestContext) {
   let feed: Feed = createFeed();
   const watch: Feed["watch"] = (request, call) => feed.watch(request, call);
-  const gateway = await serve(t, { watchPayment: watch, watchPayout: watch });
+  const gateway = await serve(t, {
+    ...{ watchPayment: watch, watchPayout: watch, streamEvents: watch },
+  });
   return {
     gateway,
     next() {
@@ -75,7 +77,7 @@ async function fed(t: TestContext) {
 }
 
 /** The texts of an event that passed the engine, and of one that was pushed past it if possible. */
-async function bothTexts(feed: Feed, { texts }: Reader, eventOf: (cursor: string) => Event) {
+async function bothTexts(feed: Feed, { texts }: Reader, eventOf: EventOf) {
   feed.push(eventOf("c-1"));
   await until(() => texts().length === 1);
   await until(feed.waits);
@@ -86,24 +88,75 @@ async function bothTexts(feed: Feed, { texts }: Reader, eventOf: (cursor: string
   return { first, second, isTaken };
 }
 
-const payment = (cursor: string) => {
-  const event = paymentEvent(cursor, SUCCESS);
-  event.state = PaymentState.PAID;
+type EventOf = (cursor: string) => Event;
+const payment: EventOf = (cursor) => ({
+  ...paymentEvent(cursor, SUCCESS),
+  state: PaymentState.PAID,
+});
+const payout: EventOf = (cursor) => payoutEvent(cursor, "success – “пройшло” \n\n");
+/** An event that lacks what is never null, so that its result has an error. */
+const undated: EventOf = (cursor) => {
+  const event = payment(cursor);
+  delete event.receivedAt;
   return event;
 };
-const payout = (cursor: string) => payoutEvent(cursor, "success – “пройшло” \n\n");
+const withId =
+  (length: number): EventOf =>
+  (cursor) => ({ ...payment(cursor), paymentId: "ü".repeat(length) });
+const ofPayment = (selection: string) =>
+  `subscription ($id: ID! = "order-1") { paymentUpdated(externalId: $id) { ${selection} } }`;
+
+/** Documents, and whether identical subscriptions share their results. */
+const documents: readonly (readonly [query: string, shares: boolean, eventOf?: EventOf])[] = [
+  [ofPayment("cursor"), true],
+  [ofPayment("__typename final: cursor kind source receivedAt state callOutcome externalId"), true],
+  [ofPayment("payment { externalId isSuccess operation actionRequired }"), true],
+  [ofPayment("payment { details { status statusCode amount } }"), true],
+  [ofPayment("payment { details { ...Of } action { __typename } }") + fragment(), true],
+  [
+    ofPayment(
+      "a: payment { projectId } b: payment { externalId } ... on PaymentEvent { paymentId }",
+    ),
+    true,
+  ],
+  [ofPayment("payment { customer { email } batchExternalId }"), true],
+  [
+    `subscription Named { events(kinds: [PAYMENT]) { cursor ... on PaymentEvent { state } } }`,
+    true,
+  ],
+  [
+    `subscription { events { __typename cursor ... on PayoutEvent { payout { status } } } }`,
+    true,
+    payout,
+  ],
+  [
+    `subscription { payoutUpdated(externalId: "x") { transactionId payout { status externalId } } }`,
+    true,
+    payout,
+  ],
+  [ofPayment("cursor @include(if: true) payment @skip(if: true) { operation }"), true],
+  // Each with another length of a WebSocket's frame.
+  ...[60, 200, 70_000].map((length) => [ofPayment("paymentId"), true, withId(length)] as const),
+  [ofPayment("cursor receivedAt"), false, undated],
+  [ofPayment("cursor receivedAt @skip(if: true)"), true, undated],
+];
+
+function fragment(): string {
+  return " fragment Of on PaymentDetails { status operationId }";
+}
 
 for (const [transport, open] of Object.entries(readers)) {
-  test(`an event pushed by ${transport} has the text of one that is not, also beyond a frame of 64 KiB`, async (t) => {
+  test(`an event pushed past the engine by ${transport} has the text that the engine would give it`, async (t) => {
     const { gateway, next } = await fed(t);
-    for (const length of [60, 200, 70_000]) {
+    for (const [query, shares, eventOf = payment] of documents) {
       const feed = next();
-      const client = await open(t, gateway);
-      const eventOf = (cursor: string) => ({ ...payment(cursor), paymentId: "ü".repeat(length) });
+      const client = await open(t, gateway, query);
       const { first = "", second, isTaken } = await bothTexts(feed, client, eventOf);
-      assert.equal(isTaken, true);
-      assert.equal(second, first.replaceAll("c-1", "c-2"));
+      assert.equal(isTaken, shares, query);
+      assert.equal(second, first.replaceAll("c-1", "c-2"), query);
       client.close();
+      await feed.released;
+      assert.equal(feed.offer(eventOf("c-3")), false, "nothing is written behind the end");
     }
   });
 }
@@ -115,7 +168,7 @@ test("an event pushed to a plain watch has the same text as one that is not push
     ["payouts/payout-1", payout],
   ] as const) {
     const feed = next();
-    const client = bySse(`${gateway.watchUrl}/${path}`);
+    const client = byHttp(`${gateway.watchUrl}/${path}`);
     const { first = "", second, isTaken } = await bothTexts(feed, client, eventOf);
     assert.equal(isTaken, true);
     assert.equal(second, first.replaceAll("c-1", "c-2"));
@@ -142,7 +195,7 @@ test("no event is pushed to a client that does not read, and it misses none when
   const large = (cursor: string) => ({ ...payment(cursor), paymentId: "x".repeat(100_000) });
   for (const [transport, open] of Object.entries(readers)) {
     const feed = next();
-    const client = await open(t, gateway);
+    const client = await open(t, gateway, ofPayment("cursor paymentId"));
     const seen = () => client.texts().map((text) => /"cursor":"(c-\d+)"/.exec(text)?.[1]);
     feed.push(payment("c-1"));
     await until(() => seen().length === 1 && feed.waits());

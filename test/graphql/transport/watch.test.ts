@@ -138,9 +138,7 @@ test("a temporary refusal is answered 200, with the time to reconnect", async (t
     assert.equal(status, 200, code);
     assert.deepEqual(lines(text), ["retry", ": refused", "retry"]);
   }
-  const identify = async () => {
-    throw new GatewayError("UNAVAILABLE", "the issuer is away");
-  };
+  const identify = () => Promise.reject(new GatewayError("UNAVAILABLE", "the issuer is away"));
   const gateway = await serve(t, {}, { identify });
   const { status, text } = await get(gateway, "/payments/order-1");
   assert.deepEqual([status, lines(text)], [200, [": the issuer is away", "retry"]]);
