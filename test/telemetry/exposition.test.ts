@@ -1,25 +1,13 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { after, before, test } from "node:test";
-import { createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { test } from "node:test";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { startTestGateway } from "../start.ts";
+import { clientOf } from "../gateway/callers.ts";
+import { ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
-import { type Collector, startCollector, tracedBy } from "./tracing/collector.ts";
+import { startCollected, tracedBy } from "./tracing/collector.ts";
 
-let collector: Collector;
-let gateway: Gateway;
-
-before(async () => {
-  collector = await startCollector();
-  gateway = await startTestGateway(tracedBy(collector));
-});
-after(async () => {
-  await gateway.stop();
-  collector.close();
-});
+const gateway = ofSuite(() => startCollected(tracedBy));
 
 /** The Accept header of Prometheus 3. */
 const prometheus =
@@ -35,8 +23,7 @@ async function scrape(accept: string): Promise<{ type: string; text: string }> {
 async function readPayment(sampled: boolean): Promise<string> {
   const traceId = randomBytes(16).toString("hex");
   const traceparent = `00-${traceId}-${randomBytes(8).toString("hex")}-0${sampled ? 1 : 0}`;
-  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
-  const { getPayment } = createClient(PaymentService, transport);
+  const { getPayment } = clientOf(PaymentService, gateway);
   await assert.rejects(getPayment({ externalId: "x" }, { headers: { traceparent } }), /not_found/);
   return traceId;
 }
@@ -78,7 +65,9 @@ test("a bucket names the latest sampled trace, in OpenMetrics only", async () =>
   const text = await scrapeWith((scraped) => scraped.includes(traceId));
   const [, name, , spanId, seconds, at] = exemplarOf(text, traceId) ?? assert.fail(text);
   assert.equal(name, "payments_gateway_rpc_request_duration_seconds_bucket");
-  const span = await collector.span((one) => one.traceId === traceId && one.kind === "server");
+  const span = await gateway.collector.span(
+    (one) => one.traceId === traceId && one.kind === "server",
+  );
   assert.equal(spanId, span.spanId);
   assert.ok(Number(seconds) > 0);
   assert.ok(Math.abs(Number(at) - Date.now() / 1_000) < 3_600, "seconds since the epoch");

@@ -1,3 +1,5 @@
+import { until } from "../until.ts";
+
 /** One scrape. `has`, `value` and `sum` take names without the prefix `payments_gateway_`. */
 export interface Scrape {
   readonly text: string;
@@ -25,6 +27,17 @@ const prefix = "payments_gateway_";
 
 export async function scrapeOf({ adminUrl }: { readonly adminUrl: string }): Promise<Scrape> {
   return readScrape(await (await fetch(`${adminUrl}/metrics`)).text());
+}
+
+/** Scrapes until `fits` holds. */
+export function scrapeUntil(
+  gateway: { readonly adminUrl: string },
+  fits: (scrape: Scrape) => boolean,
+): Promise<Scrape> {
+  return until(async () => {
+    const scrape = await scrapeOf(gateway);
+    return fits(scrape) && scrape;
+  }, `the metrics fit ${fits}`);
 }
 
 export function readScrape(text: string): Scrape {

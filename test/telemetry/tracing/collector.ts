@@ -4,6 +4,7 @@ import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { listen } from "../../listen.ts";
+import { startTestGateway } from "../../start.ts";
 
 /** A span as the collector received it. */
 export interface ExportedSpan {
@@ -113,6 +114,23 @@ export function measuredBy({ url }: Pick<Collector, "url">): Record<string, stri
     OTEL_METRICS_EXPORTER: "otlp",
     OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${url}/v1/metrics`,
     OTEL_METRIC_EXPORT_INTERVAL: "50",
+  };
+}
+
+/** A gateway whose telemetry goes to a collector of its own, which closes when it stops. */
+export async function startCollected(
+  envOf: (collector: Collector) => Record<string, string>,
+  answer?: () => number | undefined,
+) {
+  const collector = await startCollector(answer);
+  const gateway = await startTestGateway(envOf(collector));
+  return {
+    ...gateway,
+    collector,
+    async stop() {
+      await gateway.stop();
+      collector.close();
+    },
   };
 }
 
