@@ -91,7 +91,7 @@ test("wrong input is named, and the file is not changed", async () => {
 
 test("of several concurrent writers, each that reports success has its key in the file", async () => {
   const file = join(dir, "many.json");
-  const names = ["a", "b", "c", "d", "e", "f"];
+  const names = ["a", "b", "c"];
   const done = await Promise.all(names.map((name) => newKey(name, "--file", file, "--json")));
   const written = names.filter((_, index) => done[index]?.code === 0);
   assert.ok(written.length > 0);

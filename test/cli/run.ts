@@ -67,18 +67,6 @@ export function placesOf(gateway: {
   };
 }
 
-/** Runs `work` on all items, two at a time. */
-export async function inPairs<T>(
-  items: readonly T[],
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const left = [...items];
-  const worker = async () => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
-  };
-  await Promise.all([worker(), worker()]);
-}
-
 /** The text of a page with the addresses of this gateway in place of those that it shows. */
 export function filledIn(text: string, gateway: Parameters<typeof placesOf>[0]): string {
   const addresses = [gateway.publicUrl, gateway.rpcUrl, gateway.adminUrl];
