@@ -3,15 +3,15 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import { createInterface } from "node:readline";
-import { buffer } from "node:stream/consumers";
+import { buffer, text } from "node:stream/consumers";
 import { test } from "node:test";
 import { verify } from "../../src/wire/signature.ts";
 import { run } from "../../test/cli/resident.ts";
 import { placesOf, start } from "../../test/cli/run.ts";
 import { startCuttingProxy } from "../../test/cutting-proxy.ts";
 import { sendCallback } from "../../test/gateway/callers.ts";
-import { listen as listenOn } from "../../test/listen.ts";
-import { ofSuite } from "../../test/of-suite.ts";
+import { serve } from "../../test/listen.ts";
+import { closing, ofSuite } from "../../test/of-suite.ts";
 import { startTestGateway } from "../../test/start.ts";
 import { until } from "../../test/until.ts";
 
@@ -90,9 +90,9 @@ test("prints the events that its options select, and ends after --limit events",
   assert.equal(JSON.parse(behind).event.cursor, events[1]?.cursor);
 });
 
-test("neither loses nor repeats events when connections are cut, and reports a gateway with a new log", async () => {
+test("neither loses nor repeats events when connections are cut, and reports a gateway with a new log", async (t) => {
   const first = await startTestGateway();
-  const proxy = await startCuttingProxy(first.rpcUrl);
+  const proxy = closing(t, await startCuttingProxy(first.rpcUrl));
   const ids = Array.from({ length: 40 }, (_, index) => `cut-${index}`);
   const seen = listen("--url", proxy.url, "--limit", "41");
   for (const [index, id] of ids.entries()) {
@@ -107,19 +107,14 @@ test("neither loses nor repeats events when connections are cut, and reports a g
   assert.ok(proxy.connections >= 4);
   proxy.cut();
   await first.stop();
-  const second = await startTestGateway();
-  try {
-    await tell("new", "success", second);
-    proxy.mend(second.rpcUrl);
-    assert.deepEqual(await seen.closed, [0, null]);
-    assert.deepEqual(seen.ids(), [...ids, "new"]);
-    const errors = seen.errors.join("\n");
-    assert.match(errors, /the stream broke \(.*\), again in \d+\.\d s/);
-    assert.match(errors, /some may be missing before the next/);
-  } finally {
-    await proxy.close();
-    await second.stop();
-  }
+  const second = closing(t, await startTestGateway());
+  await tell("new", "success", second);
+  proxy.mend(second.rpcUrl);
+  assert.deepEqual(await seen.closed, [0, null]);
+  assert.deepEqual(seen.ids(), [...ids, "new"]);
+  const errors = seen.errors.join("\n");
+  assert.match(errors, /the stream broke \(.*\), again in \d+\.\d s/);
+  assert.match(errors, /some may be missing before the next/);
 });
 
 test("ends cleanly on SIGINT, and prints the cursor to resume from", async () => {
@@ -127,25 +122,19 @@ test("ends cleanly on SIGINT, and prints the cursor to resume from", async () =>
   const child = start(["listen", "--after", "earliest", "--external-id", "end-1"], {
     env: placesOf(gateway),
   });
-  let said = "";
-  child.stderr?.on("data", (chunk) => {
-    said += chunk;
-  });
-  const closed = once(child, "close");
+  const ends = Promise.all([text(child.stderr!), once(child, "close")]);
   await once(child.stdout!, "data");
   child.kill("SIGINT");
-  assert.deepEqual(await closed, [0, null]);
+  const [said, [code]] = await ends;
+  assert.equal(code, 0);
   assert.match(said, /^listening to http.*\ngo on behind the last one: --after \S+\n$/);
 });
 
-test("forwards signed callbacks, and retries each until 200 or --forward-attempts", async () => {
+test("forwards signed callbacks, and retries each until 200 or --forward-attempts", async (t) => {
   const received: { url: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
   const service = createServer(async (request, response) => {
-    received.push({
-      url: request.url ?? "",
-      headers: request.headers,
-      body: await buffer(request),
-    });
+    const { url = "", headers } = request;
+    received.push({ url, headers, body: await buffer(request) });
     const { external_id } = JSON.parse(received.at(-1)!.body.toString());
     // A redirect does not count as accepted, and is not followed.
     const statuses: Record<string, number> = {
@@ -154,52 +143,38 @@ test("forwards signed callbacks, and retries each until 200 or --forward-attempt
     };
     response.writeHead(statuses[external_id] ?? 500, { location: "/elsewhere" }).end();
   });
-  const local = `http://127.0.0.1:${await listenOn(service)}`;
-  try {
-    for (const id of ["hook-1", "hook-2", "hook-3"]) await tell(id, "success");
-    await tell("hook-1", "success", { kind: "payouts" });
-    const seen = listen(
-      ...["--external-id", "hook-1", "hook-2", "hook-3", "--limit", "4"],
-      ...["--forward-to", `${local}/hooks/{kind}`, "--forward-attempts", "2"],
-    );
-    assert.deepEqual(await seen.closed, [1, null]);
-    assert.deepEqual(
-      seen.lines.map(({ event, forward }) => [
-        event.external_id,
-        forward?.answer,
-        forward?.attempts,
-      ]),
-      [
-        ["hook-1", 200, 1],
-        ["hook-2", 200, 2],
-        ["hook-3", 500, 2],
-        ["hook-1", 200, 1],
-      ],
-    );
-    assert.match(seen.errors.at(-1) ?? "", /1 of the callbacks were not accepted/);
-    assert.deepEqual(
-      received.map(({ url }) => url),
-      [...Array(5).fill("/hooks/payments"), "/hooks/payouts"],
-    );
-    for (const { headers, body } of received) {
-      const header = headers["x-service-signature"] as string;
-      assert.ok(verify(body, header, ["sandbox-password"]));
-      assert.ok(!verify(body, header, ["other"]));
-    }
-    assert.deepEqual(JSON.parse(received[0]!.body.toString()), {
-      details: {
-        amount: "10.10",
-        currency: "UAH",
-        payment_id: "hook-1-subject",
-        status: "success",
-      },
-      external_id: "hook-1",
-      payment_method: { type: "cc_token", cc_token: { token: "tok-canary" } },
-    });
-  } finally {
-    service.close();
-    service.closeAllConnections();
+  const local = await serve(t, service);
+  for (const id of ["hook-1", "hook-2", "hook-3"]) await tell(id, "success");
+  await tell("hook-1", "success", { kind: "payouts" });
+  const seen = listen(
+    ...["--external-id", "hook-1", "hook-2", "hook-3", "--limit", "4"],
+    ...["--forward-to", `${local}/hooks/{kind}`, "--forward-attempts", "2"],
+  );
+  assert.deepEqual(await seen.closed, [1, null]);
+  assert.deepEqual(
+    seen.lines.map(({ event, forward }) => [event.external_id, forward?.answer, forward?.attempts]),
+    [
+      ["hook-1", 200, 1],
+      ["hook-2", 200, 2],
+      ["hook-3", 500, 2],
+      ["hook-1", 200, 1],
+    ],
+  );
+  assert.match(seen.errors.at(-1) ?? "", /1 of the callbacks were not accepted/);
+  assert.deepEqual(
+    received.map(({ url }) => url),
+    [...Array(5).fill("/hooks/payments"), "/hooks/payouts"],
+  );
+  for (const { headers, body } of received) {
+    const header = headers["x-service-signature"] as string;
+    assert.ok(verify(body, header, ["sandbox-password"]));
+    assert.ok(!verify(body, header, ["other"]));
   }
+  assert.deepEqual(JSON.parse(received[0]!.body.toString()), {
+    external_id: "hook-1",
+    details: { payment_id: "hook-1-subject", status: "success", amount: "10.10", currency: "UAH" },
+    payment_method: { type: "cc_token", cc_token: { token: "tok-canary" } },
+  });
 });
 
 test("an unreachable gateway ends with 69, an invalid cursor with 64", async () => {

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, cp, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import { promisify } from "node:util";
@@ -53,8 +52,7 @@ describe("the Dockerfile", () => {
   });
 
   it("starts from the files that it copies, without packages, and has their licenses", async (t) => {
-    const app = await mkdtemp(join(tmpdir(), "image-"));
-    t.after(() => rm(app, { recursive: true }));
+    const app = directory(t);
     const built = process.env.BUILT_COMMAND_LINE;
     const build = [join(root, "scripts/build.ts"), join(app, "dist")];
     if (built) await cp(dirname(built), join(app, "dist"), { recursive: true });
