@@ -156,7 +156,8 @@ describe("the Kubernetes manifests", () => {
     const { registry } = createTelemetry(pino({ level: "silent" }), []).metrics;
     assert.ok(registry.getSingleMetric(metric.name), `${metric.name} is no metric of the gateway`);
     const zones = 3;
-    const { maxConnections = Number.POSITIVE_INFINITY } = readConfig(await settingsInMemory());
+    const { MAX_CONNECTIONS } = await settings();
+    const { maxConnections = Number.POSITIVE_INFINITY } = readConfig({ MAX_CONNECTIONS });
     assert.ok(Number(target.averageValue) * (zones / (zones - 1)) <= maxConnections);
     // A replica takes as many watchers as connections; see docs/operations.md.
     const [container] = find(objects, "Deployment").spec.template.spec.containers;
@@ -182,12 +183,6 @@ const watcherKiB = 64;
 function mebibytes(quantity: string): number {
   const [, number, unit = ""] = /^(\d+)(Mi|Gi)$/.exec(quantity) ?? [];
   return Number(number) * (unit === "Gi" ? 1_024 : 1);
-}
-
-/** Of the settings only MAX_CONNECTIONS, which needs none of the files of the Secret. */
-async function settingsInMemory(): Promise<NodeJS.Dict<string>> {
-  const { MAX_CONNECTIONS } = await settings();
-  return { ...(MAX_CONNECTIONS && { MAX_CONNECTIONS }) };
 }
 
 /** The settings from which the ConfigMap is generated. */

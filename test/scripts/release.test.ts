@@ -105,15 +105,14 @@ describe("npm run audit", { timeout: 2 * timeoutMs }, () => {
     ["high", 1, /^high: ws .*: anyone may read /m],
   ] as const) {
     test(`ends with ${code} for a known vulnerability of level ${severity} in what ships`, async (t) => {
-      const known = { ws: [{ id: 1, title: "anyone may read", severity }] };
-      const ended = await audit(t, await registry(t, 200, known));
+      const ended = await audit(t, await registry(t, 200, severity));
       assert.match(ended.stdout, words);
       assert.equal(ended.code, code);
     });
   }
 
   test("says that nothing was audited if the registry does not answer", async (t) => {
-    const refusing = await audit(t, await registry(t, 405, {}));
+    const refusing = await audit(t, await registry(t, 405, "high"));
     assert.match(refusing.stdout, /^not audited: 405 /);
     assert.doesNotMatch(refusing.stdout, /^audited/m);
     const silent = await audit(t, "http://127.0.0.1:1/");
@@ -122,20 +121,12 @@ describe("npm run audit", { timeout: 2 * timeoutMs }, () => {
   });
 });
 
-/** A registry that answers each audit with these advisories. */
-async function registry(
-  t: TestContext,
-  status: number,
-  advisories: Readonly<Record<string, readonly object[]>>,
-): Promise<string> {
-  const whole = Object.entries(advisories).map(([name, several]) => [
-    name,
-    several.map((one) => ({
-      ...one,
-      url: "https://advisories.example/1",
-      vulnerable_versions: "*",
-    })),
-  ]);
+/** A registry that answers each audit with this status, and an advisory of this severity. */
+async function registry(t: TestContext, status: number, severity: string): Promise<string> {
+  const advisory = {
+    ...{ id: 1, title: "anyone may read", severity },
+    ...{ url: "https://advisories.example/1", vulnerable_versions: "*" },
+  };
   const { packages } = await json(root, "package-lock.json");
   /** What npm reads besides: which versions of a package there are. */
   const versionsOf = (name: string) => {
@@ -144,7 +135,7 @@ async function registry(
   };
   const server = createServer(({ method, url = "" }, response) => {
     response.writeHead(status, { "content-type": "application/json" });
-    const answer = method === "POST" ? Object.fromEntries(whole) : versionsOf(url.slice(1));
+    const answer = method === "POST" ? { ws: [advisory] } : versionsOf(url.slice(1));
     response.end(JSON.stringify(answer));
   });
   return `${await serve(t, server)}/`;

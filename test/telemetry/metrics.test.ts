@@ -195,37 +195,26 @@ const file = (path: string) =>
   readFileSync(new URL(`../../deploy/${path}`, import.meta.url), "utf8");
 
 interface Panel {
-  readonly id: number;
-  readonly type: string;
-  readonly title: string;
-  readonly gridPos: {
-    readonly x: number;
-    readonly y: number;
-    readonly w: number;
-    readonly h: number;
-  };
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+  id: number;
+  title: string;
+  gridPos: Record<"x" | "y" | "w" | "h", number>;
+  targets?: { expr: string; legendFormat: string }[];
 }
 
 interface Dashboard {
-  readonly panels: readonly Panel[];
-  readonly templating: {
-    readonly list: readonly { readonly name: string; readonly definition?: string }[];
-  };
+  panels: Panel[];
+  templating: { list: { name: string; definition?: string }[] };
 }
 
 interface Rule {
-  readonly alert: string;
-  readonly expr: string;
-  readonly for?: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
+  alert: string;
+  expr: string;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
 }
 
 const dashboard: Dashboard = JSON.parse(file("grafana/payments-gateway.json"));
-const { groups }: { groups: readonly { name: string; rules: readonly Rule[] }[] } = parse(
-  file("prometheus/alerts.yaml"),
-);
+const { groups }: { groups: { rules: Rule[] }[] } = parse(file("prometheus/alerts.yaml"));
 const rules = groups.flatMap((group) => group.rules);
 
 const expressions: Expression[] = [
