@@ -13,16 +13,7 @@ import { ask } from "../ask.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { listen } from "../listen.ts";
 
-/** A receiver on its own port. */
-export interface Receiver extends AsyncDisposable {
-  readonly log: EventLog;
-  readonly verdicts: Observations["callback"][];
-  readonly faults: string[];
-  readonly port: number;
-  send(request: Parameters<typeof ask>[1]): ReturnType<typeof ask>;
-  /** Writes the text to a socket as it is. @returns all that it receives until it is closed. */
-  sendRaw(text: string): Promise<string>;
-}
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
 export function account(password: string, ...previous: string[]): CallbackAccount {
   return {
@@ -31,6 +22,7 @@ export function account(password: string, ...previous: string[]): CallbackAccoun
   };
 }
 
+/** A receiver on its own port. */
 export async function startReceiver({
   accounts = { shop: account("password") },
   log = createMemoryLedger({ retentionMs: 7 * 86_400_000 }),
@@ -42,8 +34,8 @@ export async function startReceiver({
   bodyTimeoutMs?: number;
   /** Of the memory budget. */
   maxBytes?: number;
-} = {}): Promise<Receiver> {
-  const verdicts: Receiver["verdicts"] = [];
+} = {}) {
+  const verdicts: Observations["callback"][] = [];
   const faults: string[] = [];
   const handle = createCallbackHandler({
     accounts: new Map(Object.entries(accounts)),
@@ -68,14 +60,15 @@ export async function startReceiver({
     faults,
     port,
 
-    send: (request) =>
+    send: (request: Parameters<typeof ask>[1]) =>
       ask(`http://127.0.0.1:${port}`, {
         path: "/callbacks/shop/payments",
         method: "POST",
         ...request,
       }),
 
-    sendRaw(written) {
+    /** Writes the text to a socket as it is. @returns all that it receives until it is closed. */
+    sendRaw(written: string): Promise<string> {
       const socket = connect(port, "127.0.0.1");
       socket.write(written);
       return text(socket);
