@@ -5,40 +5,22 @@ import { after, test } from "node:test";
 import { run } from "../../test/cli/resident.ts";
 import { directory } from "../../test/stores/sqlite/directories.ts";
 
-interface Vector {
-  password: string;
-  bodyBase64: string;
-  signature: string;
-  valid: boolean;
-}
-
 const dir = directory({ after });
 const vectorsFile = new URL("../../test/fixtures/callback-signatures.json", import.meta.url);
-const vectors: Vector[] = JSON.parse(await readFile(vectorsFile, "utf8"));
+/** A body that was signed with this password. */
+const [{ password, bodyBase64, signature }] = JSON.parse(await readFile(vectorsFile, "utf8"));
+const body = Buffer.from(bodyBase64, "base64");
 
-for (const verdict of [true, false]) {
-  test(`verifies a ${verdict ? "right" : "wrong"} signature of a file`, async () => {
-    const { password, bodyBase64, signature } = vectors.find(({ valid }) => valid === verdict)!;
-    const [file, passwordFile] = [join(dir, "body.json"), join(dir, "password.txt")];
-    await writeFile(file, Buffer.from(bodyBase64, "base64"));
-    await writeFile(passwordFile, `${password}\n`);
-    const given = ["--signature", signature, "--password-file", passwordFile];
-    const { code, out } = await run(["verify", file, ...given]);
-    assert.equal(code, verdict ? 0 : 1);
-    assert.match(out, verdict ? /^right/ : /^wrong/);
-  });
-}
-
-test("signs what is on standard input", async () => {
-  const { password, bodyBase64, signature } = vectors[0]!;
-  const input = Buffer.from(bodyBase64, "base64");
-  const signed = await run(["sign", "-"], { env: { UPSTREAM_PASSWORD: password }, input });
-  assert.deepEqual(signed, { code: 0, out: `X-SERVICE-SIGNATURE: ${signature}\n`, err: "" });
+test("signs what is on standard input, with the password of a variable or of a file", async () => {
+  const file = join(dir, "password.txt");
+  await writeFile(file, `${password}\n`);
+  const signed = { code: 0, out: `X-SERVICE-SIGNATURE: ${signature}\n`, err: "" };
+  const env = { UPSTREAM_PASSWORD: password };
+  assert.deepEqual(await run(["sign", "-"], { env, input: body }), signed);
+  assert.deepEqual(await run(["sign", "-", "--password-file", file], { input: body }), signed);
 });
 
 test("verify accepts a whole header line and a previous password, and hints at the fault", async () => {
-  const { signature, bodyBase64 } = vectors[0]!;
-  const body = Buffer.from(bodyBase64, "base64");
   const verify = async (input: Uint8Array, header: string, env: Record<string, string>) => {
     const { code, out } = await run(["verify", "-", "--signature", header, "--json"], {
       input,
