@@ -539,14 +539,12 @@ test("trusted documents come from a JSON object, and PERSISTED_ONLY needs them",
   const only = { PERSISTED_DOCUMENTS_FILE: good, PERSISTED_ONLY: "true" };
   assert.equal(readConfig(only).trustedDocuments?.only, true);
   assert.equal(readConfig({}).trustedDocuments, undefined);
-  const refused = (env: Record<string, string>) =>
-    assert.throws(() => readConfig(env), { name: "ConfigError", message: /^PERSISTED_/ });
-  refused({ PERSISTED_ONLY: "true" });
-  refused({ PERSISTED_ONLY: "yes" });
+  refused({ PERSISTED_ONLY: "true" }, /^PERSISTED_/);
+  refused({ PERSISTED_ONLY: "yes" }, /^PERSISTED_/);
   for (const text of ["[]", '"x"', '{"a": 1}', '{"a": ""}', "{"]) {
-    refused({ PERSISTED_DOCUMENTS_FILE: file("wrong.json", text) });
+    refused({ PERSISTED_DOCUMENTS_FILE: file("wrong.json", text) }, /^PERSISTED_/);
   }
-  refused({ PERSISTED_DOCUMENTS_FILE: join(dir, "missing.json") });
+  refused({ PERSISTED_DOCUMENTS_FILE: join(dir, "missing.json") }, /^PERSISTED_/);
 });
 
 test("each authentication mode needs all of its variables", () => {

@@ -63,12 +63,6 @@ test("values of members that isIdentifier accepts are not masked", () => {
   });
 });
 
-test("a text that is nested too deep to be walked is masked too", () => {
-  const text = `${"[".repeat(200_000)}"${number}"`;
-  assert.ok(!redact(text).includes(number));
-  assert.ok(!redact(`${text}${"]".repeat(200_000)}`).includes(number));
-});
-
 /** Secret names, also in the spellings of other services. Most are not in the contract. */
 const names = [
   ...["pin", "PIN", "card_pin", "ccnumber", "cc-number", "api_key", "apiKey", "X-Api-Key"],
@@ -144,10 +138,13 @@ test("the text around a secret stays readable", () => {
   });
 });
 
-test("a secret in JSON that is too deep to be walked is not shown", () => {
+test("what is nested too deep to be walked is masked too", () => {
+  const text = `${"[".repeat(200_000)}"${number}"`;
+  assert.ok(!redact(text).includes(number));
+  assert.ok(!redact(`${text}${"]".repeat(200_000)}`).includes(number));
   const depth = 50_000;
-  const text = `${'{"a":'.repeat(depth)}{"cvv":"${secret}"}${"}".repeat(depth)}`;
-  assert.doesNotMatch(redact(text), /s3cret/);
+  const deep = `${'{"a":'.repeat(depth)}{"cvv":"${secret}"}${"}".repeat(depth)}`;
+  assert.doesNotMatch(redact(deep), /s3cret/);
 });
 
 test("each listed name counts as secret, and common names do not", () => {

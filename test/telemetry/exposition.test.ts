@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { clientOf } from "../gateway/callers.ts";
+import { clientOf, dataOf } from "../gateway/callers.ts";
 import { ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { startCollected, tracedBy } from "./tracing/collector.ts";
@@ -20,23 +20,26 @@ async function scrape(accept: string): Promise<{ type: string; text: string }> {
   return { type: answer.headers.get("content-type") ?? "", text: await answer.text() };
 }
 
-async function readPayment(sampled: boolean): Promise<string> {
+/** The header of a caller's trace, and its id. */
+function trace(sampled: boolean): { traceId: string; traceparent: string } {
   const traceId = randomBytes(16).toString("hex");
-  const traceparent = `00-${traceId}-${randomBytes(8).toString("hex")}-0${sampled ? 1 : 0}`;
+  const spanId = randomBytes(8).toString("hex");
+  return { traceId, traceparent: `00-${traceId}-${spanId}-0${sampled ? 1 : 0}` };
+}
+
+async function readPayment(sampled: boolean): Promise<string> {
+  const { traceId, traceparent } = trace(sampled);
   const { getPayment } = clientOf(PaymentService, gateway);
   await assert.rejects(getPayment({ externalId: "x" }, { headers: { traceparent } }), /not_found/);
   return traceId;
 }
 
 /** Scrapes until `fits` holds: a call is counted only after its answer is sent. */
-async function scrapeWith(fits: (text: string) => boolean): Promise<string> {
-  let text = "";
-  await until(async () => {
-    text = (await scrape(prometheus)).text;
-    return fits(text);
+const scrapeWith = (fits: (text: string) => boolean) =>
+  until(async () => {
+    const { text } = await scrape(prometheus);
+    return fits(text) && text;
   });
-  return text;
-}
 
 const exemplarOf = (text: string, traceId: string) =>
   text
@@ -80,14 +83,11 @@ test("a bucket names the latest sampled trace, in OpenMetrics only", async () =>
 });
 
 test("GraphQL, callbacks and calls to the service have exemplars too", async () => {
-  const traceId = randomBytes(16).toString("hex");
-  const traceparent = `00-${traceId}-${randomBytes(8).toString("hex")}-01`;
-  const headers = { traceparent, "content-type": "application/json" };
-  const body = '{"query":"{ payout(externalId: \\"nobody\\") { state } }"}';
-  const url = `${gateway.publicUrl}/graphql`;
-  assert.equal((await fetch(url, { method: "POST", headers, body })).status, 200);
+  const { traceId, traceparent } = trace(true);
+  const headers = { traceparent };
+  await dataOf(gateway, '{ payout(externalId: "nobody") { state } }', { headers });
   const callbacks = `${gateway.publicUrl}/callbacks/default/payments`;
-  const refused = await fetch(callbacks, { method: "POST", headers, body });
+  const refused = await fetch(callbacks, { method: "POST", headers, body: "{}" });
   assert.equal(refused.status, 401);
   for (const duration of ["graphql_operation", "callback", "upstream_request"]) {
     const name = `payments_gateway_${duration}_duration_seconds_bucket`;
