@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { directory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
+import { runScript } from "./script.ts";
 
 const passes = 'import { test } from "node:test"; test("adds", () => {});';
 
@@ -141,14 +140,9 @@ async function runIn(dir: string, files: Record<string, string>, ...options: str
   for (const [name, source] of Object.entries(files)) await writeFile(join(dir, name), source);
   const args = options.filter((option) => !option.startsWith("CI="));
   const CI = options.length > args.length ? "true" : "";
-  const runner = spawn(process.execPath, ["scripts/run-tests.ts", ...args, `${dir}/*.test.ts`], {
-    env: { ...process.env, CI },
-    stdio: ["ignore", "pipe", "inherit"],
-    signal: AbortSignal.timeout(60_000),
-  });
-  const ended = new Promise<number | null>((resolve) => runner.once("close", resolve));
-  const lines = (await text(runner.stdout)).trimEnd().split("\n");
-  return { code: await ended, lines, dir };
+  const all = [...args, `${dir}/*.test.ts`];
+  const { code, stdout } = await runScript("run-tests.ts", all, { env: { CI } });
+  return { code, lines: stdout.trimEnd().split("\n"), dir };
 }
 
 /** Whether the process runs. A zombie does not count: some containers never remove them. */
