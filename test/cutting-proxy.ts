@@ -1,19 +1,11 @@
+import { once } from "node:events";
 import net from "node:net";
 import { listen } from "./listen.ts";
 
-/** A TCP proxy in front of a listener, whose connections can be cut. */
-export interface CuttingProxy {
-  readonly url: string;
-  /** The number of connections so far. */
-  readonly connections: number;
-  /** Resets every connection, and refuses new ones until `mend`. */
-  cut(): void;
-  /** Lets connections through again, to another target if one is given. */
-  mend(target?: string): void;
-  close(): Promise<void>;
-}
+export type CuttingProxy = Awaited<ReturnType<typeof startCuttingProxy>>;
 
-export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
+/** A TCP proxy in front of a listener, whose connections can be cut. */
+export async function startCuttingProxy(target: string) {
   let { hostname, port } = new URL(target);
   let connections = 0;
   const sockets = new Set<net.Socket>();
@@ -42,20 +34,24 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   };
   return {
     url: `http://127.0.0.1:${own}`,
+    /** The number of connections so far. */
     get connections() {
       return connections;
     },
+    /** Resets every connection, and refuses new ones until `mend`. */
     cut() {
       isCut = true;
       reset();
     },
+    /** Lets connections through again, to another target if one is given. */
     mend(next = target) {
       ({ hostname, port } = new URL(next));
       isCut = false;
     },
     async close() {
       reset();
-      await new Promise<void>((resolve) => server.close(() => resolve()));
+      server.close();
+      await once(server, "close");
     },
   };
 }

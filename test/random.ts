@@ -14,11 +14,8 @@ export function between(random: () => number, least: number, most: number): numb
   return least + Math.floor(random() * (most - least + 1));
 }
 
-/** A repeatable generator of integers from 0 to `below` - 1, with a state of 32 bits. */
+/** The same as whole numbers from 0 to `below` - 1. */
 export function randomOf(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
+  const random = seeded(seed);
+  return (below) => between(random, 0, below - 1);
 }

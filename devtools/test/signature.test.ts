@@ -3,53 +3,24 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { run } from "../../test/cli/resident.ts";
-import { inPairs } from "../../test/cli/run.ts";
 import { directory } from "../../test/stores/sqlite/directories.ts";
-
-interface Vector {
-  name: string;
-  password: string;
-  bodyBase64: string;
-  signature: string;
-  valid: boolean;
-}
 
 const dir = directory({ after });
 const vectorsFile = new URL("../../test/fixtures/callback-signatures.json", import.meta.url);
-const vectors: Vector[] = JSON.parse(await readFile(vectorsFile, "utf8"));
+/** A body that was signed with this password. */
+const [{ password, bodyBase64, signature }] = JSON.parse(await readFile(vectorsFile, "utf8"));
+const body = Buffer.from(bodyBase64, "base64");
 
-test("signs and verifies a right and a wrong one, as files and on standard input", () =>
-  inPairs(
-    [true, false].map((verdict) => vectors.findIndex(({ valid }) => valid === verdict)),
-    async (index) => {
-      const { name, password, bodyBase64, signature, valid } = vectors[index]!;
-      const body = Buffer.from(bodyBase64, "base64");
-      const file = join(dir, `${index}.json`);
-      const passwordFile = join(dir, `${index}.txt`);
-      await writeFile(file, body);
-      await writeFile(passwordFile, `${password}\n`);
-
-      const given = ["--signature", signature, "--password-file", passwordFile];
-      const verified = await run(["verify", file, ...given]);
-      assert.equal(verified.code, valid ? 0 : 1, name);
-      assert.match(verified.out, valid ? /^right/ : /^wrong/);
-
-      if (!valid) return;
-      const signed = await run(["sign", "-"], {
-        env: { UPSTREAM_PASSWORD: password },
-        input: body,
-      });
-      assert.deepEqual(
-        signed,
-        { code: 0, out: `X-SERVICE-SIGNATURE: ${signature}\n`, err: "" },
-        name,
-      );
-    },
-  ));
+test("signs what is on standard input, with the password of a variable or of a file", async () => {
+  const file = join(dir, "password.txt");
+  await writeFile(file, `${password}\n`);
+  const signed = { code: 0, out: `X-SERVICE-SIGNATURE: ${signature}\n`, err: "" };
+  const env = { UPSTREAM_PASSWORD: password };
+  assert.deepEqual(await run(["sign", "-"], { env, input: body }), signed);
+  assert.deepEqual(await run(["sign", "-", "--password-file", file], { input: body }), signed);
+});
 
 test("verify accepts a whole header line and a previous password, and hints at the fault", async () => {
-  const { signature, bodyBase64 } = vectors[0]!;
-  const body = Buffer.from(bodyBase64, "base64");
   const verify = async (input: Uint8Array, header: string, env: Record<string, string>) => {
     const { code, out } = await run(["verify", "-", "--signature", header, "--json"], {
       input,

@@ -1,53 +1,40 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { after, before, test } from "node:test";
-import { createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { test } from "node:test";
 import { parseCallback } from "../../src/callbacks/parse-callback.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { run } from "../../test/cli/resident.ts";
-import { inPairs, placesOf } from "../../test/cli/run.ts";
+import { placesOf } from "../../test/cli/run.ts";
+import { clientOf } from "../../test/gateway/callers.ts";
+import { closing, ofSuite } from "../../test/of-suite.ts";
 import { startBefore, startTestGateway } from "../../test/start.ts";
 import { triggeredEvents } from "../trigger-events.ts";
 
-let gateway: Gateway;
-let env: Record<string, string>;
-before(async () => {
-  gateway = await startTestGateway();
-  env = placesOf(gateway);
-});
-after(() => gateway.stop());
+const gateway = ofSuite(startTestGateway);
+const trigger = (...args: string[]) => run(["trigger", ...args], { env: placesOf(gateway) });
 
 const callbacks = () => ["--callback-url", `${gateway.publicUrl}/callbacks/default/{kind}`];
-const client = (url: string) =>
-  createClient(PaymentService, createConnectTransport({ baseUrl: url, httpVersion: "1.1" }));
-
 /** Not run through the sandbox: they differ from other events in a card or a status alone. */
 const alike = ["payment.delayed", "payment.delayed-failure", "payment.duplicate", "payout.failure"];
 
-test("listed events can be triggered, through the sandbox or by callbacks", () =>
-  inPairs(
-    [
-      ...triggeredEvents
-        .filter(({ name, sandbox }) => sandbox && !alike.includes(name))
-        .map(({ name }) => [name, "sandbox"]),
-      ["payment.duplicate", "callback"],
-      ["payout.failure", "callback"],
-      ["callback.unreadable", "callback"],
-      ["callback.forged", "callback"],
-    ],
-    async ([name = "", via = ""]) => {
-      const args = ["trigger", name, "--via", via, ...callbacks(), "--json"];
-      const { code, out, err } = await run(args, { env });
-      assert.equal(code, 0, `${name} ${via}: ${err}`);
-      const told = JSON.parse(out) as { event: string; via: string; answer: string };
-      assert.equal(told.event, name);
-      assert.equal(told.via, via);
-    },
-  ));
+for (const [name, via] of [
+  ...triggeredEvents
+    .filter(({ name, sandbox }) => sandbox && !alike.includes(name))
+    .map(({ name }) => [name, "sandbox"] as const),
+  ["payment.duplicate", "callback"],
+  ["payout.failure", "callback"],
+  ["callback.unreadable", "callback"],
+  ["callback.forged", "callback"],
+] as const) {
+  test(`${name} can be triggered by way of a ${via}`, async () => {
+    const { code, out, err } = await trigger(name, "--via", via, ...callbacks(), "--json");
+    assert.equal(code, 0, err);
+    const told = JSON.parse(out) as { event: string; via: string };
+    assert.deepEqual([told.event, told.via], [name, via]);
+  });
+}
 
 test("the callbacks of an event are read without a fault and have the status in its name", () => {
   const values = {
@@ -83,32 +70,25 @@ test("the callbacks of an event are read without a fault and have the status in 
 });
 
 test("refund gives back the payment of an order that is paid, and makes one for a new order", async () => {
-  const paid = await run(["trigger", "payment.success", "--external-id", "paid-1", "--json"], {
-    env,
-  });
+  const paid = await trigger("payment.success", "--external-id", "paid-1", "--json");
   const { payment_id } = JSON.parse(paid.out);
-  const refund = (order: string) =>
-    run(["trigger", "refund", "--external-id", order, "--json"], { env });
-  const first = await refund("paid-1");
+  const first = await trigger("refund", "--external-id", "paid-1", "--json");
   assert.equal(JSON.parse(first.out).payment_id, payment_id, first.err);
-  const other = await refund("new-1");
+  const other = await trigger("refund", "--external-id", "new-1", "--json");
   assert.equal(other.code, 0, other.err);
 });
 
 test("the amount of a triggered payment arrives, and the payment can be refunded once", async () => {
-  const made = await run(
-    ["trigger", "payment.success", "--external-id", "exact", "--amount", "0.10", "--json"],
-    { env },
-  );
-  const { payment_id } = JSON.parse(made.out) as { payment_id: string };
-  const payments = client(gateway.rpcUrl);
+  const options = ["--external-id", "exact", "--amount", "0.10", "--json"];
+  const { payment_id } = JSON.parse((await trigger("payment.success", ...options)).out);
+  const payments = clientOf(PaymentService, gateway);
   const { payment } = await payments.getPayment({ externalId: "exact" });
   assert.equal(payment?.details?.status, PaymentStatus.SUCCESS);
   assert.equal(Number(payment?.details?.amount), 0.1);
 
-  const refund = await run(["trigger", "refund", "--payment-id", payment_id, "--json"], { env });
+  const refund = await trigger("refund", "--payment-id", payment_id, "--json");
   assert.equal(refund.code, 0, refund.err);
-  const again = await run(["trigger", "refund", "--payment-id", payment_id], { env });
+  const again = await trigger("refund", "--payment-id", payment_id);
   assert.equal(again.code, 1);
   assert.match(again.err, /the sandbox refuses the refund: \w+/);
 });
@@ -137,30 +117,23 @@ test("refuses addresses that are not on this machine, unless --force is given", 
   }
 });
 
-test("sends no payment to an upstream other than the sandbox, unless --force is given", async () => {
+test("sends no payment to an upstream other than the sandbox, unless --force is given", async (t) => {
   const posts: string[] = [];
+  const paid = '{"external_id":"real","details":{"payment_id":"p","status":"success"}}';
+  const unknown = '{"code":"customer_profile_not_found","message":"no","type":"customer_error"}';
   const upstream = createServer((request, response) => {
-    if (request.method === "POST") posts.push(request.url ?? "");
+    const isPost = request.method === "POST";
+    if (isPost) posts.push(request.url ?? "");
     request.resume();
-    response.writeHead(request.method === "POST" ? 200 : 404, {
-      "content-type": "application/json",
-    });
-    response.end(
-      request.method === "POST"
-        ? '{"external_id":"real","details":{"payment_id":"p","status":"success"}}'
-        : '{"code":"customer_profile_not_found","message":"no","type":"customer_error"}',
-    );
+    response.writeHead(isPost ? 200 : 404, { "content-type": "application/json" });
+    response.end(isPost ? paid : unknown);
   });
-  const real = await startBefore(upstream, { AUTH_MODE: "none" });
-  try {
-    const args = ["trigger", "payment.success", "--external-id", "real"];
-    const refused = await run(args, { env: placesOf(real) });
-    assert.equal(refused.code, 1);
-    assert.match(refused.err, /is not the sandbox: nothing was sent/);
-    assert.deepEqual(posts, []);
-    assert.equal((await run([...args, "--force"], { env: placesOf(real) })).code, 0);
-    assert.deepEqual(posts, ["/api/payments/v1/new"]);
-  } finally {
-    await real.stop();
-  }
+  const real = closing(t, await startBefore(upstream, { AUTH_MODE: "none" }));
+  const args = ["trigger", "payment.success", "--external-id", "real"];
+  const refused = await run(args, { env: placesOf(real) });
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /is not the sandbox: nothing was sent/);
+  assert.deepEqual(posts, []);
+  assert.equal((await run([...args, "--force"], { env: placesOf(real) })).code, 0);
+  assert.deepEqual(posts, ["/api/payments/v1/new"]);
 });

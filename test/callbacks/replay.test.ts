@@ -16,15 +16,15 @@ const understood =
 /** A log with one dead letter, such as one that an older gateway did not understand. */
 async function buried(body: string, kind: Kind = EventKind.PAYMENT): Promise<EventLog> {
   const log = createMemoryLedger({ retentionMs: 86_400_000 });
-  await log.letters.addDeadLetter("shop", {
-    id: "letter-1",
-    kind,
-    body: Buffer.from(body).toString("base64"),
-    reason: "not understood then",
-    receivedAtMs: 1,
-  });
+  await bury(log, "letter-1", body, kind);
   return log;
 }
+
+const bury = (log: EventLog, id: string, body: string, kind: Kind = EventKind.PAYMENT) =>
+  log.letters.addDeadLetter("shop", {
+    ...{ id, kind, body: Buffer.from(body).toString("base64") },
+    ...{ reason: "not understood then", receivedAtMs: 1 },
+  });
 
 describe("replaying a dead letter", () => {
   it("stores the event of a letter that is understood now, and removes the letter", async () => {
@@ -47,13 +47,7 @@ describe("replaying a dead letter", () => {
   it("removes a letter whose event is already stored", async () => {
     const log = await buried(understood);
     assert.equal(await replay(log, "shop", "letter-1"), "stored");
-    await log.letters.addDeadLetter("shop", {
-      id: "letter-2",
-      kind: EventKind.PAYMENT,
-      body: Buffer.from(`${understood}\n`).toString("base64"),
-      reason: "not understood then",
-      receivedAtMs: 2,
-    });
+    await bury(log, "letter-2", `${understood}\n`);
     assert.equal(await replay(log, "shop", "letter-2"), "duplicate");
     assert.deepEqual(await lettersOf(log, "shop"), []);
   });

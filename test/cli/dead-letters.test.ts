@@ -14,6 +14,12 @@ const letters = (...args: string[]) => run(["dead-letters", ...args], { env: pla
 
 const addDeadLetter = (body: string) => sendCallback(gateway, body);
 
+/** The letters that `list` prints with these options. */
+async function listed(...options: string[]): Promise<Record<string, string>[]> {
+  const { out } = await letters("list", "--json", ...options);
+  return out.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line)]));
+}
+
 test("lists letters, shows them without card data, as the console does, and prints the bytes with --raw", async () => {
   const none = await letters("list");
   assert.deepEqual([none.code, none.out, none.err], [0, "", "no dead letters\n"]);
@@ -21,15 +27,11 @@ test("lists letters, shows them without card data, as the console does, and prin
   await addDeadLetter(body);
   await addDeadLetter('{"second": true}');
 
-  const listed = await letters("list", "--json");
-  const [newest, oldest] = listed.out
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line));
-  assert.equal(newest.account, "default");
-  const id = oldest.id as string;
+  const [newest, oldest] = await listed();
+  assert.equal(newest?.account, "default");
+  const id = oldest?.id ?? "";
   assert.ok((await letters("list")).out.includes(id.slice(0, 12)));
-  assert.equal((await letters("list", "--account", "other", "--json")).out, "");
+  assert.deepEqual(await listed("--account", "other"), []);
 
   const shown = await letters("show", id.slice(0, 10));
   assert.equal(shown.code, 0);
@@ -50,25 +52,24 @@ test("replays one letter or all, and prints how many are still not understood", 
   const { out, code } = await letters("replay", "--all");
   assert.equal(code, 1);
   assert.equal(out, "2 still not understood\n");
-  const [line = ""] = (await letters("list", "--json")).out.split("\n");
-  const one = await letters("replay", JSON.parse(line).id, "--json");
+  const [letter] = await listed();
+  const one = await letters("replay", letter?.id ?? "", "--json");
   assert.equal(one.code, 1);
   assert.equal(JSON.parse(one.out).outcome, "not_understood");
 });
 
 test("list stops at --limit, and without it reads all letters page by page", async () => {
   for (let nth = 0; nth < 120; nth++) await addDeadLetter(`{"nth": ${nth}}`);
-  const all = (await letters("list", "--json")).out.trim().split("\n");
-  assert.equal(new Set(all).size, 122);
-  const some = (await letters("list", "--json", "--limit", "3")).out.trim().split("\n");
-  assert.deepEqual(some, all.slice(0, 3));
+  const all = await listed();
+  assert.equal(new Set(all.map(({ id }) => id)).size, 122);
+  assert.deepEqual(await listed("--limit", "3"), all.slice(0, 3));
   const { code, out } = await letters("replay", "--all");
   assert.deepEqual([code, out], [1, "122 still not understood\n"]);
 });
 
 test("discard deletes the named letters for good, and only with --yes", async () => {
-  const list = async () => (await letters("list", "--json")).out.trim().split("\n");
-  const ids = (await list()).map((line) => JSON.parse(line).id as string);
+  const idsLeft = async () => (await listed()).map(({ id = "" }) => id);
+  const ids = await idsLeft();
   const [first = "", second = ""] = ids;
   const unsure = await letters("discard", first);
   assert.equal(unsure.code, 64);
@@ -76,13 +77,10 @@ test("discard deletes the named letters for good, and only with --yes", async ()
   const half = await letters("discard", first, "zzz", "--yes");
   assert.equal(half.code, 1);
   assert.match(half.err, /no dead letter "zzz"/);
-  assert.equal((await list()).length, ids.length, "nothing is gone yet");
+  assert.deepEqual(await idsLeft(), ids, "nothing is gone yet");
   const { code, out } = await letters("discard", first, second.slice(0, 16), first, "--yes");
   assert.deepEqual([code, out], [0, "2 discarded\n"]);
-  assert.deepEqual(
-    (await list()).map((line) => JSON.parse(line).id),
-    ids.slice(2),
-  );
+  assert.deepEqual(await idsLeft(), ids.slice(2));
 });
 
 /** The options for an admin listener that answers with `answer`. */

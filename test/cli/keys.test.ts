@@ -4,6 +4,7 @@ import { chmod, readdir, readFile, stat, symlink, writeFile } from "node:fs/prom
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { parseKeys } from "../../src/auth/api-keys.ts";
+import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { directory } from "../stores/sqlite/directories.ts";
 import { run } from "./resident.ts";
@@ -14,7 +15,7 @@ const dir = directory({ after });
 const newKey = (name: string, ...args: string[]) =>
   run(["keys", "new", "--name", name, "--scopes", "watch:create,events:read", ...args]);
 
-test("a new key is printed, only its hash is in the file, and a gateway accepts it", async () => {
+test("a new key is printed, only its hash is in the file, and a gateway accepts it", async (t) => {
   const file = join(dir, "first.json");
   const { code, out, err } = await newKey("shop", "--merchants", "default", "--file", file);
   assert.equal(code, 0, err);
@@ -28,18 +29,15 @@ test("a new key is printed, only its hash is in the file, and a gateway accepts 
   assert.equal((await stat(file)).mode & 0o777, 0o600);
   assert.equal((await run(["keys", "hash"], { input: `${key}\n` })).out, `${sha256}\n`);
 
-  const gateway = await startTestGateway({ AUTH_MODE: "keys", API_KEYS_FILE: file });
-  try {
-    const token = (env: Record<string, string>) =>
-      run(["token", "--external-id", "order-1"], { env: { ...placesOf(gateway), ...env } });
-    assert.equal((await token({ PAYMENTS_GATEWAY_KEY: key })).code, 0);
-    const other = await token({ PAYMENTS_GATEWAY_KEY: `${key}x` });
-    assert.equal(other.code, 1);
-    assert.match(other.err, /does not accept the credentials.*PAYMENTS_GATEWAY_KEY/);
-    assert.ok(!other.err.includes(key));
-  } finally {
-    await gateway.stop();
-  }
+  const started = startTestGateway({ AUTH_MODE: "keys", API_KEYS_FILE: file });
+  const places = placesOf(closing(t, await started));
+  const token = (PAYMENTS_GATEWAY_KEY: string) =>
+    run(["token", "--external-id", "order-1"], { env: { ...places, PAYMENTS_GATEWAY_KEY } });
+  assert.equal((await token(key)).code, 0);
+  const other = await token(`${key}x`);
+  assert.equal(other.code, 1);
+  assert.match(other.err, /does not accept the credentials.*PAYMENTS_GATEWAY_KEY/);
+  assert.ok(!other.err.includes(key));
 });
 
 test("a new key is appended, and the file keeps its mode and its symbolic link", async () => {
@@ -91,7 +89,7 @@ test("wrong input is named, and the file is not changed", async () => {
 
 test("of several concurrent writers, each that reports success has its key in the file", async () => {
   const file = join(dir, "many.json");
-  const names = ["a", "b", "c", "d", "e", "f"];
+  const names = ["a", "b", "c"];
   const done = await Promise.all(names.map((name) => newKey(name, "--file", file, "--json")));
   const written = names.filter((_, index) => done[index]?.code === 0);
   assert.ok(written.length > 0);

@@ -5,16 +5,12 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import type { Ending, IntentStore, NewIntent } from "../../src/ledger/intents.ts";
 import type { EventLog } from "../../src/ledger/log.ts";
 import { allKinds } from "../../src/model/kinds.ts";
-import { connectRedis } from "../../src/redis/connect.ts";
-import { readyWithin } from "../../src/redis/ready.ts";
-import { deriveKeyring } from "../../src/secrets/keyring.ts";
-import { Secret } from "../../src/secrets/secret.ts";
 import { cursors, payment, payout, take } from "../ledger/entries.ts";
 import { lettersOf } from "../ledger/letters.ts";
 import { createRedisCalls } from "../ledger/redis/calls-rig.ts";
 import { replica } from "../ledger/redis/rig.ts";
 import { openIntents, openLog } from "../ledger/sqlite/rig.ts";
-import { ofSuite } from "../of-suite.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { openCalls } from "../open-calls.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { directory } from "../stores/sqlite/directories.ts";
@@ -23,7 +19,6 @@ import { run } from "./resident.ts";
 describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, () => {
   const redis = ofSuite(startRedis);
 
-  const times = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
   const { signal } = new AbortController();
 
   const letter = {
@@ -104,20 +99,14 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     };
   }
 
-  async function onDisk(path: string) {
-    // The password of the store in Redis that it is moved to.
-    const keyring = await deriveKeyring("shop", [new Secret("password")]);
-    const { store, close } = await openIntents(path, {
-      ...{ ...times, accounts: ["shop"], keyringOf: () => keyring },
-    });
-    return { log: store, intents: store, close };
-  }
+  // Its keys are those of the store in Redis that it is moved to.
+  const onDisk = (path: string) => openIntents(path, { accounts: ["shop"] });
 
   it("moves all state to Redis, and cursors stay valid", async (t) => {
     const path = join(directory(t), "data");
     const disk = await onDisk(path);
-    const cursor = await fill(disk.log, disk.intents);
-    const before = await seen(disk.log, disk.intents, cursor);
+    const cursor = await fill(disk.log, disk.store);
+    const before = await seen(disk.log, disk.store, cursor);
 
     const move = (url: string, env: Record<string, string> = {}) =>
       run(["migrate", "--to", url], { env: { DATA_DIR: path, ...env } });
@@ -139,13 +128,9 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     assert.match(out, /\d open calls, \d uses of Idempotency-Keys\n$/);
     assert.match(err, /^Redis: .*nothing/m, "it keeps nothing on a disk");
 
-    const { log, close } = await replica(redis.url, { prefix: "pgw" });
-    t.after(close);
-    const connection = connectRedis(new Secret(redis.url), () => {});
-    t.after(() => connection.close());
-    await readyWithin(5_000, connection.client);
-    const intents = createRedisCalls({ redis: connection, prefix: "pgw", ...times });
-    t.after(() => intents.close());
+    const { log, redis: connection } = closing(t, await replica(redis.url, { prefix: "pgw" }));
+    const times = { firstLookMs: 60_000, giveUpMs: 3_600_000 };
+    const intents = closing(t, createRedisCalls({ redis: connection, prefix: "pgw", ...times }));
     assert.deepEqual(await seen(log, intents, cursor), before);
     const rest = await log.read("shop", { kinds: [] }, before.all.at(-1) ?? "", { signal });
     const next = await log.append("shop", payment({ operation: "cancel" }));
@@ -163,8 +148,7 @@ describe("payments-gateway migrate", { skip: withoutRedis, timeout: 120_000 }, (
     const disk = await onDisk(path);
     await disk.log.append("shop", payment());
     await disk.close();
-    const { log, close } = await replica(redis.url, { prefix: "taken" });
-    t.after(close);
+    const { log } = closing(t, await replica(redis.url, { prefix: "taken" }));
     await log.append("shop", payment());
     const { code, err } = await run(["migrate"], {
       env: { DATA_DIR: path, REDIS_URL: redis.url, REDIS_PREFIX: "taken" },

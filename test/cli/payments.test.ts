@@ -1,23 +1,22 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { test } from "node:test";
 import { paymentTold, sendCallback } from "../gateway/callers.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { run } from "./resident.ts";
 import { placesOf } from "./run.ts";
 
-let gateway: Gateway;
-before(async () => {
-  gateway = await startTestGateway();
+const gateway = ofSuite(async () => {
+  const started = await startTestGateway();
   for (const [externalId, status] of [
     ["order-1", "success"],
     ["order\u001b2", "pending"],
     ["order-3", "success"],
   ] as const) {
-    await sendCallback(gateway, paymentTold(externalId, status));
+    await sendCallback(started, paymentTold(externalId, status));
   }
+  return started;
 });
-after(() => gateway.stop());
 
 const listed = (...args: string[]) => run(args, { env: placesOf(gateway) });
 const time = String.raw`\d{4}-\d\d-\d\dT[\d:.]+Z`;

@@ -4,7 +4,8 @@
  */
 import { Readable } from "node:stream";
 import { runCommandLine } from "../../src/cli/command-line.ts";
-import type { Asked, Said } from "./resident.ts";
+import type { Asked } from "./resident.ts";
+import type { Ran } from "./run.ts";
 
 process.on("message", async ({ args, env, input }: Asked) => {
   for (const name of Object.keys(process.env)) delete process.env[name];
@@ -25,7 +26,7 @@ process.on("message", async ({ args, env, input }: Asked) => {
   }) as [Buffer[], Buffer[]];
   const code = await runCommandLine(args, process.env);
   for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
-  const said: Said = {
+  const said: Ran = {
     code,
     out: Buffer.concat(out).toString(),
     err: Buffer.concat(err).toString(),

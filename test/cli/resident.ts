@@ -11,9 +11,6 @@ export interface Asked {
   readonly input: string | Uint8Array;
 }
 
-/** The command's exit code and output. */
-export type Said = Ran;
-
 const idle: ChildProcess[] = [];
 
 after(() => {
@@ -38,7 +35,7 @@ export async function run(
   resident.send({ args, env, input } satisfies Asked);
   const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(2 * timeoutMs)]);
   try {
-    const [said] = (await once(resident, "message", { signal })) as [Said];
+    const [said] = (await once(resident, "message", { signal })) as [Ran];
     idle.push(resident);
     return said;
   } catch (error) {

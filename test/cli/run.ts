@@ -1,17 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import type { Gateway } from "../../src/app/gateway.ts";
 import { commandLine } from "../command-line.ts";
 import { timeoutMs } from "../until.ts";
-
-/** The compile cache of all runs: that of `npm test`, or a temporary one for this process. */
-const compiled = process.env.NODE_COMPILE_CACHE ?? mkdtempSync(join(tmpdir(), "compiled-"));
-process.on("exit", () => {
-  if (!process.env.NODE_COMPILE_CACHE) rmSync(compiled, { recursive: true, force: true });
-});
 
 export interface Ran {
   readonly code: number | null;
@@ -44,7 +36,7 @@ export async function ended(child: ChildProcess): Promise<Ran> {
 /** Like `run`, but does not wait for the end. The process is killed after 2 * `timeoutMs`. */
 export function start(args: readonly string[], { env = {} }: RunOptions = {}): ChildProcess {
   const child = spawn(process.execPath, [commandLine, ...args], {
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: compiled, ...env },
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
     stdio: ["pipe", "pipe", "pipe"],
     timeout: timeoutMs * 2,
     killSignal: "SIGKILL",
@@ -53,34 +45,19 @@ export function start(args: readonly string[], { env = {} }: RunOptions = {}): C
   return child;
 }
 
-/** The environment that points commands at this gateway. */
-export function placesOf(gateway: {
-  readonly publicUrl: string;
-  readonly rpcUrl: string;
-  readonly adminUrl: string;
-  readonly sandboxUrl?: string;
-}): Record<string, string> {
-  return {
-    PAYMENTS_GATEWAY_URL: gateway.rpcUrl,
-    PAYMENTS_GATEWAY_ADMIN_URL: gateway.adminUrl,
-    PAYMENTS_GATEWAY_SANDBOX_URL: gateway.sandboxUrl ?? "",
-  };
-}
+type Addresses = Pick<Gateway, "publicUrl" | "rpcUrl" | "adminUrl" | "sandboxUrl">;
 
-/** Runs `work` on all items, two at a time. */
-export async function inPairs<T>(
-  items: readonly T[],
-  work: (item: T) => Promise<void>,
-): Promise<void> {
-  const left = [...items];
-  const worker = async () => {
-    for (let item = left.shift(); item !== undefined; item = left.shift()) await work(item);
+/** The environment that points commands at this gateway. */
+export function placesOf({ rpcUrl, adminUrl, sandboxUrl = "" }: Addresses): Record<string, string> {
+  return {
+    PAYMENTS_GATEWAY_URL: rpcUrl,
+    PAYMENTS_GATEWAY_ADMIN_URL: adminUrl,
+    PAYMENTS_GATEWAY_SANDBOX_URL: sandboxUrl,
   };
-  await Promise.all([worker(), worker()]);
 }
 
 /** The text of a page with the addresses of this gateway in place of those that it shows. */
-export function filledIn(text: string, gateway: Parameters<typeof placesOf>[0]): string {
+export function filledIn(text: string, gateway: Addresses): string {
   const addresses = [gateway.publicUrl, gateway.rpcUrl, gateway.adminUrl];
   return addresses
     .reduce((all, url, nth) => all.replaceAll(`http://127.0.0.1:400${nth}`, url), text)

@@ -17,6 +17,16 @@ import { run } from "./resident.ts";
 import { placesOf, run as runAlone } from "./run.ts";
 
 const files = scratch();
+
+/** What a check of `check` says in this environment. */
+async function found(name: string, env: Record<string, string>, runIn = run) {
+  const { out } = await runIn(["check", "--json"], { env: { ...freePorts, ...env } });
+  const { checks } = JSON.parse(out) as {
+    checks: { check: string; message: string; advice?: string }[];
+  };
+  return checks.find(({ check }) => check === name) ?? assert.fail(out);
+}
+
 const path = (name: string) => new URL(`../fixtures/tls/${name}`, import.meta.url).pathname;
 const fixture = (name: string) => readFileSync(path(name), "utf8");
 const serverOf = (name: string) => ({ cert: fixture(`${name}.crt`), key: fixture(`${name}.key`) });
@@ -53,40 +63,37 @@ describe("commands at a gateway that asks for client certificates", () => {
     assert.match(await ran("token", "--external-id", "tls-1"), /\w/);
   });
 
-  test("say what is wrong with TLS, and end with 69", async () => {
-    const refused = async (env: Record<string, string>) => {
-      const { code, err } = await run(["payments"], { env: { ...placesOf(gateway), ...env } });
-      assert.equal(code, 69, err);
-      return err;
-    };
-    assert.match(await refused({}), /its certificate is of an authority that is not trusted here/);
-    assert.match(await refused(authority), /it (asks|may ask) for a client certificate/);
-    await refused({ ...authority, ...certificate("client-two") });
-  });
-
-  test("refuse files that do not fit, with 64", async () => {
-    const wrong = async (env: Record<string, string>) => {
-      const { code, err } = await run(["payments"], {
-        env: { ...placesOf(gateway), ...authority, ...env },
-      });
-      assert.equal(code, 64, err);
-      return err;
-    };
-    const { PAYMENTS_GATEWAY_TLS_CERT_FILE } = certificate("client-one");
-    assert.match(
-      await wrong({ PAYMENTS_GATEWAY_TLS_CERT_FILE }),
+  const { PAYMENTS_GATEWAY_TLS_CERT_FILE } = certificate("client-one");
+  const { PAYMENTS_GATEWAY_TLS_KEY_FILE } = certificate("client-two");
+  for (const [what, env, code, words] of [
+    ["without its authority", {}, 69, /its certificate is of an authority that is not trusted/],
+    ["without a certificate", authority, 69, /it (asks|may ask) for a client certificate/],
+    ["with a stranger's", { ...authority, ...certificate("client-two") }, 69, /./],
+    [
+      "with a certificate without its key",
+      { ...authority, PAYMENTS_GATEWAY_TLS_CERT_FILE },
+      64,
       /PAYMENTS_GATEWAY_TLS_KEY_FILE is missing/,
-    );
-    const { PAYMENTS_GATEWAY_TLS_KEY_FILE } = certificate("client-two");
-    assert.match(
-      await wrong({ PAYMENTS_GATEWAY_TLS_CERT_FILE, PAYMENTS_GATEWAY_TLS_KEY_FILE }),
+    ],
+    [
+      "with another's key",
+      { ...authority, PAYMENTS_GATEWAY_TLS_CERT_FILE, PAYMENTS_GATEWAY_TLS_KEY_FILE },
+      64,
       /cannot be used \(ERR_OSSL_X509_KEY_VALUES_MISMATCH\)/,
-    );
-    assert.match(
-      await wrong({ PAYMENTS_GATEWAY_TLS_CA_FILE: "/nowhere.crt" }),
+    ],
+    [
+      "with a missing file",
+      { PAYMENTS_GATEWAY_TLS_CA_FILE: "/nowhere.crt" },
+      64,
       /\/nowhere.crt .*cannot be used \(ENOENT\)/,
-    );
-  });
+    ],
+  ] as const) {
+    test(`${what} say what is wrong, and end with ${code}`, async () => {
+      const ran = await run(["payments"], { env: { ...placesOf(gateway), ...env } });
+      assert.equal(ran.code, code, ran.err);
+      assert.match(ran.err, words);
+    });
+  }
 
   test("take a changed certificate for their next connection", async () => {
     const replace = (client: string) => ({
@@ -116,16 +123,12 @@ describe("commands at a gateway that asks for client certificates", () => {
 
 test("check says what is wrong with the TLS of the payments service", async (t) => {
   const upstream = async (options: TlsOptions, trusted: string) => {
-    const { out } = await runAlone(["check", "--json"], {
-      env: {
-        ...freePorts,
-        ...{ UPSTREAM_URL: await serve(t, options), UPSTREAM_LOGIN: "a", UPSTREAM_PASSWORD: "b" },
-        ...{ AUTH_MODE: "none", ALLOW_VOLATILE: "true" },
-        NODE_EXTRA_CA_CERTS: path(`${trusted}.crt`),
-      },
-    });
-    const { checks } = JSON.parse(out) as { checks: { check: string; message: string }[] };
-    return checks.find(({ check }) => check === "upstream default")?.message ?? "";
+    const env = {
+      ...{ UPSTREAM_URL: await serve(t, options), UPSTREAM_LOGIN: "a", UPSTREAM_PASSWORD: "b" },
+      ...{ AUTH_MODE: "none", NODE_EXTRA_CA_CERTS: path(`${trusted}.crt`) },
+    };
+    // Node reads the variable once, when a process starts.
+    return (await found("upstream default", env, runAlone)).message;
   };
   const of = (name: string) => upstream(serverOf(name), name);
   assert.match(await of("expired"), /reached: its certificate has expired \(CERT_HAS_EXPIRED\)$/);
@@ -150,14 +153,8 @@ test("check says what is wrong with the TLS of Redis", { skip: withoutRedis }, a
     ["tls-auth-clients", "yes"],
   ]);
   t.after(() => server.close());
-  const redis = async (client: Record<string, string>, url = `rediss://127.0.0.1:${port}`) => {
-    const env = { ...freePorts, REDIS_URL: url, ...client };
-    const { out } = await run(["check", "--json"], { env });
-    const { checks } = JSON.parse(out) as {
-      checks: { check: string; message: string; advice?: string }[];
-    };
-    return checks.find(({ check }) => check === "redis");
-  };
+  const redis = (client: Record<string, string>, url = `rediss://127.0.0.1:${port}`) =>
+    found("redis", { REDIS_URL: url, ...client });
   const trusting = { REDIS_TLS_CA_FILE: path("localhost.crt") };
   const of = (client: string) => ({
     ...trusting,
@@ -165,15 +162,15 @@ test("check says what is wrong with the TLS of Redis", { skip: withoutRedis }, a
     REDIS_TLS_KEY_FILE: path(`${client}.key`),
   });
   const untrusted = await redis({});
-  assert.match(untrusted?.message ?? "", /of an authority that is not trusted here/);
-  assert.match(untrusted?.advice ?? "", /^REDIS_TLS_CA_FILE names the authorities/);
-  assert.match((await redis(trusting))?.message ?? "", /it asks for a client certificate/);
+  assert.match(untrusted.message, /of an authority that is not trusted here/);
+  assert.match(untrusted.advice ?? "", /^REDIS_TLS_CA_FILE names the authorities/);
+  assert.match((await redis(trusting)).message, /it asks for a client certificate/);
   const sentinels = `rediss+sentinel://127.0.0.1:${port}/payments`;
   const bySentinel = await redis(trusting, sentinels);
-  assert.match(bySentinel?.message ?? "", /it asks for a client certificate/);
+  assert.match(bySentinel.message, /it asks for a client certificate/);
   const strange = await redis(of("client-two"));
-  assert.match(strange?.message ?? "", /it does not accept the certificate that it was shown/);
-  assert.match((await redis(of("client-one")))?.message ?? "", /^connected/);
+  assert.match(strange.message, /it does not accept the certificate that it was shown/);
+  assert.match((await redis(of("client-one"))).message, /^connected/);
 });
 
 /** An https server that answers an empty object, or passes requests on. @returns its URL */

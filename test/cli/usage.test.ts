@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import { commands } from "../../src/cli/program.ts";
+import { version } from "../../src/version.ts";
 import { run } from "./resident.ts";
-import { inPairs, start } from "./run.ts";
+import { start } from "./run.ts";
 
 test("the command line names its commands and exit codes", async () => {
   for (const args of [["help"], ["--help"]]) {
@@ -13,55 +14,45 @@ test("the command line names its commands and exit codes", async () => {
     for (const name of Object.keys(commands)) assert.match(out, new RegExp(`^ {2}${name} `, "m"));
     assert.match(out, /Exit codes:/);
   }
-  const { version } = JSON.parse(
-    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
-  ) as { version: string };
   assert.equal((await run(["--version"])).out, `${version}\n`);
 });
 
-test("wrong usage ends with 64, says what is wrong, and where help is", () =>
-  inPairs(
-    [
-      ["", /Usage:/],
-      ["dance", /unknown command 'dance'/],
-      ["help dance", /unknown command 'dance'/],
-      ["serve now", /too many arguments for 'serve'[\s\S]*see: payments-gateway help serve/],
-      ["sign", /missing required argument 'file'/],
-      ["sign nowhere.json", /nowhere.json cannot be read \(ENOENT\)/],
-      ["verify - ", /required option '--signature <header>'/],
-      ["listen --kind refund", /Allowed choices are payment, payout/],
-      ["listen --url nowhere", /"nowhere" is not an http or https URL/],
-      ["listen --limit 0", /"0" is not a whole number above 0/],
-      ["trigger", /name an event/],
-      ["trigger dance", /there is no event "dance": payment.success, /],
-      ["trigger payment.success --amount 1e3", /not a decimal/],
-      ["token --external-id a --ttl 25h", /--ttl "25h": accepted is 1s to 24h/],
-      ["payments --state paid gone", /Allowed choices are pending, authorized, paid, /],
-      ["payouts --since yesterday", /--since "yesterday" is not a duration, such as 24h/],
-      ["keys", /Usage: payments-gateway keys/],
-      ["dead-letters replay", /give an id, or --all/],
-      ["dead-letters replay a --all", /give an id, or --all/],
-      ["dead-letters discard", /missing required argument 'id'/],
-      ["dead-letters list --limit few", /"few" is not a whole number above 0/],
-    ] as const,
-    async ([line, words]) => {
-      const { code, out, err } = await run(line.split(" ").filter(Boolean));
-      assert.equal(code, 64, line);
-      assert.match(err, words);
-      assert.equal(out, "");
-    },
-  ));
+for (const [line, words] of [
+  ["", /Usage:/],
+  ["dance", /unknown command 'dance'/],
+  ["help dance", /unknown command 'dance'/],
+  ["serve now", /too many arguments for 'serve'[\s\S]*see: payments-gateway help serve/],
+  ["sign", /missing required argument 'file'/],
+  ["sign nowhere.json", /nowhere.json cannot be read \(ENOENT\)/],
+  ["verify - ", /required option '--signature <header>'/],
+  ["listen --kind refund", /Allowed choices are payment, payout/],
+  ["listen --url nowhere", /"nowhere" is not an http or https URL/],
+  ["listen --limit 0", /"0" is not a whole number above 0/],
+  ["trigger", /name an event/],
+  ["trigger dance", /there is no event "dance": payment.success, /],
+  ["trigger payment.success --amount 1e3", /not a decimal/],
+  ["token --external-id a --ttl 25h", /--ttl "25h": accepted is 1s to 24h/],
+  ["payments --state paid gone", /Allowed choices are pending, authorized, paid, /],
+  ["payouts --since yesterday", /--since "yesterday" is not a duration, such as 24h/],
+  ["keys", /Usage: payments-gateway keys/],
+  ["dead-letters replay", /give an id, or --all/],
+  ["dead-letters replay a --all", /give an id, or --all/],
+  ["dead-letters discard", /missing required argument 'id'/],
+  ["dead-letters list --limit few", /"few" is not a whole number above 0/],
+] as const) {
+  test(`\`${line}\` ends with 64, and says what is wrong`, async () => {
+    const { code, out, err } = await run(line.split(" ").filter(Boolean));
+    assert.equal(code, 64);
+    assert.match(err, words);
+    assert.equal(out, "");
+  });
+}
 
 test("a command ends quietly when its output is closed", async () => {
   const child = start(["trigger", "--list"]);
-  const closed = once(child, "close");
-  let said = "";
-  child.stderr?.on("data", (chunk) => {
-    said += chunk;
-  });
   child.stdout?.destroy();
-  assert.deepEqual(await closed, [0, null]);
-  assert.equal(said, "");
+  const [said, [code]] = await Promise.all([text(child.stderr!), once(child, "close")]);
+  assert.deepEqual([code, said], [0, ""]);
 });
 
 test("output outside a terminal has colours only with FORCE_COLOR", async () => {

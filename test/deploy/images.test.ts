@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { copyFile, cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, cp, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import { promisify } from "node:util";
@@ -15,10 +14,13 @@ import { faultsOf } from "./dockerfile.ts";
 
 const root = join(import.meta.dirname, "../..");
 const text = (name: string) => readFile(join(root, name), "utf8");
+const dockerfile = await text("Dockerfile");
+/** Its last stage, which is the image. */
+const final = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
 
 describe("the Dockerfile", () => {
-  it("has nothing that a build refuses or warns about", async () => {
-    assert.deepEqual(faultsOf(await text("Dockerfile")), []);
+  it("has nothing that a build refuses or warns about", () => {
+    assert.deepEqual(faultsOf(dockerfile), []);
   });
 
   for (const [what, [from, to]] of Object.entries({
@@ -29,16 +31,13 @@ describe("the Dockerfile", () => {
     "two of what counts once": ['CMD ["serve"]', 'CMD ["serve"]\nCMD ["check"]'],
     "a continuation of nothing": ["NODE_ENV=production \\", "NODE_ENV=production \\\n"],
   } as const)) {
-    it(`is refused with ${what} (control)`, async () => {
-      const whole = await text("Dockerfile");
-      assert.ok(whole.includes(from));
-      assert.notDeepEqual(faultsOf(whole.replace(from, to)), []);
+    it(`is refused with ${what} (control)`, () => {
+      assert.ok(dockerfile.includes(from));
+      assert.notDeepEqual(faultsOf(dockerfile.replace(from, to)), []);
     });
   }
 
-  it("runs as an unprivileged user, in exec form so that signals arrive", async () => {
-    const dockerfile = await text("Dockerfile");
-    const final = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
+  it("runs as an unprivileged user, in exec form so that signals arrive", () => {
     assert.match(final, /^USER \d+:\d+$/m);
     assert.doesNotMatch(final, /^USER (root|0)/m);
     assert.match(final, /^ENTRYPOINT \["/m);
@@ -46,15 +45,14 @@ describe("the Dockerfile", () => {
   });
 
   it("installs with the manifest of each package of the workspace", async () => {
-    const before = (await text("Dockerfile")).split("RUN npm ci")[0] ?? "";
+    const [before = ""] = dockerfile.split("RUN npm ci");
     for (const folder of JSON.parse(await text("package.json")).workspaces) {
       assert.ok(before.includes(`COPY ${folder}/package.json ${folder}/\n`), folder);
     }
   });
 
   it("starts from the files that it copies, without packages, and has their licenses", async (t) => {
-    const app = await mkdtemp(join(tmpdir(), "image-"));
-    t.after(() => rm(app, { recursive: true }));
+    const app = directory(t);
     const built = process.env.BUILT_COMMAND_LINE;
     const build = [join(root, "scripts/build.ts"), join(app, "dist")];
     if (built) await cp(dirname(built), join(app, "dist"), { recursive: true });
@@ -81,9 +79,7 @@ describe("the Dockerfile", () => {
   });
 
   it("is labelled with the name, the description and the version of package.json", async () => {
-    const dockerfile = await text("Dockerfile");
     const { name, description, version } = JSON.parse(await text("package.json"));
-    const final = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
     const [, label = ""] = /^LABEL ((?:.*\\\n)*.*)$/m.exec(final) ?? [];
     const args = Object.fromEntries(
       [...final.matchAll(/^ARG (\w+)=(.*)$/gm)].map(([, arg, value]) => [arg, value]),
@@ -107,8 +103,7 @@ describe("the Dockerfile", () => {
   });
 
   it("has a health check that fails without a gateway", async (t) => {
-    const [, command = ""] =
-      /HEALTHCHECK .*\\\n\s*CMD (\[.*\])/.exec(await text("Dockerfile")) ?? [];
+    const [, command = ""] = /HEALTHCHECK .*\\\n\s*CMD (\[.*\])/.exec(dockerfile) ?? [];
     const [, ...args] = JSON.parse(command) as string[];
     const probe = (address: string) =>
       promisify(execFile)(process.execPath, args, {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { parseEnv } from "node:util";
@@ -16,19 +16,17 @@ const folder = join(root, "deploy/kubernetes");
 
 type Manifest = { apiVersion: string; kind: string } & Record<string, unknown>;
 
-async function manifests(): Promise<Manifest[]> {
-  const names = (await readdir(folder)).filter((name) => name.endsWith(".yaml"));
-  const all: Manifest[] = [];
-  for (const name of names.filter((name) => name !== "kustomization.yaml").sort()) {
-    for (const document of parseAllDocuments(await readFile(join(folder, name), "utf8"))) {
-      assert.deepEqual(document.errors, [], name);
-      all.push(document.toJS() as Manifest);
-    }
-  }
-  const scaler = join(folder, "components/autoscaling/horizontal-pod-autoscaler.yaml");
-  all.push(parse(await readFile(scaler, "utf8")));
-  return all;
-}
+/** The files of the folder, but for the kustomization. */
+const names = readdirSync(folder)
+  .filter((name) => name.endsWith(".yaml") && name !== "kustomization.yaml")
+  .sort();
+const scaler = "components/autoscaling/horizontal-pod-autoscaler.yaml";
+const objects = [...names, scaler].flatMap((name) =>
+  parseAllDocuments(readFileSync(join(folder, name), "utf8")).map((document) => {
+    assert.deepEqual(document.errors, [], name);
+    return document.toJS() as Manifest;
+  }),
+);
 
 /** Wrong values and unknown fields, with their paths; empty if the object is valid. */
 function faultsOf(object: Manifest): string {
@@ -38,7 +36,7 @@ function faultsOf(object: Manifest): string {
   return error ? z.prettifyError(error) : "";
 }
 
-const find = (objects: readonly Manifest[], kind: string, name = "payments-gateway") => {
+const find = (kind: string, name = "payments-gateway") => {
   // biome-ignore lint/suspicious/noExplicitAny: checked against its type by the first test
   const found = objects.find((o) => o.kind === kind && (o as any).metadata.name === name) as any;
   assert.ok(found, `${kind} ${name}`);
@@ -46,54 +44,47 @@ const find = (objects: readonly Manifest[], kind: string, name = "payments-gatew
 };
 
 describe("the Kubernetes manifests", () => {
-  it("are valid objects of their kinds, with no unknown field", async () => {
-    for (const object of await manifests()) assert.equal(faultsOf(object), "");
+  it("are valid objects of their kinds, with no unknown field", () => {
+    for (const object of objects) assert.equal(faultsOf(object), "");
   });
 
-  it("are refused with a misspelt field, a wrong value or a missing one (control)", async () => {
-    const misspelt = find(await manifests(), "Deployment");
+  it("are refused with a misspelt field, a wrong value or a missing one (control)", () => {
+    const misspelt = structuredClone(find("Deployment"));
     misspelt.spec.template.spec.containers[0].readynessProbe = {};
     assert.match(faultsOf(misspelt), /readynessProbe/);
-    const wrong = find(await manifests(), "Deployment");
+    const wrong = structuredClone(find("Deployment"));
     wrong.spec.replicas = "2";
     assert.match(faultsOf(wrong), /spec\.replicas/);
-    const missing = find(await manifests(), "Deployment");
-    delete missing.spec.selector;
-    assert.match(faultsOf(missing), /spec\.selector/);
+    const { selector: _, ...missing } = find("Deployment").spec;
+    assert.match(faultsOf({ ...find("Deployment"), spec: missing }), /spec\.selector/);
   });
 
-  it("are all in the kustomization", async () => {
-    const { resources } = parse(await readFile(join(folder, "kustomization.yaml"), "utf8"));
-    const files = (await readdir(folder)).filter((name) => name.endsWith(".yaml"));
-    const others = files.filter((name) => name !== "kustomization.yaml");
-    assert.deepEqual(resources.toSorted(), others.sort());
+  it("are all in the kustomization", () => {
+    const { resources } = parse(readFileSync(join(folder, "kustomization.yaml"), "utf8"));
+    assert.deepEqual(resources.toSorted(), names);
   });
 
-  it("select the pods that the deployment makes", async () => {
-    const objects = await manifests();
-    const { spec } = find(objects, "Deployment");
+  it("select the pods that the deployment makes", () => {
+    const { spec } = find("Deployment");
     const labels = spec.template.metadata.labels;
     assert.deepEqual(spec.selector.matchLabels, labels);
-    assert.deepEqual(find(objects, "Service").spec.selector, labels);
-    assert.deepEqual(find(objects, "Service", "payments-gateway-rpc").spec.selector, labels);
-    assert.deepEqual(find(objects, "PodDisruptionBudget").spec.selector.matchLabels, labels);
-    assert.deepEqual(find(objects, "NetworkPolicy").spec.podSelector.matchLabels, labels);
+    assert.deepEqual(find("Service").spec.selector, labels);
+    assert.deepEqual(find("Service", "payments-gateway-rpc").spec.selector, labels);
+    assert.deepEqual(find("PodDisruptionBudget").spec.selector.matchLabels, labels);
+    assert.deepEqual(find("NetworkPolicy").spec.podSelector.matchLabels, labels);
     for (const spread of spec.template.spec.topologySpreadConstraints) {
       assert.deepEqual(spread.labelSelector.matchLabels, labels);
     }
   });
 
-  it("name ports that the container has", async () => {
-    const objects = await manifests();
-    const [container] = find(objects, "Deployment").spec.template.spec.containers;
+  it("name ports that the container has", () => {
+    const [container] = find("Deployment").spec.template.spec.containers;
     const ports = new Set(container.ports.map((port: { name: string }) => port.name));
     const named = [
       ...["payments-gateway", "payments-gateway-rpc"].flatMap((name) =>
-        find(objects, "Service", name).spec.ports.map(
-          (port: { targetPort: string }) => port.targetPort,
-        ),
+        find("Service", name).spec.ports.map((port: { targetPort: string }) => port.targetPort),
       ),
-      ...find(objects, "NetworkPolicy").spec.ingress.map(
+      ...find("NetworkPolicy").spec.ingress.map(
         (rule: { ports: { port: string }[] }) => rule.ports[0]?.port,
       ),
       ...["startupProbe", "livenessProbe", "readinessProbe"].map(
@@ -103,9 +94,8 @@ describe("the Kubernetes manifests", () => {
     for (const name of named) assert.ok(ports.has(name), name);
   });
 
-  it("give an environment that the gateway accepts, and time enough to drain", async (t) => {
-    const objects = await manifests();
-    const pod = find(objects, "Deployment").spec.template.spec;
+  it("give an environment that the gateway accepts, and time enough to drain", (t) => {
+    const pod = find("Deployment").spec.template.spec;
     const [container] = pod.containers;
     const mounted = directory(t);
     const secrets: Record<string, string> = {
@@ -115,7 +105,7 @@ describe("the Kubernetes manifests", () => {
       "api-keys.json": "[]",
     };
     for (const [name, text] of Object.entries(secrets)) {
-      await writeFile(join(mounted, name), text);
+      writeFileSync(join(mounted, name), text);
     }
     const [mount] = container.volumeMounts;
     const files = Object.fromEntries(
@@ -125,8 +115,8 @@ describe("the Kubernetes manifests", () => {
       }),
     );
     const config = readConfig({
-      ...(await imageEnvironment()),
-      ...(await settings()),
+      ...imageEnvironment(),
+      ...settings(),
       ...files,
     });
     assert.deepEqual([...config.auth.modes], ["keys"]);
@@ -139,33 +129,33 @@ describe("the Kubernetes manifests", () => {
     assert.ok(graceMs > config.shutdown.timeoutMs);
   });
 
-  it("let the gateway reach the payments service, Redis and a collector of traces", async () => {
-    const { egress } = find(await manifests(), "NetworkPolicy").spec;
+  it("let the gateway reach the payments service, Redis and a collector of traces", () => {
+    const { egress } = find("NetworkPolicy").spec;
     const ports = egress.flatMap((rule: { ports: { port: number }[] }) =>
       rule.ports.map(({ port }) => port),
     );
     for (const port of [53, 443, 6379, 4318]) assert.ok(ports.includes(port), String(port));
   });
 
-  it("scale by CPU and by watchers, so that other zones can take the watchers of a lost one", async () => {
-    const objects = await manifests();
-    const { metrics } = find(objects, "HorizontalPodAutoscaler").spec;
+  it("scale by CPU and by watchers, so that other zones can take the watchers of a lost one", () => {
+    const { metrics } = find("HorizontalPodAutoscaler").spec;
     const of = (type: string) => metrics.find((metric: { type: string }) => metric.type === type);
     assert.equal(of("Resource").resource.name, "cpu");
     const { metric, target } = of("Pods").pods;
     const { registry } = createTelemetry(pino({ level: "silent" }), []).metrics;
     assert.ok(registry.getSingleMetric(metric.name), `${metric.name} is no metric of the gateway`);
     const zones = 3;
-    const { maxConnections = Number.POSITIVE_INFINITY } = readConfig(await settingsInMemory());
+    const { MAX_CONNECTIONS } = settings();
+    const { maxConnections = Number.POSITIVE_INFINITY } = readConfig({ MAX_CONNECTIONS });
     assert.ok(Number(target.averageValue) * (zones / (zones - 1)) <= maxConnections);
     // A replica takes as many watchers as connections; see docs/operations.md.
-    const [container] = find(objects, "Deployment").spec.template.spec.containers;
+    const [container] = find("Deployment").spec.template.spec.containers;
     const limitMiB = mebibytes(container.resources.limits.memory);
     assert.ok(processMiB + (maxConnections * watcherKiB) / 1_024 <= limitMiB, `${limitMiB} MiB`);
   });
 
-  it("run without privileges on a read-only file system", async () => {
-    const pod = find(await manifests(), "Deployment").spec.template.spec;
+  it("run without privileges on a read-only file system", () => {
+    const pod = find("Deployment").spec.template.spec;
     assert.equal(pod.securityContext.runAsNonRoot, true);
     assert.equal(pod.automountServiceAccountToken, false);
     const { securityContext } = pod.containers[0];
@@ -184,20 +174,14 @@ function mebibytes(quantity: string): number {
   return Number(number) * (unit === "Gi" ? 1_024 : 1);
 }
 
-/** Of the settings only MAX_CONNECTIONS, which needs none of the files of the Secret. */
-async function settingsInMemory(): Promise<NodeJS.Dict<string>> {
-  const { MAX_CONNECTIONS } = await settings();
-  return { ...(MAX_CONNECTIONS && { MAX_CONNECTIONS }) };
-}
-
 /** The settings from which the ConfigMap is generated. */
-async function settings(): Promise<NodeJS.Dict<string>> {
-  return parseEnv(await readFile(join(folder, "config.env"), "utf8"));
+function settings(): NodeJS.Dict<string> {
+  return parseEnv(readFileSync(join(folder, "config.env"), "utf8"));
 }
 
 /** The environment that the image sets. */
-async function imageEnvironment(): Promise<Record<string, string>> {
-  const dockerfile = await readFile(join(root, "Dockerfile"), "utf8");
+function imageEnvironment(): Record<string, string> {
+  const dockerfile = readFileSync(join(root, "Dockerfile"), "utf8");
   const [, block = ""] = /^ENV ((?:.*\\\n)*.*)$/m.exec(dockerfile) ?? [];
   return Object.fromEntries(
     block

@@ -1,29 +1,64 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { directory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
+import { runScript } from "./script.ts";
 
 const passes = 'import { test } from "node:test"; test("adds", () => {});';
 
-test("runs all tests below a folder, and prints failures whole and why tests were skipped", async (t) => {
+const throws = 'import { test } from "node:test"; test("x", () => { throw Error("why not"); });';
+
+const leavesOver = `
+  import { spawn } from "node:child_process";
+  import { writeFileSync } from "node:fs";
+  import { test } from "node:test";
+  test("starts a process", () => {
+    const { pid } = spawn("sleep", ["600"], { stdio: "inherit" });
+    writeFileSync(new URL("pid", import.meta.url), String(pid));
+    process.on("SIGTERM", () => {});
+  });`;
+const inTest = (body: string) => `import { test } from "node:test"; test("x", () => { ${body} });`;
+
+/** Files that fail, and why. */
+const failing: [name: string, source: string, why: string][] = [
+  ["throws", throws, "1 failed"],
+  ["rejects", inTest('Promise.reject(Error("unheard"))'), "ended with 1"],
+  ["throws-later", inTest('setTimeout(() => { throw Error("late"); })'), "ended with 1"],
+  ["exits", inTest("process.exit(0)"), "its process ended before its tests were over"],
+  ["none", 'import { describe } from "node:test"; describe("x", () => {});', "has no tests"],
+  ["leaves-over", leavesOver, "its process did not end by itself within 5 s"],
+];
+
+test("runs all tests below a folder, and says of each file that fails why", async (t) => {
   const dir = directory(t);
   await mkdir(join(dir, "room/part"), { recursive: true });
-  const files = {
-    "room/one.test.ts": passes,
-    "room/part/two.test.ts": `${passes} test("waits", { skip: "for rain" }, () => {});`,
-    "room/part/bad.test.ts":
-      'import { test } from "node:test"; test("x", () => { throw Error("why not"); });',
-    "room/rig.ts": "?",
-  };
-  const { code, lines } = await runIn(dir, files, join(dir, "room"));
-  assert.equal(lines.at(-1), "2 passed, 1 failed, 1 skipped");
-  assert.ok(lines.some((line) => line.includes("why not")));
+  const { code, lines } = await runIn(
+    dir,
+    {
+      "room/one.test.ts": passes,
+      "room/part/two.test.ts": `${passes} test("waits", { skip: "for rain" }, () => {});`,
+      ...Object.fromEntries(failing.map(([name, source]) => [`room/${name}.test.ts`, source])),
+      "room/rig.ts": "?",
+    },
+    ...["--file-limit=5", join(dir, "room")],
+  );
+  for (const [name, , why] of failing) {
+    assert.ok(lines.includes(`  ${dir}/room/${name}.test.ts: ${why}`), `${name}: ${why}`);
+  }
+  for (const error of ["why not", "unheard", "late"]) {
+    assert.ok(
+      lines.some((line) => line.includes(`Error: ${error}`)),
+      error,
+    );
+  }
   assert.ok(lines.some((line) => /^ {2}\S+two\.test\.ts: waits .*for rain/.test(line)));
+  // Three of the files that fail have a test that passed.
+  assert.equal(lines.at(-1), `5 passed, ${failing.length} failed, 1 skipped`);
   assert.equal(code, 1);
+  const pid = Number(await readFile(join(dir, "room/pid"), "utf8"));
+  await until(async () => !(await isRunning(pid)), "its child processes are killed");
 });
 
 test("passes without programs that tests need, below --floor, and says how to install them", async (t) => {
@@ -55,52 +90,7 @@ test("passes without programs that tests need, below --floor, and says how to in
   assert.equal(control.code, 1);
 });
 
-test("fails a file in which nobody awaits an error", async (t) => {
-  const rejects = `import { test } from "node:test";
-    test("x", () => { Promise.reject(Error("unheard")); });`;
-  const timer = rejects
-    .replace("Promise.reject(Error", "setTimeout(() => { throw Error")
-    .replace("));", "); });");
-  for (const files of [{ "bad.test.ts": rejects }, { "bad.test.ts": timer }]) {
-    const { code, lines } = await run(t, files);
-    assert.ok(lines.some((line) => line.includes("unheard")));
-    assert.equal(code, 1);
-  }
-});
-
-test("kills and names a file whose process does not end, and kills its child processes", async (t) => {
-  const leftOver = `
-    import { spawn } from "node:child_process";
-    import { writeFileSync } from "node:fs";
-    import { test } from "node:test";
-    test("starts a process", () => {
-      const { pid } = spawn("sleep", ["600"], { stdio: "inherit" });
-      writeFileSync(new URL("pid", import.meta.url), String(pid));
-      process.on("SIGTERM", () => {});
-    });`;
-  const { code, lines, dir } = await run(
-    t,
-    { "good.test.ts": passes, "hangs.test.ts": leftOver },
-    "--file-limit=3",
-  );
-  assert.equal(lines.at(-1), "2 passed, 1 failed, 0 skipped");
-  const named = /^ {2}\S+hangs\.test\.ts: its process did not end by itself within 3 s$/;
-  assert.ok(lines.some((line) => named.test(line)));
-  assert.equal(code, 1);
-  const pid = Number(await readFile(join(dir, "pid"), "utf8"));
-  await until(async () => !(await isRunning(pid)));
-});
-
-test("fails a file whose process ends with 0 before its tests are over", async (t) => {
-  const { code, lines } = await run(t, {
-    "exits.test.ts": 'import { test } from "node:test"; test("x", () => process.exit(0));',
-  });
-  assert.equal(lines.at(-1), "0 passed, 1 failed, 0 skipped");
-  assert.equal(code, 1);
-});
-
-test("fails a file without tests, and a run without files", async (t) => {
-  assert.equal((await run(t, { "none.test.ts": "" })).code, 1);
+test("fails a run without files", async (t) => {
   assert.equal((await run(t, {})).code, 1);
 });
 
@@ -125,7 +115,6 @@ test("short files of a --together folder share a process, and each test counts",
     import { appendFileSync } from "node:fs";
     import { test } from "node:test";
     test("tells", () => appendFileSync(new URL("pids", import.meta.url), process.pid + "\\n"));`;
-  const fails = 'import { test } from "node:test"; test("x", () => { throw Error("why not"); });';
   const pidsOf = async (dir: string) =>
     new Set((await readFile(join(dir, "pids"), "utf8")).trimEnd().split("\n")).size;
 
@@ -134,7 +123,7 @@ test("short files of a --together folder share a process, and each test counts",
   assert.equal(await pidsOf(alone.dir), 2);
 
   const dir = directory(t);
-  const together = await runIn(dir, { ...files, "bad.test.ts": fails }, `--together=${dir}`);
+  const together = await runIn(dir, { ...files, "bad.test.ts": throws }, `--together=${dir}`);
   assert.equal(await pidsOf(dir), 1);
   assert.equal(together.lines.at(-1), "2 passed, 1 failed, 0 skipped");
   assert.ok(together.lines.some((line) => line.includes("why not")));
@@ -151,14 +140,9 @@ async function runIn(dir: string, files: Record<string, string>, ...options: str
   for (const [name, source] of Object.entries(files)) await writeFile(join(dir, name), source);
   const args = options.filter((option) => !option.startsWith("CI="));
   const CI = options.length > args.length ? "true" : "";
-  const runner = spawn(process.execPath, ["scripts/run-tests.ts", ...args, `${dir}/*.test.ts`], {
-    env: { ...process.env, CI },
-    stdio: ["ignore", "pipe", "inherit"],
-    signal: AbortSignal.timeout(60_000),
-  });
-  const ended = new Promise<number | null>((resolve) => runner.once("close", resolve));
-  const lines = (await text(runner.stdout)).trimEnd().split("\n");
-  return { code: await ended, lines, dir };
+  const all = [...args, `${dir}/*.test.ts`];
+  const { code, stdout } = await runScript("run-tests.ts", all, { env: { CI } });
+  return { code, lines: stdout.trimEnd().split("\n"), dir };
 }
 
 /** Whether the process runs. A zombie does not count: some containers never remove them. */

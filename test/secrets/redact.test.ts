@@ -34,26 +34,7 @@ test("card numbers are masked in every place of a text", () => {
   assert.equal(JSON.parse(redact(`{"a": "x ${number}"}`)).a, `x ${shown}`);
 });
 
-test("card verification codes are masked under every name, and in texts", () => {
-  for (const text of [
-    ...["cvv", "CVV2", "cvvCode", "cardcvv", "card_cvc", "cvvcode", "CVVCode", "i_cvv", "icvv"],
-    ...["security_code", "securityCode", "cardSecurityCode", "securitycode", "card_code"],
-    ...["verification_value", "cardVerificationCode", "cav2", "cvd", "CVN", "cid", "CSC"],
-  ].flatMap((name) => [
-    `{"${name}": "987"}`,
-    `{"${name}": 987}`,
-    `{"card": {"${name}": {"v": 987}}}`,
-    `{"type": "${name}", "value": "987"}`,
-    `{"label": "${name}", "text": 987}`,
-    `{"fields": ["${name}", "987"]}`,
-    `{"fields": [["${name}", 987]]}`,
-    `{"cut": 1, "${name}": "987`,
-    `${name}=987&a=1`,
-  ])) {
-    const result = redact(text);
-    assert.doesNotMatch(result, /987/, text);
-    assert.ok(result.includes(mask), text);
-  }
+test("a card verification code that is told in words is masked, and other numbers are not", () => {
   for (const text of [
     "CVV 987",
     "cvc: 987",
@@ -82,12 +63,6 @@ test("values of members that isIdentifier accepts are not masked", () => {
   });
 });
 
-test("a text that is nested too deep to be walked is masked too", () => {
-  const text = `${"[".repeat(200_000)}"${number}"`;
-  assert.ok(!redact(text).includes(number));
-  assert.ok(!redact(`${text}${"]".repeat(200_000)}`).includes(number));
-});
-
 /** Secret names, also in the spellings of other services. Most are not in the contract. */
 const names = [
   ...["pin", "PIN", "card_pin", "ccnumber", "cc-number", "api_key", "apiKey", "X-Api-Key"],
@@ -96,8 +71,11 @@ const names = [
   ...["customer_password", "client.secret", "card[cvc]", "card%5Bcvv%5D", "privateKey"],
   ...["cvv", "pan", "token", "auth_token", "full_number", "number", "iban", "exp_month"],
   ...["recipient_iban", "onlinePaymentCryptogram", "delegate_api_key", "accountNumber"],
+  ...["cvvCode", "cardcvv", "card_cvc", "cvvcode", "CVVCode", "i_cvv", "icvv", "cardSecurityCode"],
+  ...["security_code", "securityCode", "securitycode", "card_code", "verification_value"],
+  ...["cardVerificationCode", "cardsecuritycode", "cav2", "cvd", "CVN", "cid", "CSC"],
 ];
-const secret = "s3cret.Value-9";
+const secret = "s3cret.Value-987";
 
 const shapes: Record<string, (name: string) => string> = {
   JSON: (name) => JSON.stringify({ [name]: secret, status: "kept" }),
@@ -106,7 +84,12 @@ const shapes: Record<string, (name: string) => string> = {
   "JSON in JSON in JSON": (name) =>
     JSON.stringify({ a: JSON.stringify({ b: JSON.stringify({ [name]: secret }) }) }),
   "a form in a text of JSON": (name) => JSON.stringify({ raw: `a=1&${name}=${secret}&b=2` }),
+  "JSON as a number": (name) => JSON.stringify({ [name]: 987, deep: { [name]: { v: 987 } } }),
   "a name beside its value": (name) => JSON.stringify([{ name, value: secret }]),
+  "a type beside its value": (name) => JSON.stringify({ type: name, value: secret }),
+  "a label beside its text": (name) => JSON.stringify({ label: name, text: 987 }),
+  "a list behind its name": (name) => JSON.stringify({ fields: [name, secret] }),
+  "lists of a name and its value": (name) => JSON.stringify({ fields: [[name, 987]] }),
   "a form": (name) => `id=1&${name}=${secret}&status=kept`,
   "a form, at its end": (name) => `status=kept&${name}=${secret}`,
   "JSON that was cut off": (name) => `{"status":"kept","${name}":"${secret}`,
@@ -126,11 +109,11 @@ for (const [shape, write] of [...Object.entries(shapes), ["XML", inXml] as const
     for (const name of names) {
       if (shape === "XML" && !/^\w+$/.test(name)) continue;
       const shown = redact(write(name));
-      assert.doesNotMatch(shown, /s3cret|Value-9/, `${name}: ${shown}`);
+      assert.doesNotMatch(shown, /s3cret|987/, `${name}: ${shown}`);
       assert.ok(shown.includes(mask), `${name}: ${shown}`);
     }
     // Control: the value of another name is shown.
-    assert.match(redact(write("status_note")), /s3cret\.Value-9/);
+    assert.match(redact(write("status_note")), /987/);
   });
 }
 
@@ -155,10 +138,13 @@ test("the text around a secret stays readable", () => {
   });
 });
 
-test("a secret in JSON that is too deep to be walked is not shown", () => {
+test("what is nested too deep to be walked is masked too", () => {
+  const text = `${"[".repeat(200_000)}"${number}"`;
+  assert.ok(!redact(text).includes(number));
+  assert.ok(!redact(`${text}${"]".repeat(200_000)}`).includes(number));
   const depth = 50_000;
-  const text = `${'{"a":'.repeat(depth)}{"cvv":"${secret}"}${"}".repeat(depth)}`;
-  assert.doesNotMatch(redact(text), /s3cret/);
+  const deep = `${'{"a":'.repeat(depth)}{"cvv":"${secret}"}${"}".repeat(depth)}`;
+  assert.doesNotMatch(redact(deep), /s3cret/);
 });
 
 test("each listed name counts as secret, and common names do not", () => {

@@ -1,25 +1,13 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { after, before, test } from "node:test";
-import { createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
-import type { Gateway } from "../../src/app/gateway.ts";
+import { test } from "node:test";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { startTestGateway } from "../start.ts";
+import { clientOf, dataOf } from "../gateway/callers.ts";
+import { ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
-import { type Collector, startCollector, tracedBy } from "./tracing/collector.ts";
+import { startCollected, tracedBy } from "./tracing/collector.ts";
 
-let collector: Collector;
-let gateway: Gateway;
-
-before(async () => {
-  collector = await startCollector();
-  gateway = await startTestGateway(tracedBy(collector));
-});
-after(async () => {
-  await gateway.stop();
-  collector.close();
-});
+const gateway = ofSuite(() => startCollected(tracedBy));
 
 /** The Accept header of Prometheus 3. */
 const prometheus =
@@ -32,24 +20,26 @@ async function scrape(accept: string): Promise<{ type: string; text: string }> {
   return { type: answer.headers.get("content-type") ?? "", text: await answer.text() };
 }
 
-async function readPayment(sampled: boolean): Promise<string> {
+/** The header of a caller's trace, and its id. */
+function trace(sampled: boolean): { traceId: string; traceparent: string } {
   const traceId = randomBytes(16).toString("hex");
-  const traceparent = `00-${traceId}-${randomBytes(8).toString("hex")}-0${sampled ? 1 : 0}`;
-  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
-  const { getPayment } = createClient(PaymentService, transport);
+  const spanId = randomBytes(8).toString("hex");
+  return { traceId, traceparent: `00-${traceId}-${spanId}-0${sampled ? 1 : 0}` };
+}
+
+async function readPayment(sampled: boolean): Promise<string> {
+  const { traceId, traceparent } = trace(sampled);
+  const { getPayment } = clientOf(PaymentService, gateway);
   await assert.rejects(getPayment({ externalId: "x" }, { headers: { traceparent } }), /not_found/);
   return traceId;
 }
 
 /** Scrapes until `fits` holds: a call is counted only after its answer is sent. */
-async function scrapeWith(fits: (text: string) => boolean): Promise<string> {
-  let text = "";
-  await until(async () => {
-    text = (await scrape(prometheus)).text;
-    return fits(text);
+const scrapeWith = (fits: (text: string) => boolean) =>
+  until(async () => {
+    const { text } = await scrape(prometheus);
+    return fits(text) && text;
   });
-  return text;
-}
 
 const exemplarOf = (text: string, traceId: string) =>
   text
@@ -78,7 +68,9 @@ test("a bucket names the latest sampled trace, in OpenMetrics only", async () =>
   const text = await scrapeWith((scraped) => scraped.includes(traceId));
   const [, name, , spanId, seconds, at] = exemplarOf(text, traceId) ?? assert.fail(text);
   assert.equal(name, "payments_gateway_rpc_request_duration_seconds_bucket");
-  const span = await collector.span((one) => one.traceId === traceId && one.kind === "server");
+  const span = await gateway.collector.span(
+    (one) => one.traceId === traceId && one.kind === "server",
+  );
   assert.equal(spanId, span.spanId);
   assert.ok(Number(seconds) > 0);
   assert.ok(Math.abs(Number(at) - Date.now() / 1_000) < 3_600, "seconds since the epoch");
@@ -91,14 +83,11 @@ test("a bucket names the latest sampled trace, in OpenMetrics only", async () =>
 });
 
 test("GraphQL, callbacks and calls to the service have exemplars too", async () => {
-  const traceId = randomBytes(16).toString("hex");
-  const traceparent = `00-${traceId}-${randomBytes(8).toString("hex")}-01`;
-  const headers = { traceparent, "content-type": "application/json" };
-  const body = '{"query":"{ payout(externalId: \\"nobody\\") { state } }"}';
-  const url = `${gateway.publicUrl}/graphql`;
-  assert.equal((await fetch(url, { method: "POST", headers, body })).status, 200);
+  const { traceId, traceparent } = trace(true);
+  const headers = { traceparent };
+  await dataOf(gateway, '{ payout(externalId: "nobody") { state } }', { headers });
   const callbacks = `${gateway.publicUrl}/callbacks/default/payments`;
-  const refused = await fetch(callbacks, { method: "POST", headers, body });
+  const refused = await fetch(callbacks, { method: "POST", headers, body: "{}" });
   assert.equal(refused.status, 401);
   for (const duration of ["graphql_operation", "callback", "upstream_request"]) {
     const name = `payments_gateway_${duration}_duration_seconds_bucket`;

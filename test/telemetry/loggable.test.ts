@@ -1,15 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { create, createRegistry, type DescFile, type DescMessage } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { GatewayError } from "../../src/errors.ts";
-import { file_payments_v1_event_service } from "../../src/gen/payments/v1/event_service_pb.ts";
-import {
-  CreatePaymentRequestSchema,
-  file_payments_v1_payment_service,
-} from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { file_payments_v1_payout_service } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { file_payments_v1_subscription_service } from "../../src/gen/payments/v1/subscription_service_pb.ts";
-import { file_payments_v1_wallet_service } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { CreatePaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { loggable } from "../../src/telemetry/loggable.ts";
@@ -91,12 +84,8 @@ test("class instances, bytes and functions are logged as short descriptions", ()
 });
 
 test("the logger and its children redact secrets however they are called", () => {
-  let written = "";
-  const log = createLogger("trace", {
-    write(line) {
-      written += line;
-    },
-  });
+  const lines: string[] = [];
+  const log = createLogger("trace", { write: (line) => void lines.push(line) });
   const error = new Error("CANARY", { cause: { request: new Secret("CANARY") } });
   const secret = create(CreatePaymentRequestSchema, {
     paymentMethod: { method: { case: "ccToken", value: { token: "CANARY" } } },
@@ -108,47 +97,10 @@ test("the logger and its children redact secrets however they are called", () =>
   log.info("%s and %o and %j", new Secret("CANARY"), secret, error);
   log.trace(secret, "text");
   log.child({ secret, error }).child({ error }).debug({ secret }, "text");
-  assert.equal(written.trim().split("\n").length, 7);
-  assert.doesNotMatch(written, /CANARY/);
-  for (const line of written.trim().split("\n")) assert.ok(JSON.parse(line).msg, line);
+  assert.equal(lines.length, 7);
+  for (const line of lines) assert.ok(JSON.parse(line).msg, line);
+  assert.doesNotMatch(lines.join(""), /CANARY/);
 
   log.info("CANARY");
-  assert.match(written, /CANARY/, "the search finds what leaks");
-});
-
-const contract: DescFile[] = [
-  file_payments_v1_event_service,
-  file_payments_v1_payment_service,
-  file_payments_v1_payout_service,
-  file_payments_v1_subscription_service,
-  file_payments_v1_wallet_service,
-];
-
-test("every field whose name sounds like a secret is marked as one", () => {
-  const secretNames =
-    /(^|_)(number|cvv|cvc|pan|token|cryptogram|password|api_key|secret|expiration_date|iban)$|^exp_/;
-  const harmless = new Set([
-    "payments.v1.Wire.number", // An option of fields, not data.
-    "payments.v1.ListEventsRequest.page_token", // A position in a list.
-    "payments.v1.ListEventsResponse.next_page_token",
-    "payments.v1.ListPaymentsRequest.page_token",
-    "payments.v1.ListPaymentsResponse.next_page_token",
-    "payments.v1.ListPayoutsRequest.page_token",
-    "payments.v1.ListPayoutsResponse.next_page_token",
-  ]);
-  const registry = createRegistry(...contract.flatMap((file) => [file, ...file.dependencies]));
-  const unmarked: string[] = [];
-  let marked = 0;
-  for (const type of registry) {
-    if (type.kind !== "message" || !type.typeName.startsWith("payments.v1.")) continue;
-    for (const field of (type as DescMessage).fields) {
-      if (field.fieldKind !== "scalar" || !secretNames.test(field.name)) continue;
-      if (field.proto.options?.debugRedact) marked += 1;
-      else if (!harmless.has(`${type.typeName}.${field.name}`)) {
-        unmarked.push(`${type.typeName}.${field.name}`);
-      }
-    }
-  }
-  assert.deepEqual(unmarked, []);
-  assert.ok(marked >= 15, `${marked}`);
+  assert.match(lines.join(""), /CANARY/, "the search finds what leaks");
 });

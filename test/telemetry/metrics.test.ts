@@ -1,41 +1,23 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { test } from "node:test";
 import { parse } from "yaml";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { version } from "../../src/version.ts";
+import { clientOf, graphql, sendCallback } from "../gateway/callers.ts";
+import { ofSuite } from "../of-suite.ts";
 import { withoutRedis } from "../redis/server.ts";
-import { startTestGateway } from "../start.ts";
 import { type Expression, faultsOf } from "./promql.ts";
-import { readScrape, type Scrape, scrapeOf } from "./scrape.ts";
-import { startWorkedGateway, type WorkedGateway } from "./worked-gateway.ts";
+import { scrapeOf, scrapeUntil } from "./scrape.ts";
+import { startWorkedGateway } from "./worked-gateway.ts";
 
-let worked: WorkedGateway;
-/** Of that gateway when it had done its work, and of one with TLS. */
-let scrape: Scrape;
-
-before(async () => {
-  worked = await startWorkedGateway();
-  const tls = fileURLToPath(new URL("../fixtures/tls/localhost", import.meta.url));
-  const encrypted = await startTestGateway({
-    TLS_CERT_FILE: `${tls}.crt`,
-    TLS_KEY_FILE: `${tls}.key`,
-  });
-  const texts = [await worked.scrape(), await scrapeOf(encrypted)].map(({ text }) => text);
-  scrape = readScrape(texts.join(""));
-  await encrypted.stop();
-});
-after(() => worked.close());
-
+const worked = ofSuite(startWorkedGateway);
 const payments = "payments.v1.PaymentService";
 const account = "default";
 
 test("RPC calls and GraphQL operations are counted by method or field and by outcome", async () => {
-  const { value, sum } = await worked.scrape();
+  const { value, sum } = await scrapeOf(worked);
   const rpc = (method: string, code: string) =>
     value("rpc_requests_total", { service: payments, method, code });
   assert.equal(rpc("CreatePayment", "UNKNOWN"), 1);
@@ -60,7 +42,7 @@ test("RPC calls and GraphQL operations are counted by method or field and by out
 });
 
 test("the payments service's answers, tokens and the waits for tokens are counted", async () => {
-  const { value, sum } = await worked.scrape();
+  const { value, sum } = await scrapeOf(worked);
   const endpoint = "POST /api/payments/v1/new";
   const calls = (outcome: string) => sum("upstream_requests_total", { account, endpoint, outcome });
   assert.ok(calls("200") >= 1);
@@ -82,7 +64,7 @@ test("the payments service's answers, tokens and the waits for tokens are counte
 });
 
 test("events, callbacks, conflicts and dead letters are counted", async () => {
-  const { value, sum } = await worked.scrape();
+  const { value, sum } = await scrapeOf(worked);
   const callbacks = (verdict: string) =>
     value("callbacks_total", { account, resource: "payments", verdict });
   assert.equal(callbacks("bad_signature"), 1);
@@ -120,7 +102,7 @@ test("events, callbacks, conflicts and dead letters are counted", async () => {
 });
 
 test("open streams, their events and the reasons of their ends are counted", async () => {
-  const before = await worked.scrape();
+  const before = await scrapeOf(worked);
   assert.equal(before.sum("watchers", {}), 0);
   assert.ok(before.sum("watch_events_delivered_total", { transport: "grpc" }) >= 1);
   assert.ok(before.sum("watch_events_delivered_total", { transport: "sse" }) >= 1);
@@ -128,18 +110,14 @@ test("open streams, their events and the reasons of their ends are counted", asy
   assert.equal(before.value("watches_ended_total", ended("grpc", "completed")), 1);
 
   const gone = new AbortController();
-  const transport = createGrpcTransport({
-    baseUrl: worked.gateway.rpcUrl,
-    idleConnectionTimeoutMs: 50,
-  });
-  const events = createClient(EventService, transport)
+  const events = clientOf(EventService, worked)
     .streamEvents({}, { signal: gone.signal })
     [Symbol.asyncIterator]();
   const next = events.next().catch(() => undefined);
-  await worked.scrapeUntil(({ value }) => value("watchers", { transport: "grpc" }) === 1);
+  await scrapeUntil(worked, ({ value }) => value("watchers", { transport: "grpc" }) === 1);
   gone.abort();
   await next;
-  const { sum } = await worked.scrapeUntil(({ sum }) => sum("watchers", {}) === 0);
+  const { sum } = await scrapeUntil(worked, ({ sum }) => sum("watchers", {}) === 0);
   const reasons = sum("watches_ended_total", { transport: "grpc" });
   assert.equal(reasons, 2);
 });
@@ -147,10 +125,11 @@ test("open streams, their events and the reasons of their ends are counted", asy
 test("names that callers invent add no series", async () => {
   const junk = async (nth: number) => {
     const name = `junk${nth}`;
-    await worked.graphql(`query ${name} { ${name} }`, { "x-request-id": name });
-    await worked.graphql(`query ${name} { ${name}: rateLimit { limit } }`);
-    await worked.graphql(`{ rateLimit { limit } }`, { "x-merchant-account": name });
-    const { publicUrl, rpcUrl, adminUrl } = worked.gateway;
+    await graphql(worked, `query ${name} { ${name} }`, { headers: { "x-request-id": name } });
+    await graphql(worked, `query ${name} { ${name}: rateLimit { limit } }`);
+    const headers = { "x-merchant-account": name };
+    await graphql(worked, `{ rateLimit { limit } }`, { headers });
+    const { publicUrl, rpcUrl, adminUrl } = worked;
     const post = { method: "POST", headers: { "content-type": "application/json" }, body: "{}" };
     for (const url of [
       `${publicUrl}/callbacks/${name}/payments`,
@@ -162,16 +141,15 @@ test("names that callers invent add no series", async () => {
     ]) {
       await (await fetch(url, post)).arrayBuffer();
     }
-    const odd = JSON.stringify({
+    await sendCallback(worked, {
       external_id: name,
       [name]: 1,
       operation: name,
       details: { payment_id: name, status: name, [name]: name },
     });
-    await worked.callback(odd);
   };
   const series = async () =>
-    (await worked.scrape()).samples
+    (await scrapeOf(worked)).samples
       .filter(({ name }) => name.startsWith("payments_gateway_"))
       .map(({ name, labels }) => `${name} ${JSON.stringify(labels)}`)
       .sort();
@@ -185,11 +163,11 @@ test("names that callers invent add no series", async () => {
   );
   assert.doesNotMatch(after.join("\n"), /junk/);
   const nobodys = { account: "", resource: "", verdict: "not_found" };
-  assert.equal((await worked.scrape()).value("callbacks_total", nobodys), 22);
+  assert.equal((await scrapeOf(worked)).value("callbacks_total", nobodys), 22);
 });
 
 test("metric names follow Prometheus: base units, _total for counters, a help text for each", async () => {
-  const { types, helps, samples } = await worked.scrape();
+  const { types, helps, samples } = await scrapeOf(worked);
   assert.ok(types.size > 60, `${types.size} metrics`);
   for (const [name, type] of types) {
     assert.ok((helps.get(name)?.length ?? 0) > 5, `${name} has no help`);
@@ -206,7 +184,7 @@ test("metric names follow Prometheus: base units, _total for counters, a help te
 
 test("every metric of the gateway is on the page of metrics, with its type and help", async () => {
   const page = await readFile("docs/metrics.md", "utf8");
-  const { types, helps } = await worked.scrape();
+  const { types, helps } = await scrapeOf(worked);
   const missing = [...types]
     .filter(([name]) => name.startsWith("payments_gateway_"))
     .filter(([name, type]) => !page.includes(`| \`${name}\` | ${type} | ${helps.get(name)} |`));
@@ -217,37 +195,26 @@ const file = (path: string) =>
   readFileSync(new URL(`../../deploy/${path}`, import.meta.url), "utf8");
 
 interface Panel {
-  readonly id: number;
-  readonly type: string;
-  readonly title: string;
-  readonly gridPos: {
-    readonly x: number;
-    readonly y: number;
-    readonly w: number;
-    readonly h: number;
-  };
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+  id: number;
+  title: string;
+  gridPos: Record<"x" | "y" | "w" | "h", number>;
+  targets?: { expr: string; legendFormat: string }[];
 }
 
 interface Dashboard {
-  readonly panels: readonly Panel[];
-  readonly templating: {
-    readonly list: readonly { readonly name: string; readonly definition?: string }[];
-  };
+  panels: Panel[];
+  templating: { list: { name: string; definition?: string }[] };
 }
 
 interface Rule {
-  readonly alert: string;
-  readonly expr: string;
-  readonly for?: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
+  alert: string;
+  expr: string;
+  labels: Record<string, string>;
+  annotations: Record<string, string>;
 }
 
 const dashboard: Dashboard = JSON.parse(file("grafana/payments-gateway.json"));
-const { groups }: { groups: readonly { name: string; rules: readonly Rule[] }[] } = parse(
-  file("prometheus/alerts.yaml"),
-);
+const { groups }: { groups: { rules: Rule[] }[] } = parse(file("prometheus/alerts.yaml"));
 const rules = groups.flatMap((group) => group.rules);
 
 const expressions: Expression[] = [
@@ -269,14 +236,14 @@ test("every expression of the dashboard and of the alerts uses existing metrics"
   assert.ok(expressions.length > 80, `${expressions.length} expressions`);
   const checked = expressions.filter((expression) => worked.redis || !isOfRedis(expression));
   assert.deepEqual(
-    checked.flatMap((expression) => faultsOf(expression, scrape)),
+    checked.flatMap((expression) => faultsOf(expression, worked.scrape)),
     [],
   );
 });
 
 test("every metric of the gateway is on the dashboard", () => {
   const shown = expressions.filter(({ where }) => where.startsWith("panel"));
-  const forgotten = [...scrape.types.keys()].filter(
+  const forgotten = [...worked.scrape.types.keys()].filter(
     (name) =>
       name.startsWith("payments_gateway_") && !shown.some(({ text }) => text.includes(name)),
   );
@@ -284,7 +251,7 @@ test("every metric of the gateway is on the dashboard", () => {
 });
 
 test("a misspelt metric, label or value and a missing bracket are found", () => {
-  const fault = (text: string) => faultsOf({ where: "here", text }, scrape)[0] ?? "";
+  const fault = (text: string) => faultsOf({ where: "here", text }, worked.scrape)[0] ?? "";
   const prefix = "payments_gateway_";
   assert.equal(fault(`rate(${prefix}callbacks_total{verdict="stored"}[5m])`), "");
   assert.match(fault(`rate(${prefix}callback_total[5m])`), /no metric .*callback_total/);
@@ -296,7 +263,7 @@ test("a misspelt metric, label or value and a missing bracket are found", () => 
   assert.match(fault(`rate(${prefix}callbacks_total[$interval])`), /does not parse/);
   for (const { expr, alert } of rules) {
     const misspelt = expr.replaceAll(/(payments_gateway_\w|nodejs_|process_|up\{)/g, "x$1");
-    assert.notDeepEqual(faultsOf({ where: alert, text: misspelt }, scrape), []);
+    assert.notDeepEqual(faultsOf({ where: alert, text: misspelt }, worked.scrape), []);
   }
 });
 
@@ -350,19 +317,20 @@ test("dashboard panels do not overlap, and legends use labels that their query k
     const [, metric, label = ""] = /^label_values\((\w+), (\w+)\)$/.exec(definition ?? "") ?? [];
     if (metric === undefined) continue;
     assert.equal(name, label);
-    const of = scrape.samples.filter((sample) => sample.name === metric);
+    const of = worked.scrape.samples.filter((sample) => sample.name === metric);
     assert.ok(of.length > 0 && (label === "instance" || of.every((s) => label in s.labels)), name);
   }
 });
 
 test("Redis commands are timed, and the metrics show when Redis is away", async (t) => {
   if (!worked.redis) return t.skip(withoutRedis || undefined);
-  const { value, sum } = await worked.scrape();
+  const { value, sum } = await scrapeOf(worked);
   assert.equal(value("redis_up", {}), 1);
   assert.ok(sum("redis_command_duration_seconds_count", { command: "evalsha" }) > 10);
   assert.equal(value("rate_limit_shared", { account }), 1);
-  await worked.stopRedis();
-  const away = await worked.scrapeUntil(
+  await worked.redis.stop();
+  const away = await scrapeUntil(
+    worked,
     ({ value }) => value("redis_up", {}) === 0 && value("rate_limit_shared", { account }) === 0,
   );
   assert.ok(away.sum("redis_connection_errors_total", {}) > 0);

@@ -1,21 +1,9 @@
-/** One scrape. `has`, `value` and `sum` take names without the prefix `payments_gateway_`. */
-export interface Scrape {
-  readonly text: string;
-  readonly samples: readonly Sample[];
-  /** The type of each metric, by its full name. */
-  readonly types: ReadonlyMap<string, string>;
-  readonly helps: ReadonlyMap<string, string>;
-  /** Whether there is a sample of the metric. */
-  has(name: string): boolean;
-  /** The one sample with exactly these labels. */
-  value(name: string, labels: Labels): number | undefined;
-  /** The sum of all samples with at least these labels. */
-  sum(name: string, labels: Labels): number;
-}
+import { until } from "../until.ts";
 
 export type Labels = Readonly<Record<string, string>>;
+export type Scrape = ReturnType<typeof readScrape>;
 
-export interface Sample {
+interface Sample {
   readonly name: string;
   readonly labels: Labels;
   readonly value: number;
@@ -27,7 +15,19 @@ export async function scrapeOf({ adminUrl }: { readonly adminUrl: string }): Pro
   return readScrape(await (await fetch(`${adminUrl}/metrics`)).text());
 }
 
-export function readScrape(text: string): Scrape {
+/** Scrapes until `fits` holds. */
+export function scrapeUntil(
+  gateway: { readonly adminUrl: string },
+  fits: (scrape: Scrape) => boolean,
+): Promise<Scrape> {
+  return until(async () => {
+    const scrape = await scrapeOf(gateway);
+    return fits(scrape) && scrape;
+  }, `the metrics fit ${fits}`);
+}
+
+/** One scrape. `has`, `value` and `sum` take names without the prefix `payments_gateway_`. */
+export function readScrape(text: string) {
   const samples: Sample[] = [];
   const types = new Map<string, string>();
   const helps = new Map<string, string>();
@@ -45,15 +45,19 @@ export function readScrape(text: string): Scrape {
   return {
     text,
     samples,
+    /** The type of each metric, by its full name. */
     types,
     helps,
-    has: (name) => of(name).length > 0,
-    value: (name, labels) =>
+    /** Whether there is a sample of the metric. */
+    has: (name: string) => of(name).length > 0,
+    /** The one sample with exactly these labels. */
+    value: (name: string, labels: Labels) =>
       of(name).find(
         (sample) =>
           fits(sample, labels) && Object.keys(sample.labels).length === Object.keys(labels).length,
       )?.value,
-    sum: (name, labels) =>
+    /** The sum of all samples with at least these labels. */
+    sum: (name: string, labels: Labels) =>
       of(name)
         .filter((sample) => fits(sample, labels))
         .reduce((total, { value }) => total + value, 0),

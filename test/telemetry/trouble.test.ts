@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { createServer, type RequestListener } from "node:http";
-import { type TestContext, test } from "node:test";
-import { createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
+import { test } from "node:test";
 import { pino } from "pino";
-import { PaymentMode } from "../../src/gen/payments/v1/payment_input_pb.ts";
-import { PaymentMethodType } from "../../src/gen/payments/v1/payment_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { clientOf, hostedPayment } from "../gateway/callers.ts";
+import { closing } from "../of-suite.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startBefore } from "../start.ts";
 import { timeoutMs } from "../until.ts";
@@ -17,24 +15,12 @@ import { readScrape, scrapeOf } from "./scrape.ts";
 const account = "default";
 const timeout = 2 * timeoutMs;
 
-/** A gateway in front of a payments service that answers with `answer`. */
-async function rig(t: TestContext, answer: RequestListener, env: Record<string, string> = {}) {
-  const common = { AUTH_MODE: "none", RECONCILE_AFTER: "0" };
-  const gateway = await startBefore(createServer(answer), { ...common, ...env });
-  t.after(() => gateway.stop());
-  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
-  const payments = createClient(PaymentService, transport);
-  const payouts = createClient(PayoutService, transport);
-  const order = {
-    ...{ amount: "10.10", currency: "UAH", mode: PaymentMode.HOSTED },
-    paymentMethod: { type: PaymentMethodType.CC_NUMBER },
-  };
-  return {
-    gateway,
-    look: (externalId = "none") => payouts.getPayout({ externalId }).catch(() => undefined),
-    pay: (externalId: string) =>
-      payments.createPayment({ ...order, externalId }).catch(() => undefined),
-  };
+const alone = { AUTH_MODE: "none", RECONCILE_AFTER: "0" };
+
+/** Telemetry that logs warnings into `told`. */
+function telemetryTo(told: object[]) {
+  const stream = { write: (line: string) => void told.push(JSON.parse(line)) };
+  return createTelemetry(pino({ level: "warn", base: {}, timestamp: false }, stream), [account]);
 }
 
 const status =
@@ -47,11 +33,11 @@ const status =
 test("refused credentials show in the metrics and count as an internal error", {
   timeout,
 }, async (t) => {
-  const { gateway, look } = await rig(t, status(401));
+  const gateway = closing(t, await startBefore(createServer(status(401)), alone));
   const before = await scrapeOf(gateway);
   assert.equal(before.value("upstream_credentials_refused", { account }), 0);
   assert.equal(before.value("ready", {}), 1);
-  await look();
+  await assert.rejects(clientOf(PayoutService, gateway).getPayout({ externalId: "none" }));
   const { value } = await scrapeOf(gateway);
   assert.equal(value("upstream_credentials_refused", { account }), 1);
   assert.equal(value("ready", {}), 0);
@@ -61,10 +47,7 @@ test("refused credentials show in the metrics and count as an internal error", {
 test("a call without an answer of the service is logged with its cause, once a minute each", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const told: object[] = [];
-  const stream = { write: (line: string) => void told.push(JSON.parse(line)) };
-  const { report } = createTelemetry(pino({ level: "warn", base: {}, timestamp: false }, stream), [
-    account,
-  ]);
+  const { report } = telemetryTo(told);
   const endpoint = "POST /api/payments/v1/new";
   const ended = { account, endpoint, durationMs: 1, http: () => ({}), traceparent: undefined };
   const call = (fault?: string) => report("upstreamCall", { ...ended, outcome: "x", fault });
@@ -78,9 +61,8 @@ test("a call without an answer of the service is logged with its cause, once a m
 });
 
 test("an outage of Redis is logged with the last error of a connection, not with one of before", (t) => {
-  const told: unknown[] = [];
-  const stream = { write: (line: string) => void told.push(JSON.parse(line).connectionError) };
-  const { report } = createTelemetry(pino({ level: "warn" }, stream), [account]);
+  const told: { connectionError?: string }[] = [];
+  const { report } = telemetryTo(told);
   const away = () => report("redisAway", { reason: "", awayMs: 0, accounts: [account] });
   away();
   report("redisError", { error: new Error("WRONGPASS") });
@@ -88,11 +70,14 @@ test("an outage of Redis is logged with the last error of a connection, not with
   const now = performance.now() + 60_000;
   t.mock.method(performance, "now", () => now);
   away();
-  assert.deepEqual(told, [undefined, "WRONGPASS", undefined]);
+  assert.deepEqual(
+    told.map(({ connectionError }) => connectionError),
+    [undefined, "WRONGPASS", undefined],
+  );
 });
 
 test("failed reads, waits for tokens and calls that are given up are counted, as reported", async () => {
-  const { metrics, report } = createTelemetry(pino({ level: "silent" }), [account]);
+  const { metrics, report } = telemetryTo([]);
   const read = async () => readScrape(await metrics.registry.metrics());
   report("readFailed", { account, endpoint: "GET /x", next: "retry" });
   report("breaker", { account, calls: "other", state: "open" });
@@ -137,15 +122,12 @@ test("an answer that cannot be recorded is counted", {
     operation: "payment",
     details: { payment_id: "p-1", status: "success", amount: 10.1, currency: "UAH" },
   });
-  const { gateway, pay } = await rig(
-    t,
-    (request, response) => {
-      // Redis is stopped before the answer is sent.
-      void redis.stop().then(() => status(200, paid)(request, response));
-    },
-    { REDIS_URL: redis.url },
-  );
-  await pay("order-1");
+  const service = createServer((request, response) => {
+    // Redis is stopped before the answer is sent.
+    void redis.stop().then(() => status(200, paid)(request, response));
+  });
+  const gateway = closing(t, await startBefore(service, { ...alone, REDIS_URL: redis.url }));
+  await clientOf(PaymentService, gateway).createPayment(hostedPayment("order-1"));
   const { value, sum } = await scrapeOf(gateway);
   assert.equal(value("events_unrecorded_total", { account }), 1);
   assert.equal(sum("events_appended_total", { account, outcome: "failed" }), 1);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import type { DescMessage, Message } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { OperationSchema } from "../../src/gen/payments/v1/operation_pb.ts";
 import { PaymentOperation, PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
@@ -9,7 +9,6 @@ import { PayoutSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import { WalletItemSchema } from "../../src/gen/payments/v1/wallet_pb.ts";
 import { isSecret } from "../../src/secrets/secret-fields.ts";
 import { decodePayout } from "../../src/wire/payout.ts";
-import { wireFields } from "../../src/wire/plan.ts";
 import { decode, decodeList, WireError, type WireFault } from "../../src/wire/wire.ts";
 
 const payment = PaymentSchema;
@@ -40,6 +39,14 @@ const understood: [what: string, desc: DescMessage, wire: string, path: string, 
       "12345678901234567890",
     ],
     ["an exponent form written out", payment, amountOf("-1.250E+2"), amount, "-125.0"],
+    ["the largest exponent", payment, amountOf("1e40"), amount, `1${"0".repeat(40)}`],
+    [
+      "a member whose name is written with escapes",
+      payment,
+      `{"details":{"fee":{"amount":1.0},"\\u0061mount":2}}`,
+      amount,
+      "2",
+    ],
     [
       "the last of repeated members, with its digits",
       payment,
@@ -63,15 +70,12 @@ const understood: [what: string, desc: DescMessage, wire: string, path: string, 
       "products.1.quantity",
       "2.50",
     ],
-    ["true", payment, '{"is_success":true}', "is_success", true],
     ["false as set", payment, '{"is_success":false}', "is_success", false],
-    ["an integer", payment, fiscal("1001"), code, 1001],
     ["an integer as text", payment, fiscal('"1001"'), code, 1001],
     ["an integer with a point", payment, fiscal("1001.0"), code, 1001],
     ["minus zero as zero", payment, fiscal("-0"), code, 0],
     ["the largest int32", payment, fiscal("2147483647"), code, 2147483647],
     ["a small int64", PayoutSchema, fcId("42"), "fc_id", 42n],
-    ["2^53+1", PayoutSchema, fcId("9007199254740993"), "fc_id", 9007199254740993n],
     ["the largest int64", PayoutSchema, fcId("9223372036854775807"), "fc_id", 9223372036854775807n],
     [
       "the smallest as text",
@@ -108,6 +112,8 @@ const understood: [what: string, desc: DescMessage, wire: string, path: string, 
 /** Bodies with a value of the wrong kind, which is reported and left unset. */
 const misfits: [what: string, desc: DescMessage, wire: string, path: string, unset?: unknown][] = [
   ["an absurd exponent", payment, amountOf("1e400"), amount],
+  ["an exponent above 40", payment, amountOf("1e41"), amount],
+  ["an exponent below -40", payment, amountOf("1e-41"), amount],
   ["a boolean in text", payment, '{"id":true}', "id"],
   ["an object in text", payment, '{"id":{"a":1}}', "id"],
   ["a list in text", payment, '{"id":["a"]}', "id"],
@@ -352,27 +358,20 @@ describe("decodeList reads", () => {
 describe("card numbers", () => {
   const number = "4111111111111111";
 
-  /** Paths of all text fields, in JSON names. */
-  function textPaths(desc: DescMessage): string[] {
-    return wireFields(desc).flatMap(({ member, type }) => {
-      if (type.kind === "message") return textPaths(type.desc).map((path) => `${member}.${path}`);
-      return type.kind === "string" || type.kind === "number" ? [member] : [];
+  /** The text fields of a message and of those within it, by their paths in JSON names. */
+  function textsOf(desc: DescMessage, parent = ""): [path: string, field: DescField][] {
+    return desc.fields.flatMap((field): [string, DescField][] => {
+      const path = `${parent}${field.name}`;
+      if (field.fieldKind === "message") return textsOf(field.message, `${path}.`);
+      return field.scalar === ScalarType.STRING ? [[path, field]] : [];
     });
   }
 
-  function isSecretPath(desc: DescMessage, path: string): boolean {
-    const [first, ...others] = path.split(".");
-    const field = desc.fields.find(({ name }) => name === first);
-    if (!field) throw new Error(path);
-    if (others.length === 0) return isSecret(field);
-    return field.message !== undefined && isSecretPath(field.message, others.join("."));
-  }
-
   /** A body that holds the text in every text field. */
-  function bodyOf(desc: DescMessage, text: unknown): Record<string, unknown> {
-    const members = wireFields(desc).flatMap(({ member, type }): [string, unknown][] => {
-      if (type.kind === "message") return [[member, bodyOf(type.desc, text)]];
-      return type.kind === "string" || type.kind === "number" ? [[member, text]] : [];
+  function bodyOf(desc: DescMessage, text: string): Record<string, unknown> {
+    const members = desc.fields.flatMap((field): [string, unknown][] => {
+      if (field.fieldKind === "message") return [[field.name, bodyOf(field.message, text)]];
+      return field.scalar === ScalarType.STRING ? [[field.name, text]] : [];
     });
     return Object.fromEntries(members);
   }
@@ -415,12 +414,11 @@ describe("card numbers", () => {
     ] as const) {
       it(`${text} is masked in each text of a ${schema.name} but ids, amounts and addresses`, () => {
         const message = decode(schema, JSON.stringify(bodyOf(schema, text)));
-        for (const path of textPaths(schema)) {
-          const held = valueAt(message, path);
-          const isKept = kept.includes(path) || isSecretPath(schema, path);
-          assert.equal(held, isKept ? text : masked, path);
+        for (const [path, field] of textsOf(schema)) {
+          const isKept = kept.includes(path) || isSecret(field);
+          assert.equal(valueAt(message, path), isKept ? text : masked, path);
         }
-        assert(textPaths(schema).length > kept.length + 10);
+        assert(textsOf(schema).length > kept.length + 10);
       });
     }
   }

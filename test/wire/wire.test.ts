@@ -12,15 +12,19 @@ import {
 } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { ErrorTypeSchema } from "../../src/gen/payments/v1/error_pb.ts";
+import { ErrorTypeSchema, UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { endpoint, wire } from "../../src/gen/payments/v1/options_pb.ts";
 import {
   PaymentModeSchema,
   ProductSchema,
+  RecipientPaymentMethodSchema,
   RecipientPaymentMethodTypeSchema,
 } from "../../src/gen/payments/v1/payment_input_pb.ts";
 import {
+  FiscalizationSchema,
   FiscalizationStatusSchema,
+  PaymentDetailsSchema,
+  PaymentMethodSchema,
   PaymentMethodTypeSchema,
   PaymentOperation,
   PaymentOperationSchema,
@@ -47,9 +51,7 @@ describe("the wire codec on bodies written from the spec's tables", () => {
       });
 
       it(`writes every member of ${name}`, () => {
-        const written = encode(schema, message);
-        assert.deepEqual(JSON.parse(written), JSON.parse(wire));
-        assert.equal(withoutSpace(written), withoutSpace(wire), "the numbers' digits too");
+        assert.deepEqual(withDigits(encode(schema, message)), withDigits(wire));
       });
     }
   }
@@ -104,7 +106,7 @@ describe("the wire codec on bodies written from the spec's tables", () => {
 
 describe("the closed value sets", () => {
   const sets: Array<[schema: DescEnum, body: DescMessage, member: string, texts: string]> = [
-    [PaymentStatusSchema, body("PaymentDetails"), "status", "init pending success failure"],
+    [PaymentStatusSchema, PaymentDetailsSchema, "status", "init pending success failure"],
     [
       PaymentOperationSchema,
       PaymentSchema,
@@ -113,21 +115,21 @@ describe("the closed value sets", () => {
     ],
     [
       PaymentMethodTypeSchema,
-      body("PaymentMethod"),
+      PaymentMethodSchema,
       "type",
       "cc_token cc_number wallet google_pay apple_pay card",
     ],
-    [FiscalizationStatusSchema, body("Fiscalization"), "status", "Pending Success Failed"],
+    [FiscalizationStatusSchema, FiscalizationSchema, "status", "Pending Success Failed"],
     [PaymentModeSchema, CreatePaymentRequestSchema, "mode", "direct hosted express_checkout"],
     [
       RecipientPaymentMethodTypeSchema,
-      body("RecipientPaymentMethod"),
+      RecipientPaymentMethodSchema,
       "type",
       "iban cc_token wallet cc_number",
     ],
     [
       ErrorTypeSchema,
-      body("UpstreamError"),
+      UpstreamErrorSchema,
       "type",
       "invalid_request_error payment_method_error payment_settings_error payment_error api_error customer_error",
     ],
@@ -175,17 +177,6 @@ describe("a decoded message", () => {
   });
 });
 
-function body(name: string): DescMessage {
-  const all = [...BODIES].flatMap(([schema]) => [...messagesBelow(schema)]);
-  return all.find((desc) => desc.name === name) ?? assert.fail(`no body holds a ${name}`);
-}
-
-function* messagesBelow(schema: DescMessage): Iterable<DescMessage> {
-  if (schema.typeName.startsWith("google.")) return;
-  yield schema;
-  for (const field of schema.fields) if (field.message) yield* messagesBelow(field.message);
-}
-
 function* fieldsBelow(schema: DescMessage): Iterable<string> {
   for (const field of schema.fields) {
     yield `${schema.typeName}.${field.name}`;
@@ -214,16 +205,9 @@ function* fieldsSet(message: ReflectMessage): Iterable<string> {
   }
 }
 
-/** The JSON without white space and with sorted members; numbers keep their digits. */
-function withoutSpace(json: string): string {
+/** The JSON's value, in which a number has the text that it was written with. */
+function withDigits(json: string): unknown {
   const keepDigits = (_key: string, value: unknown, context?: { source?: string }) =>
-    typeof value === "number" ? `#${context?.source}` : value;
-  return JSON.stringify(sorted(JSON.parse(json, keepDigits as (k: string, v: unknown) => unknown)));
-}
-
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null) return value;
-  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, item]) => [key, sorted(item)]));
+    typeof value === "number" ? { digits: context?.source } : value;
+  return JSON.parse(json, keepDigits as (key: string, value: unknown) => unknown);
 }

@@ -1,36 +1,38 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
-import type { Gateway } from "../../../src/app/gateway.ts";
+import { test } from "node:test";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { PaymentService } from "../../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../../src/gen/payments/v1/payout_service_pb.ts";
 import { version } from "../../../src/version.ts";
-import { startTestGateway } from "../../start.ts";
+import { clientOf } from "../../gateway/callers.ts";
+import { ofSuite } from "../../of-suite.ts";
 import { until } from "../../until.ts";
 import { scrapeOf } from "../scrape.ts";
-import { type Collector, measuredBy, startCollector } from "../tracing/collector.ts";
+import { measuredBy, startCollected } from "../tracing/collector.ts";
 
-let collector: Collector;
-let gateway: Gateway;
+let status = 500;
+const gateway = ofSuite(() => startCollected(measuredBy, () => status));
 
-before(async () => {
-  collector = await startCollector();
-  gateway = await startTestGateway(measuredBy(collector));
-});
-after(async () => {
-  await gateway.stop();
-  collector.close();
+// First of all, since the collector does not recover before.
+test("failed exports are counted, and a collector that recovers gets the durations", async () => {
+  const rounds = async (outcome: string) =>
+    (await scrapeOf(gateway)).value("metric_exports_total", { outcome }) ?? 0;
+  await (await fetch(`${gateway.publicUrl}/nowhere`)).text();
+  await until(async () => (await rounds("failed")) > 0);
+  assert.equal(await rounds("exported"), 0);
+  status = 200;
+  await gateway.collector.duration(
+    ({ attributes }) => attributes["http.response.status_code"] === 404,
+  );
+  await until(async () => (await rounds("exported")) > 0);
 });
 
 const boundaries = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
 test("RPC calls are timed under the semantic conventions' names, in Connect and in gRPC", async () => {
-  const connect = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
-  const grpc = createGrpcTransport({ baseUrl: gateway.rpcUrl, idleConnectionTimeoutMs: 50 });
-  for (const transport of [connect, grpc]) {
+  for (const by of ["Connect", "gRPC"] as const) {
     await assert.rejects(
-      createClient(PaymentService, transport).getPayment({ externalId: "nobody" }),
+      clientOf(PaymentService, gateway, by).getPayment({ externalId: "nobody" }),
       (error) => ConnectError.from(error).code === Code.NotFound,
     );
   }
@@ -39,7 +41,7 @@ test("RPC calls are timed under the semantic conventions' names, in Connect and 
     ["connectrpc", "not_found"],
     ["grpc", "NOT_FOUND"],
   ] as const) {
-    const point = await collector.duration(
+    const point = await gateway.collector.duration(
       ({ name, attributes }) =>
         name === "rpc.server.call.duration" &&
         attributes["rpc.method"] === method &&
@@ -55,8 +57,8 @@ test("RPC calls are timed under the semantic conventions' names, in Connect and 
     assert.deepEqual(point.bounds, boundaries);
     assert.ok(point.sum > 0 && point.sum < 60, "seconds");
   }
-  assert.equal(collector.resources[0]?.["service.name"], "payments-gateway");
-  assert.equal(collector.resources[0]?.["service.version"], version);
+  assert.equal(gateway.collector.resources[0]?.["service.name"], "payments-gateway");
+  assert.equal(gateway.collector.resources[0]?.["service.version"], version);
 });
 
 test("requests to the public listener are timed by route template and status", async () => {
@@ -68,7 +70,7 @@ test("requests to the public listener are timed by route template and status", a
   await ask("/watch/payments/secret-1?after=nonsense");
   await ask("/secret-2", { method: "PROPFIND" });
   const timed = (method: string, route: string | undefined) =>
-    collector.duration(
+    gateway.collector.duration(
       ({ name, attributes }) =>
         name === "http.server.request.duration" &&
         attributes["http.request.method"] === method &&
@@ -88,13 +90,14 @@ test("requests to the public listener are timed by route template and status", a
       "http.response.status_code": status,
     });
   }
-  assert.doesNotMatch(collector.raw(), /secret|PROPFIND/);
+  assert.doesNotMatch(gateway.collector.raw(), /secret|PROPFIND/);
 });
 
 test("requests to the payments service are timed by URL template, with their error", async () => {
-  const transport = createConnectTransport({ baseUrl: gateway.rpcUrl, httpVersion: "1.1" });
-  await assert.rejects(createClient(PayoutService, transport).getPayout({ externalId: "nobody" }));
-  const point = await collector.duration(({ name }) => name === "http.client.request.duration");
+  await assert.rejects(clientOf(PayoutService, gateway).getPayout({ externalId: "nobody" }));
+  const point = await gateway.collector.duration(
+    ({ name }) => name === "http.client.request.duration",
+  );
   const { hostname, port } = new URL(gateway.sandboxUrl ?? "");
   const { "http.response.status_code": status, ...others } = point.attributes;
   assert.ok(Number(status) >= 400);
@@ -108,37 +111,17 @@ test("requests to the payments service are timed by URL template, with their err
 });
 
 test("recorded durations are sent when the gateway stops", async () => {
-  const late = await startCollector();
-  const stopping = await startTestGateway({
-    ...measuredBy(late),
+  const stopping = await startCollected((collector) => ({
+    ...measuredBy(collector),
     OTEL_METRIC_EXPORT_INTERVAL: "600000",
     OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: "delta",
-  });
+  }));
+  const { durations } = stopping.collector;
   await (await fetch(`${stopping.publicUrl}/nowhere`)).text();
-  assert.equal(late.durations.length, 0);
+  assert.equal(durations.length, 0);
   await stopping.stop();
-  late.close();
   assert.deepEqual(
-    late.durations.map(({ count, temporality }) => [count, temporality]),
+    durations.map(({ count, temporality }) => [count, temporality]),
     [[1, "delta"]],
   );
-});
-
-test("failed exports are counted, and a collector that recovers gets the durations", async () => {
-  let status = 500;
-  const flaky = await startCollector(() => status);
-  const served = await startTestGateway({
-    ...measuredBy(flaky),
-    OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: "100",
-  });
-  const rounds = async (outcome: string) =>
-    (await scrapeOf(served)).value("metric_exports_total", { outcome }) ?? 0;
-  await (await fetch(`${served.publicUrl}/nowhere`)).text();
-  await until(async () => (await rounds("failed")) > 0);
-  assert.equal(await rounds("exported"), 0);
-  status = 200;
-  await flaky.duration(({ attributes }) => attributes["http.response.status_code"] === 404);
-  await until(async () => (await rounds("exported")) > 0);
-  await served.stop();
-  flaky.close();
 });

@@ -4,54 +4,17 @@ import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { listen } from "../../listen.ts";
+import { startTestGateway } from "../../start.ts";
 
-/** A span as the collector received it. */
-export interface ExportedSpan {
-  readonly traceId: string;
-  readonly spanId: string;
-  /** Empty for the root of a trace. */
-  readonly parentSpanId: string;
-  readonly name: string;
-  readonly kind: "internal" | "server" | "client" | "other";
-  readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
-  readonly failed: boolean;
-}
+export type Collector = Awaited<ReturnType<typeof startCollector>>;
+type ExportedSpan = ReturnType<typeof readSpan>;
+type ExportedDuration = ReturnType<typeof readHistogram>[number];
 
-/** A histogram's point as the collector received it. */
-export interface ExportedDuration {
-  readonly name: string;
-  readonly unit: string;
-  readonly temporality: "delta" | "cumulative" | "other";
-  readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  readonly count: number;
-  /** In seconds. */
-  readonly sum: number;
-  readonly bounds: readonly number[];
-}
-
-/** An OTLP collector (http/protobuf) on a port of its own. */
-export interface Collector {
-  readonly url: string;
-  readonly spans: readonly ExportedSpan[];
-  /** Points of all exports, the latest last. */
-  readonly durations: readonly ExportedDuration[];
-  /** Resource attributes of all exports. */
-  readonly resources: readonly Readonly<Record<string, unknown>>[];
-  /** Every byte of every body, as one text. */
-  readonly raw: () => string;
-  readonly headers: readonly Readonly<Record<string, unknown>>[];
-  /** Resolves with the first span that fits, which may have arrived already. */
-  span(fits: (span: ExportedSpan) => boolean): Promise<ExportedSpan>;
-  /** Resolves with the first point that fits, which may have arrived already. */
-  duration(fits: (point: ExportedDuration) => boolean): Promise<ExportedDuration>;
-  close(): void;
-}
-
-/** @param answer returns the status of each answer, or undefined to send no answer */
-export async function startCollector(
-  answer: () => number | undefined = () => 200,
-): Promise<Collector> {
+/**
+ * An OTLP collector (http/protobuf) on a port of its own.
+ * @param answer returns the status of each answer, or undefined to send no answer
+ */
+export async function startCollector(answer: () => number | undefined = () => 200) {
   const spans: ExportedSpan[] = [];
   const durations: ExportedDuration[] = [];
   const resources: Record<string, unknown>[] = [];
@@ -89,12 +52,17 @@ export async function startCollector(
   return {
     url: `http://127.0.0.1:${port}`,
     spans,
+    /** Points of all exports, the latest last. */
+    durations,
+    /** Resource attributes of all exports. */
     resources,
     headers,
+    /** Every byte of every body, as one text. */
     raw: () => Buffer.concat(bodies).toString("latin1"),
-    durations,
-    span: (fits) => found(spans, fits),
-    duration: (fits) => found(durations, fits),
+    /** Resolves with the first span that fits, which may have arrived already. */
+    span: (fits: (span: ExportedSpan) => boolean) => found(spans, fits),
+    /** The same for a histogram's point. */
+    duration: (fits: (point: ExportedDuration) => boolean) => found(durations, fits),
     close() {
       server.closeAllConnections();
       server.close();
@@ -116,10 +84,27 @@ export function measuredBy({ url }: Pick<Collector, "url">): Record<string, stri
   };
 }
 
+/** A gateway whose telemetry goes to a collector of its own, which closes when it stops. */
+export async function startCollected(
+  envOf: (collector: Collector) => Record<string, string>,
+  answer?: () => number | undefined,
+) {
+  const collector = await startCollector(answer);
+  const gateway = await startTestGateway(envOf(collector));
+  return {
+    ...gateway,
+    collector,
+    async stop() {
+      await gateway.stop();
+      collector.close();
+    },
+  };
+}
+
 const temporalities = ["other", "delta", "cumulative"] as const;
 
 /** Reads the histogram points of a Metric of opentelemetry/proto/metrics/v1. */
-function readHistogram(bytes: Uint8Array): ExportedDuration[] {
+function readHistogram(bytes: Uint8Array) {
   const text = (no: number) => Buffer.from(all(bytes, no)[0] ?? nothing).toString("utf8");
   const [histogram = nothing] = all(bytes, 9);
   const temporality = temporalities[Number(fieldsOf(histogram).get(2)?.[0] ?? 0)] ?? "other";
@@ -132,6 +117,7 @@ function readHistogram(bytes: Uint8Array): ExportedDuration[] {
       temporality,
       attributes: attributesOf(all(point, 9)),
       count: Number(fields.get(4)?.[0] ?? 0),
+      /** In seconds. */
       sum: Number(fields.get(5)?.[0] ?? 0),
       bounds: Array.from({ length: bounds.length / 8 }, (_, at) => bounds.readDoubleLE(at * 8)),
     };
@@ -140,13 +126,14 @@ function readHistogram(bytes: Uint8Array): ExportedDuration[] {
 
 const kinds = ["other", "internal", "server", "client"] as const;
 
-function readSpan(bytes: Uint8Array): ExportedSpan {
+function readSpan(bytes: Uint8Array) {
   const fields = fieldsOf(bytes);
   const id = (no: number) => Buffer.from((fields.get(no)?.[0] as Uint8Array) ?? nothing);
   const status = fieldsOf((fields.get(15)?.[0] as Uint8Array) ?? nothing);
   return {
     traceId: id(1).toString("hex"),
     spanId: id(2).toString("hex"),
+    /** Empty for the root of a trace. */
     parentSpanId: id(4).toString("hex"),
     name: id(5).toString("utf8"),
     kind: kinds[Number(fields.get(6)?.[0] ?? 0)] ?? "other",
