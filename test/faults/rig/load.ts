@@ -6,16 +6,17 @@ import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
 import { paymentRequest, postCallback } from "../../gateway/callers.ts";
 import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
 import { password } from "../../gateway/serving.ts";
-import type { CallRecord, History, LoggedEvent, ResumeRecord } from "../../simulation/history.ts";
+import type {
+  CallbackRecord,
+  CallRecord,
+  History,
+  LoggedEvent,
+  ResumeRecord,
+  ShownRecord,
+} from "../../simulation/history.ts";
 import { eventOf, nameOf } from "../../simulation/words.ts";
 import type { Gateway } from "./gateways.ts";
-import {
-  historyOf,
-  paymentIdOf,
-  type SentCallback,
-  type ShownEvent,
-  type Told,
-} from "./history.ts";
+import { historyOf, paymentIdOf, type Told } from "./history.ts";
 
 /** How long each thing may take that must succeed in the end, in milliseconds. */
 const timeoutMs = 60_000;
@@ -40,9 +41,9 @@ export function startLoad(
   random: () => number,
   everyMs = 25,
 ): Load {
-  const callbacks: SentCallback[] = [];
+  const callbacks: CallbackRecord[] = [];
   const calls: CallRecord[] = [];
-  const shown: ShownEvent[] = [];
+  const shown: ShownRecord[] = [];
   const resumed: ResumeRecord[] = [];
   const pending = new Set<Promise<unknown>>();
   const over = new AbortController();
@@ -76,7 +77,7 @@ export function startLoad(
   }
   /** Sends a callback until it is acknowledged. */
   async function callBack(externalId: string, order: readonly Gateway[]): Promise<void> {
-    const sent: SentCallback = { id: callbackOf(externalId), answers: [] };
+    const sent: CallbackRecord = { id: callbackOf(externalId), answers: [] };
     callbacks.push(sent);
     const until = performance.now() + timeoutMs;
     for (let at = 0; performance.now() < until && !over.signal.aborted; at++) {
