@@ -59,7 +59,7 @@ export const defects = defectsIn({
       line: "if (call.hold) record.holds = withHold(record.holds, call.id, true);",
       instead: "",
       brokenChecks: ["not what the ledger says", "paid, then not"],
-      shownBy: 9,
+      shownBy: 29,
     },
     "watchers of a call that was told as unknown do not hear of its late end": {
       line: 'if (was === "unknown" && ending.state !== "unknown" && ending.key !== "keep") {',
@@ -177,7 +177,7 @@ export const defects = defectsIn({
       line: "if (event.cursor <= this.#position) continue;",
       instead: "",
       brokenChecks: ["shown twice or out of order"],
-      shownBy: 44,
+      shownBy: 87,
     },
     "the live part is attached behind the first page": {
       line: "this.#position = (await this.#log.bounds()).tail;",
@@ -383,7 +383,7 @@ export const defects = defectsIn({
         "published as unknown, and nothing since",
         "charged, shown as failed",
       ],
-      shownBy: 93,
+      shownBy: 95,
     },
   },
   "core/wait.ts": {
@@ -470,7 +470,7 @@ export const sqliteDefects = defectsIn({
       this.#database.exec("BEGIN IMMEDIATE");
       const replies = requests.map(reply);`,
       brokenChecks: ["acknowledged, not in the log once"],
-      shownBy: 159,
+      shownBy: 7,
     },
   },
   "stores/sqlite/store-thread.ts": {
