@@ -38,12 +38,12 @@ export interface History {
   readonly lines: readonly Line[];
 }
 
-export interface Period {
+interface Period {
   readonly fromMs: number;
   readonly toMs: number;
 }
 
-export interface LimitRecord {
+interface LimitRecord {
   readonly account?: string;
   readonly fromMs: number;
   readonly perSecond: number;
@@ -51,7 +51,7 @@ export interface LimitRecord {
 }
 
 /** One message, for the diagram. */
-export interface Line {
+interface Line {
   readonly atMs: number;
   readonly from: string;
   readonly to: string;
@@ -132,7 +132,7 @@ export interface RequestRecord {
 }
 
 /** A payment that another client made, or one that was taken back. */
-export interface ElsewhereRecord {
+interface ElsewhereRecord {
   readonly atMs: number;
   readonly externalId: string;
   readonly paymentId: string;
@@ -140,7 +140,7 @@ export interface ElsewhereRecord {
 }
 
 /** A watch that began with text that is no cursor, or with one of another account. */
-export interface MisreadRecord {
+interface MisreadRecord {
   readonly cursor: string;
   readonly expected: "INVALID_ARGUMENT" | "OUT_OF_RANGE";
   readonly told: string;
@@ -200,7 +200,7 @@ export interface WatcherRecord {
 }
 
 /** An answer of GetPayment or GetPayout. */
-export interface LookRecord {
+interface LookRecord {
   readonly externalId: string;
   readonly askedMs: number;
   readonly atMs: number;

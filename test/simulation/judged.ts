@@ -1,7 +1,7 @@
 import type { History } from "./history.ts";
 
 /** What a check found in one history. */
-export interface Verdict {
+interface Verdict {
   /** How many it judged. */
   readonly tried: number;
   /** What is wrong with some of them. */

@@ -8,7 +8,7 @@ import { currentCall, type Recorder } from "./recorder.ts";
 import { asNobody, currentProcess, type Process, type Scheduler } from "./scheduler.ts";
 
 /** A gateway that takes callbacks. */
-export interface CallbackTarget {
+interface CallbackTarget {
   readonly process: Process;
   receive(
     account: Account,
@@ -18,7 +18,7 @@ export interface CallbackTarget {
   ): Promise<number>;
 }
 
-export interface ServiceOptions {
+interface ServiceOptions {
   readonly scheduler: Scheduler;
   readonly recorder: Recorder;
   readonly perSecond: number;

@@ -7,7 +7,7 @@ import type { Process, Scheduler } from "../scheduler.ts";
 import type { Answer, Command } from "./real-redis.ts";
 import { type SimulatedServer, type Subscriber, sentinelCount } from "./redis-server.ts";
 
-export interface ClientOptions {
+interface ClientOptions {
   readonly server: SimulatedServer;
   readonly network: StoreNetwork;
   readonly scheduler: Scheduler;
