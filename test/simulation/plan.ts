@@ -139,8 +139,11 @@ export interface Plan {
   readonly steps: readonly Step[];
   /** Absent: the store has no replica. */
   readonly replication?: Replication;
-  /** Absent: the disk does not lie. */
-  readonly disk?: LyingDisk;
+  /**
+   * How much later the disk of an embedded store writes what it says it has written; a power failure
+   * loses what it has not. Absent: it does not lie.
+   */
+  readonly flushesAfterMs?: number;
   /** The service sends some answers twice. */
   readonly answersTwice?: boolean;
   /** How far the wall clock of each gateway is ahead of the true one; absent: none is. */
@@ -155,12 +158,6 @@ export interface Replication {
   readonly lagMs: number;
   /** The gateways wait until the replica holds what they acknowledge. */
   readonly waits: boolean;
-}
-
-/** The disk of an embedded store that says it has written what it has not. */
-export interface LyingDisk {
-  /** How much later it writes that; a power failure loses what it has not written. */
-  readonly flushesAfterMs: number;
 }
 
 /** The plans name payouts `out-…` and payments `order-…`. */

@@ -82,7 +82,7 @@ class World {
 
   constructor(plan: Plan, openStores: OpenStores) {
     this.#plan = plan;
-    const { perSecond, replication, disk, answersTwice = false } = plan;
+    const { perSecond, replication, flushesAfterMs, answersTwice = false } = plan;
     const { maxWaitMs, timeoutMs, afterMs: firstLookMs, giveUpMs } = times;
     const scheduler = new Scheduler(plan.seed);
     const recorder = new Recorder(() => scheduler.nowMs);
@@ -95,8 +95,8 @@ class World {
     this.#recorder = recorder;
     this.stores = scheduler.prepare(() =>
       openStores({
-        ...{ scheduler, network: this.#network, recorder, perSecond, replication, disk },
-        ...{ maxWaitMs, firstLookMs, giveUpMs },
+        ...{ scheduler, network: this.#network, recorder, perSecond, replication },
+        ...{ maxWaitMs, firstLookMs, giveUpMs, flushesAfterMs },
       }),
     );
   }
