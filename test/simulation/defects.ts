@@ -329,6 +329,14 @@ export const defects = defectsIn({
       shownBy: "a key's answer does not reach the store at once",
     },
   },
+  "ledger/fallback.ts": {
+    "a call that is settled while the store is read is in neither": {
+      line: "const own = new Map([...before, ...now].map((call) => [call.id, call]));",
+      instead: "const own = new Map(now.map((call) => [call.id, call])); before.length;",
+      brokenChecks: ["charged, shown as failed"],
+      shownBy: "a look begins before a callback settles a call whose answer is not stored yet",
+    },
+  },
   "core/payouts.ts": {
     "a failed payout is told while the store cannot say whether a call is open": {
       line: 'const isOpen = newEntry?.status === "failure";',
