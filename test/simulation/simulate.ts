@@ -28,6 +28,7 @@ import {
   WatchPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import {
+  type CallOutcome,
   type CallRecord,
   type EndRecord,
   type History,
@@ -629,23 +630,12 @@ async function callMoney(
     });
     const { payout, state } = await core.requestPayout(request, call);
     const told = nameOf(PayoutStateSchema, state);
-    const outcome = waits && told !== "UNKNOWN" ? statusOfState(told) : (payout.status ?? "");
-    return answerOf(outcome, payout.transactionId, told);
+    return answerOf(payout.status ?? "", payout.transactionId, told, waits);
   }
   const request = { externalId, payload: id, waitUntil };
   const { payment, state } = await payments[method](core, request, held ?? false, call);
   const status = nameOf(PaymentStatusSchema, payment.details?.status).toLowerCase();
-  const told = nameOf(PaymentStateSchema, state);
-  // While another call is open, only the attempt in the answer says anything.
-  const outcome = waits && told !== "UNKNOWN" ? statusOfState(told) : status;
-  return answerOf(outcome, payment.details?.paymentId, told);
-}
-
-/** Who waits asks for the payment as a whole, which another attempt may have paid. */
-function statusOfState(state: string): string {
-  // What was cancelled had been paid.
-  if (state === "FAILED") return "failure";
-  return ["UNSPECIFIED", "PENDING", "UNKNOWN"].includes(state) ? "pending" : "success";
+  return answerOf(status, payment.details?.paymentId, nameOf(PaymentStateSchema, state), waits);
 }
 
 /** What the requests for all methods have in common. */
@@ -679,23 +669,32 @@ const payments = {
     core.confirmPayment(create(ConfirmPaymentRequestSchema, about), call),
 } as const;
 
-function answerOf(status: string, paymentId = "", state = ""): Partial<CallRecord> {
+function answerOf(
+  status: string,
+  paymentId = "",
+  state = "",
+  waits?: PayStep["waits"],
+): Partial<CallRecord> {
+  // Who waits asks for the payment as a whole, which another attempt may have paid. While another
+  // call is open, only the attempt in the answer says anything.
+  if (waits && state !== "UNKNOWN") return { outcome: outcomeOfState(state), paymentId, state };
   const outcome = status === "success" ? "paid" : status === "failure" ? "failed" : "pending";
   return { outcome, paymentId, state };
 }
 
+function outcomeOfState(state: string): CallOutcome {
+  if (state === "FAILED") return "failed";
+  // What was cancelled had been paid.
+  return state === "UNSPECIFIED" || state === "PENDING" ? "pending" : "paid";
+}
+
 function outcomeOf(error: unknown): Partial<CallRecord> {
-  if (!(error instanceof GatewayError)) {
-    return {
-      outcome: "refused",
-      error: `INTERNAL ${error instanceof Error ? error.stack : error}`,
-    };
+  if (error instanceof GatewayError) {
+    const { code, message, details } = error;
+    return { outcome: details.outcomeUnknown ? "unknown" : "refused", error: `${code} ${message}` };
   }
-  const { code, message, details } = error;
-  return {
-    outcome: details.outcomeUnknown ? "unknown" : "refused",
-    error: `${code} ${message}`,
-  };
+  const told = error instanceof Error ? error.stack : error;
+  return { outcome: "refused", error: `INTERNAL ${told}` };
 }
 
 async function lookUp(core: RunningCore, name: string, call: Call): Promise<Partial<EndRecord>> {
