@@ -159,20 +159,23 @@ export const kept = {
     pay(1_000, "order-0.1", { turns: ["declineAsData"] }),
     pay(3_000, "order-0.2", { turns: ["payOnceDenied"], deadlineMs: 8_000, waits: "SETTLED" }),
   ]),
-  "a payment is made while watches of it begin, whose edges write at once": plan({ replicas: 2 }, [
-    pay(1_000, "order-0.1"),
-    ...many(24, (n) =>
-      watch(1_002 + n, `w-${n}`, { externalId: "order-0", replica: n % 2, pushes: 1 }),
-    ),
-  ]),
+  "a payment is made while watches of it begin, whose edges write at once": plan(
+    { seed: 7, replicas: 2 },
+    [
+      pay(1_000, "order-0.1"),
+      ...many(24, (n) =>
+        watch(1_002 + n, `w-${n}`, { externalId: "order-0", replica: n % 2, pushes: 1 }),
+      ),
+    ],
+  ),
   "a payment is made while streams begin": plan({ replicas: 2 }, [
     pay(1_000, "order-0.1"),
     ...many(12, (n) => watch(1_004 + n, `all-${n}`, { replica: 1 })),
   ]),
-  "a gateway stands still for a minute when a call is about to leave": plan({ replicas: 2 }, [
-    pay(1_000, "order-0.1"),
-    pause(1_003, 60_000),
-  ]),
+  "a gateway stands still for a minute when a call is about to leave": plan(
+    { seed: 2, replicas: 2 },
+    [pay(1_000, "order-0.1"), pause(1_003, 60_000)],
+  ),
   "a payout has no answer while the callback of the one before it is on its way": plan({}, [
     pay(1_000, "out-0.1", { callbacks: "late" }),
     store(1_004, 200, "losesRequests"),
@@ -180,7 +183,7 @@ export const kept = {
     ...many(8, (n) => pay(4_200 + 400 * n, `out-0.${n + 3}`)),
   ]),
   "a watcher comes back beside another one when a failover has set the watermark back": plan(
-    { seed: 1_068, perSecond: 5, replicas: 2, replication: { lagMs: 600, waits: true } },
+    { seed: 2, perSecond: 5, replicas: 2, replication: { lagMs: 600, waits: true } },
     [
       watch(543, "all-1", { replica: 1, cutsAfterMs: [3_353, 397] }),
       watch(975, "all-2", { replica: 1 }),
@@ -299,7 +302,7 @@ export const kept = {
     ],
   ),
   "answers come twice while payments go out one after another": plan(
-    { perSecond: 1_000, answersTwice: true },
+    { seed: 2, perSecond: 1_000, answersTwice: true },
     many(60, (n) => pay(1_000 + 4 * n, `order-${n}`, { turns: n % 3 === 0 ? ["decline"] : [] })),
   ),
   "a caller leaves while a slow disk notes the call": plan({}, [
@@ -508,7 +511,7 @@ export const kept = {
     pay(1_000, "out-0.2", { turns: ["payThenSilence"], callbacks: "never" }),
   ]),
   "nothing reaches a replica that takes over": plan(
-    { seed: 2, replication: { lagMs: 20, waits: true, replicas: 2 } },
+    { seed: 1, replication: { lagMs: 20, waits: true, replicas: 2 } },
     [
       { do: "burst", atMs: 500, callbacks: 1 },
       { do: "replica", atMs: 900, forMs: 4_000 },
@@ -517,7 +520,7 @@ export const kept = {
     ],
   ),
   "a lost hold, of which one confirmation failed and the next one waits while the store is cut":
-    plan({ seed: 50_025_748, perSecond: 3, replicas: 3 }, [
+    plan({ seed: 30, perSecond: 3, replicas: 3 }, [
       pay(1_397, "order-0.1", {
         replica: 1,
         turns: ["payThenOwnError"],
