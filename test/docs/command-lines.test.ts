@@ -10,7 +10,7 @@ const file = (path: string) => readFileSync(join(root, path), "utf8");
 const { scripts } = JSON.parse(file("package.json")) as { scripts: Record<string, string> };
 const variables = [
   ...["docs/configuration.md", "docs/cli.md", "examples/webhook-receiver.ts"],
-  "test/faults/failovers.ts",
+  "test/faults/failovers.test.ts",
 ].map(file);
 const documented = new Set(variables.join().match(/\b[A-Z][A-Z_]+\b/g));
 // Variables of the languages themselves.

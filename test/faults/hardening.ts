@@ -40,15 +40,15 @@ const health = callHeaders("/grpc.health.v1.Health/Watch", {
   "content-type": "application/grpc",
 });
 const id = (i: number) => 2 * i + 1;
-const whole = (i: number) =>
-  Buffer.concat([
-    frame(frameType.headers, flag.endHeaders, id(i), call),
-    frame(frameType.data, flag.endStream, id(i), Buffer.from("{}")),
-  ]);
+const begun = (i: number, headers = call) =>
+  frame(frameType.headers, flag.endHeaders, id(i), headers);
+const body = (i: number, bytes: Buffer, flags = 0) => frame(frameType.data, flags, id(i), bytes);
+const whole = (i: number) => Buffer.concat([begun(i), body(i, Buffer.from("{}"), flag.endStream)]);
+const ping = () => frame(frameType.ping, 0, 0, Buffer.alloc(8));
 
 interface Attack {
-  /** Frames of the n-th step; absent: the connection stays idle. */
-  readonly flood?: (i: number) => Buffer;
+  /** Frames of the n-th step. */
+  readonly flood: (i: number) => Buffer;
   /** After this many steps the attack waits, or `leaves`. Default: no limit. */
   readonly steps?: number;
   readonly settings?: Buffer;
@@ -62,15 +62,11 @@ interface Attack {
 }
 
 const attacks: Readonly<Record<string, Attack>> = {
-  PING: { flood: () => frame(frameType.ping, 0, 0, Buffer.alloc(8)) },
-  "PING, and no reading": { flood: () => frame(frameType.ping, 0, 0, Buffer.alloc(8)), deaf: true },
+  PING: { flood: ping },
+  "PING, and no reading": { flood: ping, deaf: true },
   SETTINGS: { flood: () => frame(frameType.settings, 0, 0, settings([1, 4096])) },
   "rapid reset": {
-    flood: (i) =>
-      Buffer.concat([
-        frame(frameType.headers, flag.endHeaders, id(i), call),
-        frame(frameType.rstStream, 0, id(i), uint32(8)),
-      ]),
+    flood: (i) => Buffer.concat([begun(i), frame(frameType.rstStream, 0, id(i), uint32(8))]),
   },
   CONTINUATION: {
     flood: (i) =>
@@ -78,34 +74,21 @@ const attacks: Readonly<Record<string, Attack>> = {
         ? frame(frameType.headers, 0, 1, call)
         : frame(frameType.continuation, 0, 1, headerBlock({ [`x-${i}`]: "y" })),
   },
-  "empty DATA": {
-    flood: (i) =>
-      i === 0 ? frame(frameType.headers, flag.endHeaders, 1, call) : frame(frameType.data, 0, 1),
-  },
+  "empty DATA": { flood: (i) => (i === 0 ? begun(0) : frame(frameType.data, 0, 1)) },
   "frames of no known type": { flood: () => frame(frameType.unknown, 0, 0) },
-  "streams beyond the limit": {
-    flood: (i) => frame(frameType.headers, flag.endHeaders, id(i), call),
-  },
+  "streams beyond the limit": { flood: (i) => begun(i) },
   "windows that never open": {
     flood: whole,
     steps: 900,
     settings: settings([settingId.initialWindowSize, 0]),
   },
   "bodies that never end": {
-    flood: (i) =>
-      Buffer.concat([
-        frame(frameType.headers, flag.endHeaders, id(i), call),
-        frame(frameType.data, 0, id(i), Buffer.from("{")),
-      ]),
+    flood: (i) => Buffer.concat([begun(i), body(i, Buffer.from("{"))]),
     steps: 900,
   },
   "calls that are left": { flood: whole, steps: 100, leaves: true },
   "thousands of idle streams": {
-    flood: (i) =>
-      Buffer.concat([
-        frame(frameType.headers, flag.endHeaders, id(i), health),
-        frame(frameType.data, flag.endStream, id(i), Buffer.alloc(5)),
-      ]),
+    flood: (i) => Buffer.concat([begun(i, health), body(i, Buffer.alloc(5), flag.endStream)]),
     steps: 900,
   },
 };
@@ -126,7 +109,7 @@ async function attackOnce(port: number, attack: Attack, untilMs: number): Promis
   if (attack.deaf) peer.socket.pause();
   for (let i = 0; performance.now() < untilMs && !peer.isClosed; ) {
     if (i >= steps && attack.leaves) break;
-    if (!flood || i >= steps) {
+    if (i >= steps) {
       await Promise.race([peer.closed, delay(100)]);
       continue;
     }
@@ -220,22 +203,16 @@ describe("the neighbours of an HTTP/2 attack notice little", () => {
  */
 async function hold(port: number, n: number, first: string, drip: string): Promise<number[]> {
   const begunMs = performance.now();
-  return Promise.all(
-    Array.from(
-      { length: n },
-      () =>
-        new Promise<number>((resolve) => {
-          const socket = net.connect(port, "127.0.0.1");
-          socket.on("error", () => {});
-          socket.write(first);
-          const dripping = setInterval(() => drip && socket.write(drip), 500);
-          socket.resume().once("close", () => {
-            clearInterval(dripping);
-            resolve(performance.now() - begunMs);
-          });
-        }),
-    ),
-  );
+  const lives = Array.from({ length: n }, async () => {
+    const socket = net.connect(port, "127.0.0.1").resume();
+    socket.on("error", () => {});
+    socket.write(first);
+    const dripping = setInterval(() => drip && socket.write(drip), 500);
+    await new Promise((resolve) => socket.once("close", resolve));
+    clearInterval(dripping);
+    return performance.now() - begunMs;
+  });
+  return Promise.all(lives);
 }
 
 describe("every listener cuts slow sockets in time", { skip: !long }, () => {

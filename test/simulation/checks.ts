@@ -8,7 +8,7 @@ import {
   type ShownRecord,
   statesListed,
 } from "./history.ts";
-import { type Check, groupsOf, judged } from "./judged.ts";
+import { type Check, check } from "./judged.ts";
 
 /**
  * The promises, and the checks that show each one to be broken. A check judges by the history
@@ -17,235 +17,205 @@ import { type Check, groupsOf, judged } from "./judged.ts";
 export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   "while a call that moves money has no understood answer, no second one of its method leaves for its `external_id`":
     {
-      "sent while another is open": {
-        of: "requests that move money",
-        judge: ({ posts }) =>
-          judged(posts, (post) =>
-            posts
-              .filter(
-                (other) =>
-                  other.charged &&
-                  other.method === post.method &&
-                  other.externalId === post.externalId &&
-                  other.sentMs < post.sentMs &&
-                  post.sentMs < (other.knownMs ?? Infinity),
-              )
-              .map((other) => `${nameOf(post)} left while ${nameOf(other)} had no answer`),
-          ),
-      },
+      "sent while another is open": check(
+        "requests that move money",
+        ({ posts }) => posts,
+        (post, { posts }) =>
+          posts
+            .filter(
+              (other) =>
+                other.charged &&
+                other.method === post.method &&
+                other.externalId === post.externalId &&
+                other.sentMs < post.sentMs &&
+                post.sentMs < (other.knownMs ?? Infinity),
+            )
+            .map((other) => `${nameOf(post)} left while ${nameOf(other)} had no answer`),
+      ),
     },
 
   "an `Idempotency-Key` means once, and gets the first answer again": {
-    "key sent twice": {
-      of: "keys of which a request left",
-      judge({ posts, calls }) {
+    "key sent twice": check(
+      "keys of which a request left",
+      ({ posts, calls }) => {
         const keyed = new Map(
           calls.flatMap((call) => (call.key ? [[call.request, keyOf(call)] as const] : [])),
         );
         const sent = posts.filter(({ request, tooMany }) => keyed.has(request) && !tooMany);
-        return judged(groupsOf(sent, ({ request }) => keyed.get(request)).values(), (all) =>
-          all.length > 1 ? [all.map(nameOf).join(", ")] : [],
-        );
+        return Map.groupBy(sent, ({ request }) => keyed.get(request)).values();
       },
-    },
+      (all) => all.length > 1 && all.map(nameOf).join(", "),
+    ),
 
-    "one key, two answers": {
-      of: "keys that were answered",
-      judge({ calls }) {
-        // Who waits is answered with the payment as it is then.
-        const answered = calls.filter((call) => call.key && call.paymentId && !call.waits);
-        return judged(groupsOf(answered, keyOf), ([key, all]) => {
-          const payments = new Set(all.map(({ paymentId }) => paymentId));
-          return payments.size > 1 ? [`${key}: ${[...payments].join(", ")}`] : [];
-        });
-      },
-    },
+    "one key, two answers": check(
+      "keys that were answered",
+      // Who waits is answered with the payment as it is then.
+      ({ calls }) =>
+        Map.groupBy(
+          calls.filter((call) => call.key && call.paymentId && !call.waits),
+          keyOf,
+        ),
+      ([key, all]) =>
+        severalIn(
+          key,
+          all.map(({ paymentId }) => paymentId),
+        ),
+    ),
 
-    "one key, two requests": {
-      of: "answered calls whose key was used for another request too",
-      judge({ calls }) {
+    "one key, two requests": check(
+      "answered calls whose key was used for another request too",
+      ({ calls }) => {
         const keyed = calls.filter(({ key }) => key !== undefined);
-        const shared = [...groupsOf(keyed, keyOf)].filter(
+        return [...Map.groupBy(keyed, keyOf)].filter(
           ([, all]) => new Set(all.map(({ request }) => request)).size > 1,
         );
-        return judged(shared, ([key, all]) => {
-          const answered = all.filter(({ paymentId }) => paymentId);
-          const requests = new Set(answered.map(({ request }) => request));
-          return requests.size > 1 ? [`${key}: ${[...requests].join(", ")}`] : [];
-        });
       },
-    },
+      ([key, all]) => {
+        const answered = all.filter(({ paymentId }) => paymentId);
+        return severalIn(
+          key,
+          answered.map(({ request }) => request),
+        );
+      },
+    ),
 
-    "a key's answer is forgotten": {
-      of: "answered keys that are sent once more in the end",
-      judge: ({ calls }) =>
-        judged(
-          calls.filter(({ id }) => id.endsWith("!")),
-          ({ id, outcome, error }) =>
-            outcome === "unknown" || outcome === "refused" ? [`${id}: ${error}`] : [],
-        ),
-    },
+    "a key's answer is forgotten": check(
+      "answered keys that are sent once more in the end",
+      ({ calls }) => calls.filter(({ id }) => id.endsWith("!")),
+      ({ id, outcome, error }) =>
+        (outcome === "unknown" || outcome === "refused") && `${id}: ${error}`,
+    ),
   },
 
   "what was charged is not told as failed, by the call, by `GetPayment`, or by the event that a lost call was not done; nor what was not charged as paid":
     {
-      "charged, told as failed": {
-        of: "requests that were charged",
-        judge: ({ posts, calls }) =>
-          judged(
-            posts.filter(({ charged }) => charged),
-            (post) => {
-              const all = calls.filter(({ request }) => request === post.request);
-              // If all calls of the request were denied, it does not matter for which one it was
-              // sent.
-              const denied = all.every(isDenied)
-                ? all.slice(-1)
-                : calls.filter((call) => isDenied(call) && isOf(post, call, calls));
-              return denied.map(
-                ({ id, error, outcome }) => `${nameOf(post)}: ${id} ${error ?? outcome}`,
-              );
-            },
-          ),
-      },
+      "charged, told as failed": check(
+        "requests that were charged",
+        ({ posts }) => posts.filter(({ charged }) => charged),
+        (post, { calls }) => {
+          const all = calls.filter(({ request }) => request === post.request);
+          // If all calls of the request were denied, it does not matter for which one it was sent.
+          const denied = all.every(isDenied)
+            ? all.slice(-1)
+            : calls.filter((call) => isDenied(call) && isOf(post, call, calls));
+          return denied.map(
+            ({ id, error, outcome }) => `${nameOf(post)}: ${id} ${error ?? outcome}`,
+          );
+        },
+      ),
 
-      "charged, shown as failed": {
-        of: "answers of GetPayment and GetPayout in between",
-        judge: ({ posts, looks }) =>
-          judged(looks, ({ externalId, askedMs, atMs, state }) =>
-            posts
-              .filter(
-                (post) =>
-                  post.charged &&
-                  post.externalId === externalId &&
-                  post.sentMs < askedMs &&
-                  isDenial(post, state, atMs),
-              )
-              .map((post) => `${nameOf(post)}: asked at ${askedMs.toFixed(1)}, told ${state}`),
-          ),
-      },
+      "charged, shown as failed": check(
+        "answers of GetPayment and GetPayout in between",
+        ({ looks }) => looks,
+        ({ externalId, askedMs, atMs, state }, { posts }) =>
+          posts
+            .filter(
+              (post) =>
+                post.charged &&
+                post.externalId === externalId &&
+                post.sentMs < askedMs &&
+                isDenial(post, state, atMs),
+            )
+            .map((post) => `${nameOf(post)}: asked at ${askedMs.toFixed(1)}, told ${state}`),
+      ),
 
-      "charged, told as not done": {
-        of: "events that a call was not done",
-        judge({ posts, calls, log }) {
-          const isAlone = (post: PostRecord, storedMs: number) =>
+      "charged, told as not done": check(
+        "events that a call was not done",
+        ({ log }) => log.filter(({ callOutcome }) => callOutcome === "NOT_DONE"),
+        ({ externalId, storedMs }, { posts, calls }) => {
+          const isTold = (post: PostRecord) => {
+            const own = calls.find(({ id }) => id === post.call);
+            return own && own.beganMs < storedMs && storedMs < post.arrivedMs;
+          };
+          // Among several calls, the event does not name the one that it is about.
+          const isAlone = (post: PostRecord) =>
             calls.every(
-              ({ id, externalId, beganMs }) =>
-                id === post.call || externalId !== post.externalId || beganMs > storedMs,
+              (call) =>
+                call.id === post.call || call.externalId !== externalId || call.beganMs > storedMs,
             );
-          return judged(
-            log.filter(({ callOutcome }) => callOutcome === "NOT_DONE"),
-            ({ externalId, storedMs }) =>
-              posts
-                .filter((post) => post.charged && post.externalId === externalId)
-                .filter((post) => {
-                  const own = calls.find(({ id }) => id === post.call);
-                  return own && own.beganMs < storedMs && storedMs < post.arrivedMs;
-                })
-                // Among several calls, the event does not name the one that it is about.
-                .filter((post) => isAlone(post, storedMs))
-                .map((post) => `${nameOf(post)}: not done at ${storedMs}`),
-          );
+          return posts
+            .filter((post) => post.charged && post.externalId === externalId)
+            .filter((post) => isTold(post) && isAlone(post))
+            .map((post) => `${nameOf(post)}: not done at ${storedMs}`);
         },
-      },
+      ),
 
-      "told as paid, not charged": {
-        of: "answers that it is paid",
-        judge({ posts, calls, elsewhere }) {
+      "told as paid, not charged": check(
+        "answers that it is paid",
+        ({ calls }) => calls.filter(({ outcome }) => outcome === "paid"),
+        ({ id, paymentId, externalId, waits }, { posts, elsewhere }) => {
           const paid = [...posts.filter(({ charged }) => charged), ...elsewhere];
-          return judged(
-            calls.filter(({ outcome }) => outcome === "paid"),
-            ({ id, paymentId, externalId, waits }) =>
-              // Who waits asks whether it is paid, by whichever attempt.
-              paid.some((one) =>
-                waits ? one.externalId === externalId : one.paymentId === paymentId,
-              )
-                ? []
-                : [`${id}: ${paymentId}`],
+          // Who waits asks whether it is paid, by whichever attempt.
+          const isPaid = paid.some((one) =>
+            waits ? one.externalId === externalId : one.paymentId === paymentId,
           );
+          return !isPaid && `${id}: ${paymentId}`;
         },
-      },
+      ),
     },
 
   "an answer to another request is not taken for this one's": {
-    "told of another payment": {
-      of: "answers with a payment",
-      judge: ({ posts, calls, elsewhere }) =>
-        judged(
-          calls.filter(({ paymentId }) => paymentId),
-          ({ id, paymentId, externalId }) =>
-            [...posts, ...elsewhere].some(
-              (post) => post.paymentId === paymentId && post.externalId === externalId,
-            )
-              ? []
-              : [`${id}: ${paymentId}`],
-        ),
-    },
+    "told of another payment": check(
+      "answers with a payment",
+      ({ calls }) => calls.filter(({ paymentId }) => paymentId),
+      ({ id, paymentId, externalId }, { posts, elsewhere }) =>
+        ![...posts, ...elsewhere].some(
+          (post) => post.paymentId === paymentId && post.externalId === externalId,
+        ) && `${id}: ${paymentId}`,
+    ),
   },
 
   "what was acknowledged is in the log, once, and a callback is acknowledged in the end": {
-    "acknowledged, not in the log once": {
-      of: "callbacks that were acknowledged",
-      judge({ callbacks, log }) {
-        const stored = groupsOf(log, ({ callback }) => callback);
-        return judged(
-          callbacks.filter(({ answers }) => answers.some(({ status }) => status === 200)),
-          ({ id }) => {
-            const times = stored.get(id)?.length ?? 0;
-            return times === 1 ? [] : [`${id}: ${times} times`];
-          },
-        );
+    "acknowledged, not in the log once": check(
+      "callbacks that were acknowledged",
+      ({ callbacks }) =>
+        callbacks.filter(({ answers }) => answers.some(({ status }) => status === 200)),
+      ({ id }, { log }) => {
+        const times = log.filter(({ callback }) => callback === id).length;
+        return times !== 1 && `${id}: ${times} times`;
       },
-    },
+    ),
 
-    "one callback under two cursors": {
-      of: "callbacks that were stored or shown",
-      judge({ log, shown }) {
+    "one callback under two cursors": check(
+      "callbacks that were stored or shown",
+      ({ log, shown }) => {
         // The current state that begins a watch has the log's current cursor instead of its own.
         const events = [...log, ...shown.filter(({ isFirst }) => !isFirst)];
         const told = events.filter(({ callback }) => callback !== undefined);
-        return judged(
-          groupsOf(told, ({ callback }) => callback),
-          ([callback, all]) => {
-            const cursors = new Set(all.map(({ cursor }) => cursor));
-            return cursors.size > 1 ? [`${callback}: ${[...cursors].join(", ")}`] : [];
-          },
-        );
+        return Map.groupBy(told, ({ callback }) => callback);
       },
-    },
-
-    "never acknowledged": {
-      of: "callbacks that were sent",
-      judge: ({ callbacks }) =>
-        judged(
-          callbacks.filter(({ answers }) => answers.length > 0),
-          ({ id, answers }) =>
-            answers.every(({ status }) => status !== 200)
-              ? [`${id}: ${answers.map(({ status }) => status).join(", ")}`]
-              : [],
+      ([callback = "", all]) =>
+        severalIn(
+          callback,
+          all.map(({ cursor }) => cursor),
         ),
-    },
+    ),
+
+    "never acknowledged": check(
+      "callbacks that were sent",
+      ({ callbacks }) => callbacks.filter(({ answers }) => answers.length > 0),
+      ({ id, answers }) =>
+        answers.every(({ status }) => status !== 200) &&
+        `${id}: ${answers.map(({ status }) => status).join(", ")}`,
+    ),
   },
 
   "a watcher sees each event of its payment once, in order, without a gap, over any number of cuts":
     {
-      "shown twice or out of order": {
-        of: "events that were shown",
-        judge({ shown }) {
-          const last = new Map<string, string>();
-          return judged(shown, (event) => {
-            const { watcher, cursor } = event;
-            const before = last.get(watcher) ?? "";
-            last.set(watcher, cursor);
-            return cursor <= before ? [told(event)] : [];
-          });
-        },
-      },
+      "shown twice or out of order": check(
+        "events that were shown",
+        ({ shown }) =>
+          [...Map.groupBy(shown, ({ watcher }) => watcher).values()].flatMap((all) =>
+            all.map((event, n) => ({ event, before: all[n - 1]?.cursor ?? "" })),
+          ),
+        ({ event, before }) => event.cursor <= before && told(event),
+      ),
 
-      "left out": {
-        of: "events that a watcher was to see",
-        judge({ shown, log, watchers }) {
-          const seenBy = groupsOf(shown, ({ watcher }) => watcher);
-          const due = watchers.flatMap(({ id, account, externalId: about, from, endedMs }) => {
+      "left out": check(
+        "events that a watcher was to see",
+        ({ shown, log, watchers }) => {
+          const seenBy = Map.groupBy(shown, ({ watcher }) => watcher);
+          return watchers.flatMap(({ id, account, externalId: about, from, endedMs }) => {
             if (from === undefined) return [];
             const last = seenBy.get(id)?.at(-1)?.cursor ?? "";
             const seen = new Set(seenBy.get(id)?.map(({ cursor }) => cursor));
@@ -258,243 +228,213 @@ export const promises: Readonly<Record<string, Readonly<Record<string, Check>>>>
                   // A watch that ended with its payment was to see what came before.
                   (endedMs === undefined || event.cursor <= last),
               )
-              .map((event) => ({ ...event, id, isSeen: seen.has(event.cursor) }));
+              .map((event) => ({ ...event, watcher: id, isSeen: seen.has(event.cursor) }));
           });
-          return judged(due, ({ id, externalId, state, cursor, isSeen }) =>
-            isSeen ? [] : [`${id}: ${externalId} ${state} at ${cursor}`],
-          );
         },
-      },
+        (event) => !event.isSeen && told(event),
+      ),
 
-      "shown, not in the log": {
-        of: "events that were shown",
-        judge({ shown, log }) {
+      "shown, not in the log": check(
+        "events that were shown",
+        ({ shown, log }) => {
           const cursors = new Set(log.map(({ cursor }) => cursor));
-          return judged(shown, (event) => (cursors.has(event.cursor) ? [] : [told(event)]));
+          return shown.map((event) => ({ event, isStored: cursors.has(event.cursor) }));
         },
-      },
+        ({ event, isStored }) => !isStored && told(event),
+      ),
 
-      "shown otherwise than stored": {
-        of: "events that were shown as they are",
-        judge({ shown, log }) {
+      "shown otherwise than stored": check(
+        "events that were shown as they are",
+        ({ shown, log }) => {
           const states = new Map(log.map(({ cursor, state }) => [cursor, state]));
-          return judged(
-            shown.filter(({ isFirst, cursor }) => !isFirst && states.has(cursor)),
-            (event) =>
-              states.get(event.cursor) === event.state
-                ? []
-                : [`${told(event)}, stored as ${states.get(event.cursor)}`],
-          );
+          return shown
+            .filter(({ isFirst, cursor }) => !isFirst && states.has(cursor))
+            .map((event) => ({ event, stored: states.get(event.cursor) }));
         },
-      },
+        ({ event, stored }) => event.state !== stored && `${told(event)}, stored as ${stored}`,
+      ),
 
-      "shown to who asked for another": {
-        of: "events shown to who asked for one payment",
-        judge({ shown, watchers }) {
+      "shown to who asked for another": check(
+        "events shown to who asked for one payment",
+        ({ shown, watchers }) => {
           const abouts = new Map(watchers.map(({ id, externalId }) => [id, externalId]));
-          return judged(
-            shown.filter(({ watcher }) => abouts.get(watcher) !== undefined),
-            (event) => (abouts.get(event.watcher) === event.externalId ? [] : [told(event)]),
-          );
+          return shown.flatMap((event) => {
+            const about = abouts.get(event.watcher);
+            return about === undefined ? [] : [{ event, about }];
+          });
         },
-      },
+        ({ event, about }) => event.externalId !== about && told(event),
+      ),
 
-      "valid cursor refused": {
-        of: "cursors that a watcher came back with",
-        judge: ({ resumed, log }) =>
-          judged(resumed, ({ watcher, cursor, refused }) =>
-            refused && log.some((event) => event.cursor === cursor)
-              ? [`${watcher}: ${cursor}`]
-              : [],
-          ),
-      },
+      "valid cursor refused": check(
+        "cursors that a watcher came back with",
+        ({ resumed }) => resumed,
+        ({ watcher, cursor, refused }, { log }) =>
+          refused && log.some((event) => event.cursor === cursor) && `${watcher}: ${cursor}`,
+      ),
 
-      "no cursor, and not refused": {
-        of: "texts that were given instead of a cursor",
-        judge: ({ misread }) =>
-          judged(misread, ({ cursor, expected, told }) =>
-            told === expected ? [] : [`${cursor}: ${told}, should be ${expected}`],
-          ),
-      },
+      "no cursor, and not refused": check(
+        "texts that were given instead of a cursor",
+        ({ misread }) => misread,
+        ({ cursor, expected, told }) =>
+          told !== expected && `${cursor}: ${told}, should be ${expected}`,
+      ),
     },
 
   "`state` does not leave `PAID`, and is in the end what the ledger says": {
-    "paid, then not": {
-      of: "payments that the log calls paid",
-      judge: ({ log, elsewhere }) =>
-        judged(
-          [...groupsOf(log, ({ externalId }) => externalId)]
-            .map(([externalId, all]) => {
-              const paid = all.findIndex(({ state }) => state === "PAID");
-              return { externalId, paid, all };
-            })
-            .filter(({ paid }) => paid >= 0),
-          ({ externalId, paid, all }) => {
-            const taken = elsewhere.filter((one) => one.externalId === externalId);
-            const later = all
-              .slice(paid)
-              .find(({ state, storedMs }) => state !== "PAID" && !mayBe(state, storedMs, taken));
-            return later ? [`${externalId}: ${later.state} at ${later.cursor}`] : [];
-          },
-        ),
-    },
+    "paid, then not": check(
+      "payments that the log calls paid",
+      ({ log }) =>
+        [...Map.groupBy(log, ({ externalId }) => externalId)].flatMap(([externalId, all]) => {
+          const paid = all.findIndex(({ state }) => state === "PAID");
+          return paid < 0 ? [] : [{ externalId, since: all.slice(paid) }];
+        }),
+      ({ externalId, since }, { elsewhere }) => {
+        const taken = elsewhere.filter((one) => one.externalId === externalId);
+        const later = since.find(
+          ({ state, storedMs }) => state !== "PAID" && !mayBe(state, storedMs, taken),
+        );
+        return later !== undefined && `${externalId}: ${later.state} at ${later.cursor}`;
+      },
+    ),
 
-    "not what the ledger says": {
-      of: "payments that are known in the end",
-      judge: ({ ends }) =>
-        judged(
-          ends.filter(({ unknown, needsOperator }) => !unknown && !needsOperator),
-          ({ externalId, state, expected }) =>
-            // A refusal that only its caller receives leaves no state.
-            state === expected || (state === "NOT_FOUND" && expected === "FAILED")
-              ? []
-              : [`${externalId}: ${state}, should be ${expected}`],
-        ),
-    },
+    "not what the ledger says": check(
+      "payments that are known in the end",
+      ({ ends }) => ends.filter(({ unknown, needsOperator }) => !unknown && !needsOperator),
+      ({ externalId, state, expected }) =>
+        state !== expected &&
+        // A refusal that only its caller receives leaves no state.
+        !(state === "NOT_FOUND" && expected === "FAILED") &&
+        `${externalId}: ${state}, should be ${expected}`,
+    ),
   },
 
   "a list shows each payment once, as `GetPayment` does": {
-    "listed otherwise": {
-      of: "payments that are asked for in the end, in each list",
-      judge({ calls, ends, listed, log }) {
+    "listed otherwise": check(
+      "payments that are asked for in the end, in each list",
+      ({ calls, ends, listed, log }) => {
         // GetPayout asks the service, which may say what no event has told.
         const isAsked = ({ externalId, state }: EndRecord) =>
           calls.some((call) => call.externalId === externalId && call.method === "RequestPayout") &&
           (state === "PAID" || state === "FAILED") &&
           !log.some((event) => event.externalId === externalId && event.state === state);
-        return judged(
-          ends
-            .filter(({ state }) => listed !== undefined && state !== "UNAVAILABLE")
-            .filter((end) => !isAsked(end))
-            .flatMap((end) => [undefined, ...statesListed].map((of) => ({ end, of }))),
-          ({ end: { externalId, state, unknown, needsOperator }, of }) => {
-            const isIn = state !== "NOT_FOUND" && (of === undefined || of === state);
-            const expected = isIn ? [JSON.stringify([state, unknown, needsOperator])] : [];
-            const shown = (listed ?? [])
-              .filter((row) => row.externalId === externalId && row.of === of)
-              .map((row) => JSON.stringify([row.state, row.unknown, row.needsOperator]));
-            return `${shown}` === `${expected}`
-              ? []
-              : [`${externalId}: ${shown} in the list of ${of ?? "all"}, should be ${expected}`];
-          },
+        return ends
+          .filter(({ state }) => listed !== undefined && state !== "UNAVAILABLE")
+          .filter((end) => !isAsked(end))
+          .flatMap((end) => [undefined, ...statesListed].map((of) => ({ ...end, of })));
+      },
+      ({ externalId, state, unknown, needsOperator, of }, { listed = [] }) => {
+        const isIn = state !== "NOT_FOUND" && (of === undefined || of === state);
+        const expected = isIn ? [JSON.stringify([state, unknown, needsOperator])] : [];
+        const shown = listed
+          .filter((row) => row.externalId === externalId && row.of === of)
+          .map((row) => JSON.stringify([row.state, row.unknown, row.needsOperator]));
+        return (
+          `${shown}` !== `${expected}` &&
+          `${externalId}: ${shown} in the list of ${of ?? "all"}, should be ${expected}`
         );
       },
-    },
+    ),
   },
 
   "an unknown outcome is settled, or flagged for an operator": {
-    "published as unknown, and nothing since": {
-      of: "payments with an event that a call's outcome is unknown",
-      judge({ log }) {
+    "published as unknown, and nothing since": check(
+      "payments with an event that a call's outcome is unknown",
+      ({ log }) => {
         const outcomes = log.filter(({ callOutcome }) => callOutcome !== undefined);
-        const unknown = ({ callOutcome }: LoggedEvent) => callOutcome === "UNKNOWN";
-        return judged(
-          [...groupsOf(outcomes, ({ externalId }) => externalId)].filter(([, all]) =>
-            all.some(unknown),
-          ),
-          // An event does not name its call: as many calls must have ended as became unknown.
-          ([externalId, all]) => {
-            const open = all.filter(unknown).length;
-            return 2 * open > all.length
-              ? [`${externalId}: ${open} unknown, ${all.length - open} ended`]
-              : [];
-          },
+        return [...Map.groupBy(outcomes, ({ externalId }) => externalId)].filter(([, all]) =>
+          all.some(isUnknown),
         );
       },
-    },
+      // An event does not name its call: as many calls must have ended as became unknown.
+      ([externalId, all]) => {
+        const open = all.filter(isUnknown).length;
+        return (
+          2 * open > all.length && `${externalId}: ${open} unknown, ${all.length - open} ended`
+        );
+      },
+    ),
 
-    "not settled, nor flagged": {
-      of: "payments that are asked for in the end",
-      judge: ({ ends }) =>
-        judged(ends, ({ externalId, state, unknown, needsOperator }) =>
-          unknown && !needsOperator ? [`${externalId}: ${state}`] : [],
-        ),
-    },
+    "not settled, nor flagged": check(
+      "payments that are asked for in the end",
+      ({ ends }) => ends,
+      ({ externalId, state, unknown, needsOperator }) =>
+        unknown && !needsOperator && `${externalId}: ${state}`,
+    ),
   },
 
   "the service's budget per second holds": {
-    "over the budget": {
-      of: "requests",
-      judge({ requests: all, limits: allLimits, absences, apart }) {
-        const verdicts = [...groupsOf(all, ({ account }) => account)].map(([account, requests]) => {
-          const limits = allLimits.filter((limit) => limit.account === account);
-          const times = requests
-            // Leaves out what a paused process sends when it resumes: it took those tokens before.
-            .filter(
-              ({ replica, sentMs }) =>
-                !absences.some(
-                  (absence) =>
-                    absence.replica === replica &&
-                    Math.abs(sentMs - absence.toMs - 10) <= wayMs + 10,
-                ),
-            )
-            .map(({ sentMs }) => sentMs)
-            .toSorted((a, b) => a - b);
-          return judged(times.entries(), ([at, toMs]) => {
-            const fromMs = toMs - 1_000;
-            const limit = Math.max(
-              ...limits
-                .filter(
-                  (limit, n) =>
-                    limit.fromMs <= toMs && (limits[n + 1]?.toldMs ?? Infinity) > fromMs - heardMs,
-                )
-                .map(({ perSecond }) => perSecond),
-            );
-            const parted = apart.find((part) => part.fromMs <= toMs && part.toMs >= fromMs);
-            const allowed = limit + (parted ? sharesOf(limit, parted.gateways) : 0);
+    "over the budget": check(
+      "requests",
+      ({ requests, limits, absences }) => {
+        // Leaves out what a paused process sends when it resumes: it took those tokens before.
+        const counted = requests.filter(
+          ({ replica, sentMs }) =>
+            !absences.some(
+              (absence) =>
+                absence.replica === replica && Math.abs(sentMs - absence.toMs - 10) <= wayMs + 10,
+            ),
+        );
+        return [...Map.groupBy(counted, ({ account }) => account)].flatMap(([account, sent]) => {
+          const own = limits.filter((limit) => limit.account === account);
+          const times = sent.map(({ sentMs }) => sentMs).toSorted((a, b) => a - b);
+          return times.map((toMs, at) => {
             // The latency to the service varies: 10 ms of the second do not count.
-            const sent = times.slice(0, at + 1).filter((ms) => ms > fromMs + 10).length;
-            return sent > allowed
-              ? [`${sent} of ${allowed} in the second before ${toMs.toFixed(0)}`]
-              : [];
+            const within = times.slice(0, at + 1).filter((ms) => ms > toMs - 990);
+            return { toMs, sent: within.length, limits: own };
           });
         });
-        return {
-          tried: verdicts.reduce((sum, { tried }) => sum + tried, 0),
-          found: verdicts.flatMap(({ found }) => found),
-        };
       },
-    },
+      ({ toMs, sent, limits }, { apart }) => {
+        const fromMs = toMs - 1_000;
+        const limit = Math.max(
+          ...limits
+            .filter(
+              (limit, n) =>
+                limit.fromMs <= toMs && (limits[n + 1]?.toldMs ?? Infinity) > fromMs - heardMs,
+            )
+            .map(({ perSecond }) => perSecond),
+        );
+        const parted = apart.find((part) => part.fromMs <= toMs && part.toMs >= fromMs);
+        const allowed = limit + (parted ? sharesOf(limit, parted.gateways) : 0);
+        return sent > allowed && `${sent} of ${allowed} in the second before ${toMs.toFixed(0)}`;
+      },
+    ),
   },
 
   "a call ends by its deadline, and with an error of the contract": {
-    "outlived its deadline": {
-      of: "calls with a deadline",
-      judge: ({ calls, absences }) =>
-        judged(
-          calls
-            .filter(({ deadlineMs, outcome }) => deadlineMs !== undefined && outcome !== "gone")
-            .filter((call) => !wasAway(call, absences)),
-          ({ id, deadlineMs = 0, endedMs = Infinity }) =>
-            endedMs > deadlineMs + 20
-              ? [`${id}: ${deadlineMs.toFixed(0)}, ended ${endedMs.toFixed(0)}`]
-              : [],
-        ),
-    },
+    "outlived its deadline": check(
+      "calls with a deadline",
+      ({ calls, absences }) =>
+        calls
+          .filter(({ deadlineMs, outcome }) => deadlineMs !== undefined && outcome !== "gone")
+          .filter((call) => !wasAway(call, absences)),
+      ({ id, deadlineMs = 0, endedMs = Infinity }) =>
+        endedMs > deadlineMs + 20 && `${id}: ${deadlineMs.toFixed(0)}, ended ${endedMs.toFixed(0)}`,
+    ),
 
-    "never answered": {
-      of: "calls",
-      judge: ({ calls }) => judged(calls, ({ id, outcome }) => (outcome === undefined ? [id] : [])),
-    },
+    "never answered": check(
+      "calls",
+      ({ calls }) => calls,
+      ({ id, outcome }) => outcome === undefined && id,
+    ),
 
-    "not an error of ours": {
-      of: "errors that were told",
-      judge: ({ calls }) =>
-        judged(
-          calls.filter(({ error }) => error !== undefined),
-          ({ id, error }) => (error?.startsWith("INTERNAL") ? [`${id}: ${error}`] : []),
-        ),
-    },
+    "not an error of ours": check(
+      "errors that were told",
+      ({ calls }) => calls.filter(({ error }) => error !== undefined),
+      ({ id, error = "" }) => error.startsWith("INTERNAL") && `${id}: ${error}`,
+    ),
   },
 
   "with gateways, store and service in health, what is asked for succeeds, and in time":
     healthChecks,
 
   "a gateway serves again once a fault is over": {
-    "gateway that does not come back": {
-      of: "gateways",
-      judge: ({ gateways }) => judged(gateways, ({ name, back }) => (back ? [] : [name])),
-    },
+    "gateway that does not come back": check(
+      "gateways",
+      ({ gateways }) => gateways,
+      ({ name, back }) => !back && name,
+    ),
   },
 };
 
@@ -520,12 +460,22 @@ export interface Verdicts {
 export function judge(history: History): Verdicts {
   const violations: Violation[] = [];
   const tried: Record<string, number> = {};
-  for (const [check, { judge }] of checks) {
+  for (const [name, { judge }] of checks) {
     const verdict = judge(history);
-    tried[check] = verdict.tried;
-    for (const found of verdict.found) violations.push({ check, found });
+    tried[name] = verdict.tried;
+    for (const found of verdict.found) violations.push({ check: name, found });
   }
   return { violations, tried };
+}
+
+/** Whether there is more than one, and which. */
+function severalIn(name: string, all: readonly unknown[]): string | false {
+  const different = new Set(all);
+  return different.size > 1 && `${name}: ${[...different].join(", ")}`;
+}
+
+function isUnknown({ callOutcome }: LoggedEvent): boolean {
+  return callOutcome === "UNKNOWN";
 }
 
 /** A key, with the account that it is used in. */
@@ -596,6 +546,6 @@ function nameOf({ n, request, externalId, sentMs }: PostRecord): string {
   return `request ${n} of ${request} for ${externalId} at ${sentMs.toFixed(1)}`;
 }
 
-function told({ watcher, externalId, state, cursor }: ShownRecord): string {
-  return `${watcher}: ${externalId} ${state} at ${cursor}`;
+function told(event: LoggedEvent & Pick<ShownRecord, "watcher">): string {
+  return `${event.watcher}: ${event.externalId} ${event.state} at ${event.cursor}`;
 }

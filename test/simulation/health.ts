@@ -1,5 +1,5 @@
 import type { CallRecord, History, LoggedEvent, PostRecord } from "./history.ts";
-import { type Check, groupsOf, judged } from "./judged.ts";
+import { type Check, check } from "./judged.ts";
 import { partsOf } from "./merchant.ts";
 
 /**
@@ -7,130 +7,108 @@ import { partsOf } from "./merchant.ts";
  * service with the calls in question alone.
  */
 export const healthChecks: Readonly<Record<string, Check>> = {
-  "refused without a cause": {
-    of: "calls in health",
-    judge: (history) =>
-      judged(healthyCalls(history), (call) =>
-        answers.has(call.outcome ?? "") || isExcused(call, history)
-          ? []
-          : [`${call.id}: ${call.outcome} ${call.error}`],
-      ),
-  },
+  "refused without a cause": check("calls in health", healthyCalls, (call, history) => {
+    const { id, outcome = "", error } = call;
+    return !answers.has(outcome) && !isExcused(call, history) && `${id}: ${outcome} ${error}`;
+  }),
 
-  "answered late": {
-    of: "calls in health that were answered",
-    judge: (history) =>
-      judged(
-        healthyCalls(history).filter(
-          (call) =>
-            answers.has(call.outcome ?? "") &&
-            !call.waits &&
-            call.beganMs > startMs &&
-            !isBudgetUsed(call, history),
-        ),
-        (call) => {
-          const { id, beganMs, endedMs = Infinity } = call;
-          const own = postsOf(call, history).map(({ answeredMs = Infinity }) => answeredMs);
-          const knownMs = Math.max(beganMs, ...own.filter((ms) => ms < endedMs));
-          const lateMs = endedMs - knownMs;
-          return lateMs > promptMs ? [`${id}: ${lateMs.toFixed(0)} ms late`] : [];
-        },
+  "answered late": check(
+    "calls in health that were answered",
+    (history) =>
+      healthyCalls(history).filter(
+        (call) =>
+          answers.has(call.outcome ?? "") &&
+          !call.waits &&
+          call.beganMs > startMs &&
+          !isBudgetUsed(call, history),
       ),
-  },
+    (call, history) => {
+      const { id, beganMs, endedMs = Infinity } = call;
+      const own = postsOf(call, history).map(({ answeredMs = Infinity }) => answeredMs);
+      const knownMs = Math.max(beganMs, ...own.filter((ms) => ms < endedMs));
+      return lateBy(id, endedMs - knownMs, promptMs);
+    },
+  ),
 
-  "a wait that ends early": {
-    of: "calls in health that wait until they are settled",
-    judge: (history) =>
-      judged(
-        healthyCalls(history).filter(({ waits }) => waits === "SETTLED"),
-        ({ id, beganMs, deadlineMs, endedMs = Infinity, outcome, externalId, state }) => {
-          const leftMs = (deadlineMs ?? 0) - beganMs;
-          const endsMs = deadlineMs
-            ? deadlineMs - Math.max(leftMs / 10, 100)
-            : beganMs + defaultWaitMs;
-          const isGivenUp = history.log.some(
-            (event) => event.externalId === externalId && endings.has(event.callOutcome ?? ""),
-          );
-          return outcome === "pending" && endedMs < endsMs - 20 && !isGivenUp
-            ? [`${id}: ${state} at ${endedMs.toFixed(0)}, waits until ${endsMs.toFixed(0)}`]
-            : [];
-        },
-      ),
-  },
+  "a wait that ends early": check(
+    "calls in health that wait until they are settled",
+    (history) => healthyCalls(history).filter(({ waits }) => waits === "SETTLED"),
+    ({ id, beganMs, deadlineMs, endedMs = Infinity, outcome, externalId, state }, { log }) => {
+      const leftMs = (deadlineMs ?? 0) - beganMs;
+      const endsMs = deadlineMs ? deadlineMs - Math.max(leftMs / 10, 100) : beganMs + defaultWaitMs;
+      const isGivenUp = log.some((event) => event.externalId === externalId && isEnding(event));
+      return (
+        outcome === "pending" &&
+        endedMs < endsMs - 20 &&
+        !isGivenUp &&
+        `${id}: ${state} at ${endedMs.toFixed(0)}, waits until ${endsMs.toFixed(0)}`
+      );
+    },
+  ),
 
-  "a wait that ends late": {
-    of: "calls in health that wait, alone with their payment",
-    judge: (history) =>
-      judged(
-        healthyCalls(history).filter((call) => call.waits && isAlone(call, history)),
-        (call) => {
-          const { id, externalId, beganMs, endedMs = Infinity } = call;
-          const settled = history.log.find(
-            // What was settled before may be an earlier try.
-            (event) =>
-              event.externalId === externalId && event.storedMs >= beganMs && !isOpen(event.state),
-          );
-          if (!settled) return [];
-          // A call waits behind the service's answer, which may be slower than the callback.
-          const answered = postsOf(call, history).map(({ answeredMs = 0 }) => answeredMs);
-          const lateMs = endedMs - Math.max(settled.storedMs, ...answered);
-          return lateMs > promptMs + slowestMs ? [`${id}: ${lateMs.toFixed(0)} ms late`] : [];
-        },
-      ),
-  },
+  "a wait that ends late": check(
+    "calls in health that wait, alone with their payment",
+    (history) => healthyCalls(history).filter((call) => call.waits && isAlone(call, history)),
+    (call, history) => {
+      const { id, externalId, beganMs, endedMs = Infinity } = call;
+      const settled = history.log.find(
+        // What was settled before may be an earlier try.
+        (event) =>
+          event.externalId === externalId && event.storedMs >= beganMs && !isOpen(event.state),
+      );
+      if (!settled) return false;
+      // A call waits behind the service's answer, which may be slower than the callback.
+      const answered = postsOf(call, history).map(({ answeredMs = 0 }) => answeredMs);
+      const lateMs = endedMs - Math.max(settled.storedMs, ...answered);
+      return lateBy(id, lateMs, promptMs + slowestMs);
+    },
+  ),
 
-  "a watch that ends early": {
-    of: "watches that ended with their payment",
-    judge: (history) =>
-      judged(
-        history.watchers.filter(({ endedMs }) => endedMs !== undefined),
-        ({ id, externalId, endedMs = 0 }) => {
-          const shown = history.shown.filter(({ watcher }) => watcher === id);
-          const isOver = history.log.some(
-            (event) =>
-              event.externalId === externalId &&
-              (event.isFinal || endings.has(event.callOutcome ?? "")) &&
-              event.storedMs <= endedMs + clockMs,
-          );
-          if (!isOver) return [`${id}: after ${shown.at(-1)?.state}`];
-          if (shown.some(({ callOutcome = "" }) => endings.has(callOutcome))) return [];
-          // The stores' answer to whether a call is open may be late.
-          const readMs = isHealthy(history, endedMs, endedMs) ? 100 : 8_000;
-          return history.posts
-            .filter(
-              (post) =>
-                post.externalId === externalId &&
-                post.charged &&
-                post.sentMs < endedMs - readMs &&
-                (post.knownMs ?? Infinity) > endedMs + 10,
-            )
-            .filter((post) => !isDoneWith(post, history, endedMs))
-            .map((post) => `${id}: request ${post.n} of ${post.request} is open`);
-        },
-      ),
-  },
+  "a watch that ends early": check(
+    "watches that ended with their payment",
+    ({ watchers }) => watchers.filter(({ endedMs }) => endedMs !== undefined),
+    ({ id, externalId, endedMs = 0 }, history) => {
+      const shown = history.shown.filter(({ watcher }) => watcher === id);
+      const isOver = history.log.some(
+        (event) =>
+          event.externalId === externalId &&
+          (event.isFinal || isEnding(event)) &&
+          event.storedMs <= endedMs + clockMs,
+      );
+      if (!isOver) return `${id}: after ${shown.at(-1)?.state}`;
+      if (shown.some(isEnding)) return false;
+      // The stores' answer to whether a call is open may be late.
+      const readMs = isHealthy(history, endedMs, endedMs) ? 100 : 8_000;
+      return history.posts
+        .filter(
+          (post) =>
+            post.externalId === externalId &&
+            post.charged &&
+            post.sentMs < endedMs - readMs &&
+            (post.knownMs ?? Infinity) > endedMs + 10,
+        )
+        .filter((post) => !isDoneWith(post, history, endedMs))
+        .map((post) => `${id}: request ${post.n} of ${post.request} is open`);
+    },
+  ),
 
-  "a watch that does not end": {
-    of: "watches that are to end with their payment",
-    judge: (history) =>
-      judged(
-        history.watchers.filter(({ untilFinal }) => untilFinal),
-        ({ id, externalId, from, endedMs }) => {
-          const end = history.ends.find((one) => one.externalId === externalId);
-          if (endedMs !== undefined || from === undefined || !end) return [];
-          if (end.unknown || end.needsOperator) return [];
-          const own = history.log.filter((event) => event.externalId === externalId);
-          const paying = own.filter(({ isPaying }) => isPaying);
-          return paying.at(-1)?.isFinal ? [`${id}: ${paying.at(-1)?.state}`] : [];
-        },
-      ),
-  },
+  "a watch that does not end": check(
+    "watches that are to end with their payment",
+    ({ watchers }) => watchers.filter(({ untilFinal }) => untilFinal),
+    ({ id, externalId, from, endedMs }, { ends, log }) => {
+      const end = ends.find((one) => one.externalId === externalId);
+      if (endedMs !== undefined || from === undefined || !end) return false;
+      if (end.unknown || end.needsOperator) return false;
+      const last = log.findLast((event) => event.externalId === externalId && event.isPaying);
+      return last?.isFinal === true && `${id}: ${last.state}`;
+    },
+  ),
 
-  "shown late": {
-    of: "events that a connected watcher was to see in health",
-    judge(history) {
-      const shownTo = groupsOf(history.shown, ({ watcher }) => watcher);
-      const due = history.watchers.flatMap((watcher) => {
+  "shown late": check(
+    "events that a connected watcher was to see in health",
+    (history) => {
+      const shownTo = Map.groupBy(history.shown, ({ watcher }) => watcher);
+      return history.watchers.flatMap((watcher) => {
         const { id, account, externalId, connected = [], from, endedMs } = watcher;
         const shownMs = new Map(shownTo.get(id)?.map(({ cursor, atMs }) => [cursor, atMs]));
         const last = shownTo.get(id)?.at(-1)?.cursor ?? "";
@@ -146,100 +124,85 @@ export const healthChecks: Readonly<Record<string, Check>> = {
               ) &&
               isHealthy(history, event.storedMs, event.storedMs + promptMs),
           )
-          .map((event) => ({ id, event, atMs: shownMs.get(event.cursor) }));
-      });
-      return judged(due, ({ id, event, atMs = Infinity }) =>
-        atMs > event.storedMs + promptMs
-          ? [`${id}: ${event.externalId} ${event.state} at ${event.storedMs}, shown ${atMs}`]
-          : [],
-      );
-    },
-  },
-
-  "published as unknown without a cause": {
-    of: "events in health that a call's outcome is unknown",
-    judge: (history) =>
-      judged(
-        history.log.filter(
-          ({ callOutcome, storedMs }) =>
-            callOutcome === "UNKNOWN" && isHealthy(history, storedMs, storedMs),
-        ),
-        ({ externalId, storedMs }) =>
-          history.posts.some((post) => post.externalId === externalId && !isClear(post)) ||
-          history.calls.some(
-            (call) =>
-              call.externalId === externalId &&
-              (wasLost(call.request, history) || diedWithItsGateway(call, history)),
-          )
-            ? []
-            : [`${externalId} at ${storedMs}`],
-      ),
-  },
-
-  "settled late": {
-    of: "lost calls in health whose callback came, alone with their payment",
-    judge(history) {
-      const lost = [...groupsOf(history.log, ({ externalId }) => externalId)].flatMap(
-        ([externalId, all]) => {
-          const unknown = all.find(({ callOutcome }) => callOutcome === "UNKNOWN");
-          const told = all.find(
-            (event) =>
-              unknown &&
-              event.callback &&
-              event.isFinal &&
-              event.cursor > unknown.cursor &&
-              // What comes before the call is stored as unknown is found by its first look-up.
-              event.storedMs > unknown.storedMs + 100,
-          );
-          const requests = history.calls.filter((call) => call.externalId === externalId);
-          const isOnly = new Set(requests.map(({ request }) => request)).size === 1;
-          const isSettledBefore = all.some(
-            ({ callOutcome = "", cursor }) =>
-              callOutcome !== "" && callOutcome !== "UNKNOWN" && cursor < (told?.cursor ?? ""),
-          );
-          if (!unknown || !told || !isOnly || requests.length > 1 || isSettledBefore) return [];
-          if (!isHealthy(history, unknown.storedMs, told.storedMs + settleMs)) return [];
-          return [{ externalId, told, all }];
-        },
-      );
-      return judged(lost, ({ externalId, told, all }) => {
-        const settled = all.find((event) => event.callOutcome === "SETTLED");
-        const lateMs = (settled?.storedMs ?? Infinity) - told.storedMs;
-        return lateMs > settleMs ? [`${externalId}: ${lateMs} ms after its callback`] : [];
+          .map((event) => ({ ...event, id, atMs: shownMs.get(event.cursor) ?? Infinity }));
       });
     },
-  },
+    ({ id, externalId, state, storedMs, atMs }) =>
+      atMs > storedMs + promptMs && `${id}: ${externalId} ${state} at ${storedMs}, shown ${atMs}`,
+  ),
 
-  "looked up too often": {
-    of: "payments that were looked up",
-    judge: (history) =>
-      judged(
-        groupsOf(lookUpsOf(history), ({ about = "" }) => about),
-        ([about, all]) => {
-          const calls = history.calls.filter(({ externalId }) => externalId === about).length;
-          const events = history.log.filter(({ externalId }) => externalId === about).length;
-          // A look that finds no token for its second request asks the first one again.
-          const most = 20 * Math.max(1, calls) + 2 * events;
-          return all.length > most ? [`${about}: ${all.length} times, at most ${most}`] : [];
-        },
+  "published as unknown without a cause": check(
+    "events in health that a call's outcome is unknown",
+    (history) =>
+      history.log.filter(
+        ({ callOutcome, storedMs }) =>
+          callOutcome === "UNKNOWN" && isHealthy(history, storedMs, storedMs),
       ),
-  },
-
-  "looked up by two gateways": {
-    of: "look-ups in health that follow another one",
-    judge(history) {
-      const pairs = [...groupsOf(lookUpsOf(history), ({ account }) => account).values()].flatMap(
-        (all) => all.slice(1).map((later, at) => ({ later, before: all[at] as typeof later })),
+    ({ externalId, storedMs }, history) => {
+      const isUnclear = history.posts.some(
+        (post) => post.externalId === externalId && !isClear(post),
       );
-      return judged(
-        pairs.filter(({ before, later }) => isHealthy(history, before.sentMs, later.sentMs)),
-        ({ before, later }) =>
-          before.replica !== later.replica && later.sentMs - before.sentMs < leaseMs
-            ? [`${before.about} by ${before.replica}, ${later.about} by ${later.replica}`]
-            : [],
+      const isLost = history.calls.some(
+        (call) =>
+          call.externalId === externalId &&
+          (wasLost(call.request, history) || diedWithItsGateway(call, history)),
       );
+      return !isUnclear && !isLost && `${externalId} at ${storedMs}`;
     },
-  },
+  ),
+
+  "settled late": check(
+    "lost calls in health whose callback came, alone with their payment",
+    (history) =>
+      [...Map.groupBy(history.log, ({ externalId }) => externalId)].flatMap(([externalId, all]) => {
+        const unknown = all.find(({ callOutcome }) => callOutcome === "UNKNOWN");
+        const told = all.find(
+          (event) =>
+            unknown &&
+            event.callback &&
+            event.isFinal &&
+            event.cursor > unknown.cursor &&
+            // What comes before the call is stored as unknown is found by its first look-up.
+            event.storedMs > unknown.storedMs + 100,
+        );
+        const isOnly = history.calls.filter((call) => call.externalId === externalId).length === 1;
+        const isSettledBefore = all.some(
+          ({ callOutcome = "", cursor }) =>
+            callOutcome !== "" && callOutcome !== "UNKNOWN" && cursor < (told?.cursor ?? ""),
+        );
+        if (!unknown || !told || !isOnly || isSettledBefore) return [];
+        if (!isHealthy(history, unknown.storedMs, told.storedMs + settleMs)) return [];
+        return [{ externalId, told, all }];
+      }),
+    ({ externalId, told, all }) => {
+      const settled = all.find((event) => event.callOutcome === "SETTLED");
+      return lateBy(externalId, (settled?.storedMs ?? Infinity) - told.storedMs, settleMs);
+    },
+  ),
+
+  "looked up too often": check(
+    "payments that were looked up",
+    (history) => Map.groupBy(lookUpsOf(history), ({ about = "" }) => about),
+    ([about, all], history) => {
+      const calls = history.calls.filter(({ externalId }) => externalId === about).length;
+      const events = history.log.filter(({ externalId }) => externalId === about).length;
+      // A look that finds no token for its second request asks the first one again.
+      const most = 20 * Math.max(1, calls) + 2 * events;
+      return all.length > most && `${about}: ${all.length} times, at most ${most}`;
+    },
+  ),
+
+  "looked up by two gateways": check(
+    "look-ups in health that follow another one",
+    (history) =>
+      [...Map.groupBy(lookUpsOf(history), ({ account }) => account).values()]
+        .flatMap((all) => all.slice(1).map((later, at) => [all[at]!, later] as const))
+        .filter(([before, later]) => isHealthy(history, before.sentMs, later.sentMs)),
+    ([before, later]) =>
+      before.replica !== later.replica &&
+      later.sentMs - before.sentMs < leaseMs &&
+      `${before.about} by ${before.replica}, ${later.about} by ${later.replica}`,
+  ),
 };
 
 /** Long after its cause is over, a trouble may still have effects, in milliseconds. */
@@ -262,6 +225,15 @@ const leaseMs = 9_000;
 
 const answers: ReadonlySet<string> = new Set(["paid", "pending", "failed"]);
 const endings: ReadonlySet<string> = new Set(["NOT_DONE", "NEEDS_OPERATOR"]);
+
+/** A call of open outcome was given up, or is known to have done nothing. */
+function isEnding({ callOutcome = "" }: LoggedEvent): boolean {
+  return endings.has(callOutcome);
+}
+
+function lateBy(name: string, lateMs: number, mostMs: number): string | false {
+  return lateMs > mostMs && `${name}: ${lateMs.toFixed(0)} ms late`;
+}
 
 function isOpen(state: string): boolean {
   return ["UNSPECIFIED", "PENDING", "UNKNOWN"].includes(state);

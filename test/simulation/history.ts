@@ -19,40 +19,39 @@ export interface History {
   /** What the lists show at the end. Absent: they were not asked for. */
   readonly listed?: readonly ListedRecord[];
   /** When a gateway was paused or dead: the checks expect less of it then. */
-  readonly absences: readonly {
-    readonly replica: string;
-    readonly fromMs: number;
-    readonly toMs: number;
-  }[];
+  readonly absences: readonly (Period & { readonly replica: string })[];
   /** When something else failed, or the budget changed: the checks expect less of all then. */
-  readonly troubles: readonly { readonly fromMs: number; readonly toMs: number }[];
+  readonly troubles: readonly Period[];
   /** What happened at the service without a call of a gateway. */
   readonly elsewhere: readonly ElsewhereRecord[];
   /** What came instead of a cursor, and whether it was refused. */
   readonly misread: readonly MisreadRecord[];
   /** The limits of the service: when each began, and when an answer first told a gateway. */
-  readonly limits: readonly {
-    readonly account?: string;
-    readonly fromMs: number;
-    readonly perSecond: number;
-    readonly toldMs?: number;
-  }[];
+  readonly limits: readonly LimitRecord[];
   /**
    * When some gateways may have been cut off from the shared budget while others reached it, and
    * how many gateways there are in all: one that is cut off goes on with its share.
    */
-  readonly apart: readonly {
-    readonly fromMs: number;
-    readonly toMs: number;
-    readonly gateways: number;
-  }[];
+  readonly apart: readonly (Period & { readonly gateways: number })[];
   /** Whether each gateway serves again at the end. */
   readonly gateways: readonly { readonly name: string; readonly back: boolean }[];
   readonly lines: readonly Line[];
 }
 
+interface Period {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+interface LimitRecord {
+  readonly account?: string;
+  readonly fromMs: number;
+  readonly perSecond: number;
+  toldMs?: number;
+}
+
 /** One message, for the diagram. */
-export interface Line {
+interface Line {
   readonly atMs: number;
   readonly from: string;
   readonly to: string;
@@ -133,7 +132,7 @@ export interface RequestRecord {
 }
 
 /** A payment that another client made, or one that was taken back. */
-export interface ElsewhereRecord {
+interface ElsewhereRecord {
   readonly atMs: number;
   readonly externalId: string;
   readonly paymentId: string;
@@ -141,7 +140,7 @@ export interface ElsewhereRecord {
 }
 
 /** A watch that began with text that is no cursor, or with one of another account. */
-export interface MisreadRecord {
+interface MisreadRecord {
   readonly cursor: string;
   readonly expected: "INVALID_ARGUMENT" | "OUT_OF_RANGE";
   readonly told: string;
@@ -175,7 +174,7 @@ export interface ShownRecord extends LoggedEvent {
   readonly watcher: string;
   readonly atMs: number;
   /** It is the current state, with which a watch without a cursor begins. */
-  readonly isFirst: boolean;
+  readonly isFirst?: boolean;
 }
 
 /** A watcher that came back with its cursor. */
@@ -201,7 +200,7 @@ export interface WatcherRecord {
 }
 
 /** An answer of GetPayment or GetPayout. */
-export interface LookRecord {
+interface LookRecord {
   readonly externalId: string;
   readonly askedMs: number;
   readonly atMs: number;

@@ -1,7 +1,7 @@
 import type { History } from "./history.ts";
 
 /** What a check found in one history. */
-export interface Verdict {
+interface Verdict {
   /** How many it judged. */
   readonly tried: number;
   /** What is wrong with some of them. */
@@ -14,17 +14,21 @@ export interface Check {
   judge(history: History): Verdict;
 }
 
-/** Judges one after another: `wrong` returns what is wrong with it. */
-export function judged<T>(all: Iterable<T>, wrong: (one: T) => readonly string[]): Verdict {
-  let tried = 0;
-  const found: string[] = [];
-  for (const one of all) {
-    tried++;
-    found.push(...wrong(one));
-  }
-  return { tried, found };
-}
-
-export function groupsOf<T, K>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> {
-  return Map.groupBy(all, keyOf);
+/**
+ * A check of one kind of thing in a history: `all` finds them, and `wrong` says what is wrong with
+ * one of them, if anything is.
+ */
+export function check<T>(
+  of: string,
+  all: (history: History) => Iterable<T>,
+  wrong: (one: T, history: History) => readonly string[] | string | false,
+): Check {
+  return {
+    of,
+    judge(history) {
+      const judged = [...all(history)];
+      const found = judged.flatMap((one) => wrong(one, history) || []);
+      return { tried: judged.length, found };
+    },
+  };
 }

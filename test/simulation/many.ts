@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
 import { availableParallelism } from "node:os";
 import type { Violation } from "./checks.ts";
 import { addTried } from "./table.ts";
@@ -16,20 +17,20 @@ export interface Orders {
   readonly print?: boolean | undefined;
 }
 
-/** Totals of some histories. */
-export interface Figures {
-  histories: number;
-  calls: number;
-  posts: number;
-  charged: number;
-  callbacks: number;
-  shown: number;
-  /** How often a gateway was paused or dead. */
-  absences: number;
-  failovers: number;
-  virtualMs: number;
-  /** How many each check judged, by its name. */
-  tried: Record<string, number>;
+/** Totals of no histories yet; `tried` is how many each check judged, by its name. */
+export function noFigures() {
+  const tried: Record<string, number> = {};
+  return {
+    ...{ histories: 0, calls: 0, posts: 0, charged: 0, callbacks: 0, shown: 0 },
+    ...{ absences: 0, virtualMs: 0, tried },
+  };
+}
+
+export type Figures = ReturnType<typeof noFigures>;
+
+export function addTo(to: Figures, { tried, ...more }: Figures): void {
+  for (const name of Object.keys(more) as (keyof typeof more)[]) to[name] += more[name];
+  addTried(to.tried, tried);
 }
 
 export interface Broken {
@@ -39,25 +40,16 @@ export interface Broken {
   readonly drawing?: string | undefined;
 }
 
-/** A message of a worker: it is ready for its first range, or has finished one. */
-export type Told = "ready" | { readonly figures: Figures; readonly broken: readonly Broken[] };
+/** What a worker answers to a range. */
+export interface Told {
+  readonly figures: Figures;
+  readonly broken: readonly Broken[];
+}
 
 /** A range of seeds. */
 export interface Range {
   readonly first: number;
   readonly last: number;
-}
-
-export function noFigures(): Figures {
-  return {
-    ...{ histories: 0, calls: 0, posts: 0, charged: 0, callbacks: 0, shown: 0 },
-    ...{ absences: 0, failovers: 0, virtualMs: 0, tried: {} },
-  };
-}
-
-export function addTo(to: Figures, { tried, ...more }: Figures): void {
-  for (const name of Object.keys(more) as (keyof typeof more)[]) to[name] += more[name];
-  addTried(to.tried, tried);
 }
 
 export interface Many extends Orders {
@@ -88,105 +80,74 @@ export interface Result {
  * as a test runner that tracks each promise.
  */
 export async function runMany(options: Many): Promise<Result> {
-  const { first, histories, jobs = availableParallelism(), signal } = options;
+  const { first, histories, jobs = availableParallelism(), signal, silentMs = 300_000 } = options;
   const figures = noFigures();
   const broken: Broken[] = [];
-  const underWay = new Set<Range>();
-  const end = first + histories;
   // Histories on Redis take longer.
   const size = options.store === "redis" ? 2 : 20;
-  let next = first;
-  const take = (): Range | undefined => {
-    if (next >= end || signal?.aborted) return undefined;
-    const range = { first: next, last: Math.min(next + size, end) - 1 };
-    next = range.last + 1;
-    underWay.add(range);
-    return range;
-  };
+  const end = first + histories;
+  const ranges = Array.from({ length: Math.ceil(histories / size) }, (_, n): Range => {
+    const from = first + n * size;
+    return { first: from, last: Math.min(from + size, end) - 1 };
+  });
+  const untried = new Set(ranges);
   const found = (one: Broken) => {
     broken.push(one);
     options.onBroken?.(one);
   };
-  const processes = Math.min(jobs, Math.ceil(histories / size));
-  await Promise.all(
-    Array.from({ length: processes }, () =>
-      work(options, {
-        take,
-        done(range, told) {
-          underWay.delete(range);
-          addTo(figures, told.figures);
-          for (const one of told.broken) found(one);
-          options.onFigures?.(figures);
-        },
-        // The range stays in `underWay`, since not all of its seeds were tried.
-        lost({ first, last }, why) {
-          const check = "the simulation does not end";
-          found({
-            seed: first,
-            violations: [{ check, found: `seeds ${first} to ${last}: ${why}` }],
-          });
-        },
-      }),
-    ),
-  );
+  /** Gives one worker process a range after the other, until none is left. */
+  const work = async (next: Iterator<Range>) => {
+    const worker = startWorker(options);
+    options.onProcess?.(worker);
+    const ended = endOf(worker);
+    const leave = () => worker.connected && worker.disconnect();
+    signal?.addEventListener("abort", leave, { once: true });
+    for (let given = next.next(); !given.done && !signal?.aborted; given = next.next()) {
+      const range = given.value;
+      // Ignore errors: the worker may have exited, which `endOf` reports.
+      worker.send(range, () => {});
+      const silence = setTimeout(() => worker.kill("SIGKILL"), silentMs);
+      const answer = once(worker, "message").then(([told]) => told as Told);
+      const told = await Promise.race([answer, ended]);
+      clearTimeout(silence);
+      if (typeof told === "string") {
+        // Not all of its seeds were tried: it stays in `untried`.
+        const check = "the simulation does not end";
+        const lost = { check, found: `seeds ${range.first} to ${range.last}: ${told}` };
+        if (!signal?.aborted) found({ seed: range.first, violations: [lost] });
+        break;
+      }
+      untried.delete(range);
+      addTo(figures, told.figures);
+      for (const one of told.broken) found(one);
+      options.onFigures?.(figures);
+    }
+    leave();
+    signal?.removeEventListener("abort", leave);
+    await ended;
+  };
+  const next = ranges.values();
+  await Promise.all(Array.from({ length: Math.min(jobs, ranges.length) }, () => work(next)));
+  const [left] = untried;
   return {
     figures,
     broken: broken.toSorted((a, b) => a.seed - b.seed),
-    nextSeed: Math.min(next, ...[...underWay].map((range) => range.first)),
+    nextSeed: left?.first ?? end,
   };
 }
 
-interface Work {
-  take(): Range | undefined;
-  done(range: Range, told: Exclude<Told, "ready">): void;
-  /** The process ended, or was killed, while it worked on this range. */
-  lost(range: Range, why: string): void;
-}
-
-/** Runs one worker process from its start to its exit. */
-async function work(options: Many, each: Work): Promise<void> {
-  const { store, defect, print, signal, silentMs = 300_000 } = options;
-  if (signal?.aborted) return;
+function startWorker({ store, defect, print }: Orders): ChildProcess {
   const orders: Orders = { store, defect, print };
-  const worker = fork(new URL("worker.ts", import.meta.url), [JSON.stringify(orders)], {
+  return fork(new URL("worker.ts", import.meta.url), [JSON.stringify(orders)], {
     // Most objects of a history are garbage when it ends; stack traces are not needed.
     execArgv: ["--max-semi-space-size=32", "--stack-trace-limit=0"],
     // SIGINT from the terminal does not reach the worker: it ends after its current history.
     detached: true,
   });
-  let range: Range | undefined;
-  let silence: NodeJS.Timeout | undefined;
-  let hasLeft = false;
-  const leave = () => {
-    hasLeft = true;
-    if (worker.connected) worker.disconnect();
-  };
-  const stop = () => {
-    range = undefined;
-    leave();
-  };
-  const hear = (told: Told) => {
-    clearTimeout(silence);
-    if (told !== "ready" && range) each.done(range, told);
-    range = each.take();
-    if (!range) return leave();
-    // Ignore errors: the worker may have exited, which `endOf` reports.
-    worker.send(range, () => {});
-    silence = setTimeout(() => worker.kill("SIGKILL"), silentMs);
-  };
-  worker.on("message", hear);
-  signal?.addEventListener("abort", stop, { once: true });
-  options.onProcess?.(worker);
-  const why = await endOf(worker);
-  clearTimeout(silence);
-  signal?.removeEventListener("abort", stop);
-  if (range) each.lost(range, why);
-  else if (!hasLeft) throw new Error(`a process of the simulation did not begin: ${why}`);
 }
 
-function endOf(worker: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    worker.once("error", reject);
-    worker.once("exit", (code, name) => resolve(name ?? `exit code ${code}`));
-  });
+/** @returns why a process ended */
+async function endOf(worker: ChildProcess): Promise<string> {
+  const [code, signal] = await once(worker, "exit");
+  return signal ?? `exit code ${code}`;
 }

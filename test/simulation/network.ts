@@ -71,44 +71,35 @@ export class StoreNetwork {
    * @throws GatewayError UNAVAILABLE if no answer arrives in time; the store may have run the
    * request
    */
-  ask<T>(what: string, work: () => T | Promise<T>, answerMs = 500): Promise<T> {
-    const scheduler = this.#scheduler;
+  ask<T>(what: string, work: () => Promise<T>): Promise<T> {
     const process = currentProcess() as Process;
-    return new Promise((resolve, reject) => {
-      const fail = (why: string) =>
-        reject(new StoreUnavailable(new Error(why), { away: false, broken: true }));
-      if (process.isDead) return fail("the process is dead");
-      const stopDeath = process.onDeath(() => fail("the process died"));
-      const settle = (run: () => void) => {
-        stopDeath();
-        run();
-      };
-      const cancelTimeout = scheduler.after(
-        answerMs,
-        () => settle(() => fail("no answer")),
-        process,
-      );
-      this.pass(what, process, {
-        // `follow` opens a connection that delivers events: it must not be opened twice.
-        once: what === "follow",
-        async obey() {
-          try {
-            const value = await work();
-            return () => resolve(value);
-          } catch (error) {
-            return () => reject(error);
-          }
-        },
-        answered(outcome) {
-          cancelTimeout();
-          settle(outcome);
-        },
-        cut() {
-          cancelTimeout();
-          settle(() => fail("the connection was cut"));
-        },
-      });
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const fail = (why: string) =>
+      reject(new StoreUnavailable(new Error(why), { away: false, broken: true }));
+    if (process.isDead) {
+      fail("the process is dead");
+      return promise;
+    }
+    const end = (settle: () => void) => {
+      stopDeath();
+      stopTimeout();
+      settle();
+    };
+    const stopDeath = process.onDeath(() => fail("the process died"));
+    const late = () => end(() => fail("no answer"));
+    const stopTimeout = this.#scheduler.after(answerMs, late, process);
+    this.pass(what, process, {
+      // `follow` opens a connection that delivers events: it must not be opened twice.
+      once: what === "follow",
+      obey: () =>
+        work().then(
+          (value) => () => resolve(value),
+          (error) => () => reject(error),
+        ),
+      answered: end,
+      cut: () => end(() => fail("the connection was cut")),
     });
+    return promise;
   }
 
   /** Carries a message to the store, and its outcome back. */
@@ -183,5 +174,7 @@ export class StoreNetwork {
   }
 }
 
+/** How long a gateway waits for an answer of the store, in milliseconds. */
+const answerMs = 500;
 /** Longest that a message takes without trouble, in milliseconds. */
 const usualMs = 2;

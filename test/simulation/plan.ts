@@ -43,72 +43,32 @@ export type Turn =
 export type Callbacks = "early" | "soon" | "late" | "twice" | "never" | "reversed";
 
 /** One step of a simulation, at `atMs`. */
-export type Step =
-  | PayStep
-  | WatchStep
-  | {
-      readonly do: "look";
-      readonly atMs: number;
-      readonly account?: Account;
-      readonly externalId: string;
-      readonly replica: number;
-    }
+export type Step = PayStep | WatchStep | ({ readonly atMs: number } & Readonly<OtherStep>);
+
+type OtherStep =
+  | { do: "look"; account?: Account; externalId: string; replica: number }
   /**
    * - `suspend`: the whole machine stands still, and so does its monotonic clock;
    * - `powerOff`: what the disk has not flushed is lost.
    */
-  | {
-      readonly do: "pause" | "suspend" | "kill" | "powerOff";
-      readonly atMs: number;
-      readonly replica: number;
-      readonly forMs: number;
-    }
+  | { do: "pause" | "suspend" | "kill" | "powerOff"; replica: number; forMs: number }
   /** What happens at the service without a call of a gateway; its callbacks tell of it. */
-  | {
-      readonly do: "elsewhere";
-      readonly atMs: number;
-      readonly account?: Account;
-      readonly externalId: string;
-      readonly what: Elsewhere;
-    }
+  | { do: "elsewhere"; account?: Account; externalId: string; what: Elsewhere }
   /** Many callbacks at once, of payments that no gateway made: of one external_id, or of many. */
-  | {
-      readonly do: "burst";
-      readonly atMs: number;
-      readonly account?: Account;
-      readonly externalId?: string;
-      readonly callbacks: number;
-    }
+  | { do: "burst"; account?: Account; externalId?: string; callbacks: number }
   /** Somebody comes with text that is no cursor, or with the cursor of another account. */
-  | { readonly do: "misread"; readonly atMs: number; readonly replica: number }
+  | { do: "misread"; replica: number }
   /** Messages of one gateway, or of all, to the store are in trouble. */
-  | {
-      readonly do: "store";
-      readonly atMs: number;
-      readonly forMs: number;
-      readonly replica: number | "all";
-      readonly trouble: StoreTrouble;
-      readonly share: number;
-    }
-  | {
-      readonly do: "service";
-      readonly atMs: number;
-      readonly forMs: number;
-      readonly trouble: "refuses" | "silent";
-    }
+  | { do: "store"; forMs: number; replica: number | "all"; trouble: StoreTrouble; share: number }
+  | { do: "service"; forMs: number; trouble: "refuses" | "silent" }
   /** Nothing reaches the store's replica. */
-  | { readonly do: "replica"; readonly atMs: number; readonly forMs: number }
+  | { do: "replica"; forMs: number }
   /** The store's replica replaces it; its clock is ahead by `aheadMs`, or behind if negative. */
-  | { readonly do: "failOver"; readonly atMs: number; readonly aheadMs: number }
+  | { do: "failOver"; aheadMs: number }
   /** From now on the service allows this many requests a second. */
-  | { readonly do: "limit"; readonly atMs: number; readonly perSecond: number }
+  | { do: "limit"; perSecond: number }
   /** Many cheap calls at once, to use the budget up. */
-  | {
-      readonly do: "rush";
-      readonly atMs: number;
-      readonly replica: number;
-      readonly calls: number;
-    };
+  | { do: "rush"; replica: number; calls: number };
 
 /** `pay`: another client of the merchant makes a payout or payment of the same external_id. */
 export type Elsewhere = "pay" | "refund" | "refundPart" | "refundFails" | "cancel";
@@ -179,8 +139,11 @@ export interface Plan {
   readonly steps: readonly Step[];
   /** Absent: the store has no replica. */
   readonly replication?: Replication;
-  /** Absent: the disk does not lie. */
-  readonly disk?: LyingDisk;
+  /**
+   * How much later the disk of an embedded store writes what it says it has written; a power failure
+   * loses what it has not. Absent: it does not lie.
+   */
+  readonly flushesAfterMs?: number;
   /** The service sends some answers twice. */
   readonly answersTwice?: boolean;
   /** How far the wall clock of each gateway is ahead of the true one; absent: none is. */
@@ -195,12 +158,6 @@ export interface Replication {
   readonly lagMs: number;
   /** The gateways wait until the replica holds what they acknowledge. */
   readonly waits: boolean;
-}
-
-/** The disk of an embedded store that says it has written what it has not. */
-export interface LyingDisk {
-  /** How much later it writes that; a power failure loses what it has not written. */
-  readonly flushesAfterMs: number;
 }
 
 /** The plans name payouts `out-…` and payments `order-…`. */
@@ -243,20 +200,15 @@ const calmed: Widen = (steps, random) => {
     .map((step) => {
       if (!isPay(step)) return step;
       const { deadlineMs: _, ...unlimited } = step;
-      return { ...unlimited, turns: step.turns.map((turn) => calmTurns[turn] ?? "pay") };
+      return { ...unlimited, turns: step.turns.map((turn) => (calm.has(turn) ? turn : "pay")) };
     });
 };
 
 const faults: ReadonlySet<string> = new Set(["pause", "kill", "store", "service", "limit"]);
-const calmTurns: Readonly<Partial<Record<Turn, Turn>>> = {
-  pending: "pending",
-  pendingThenFail: "pendingThenFail",
-  decline: "decline",
-  declineAsData: "declineAsData",
-  payThenReset: "payThenReset",
-  silenceBefore: "silenceBefore",
-  tooMany: "tooMany",
-};
+const calm: ReadonlySet<Turn> = new Set<Turn>([
+  ...(["pending", "pendingThenFail", "decline", "declineAsData", "payThenReset"] as const),
+  ...(["silenceBefore", "tooMany"] as const),
+]);
 
 const waiting: Widen = (steps, random) =>
   steps.map((step) => {
@@ -324,34 +276,27 @@ const takenBack: Widen = (steps, random) => {
     const { externalId, atMs } = step;
     if (isPayout(externalId) || step.method === "CreateRecurrentPayment") {
       // Its callback comes before the call, or it could be taken for that of the call.
-      const first = Math.min(...steps.map((other) => other.atMs));
-      const isFirst =
-        atMs ===
-        Math.min(
-          ...steps
-            .filter(isPay)
-            .filter((other) => other.externalId === externalId)
-            .map((other) => other.atMs),
-        );
-      const isQuiet = !steps.some((other) => faults.has(other.do) && other.atMs < atMs);
-      if (isFirst && isQuiet && first >= 0 && atMs > 700) {
+      const isEarlier = ({ atMs: other }: Step) => other < atMs;
+      const isFirst = !steps.some(
+        (other) => isPay(other) && other.externalId === externalId && isEarlier(other),
+      );
+      const isQuiet = !steps.some((other) => faults.has(other.do) && isEarlier(other));
+      if (isFirst && isQuiet && atMs > 700) {
         more.push({ do: "elsewhere", atMs: atMs - 600, externalId, what: "pay" });
       }
       continue;
     }
     for (let n = random.pick([1, 1, 2, 3]); n > 0; n--) {
-      const what = random.pick([
-        "refund",
-        "refundPart",
-        "refundPart",
-        "refundFails",
-        "cancel",
-      ] as const);
+      const what = random.pick(takingBack);
       more.push({ do: "elsewhere", atMs: atMs + random.whole(100, 9_000), externalId, what });
     }
   }
   return [...steps, ...more];
 };
+
+const takingBack: readonly Elsewhere[] = [
+  ...(["refund", "refundPart", "refundPart", "refundFails", "cancel"] as const),
+];
 
 /** The same external_ids and keys in another account, at the same time. */
 const secondAccount: Widen = (steps, random) => {

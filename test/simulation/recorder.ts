@@ -1,18 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type {
-  CallbackRecord,
-  CallRecord,
-  ElsewhereRecord,
-  History,
-  Line,
-  LookRecord,
-  MisreadRecord,
-  PostRecord,
-  RequestRecord,
-  ResumeRecord,
-  ShownRecord,
-  WatcherRecord,
-} from "./history.ts";
+import type { CallbackRecord, History, WatcherRecord } from "./history.ts";
 
 /** The id of the caller's call for which the current code runs. */
 const call = new AsyncLocalStorage<string>();
@@ -25,22 +12,25 @@ export function inCall<T>(id: string, work: () => T): T {
   return call.run(id, work);
 }
 
+/** What is added to while the history happens. */
+type Growing<T> = T extends readonly (infer One)[] ? One[] : never;
+
 /** Records a history while it happens. */
 export class Recorder {
-  readonly calls: CallRecord[] = [];
-  readonly posts: PostRecord[] = [];
-  readonly requests: RequestRecord[] = [];
-  readonly shown: ShownRecord[] = [];
+  readonly calls: Growing<History["calls"]> = [];
+  readonly posts: Growing<History["posts"]> = [];
+  readonly requests: Growing<History["requests"]> = [];
+  readonly shown: Growing<History["shown"]> = [];
   readonly watchers = new Map<string, WatcherRecord>();
-  readonly resumed: ResumeRecord[] = [];
-  readonly looks: LookRecord[] = [];
-  readonly absences: { replica: string; fromMs: number; toMs: number }[] = [];
-  readonly apart: { fromMs: number; toMs: number; gateways: number }[] = [];
-  readonly troubles: { fromMs: number; toMs: number }[] = [];
-  readonly elsewhere: ElsewhereRecord[] = [];
-  readonly misread: MisreadRecord[] = [];
-  readonly limits: { account: string; fromMs: number; perSecond: number; toldMs?: number }[] = [];
-  readonly lines: Line[] = [];
+  readonly resumed: Growing<History["resumed"]> = [];
+  readonly looks: Growing<History["looks"]> = [];
+  readonly absences: Growing<History["absences"]> = [];
+  readonly apart: Growing<History["apart"]> = [];
+  readonly troubles: Growing<History["troubles"]> = [];
+  readonly elsewhere: Growing<History["elsewhere"]> = [];
+  readonly misread: Growing<History["misread"]> = [];
+  readonly limits: Growing<History["limits"]> = [];
+  readonly lines: Growing<History["lines"]> = [];
   readonly #callbacks = new Map<string, CallbackRecord>();
   readonly #nowMs: () => number;
 
@@ -58,15 +48,12 @@ export class Recorder {
     this.lines.push({ atMs: this.#nowMs(), from, to, text });
   }
 
-  history(end: Pick<History, "log" | "ends" | "gateways">): History {
+  history(end: Pick<History, "log" | "ends" | "gateways"> & Partial<History>): History {
     return {
+      ...this,
       endedMs: this.#nowMs(),
-      ...{ calls: this.calls, posts: this.posts, requests: this.requests, shown: this.shown },
       callbacks: [...this.#callbacks.values()],
       watchers: [...this.watchers.values()],
-      ...{ resumed: this.resumed, looks: this.looks, absences: this.absences },
-      ...{ troubles: this.troubles, elsewhere: this.elsewhere, misread: this.misread },
-      ...{ limits: this.limits, apart: this.apart, lines: this.lines },
       ...end,
     };
   }

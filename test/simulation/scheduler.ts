@@ -77,7 +77,7 @@ export const asNobody: <T>(work: () => T) => T = AsyncLocalStorage.snapshot();
 
 interface Job {
   readonly atMs: number;
-  readonly order: number;
+  /** Undefined once it is cancelled. */
   run: (() => void) | undefined;
   /** The process that it runs in, if any. */
   readonly process: Process | undefined;
@@ -89,10 +89,10 @@ interface Job {
  * time.
  */
 export class Scheduler {
-  readonly #heap: Job[] = [];
+  /** The next one is the last. */
+  readonly #jobs: Job[] = [];
   readonly #outside = new Set<Promise<unknown>>();
   #nowMs = 0;
-  #order = 0;
   readonly random: Random;
   /** The reason of the first unhandled rejection. */
   failure: unknown;
@@ -112,9 +112,8 @@ export class Scheduler {
 
   /** @returns a function that cancels it */
   after(ms: number, run: () => void, process?: Process): () => void {
-    const atMs = this.#nowMs + Math.max(0, ms);
-    const job: Job = { atMs, order: ++this.#order, run, process };
-    this.#push(job);
+    const job: Job = { atMs: this.#nowMs + Math.max(0, ms), run, process };
+    this.#put(job);
     return () => {
       job.run = undefined;
     };
@@ -185,7 +184,7 @@ export class Scheduler {
       await this.#each(() => {
         if (this.failure !== undefined) throw this.failure;
         if (isOver()) return false;
-        const job = this.#pop();
+        const job = this.#jobs.pop();
         if (!job || job.atMs > maxMs) return false;
         this.#nowMs = job.atMs;
         runJob(job);
@@ -199,54 +198,25 @@ export class Scheduler {
           end();
           return true;
         }
-        const left = this.#popSoon();
-        if (left) runJob(left);
-        return left !== undefined;
+        if ((this.#jobs.at(-1)?.atMs ?? Infinity) > this.#nowMs) return false;
+        runJob(this.#jobs.pop()!);
+        return true;
       });
       process.off("unhandledRejection", onRejection);
       active = undefined;
     }
   }
 
-  #push(job: Job): void {
-    const heap = this.#heap;
-    let at = heap.push(job) - 1;
-    while (at > 0) {
-      const above = (at - 1) >> 1;
-      if (!isBefore(job, heap[above] as Job)) break;
-      heap[at] = heap[above] as Job;
-      at = above;
+  /** Puts a job behind all others that are due at the same time. */
+  #put(job: Job): void {
+    const jobs = this.#jobs;
+    let [from, to] = [0, jobs.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (jobs[middle]!.atMs > job.atMs) from = middle + 1;
+      else to = middle;
     }
-    heap[at] = job;
-  }
-
-  #pop(): Job | undefined {
-    for (;;) {
-      const job = this.#take();
-      if (!job || job.run) return job;
-    }
-  }
-
-  #popSoon(): Job | undefined {
-    return (this.#heap[0]?.atMs ?? Infinity) <= this.#nowMs ? this.#take() : undefined;
-  }
-
-  #take(): Job | undefined {
-    const heap = this.#heap;
-    const first = heap[0];
-    const last = heap.pop();
-    if (!last || heap.length === 0) return first;
-    let at = 0;
-    for (;;) {
-      let below = 2 * at + 1;
-      if (below >= heap.length) break;
-      if (below + 1 < heap.length && isBefore(heap[below + 1] as Job, heap[below] as Job)) below++;
-      if (!isBefore(heap[below] as Job, last)) break;
-      heap[at] = heap[below] as Job;
-      at = below;
-    }
-    heap[at] = last;
-    return first;
+    jobs.splice(from, 0, job);
   }
 }
 
@@ -256,10 +226,6 @@ function runJob({ run, process }: Job): void {
   if (!run) return;
   if (process) process.run(run);
   else run();
-}
-
-function isBefore(a: Job, b: Job): boolean {
-  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
 }
 
 const realImmediate = setImmediate;
@@ -289,38 +255,10 @@ let active: Scheduler | undefined;
 
 /** The timer object that the code under test gets. */
 class VirtualTimer {
-  #cancel: () => void;
-  readonly #again: () => () => void;
-
-  constructor(again: () => () => void) {
-    this.#again = again;
-    this.#cancel = again();
-  }
-
-  ref(): this {
-    return this;
-  }
+  cancel: () => void = () => {};
 
   unref(): this {
     return this;
-  }
-
-  hasRef(): boolean {
-    return true;
-  }
-
-  refresh(): this {
-    this.#cancel();
-    this.#cancel = this.#again();
-    return this;
-  }
-
-  close(): void {
-    this.#cancel();
-  }
-
-  [Symbol.dispose](): void {
-    this.#cancel();
   }
 }
 
@@ -368,37 +306,36 @@ export function installVirtualTime(): void {
 
   const virtual = {
     setTimeout(run: Callback, ms = 0, ...args: unknown[]) {
-      const scheduler = active;
-      if (!scheduler) return real.setTimeout(run, ms, ...args);
-      const owner = currentProcess();
-      return new VirtualTimer(() => onOwnClock(scheduler, ms, () => run(...args), owner));
+      if (!active) return real.setTimeout(run, ms, ...args);
+      const timer = new VirtualTimer();
+      timer.cancel = onOwnClock(active, ms, () => run(...args), currentProcess());
+      return timer;
     },
     setInterval(run: Callback, ms = 0, ...args: unknown[]) {
       const scheduler = active;
       if (!scheduler) return real.setInterval(run, ms, ...args);
       const owner = currentProcess();
-      const timer: VirtualTimer = new VirtualTimer(() =>
-        onOwnClock(
-          scheduler,
-          ms,
-          () => {
-            timer.refresh();
-            run(...args);
-          },
-          owner,
-        ),
-      );
+      const timer = new VirtualTimer();
+      const wait = () => {
+        timer.cancel = onOwnClock(scheduler, ms, again, owner);
+      };
+      const again = () => {
+        wait();
+        run(...args);
+      };
+      wait();
       return timer;
     },
     setImmediate(run: Callback, ...args: unknown[]) {
       if (!active) return real.setImmediate(run, ...args);
       // Owned by no process: all processes share the queues that the code under test runs this way.
-      const scheduler = active;
-      return new VirtualTimer(() => scheduler.after(0, () => run(...args)));
+      const timer = new VirtualTimer();
+      timer.cancel = active.after(0, () => run(...args));
+      return timer;
     },
   };
   const clear = (clearReal: (timer: never) => void) => (timer: unknown) => {
-    if (timer instanceof VirtualTimer) timer.close();
+    if (timer instanceof VirtualTimer) timer.cancel();
     else clearReal(timer as never);
   };
   Object.assign(globalThis, {

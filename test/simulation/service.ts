@@ -1,13 +1,14 @@
 import type { Dispatcher } from "undici";
+import type { Connections } from "../../src/upstream/connections.ts";
 import { sign } from "../../src/wire/signature.ts";
 import type { PostRecord, RequestRecord } from "./history.ts";
 import { type Account, accounts, merchants, nameIn, partsOf, password } from "./merchant.ts";
-import type { Callbacks, Elsewhere, Turn } from "./plan.ts";
+import type { Callbacks, Elsewhere, Method, Turn } from "./plan.ts";
 import { currentCall, type Recorder } from "./recorder.ts";
 import { asNobody, currentProcess, type Process, type Scheduler } from "./scheduler.ts";
 
 /** A gateway that takes callbacks. */
-export interface CallbackTarget {
+interface CallbackTarget {
   readonly process: Process;
   receive(
     account: Account,
@@ -17,7 +18,7 @@ export interface CallbackTarget {
   ): Promise<number>;
 }
 
-export interface ServiceOptions {
+interface ServiceOptions {
   readonly scheduler: Scheduler;
   readonly recorder: Recorder;
   readonly perSecond: number;
@@ -81,6 +82,13 @@ interface Connection {
   isClosed: boolean;
 }
 
+/** The connections of one gateway process for one account. */
+interface Pool {
+  idle: Connection[];
+  /** Each request gets a connection of its own. */
+  isApart: boolean;
+}
+
 interface Answer {
   readonly status: number;
   readonly body: string;
@@ -100,25 +108,18 @@ export class Service {
   readonly #admitted = new Map<Account, number[]>();
   /** Requests that arrive when the service has denied twice to know them. */
   #denied: { readonly what: string; readonly sentMs: number; times: number; arrive(): void }[] = [];
-  #perSecond: number;
-  #trouble: "refuses" | "silent" | undefined;
+  #perSecond = 0;
+  trouble: "refuses" | "silent" | undefined;
   #posts = 0;
   /** Callbacks that are in flight or will be sent again. */
   #underWay = 0;
   /** Payments that no gateway made. */
   #foreign = 0;
-  /** Idle open connections, by gateway. */
-  readonly #idle = new Map<Pool, Connection[]>();
-  /** Gateways that give each request a connection of its own. */
-  readonly #apart = new Set<Pool>();
   readonly #pools = new Map<Process, Map<Account, Pool>>();
 
   constructor(options: ServiceOptions) {
     this.#options = options;
-    this.#perSecond = options.perSecond;
-    for (const account of accounts) {
-      options.recorder.limits.push({ account, fromMs: 0, perSecond: options.perSecond });
-    }
+    this.perSecond = options.perSecond;
   }
 
   /** No callback is under way, and no payment is pending. */
@@ -128,10 +129,6 @@ export class Service {
       this.#denied.length === 0 &&
       this.#ledger.every(({ status }) => status !== "pending")
     );
-  }
-
-  set trouble(trouble: "refuses" | "silent" | undefined) {
-    this.#trouble = trouble;
   }
 
   set perSecond(perSecond: number) {
@@ -168,13 +165,8 @@ export class Service {
 
   /** The successes of an external_id that were not cancelled. */
   #standing(externalId: string): Attempt[] {
-    const done = this.#ledger.filter(
-      (attempt) => attempt.externalId === externalId && attempt.status === "success",
-    );
-    const cancelled = done.flatMap((a) => (a.operation === "cancel" ? [a.paymentId] : []));
-    return done.filter(
-      ({ operation, paymentId }) => !takingBack.has(operation) && !cancelled.includes(paymentId),
-    );
+    const all = this.#ledger.filter((attempt) => attempt.externalId === externalId);
+    return notCancelled(all).filter(({ status }) => status === "success");
   }
 
   /** Something happens without a call of a gateway, if the ledger allows it. */
@@ -224,33 +216,27 @@ export class Service {
     }
   }
 
-  /** The connections of the gateway whose process runs. */
-  readonly connections = {
-    dispatch: (request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) => {
-      this.#dispatch(request, handler);
-      return true;
-    },
-    close() {},
-    async destroy() {},
-  };
-
-  /** The connections of one account; they must not be shared with another one. */
-  connectionsOf(account: Account): Service["connections"] & { onMixUp(): void } {
+  /** The connections of one account of the gateway whose process runs. */
+  connectionsOf(account: Account): Connections {
     return {
-      ...this.connections,
+      dispatch: (request, handler) => {
+        this.#dispatch(request, handler);
+        return true;
+      },
       onMixUp: () => {
         const pool = this.#poolOf(currentProcess() as Process, account);
-        this.#apart.add(pool);
-        for (const connection of this.#idle.get(pool) ?? []) connection.isClosed = true;
-        this.#idle.delete(pool);
+        for (const connection of pool.idle) connection.isClosed = true;
+        Object.assign(pool, { idle: [], isApart: true });
       },
+      close() {},
+      async destroy() {},
     };
   }
 
   #poolOf(process: Process, account: Account): Pool {
     const pools = this.#pools.get(process) ?? new Map<Account, Pool>();
     this.#pools.set(process, pools);
-    const pool = pools.get(account) ?? {};
+    const pool = pools.get(account) ?? { idle: [], isApart: false };
     pools.set(account, pool);
     return pool;
   }
@@ -264,26 +250,19 @@ export class Service {
     const account = accountIn(headers);
     const pool = this.#poolOf(process, account);
     const call = currentCall() ?? "";
-    const isMoney = moneyPaths.has(path);
+    const money = moneyCalls[path];
     let aborted = false;
     let used: Connection | undefined;
     const controller = {
-      aborted: false,
-      paused: false,
-      reason: null,
-      rawHeaders: null,
-      rawTrailers: null,
       abort() {
         aborted = true;
         if (used) used.isClosed = true;
       },
-      pause() {},
-      resume() {},
     } as unknown as Dispatcher.DispatchController;
     const later = (ms: number, work: () => void) => scheduler.after(ms, work, process);
     const here = (ms: number, work: () => void) => scheduler.after(ms, () => asNobody(work));
     later(this.#latencyMs(), () => {
-      if (this.#trouble === "refuses") {
+      if (this.trouble === "refuses") {
         const refused = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
         handler.onResponseError?.(null as never, refused);
         return;
@@ -293,22 +272,23 @@ export class Service {
       } catch {
         return; // Nothing is written.
       }
-      const connection = this.#connectionOf(pool);
+      const connection = pool.idle.pop() ?? { asking: undefined, isClosed: false };
       used = connection;
       const sentMs = scheduler.nowMs;
-      const asked = isMoney ? JSON.parse(String(body)) : undefined;
+      const replica = process.name;
+      const asked = money && JSON.parse(String(body));
       const name: string = asked?.payload ?? asked?.order?.description ?? "";
       const request: RequestRecord = {
-        ...{ sentMs, replica: process.name, account },
-        ...(isMoney && { request: name }),
-        ...(!isMoney && call === "" && { about: nameIn(account, aboutOf(path, body)) }),
+        ...{ sentMs, replica, account },
+        ...(money && { request: name }),
+        ...(!money && call === "" && { about: nameIn(account, aboutOf(path, body)) }),
       };
       recorder.requests.push(request);
-      recorder.line(process.name, "service", `${method} ${path}${name && ` for ${name}`}`);
+      recorder.line(replica, "service", `${method} ${path}${name && ` for ${name}`}`);
       const asking: Asking = {
-        externalId: isMoney ? externalIdOf(asked) : externalIdIn(path),
+        externalId: money ? externalIdOf(asked) : externalIdIn(path),
         hear({ status, body, headers }) {
-          recorder.line("service", process.name, `${status} ${told(body)}`);
+          recorder.line("service", replica, `${status} ${told(body)}`);
           handler.onResponseStart?.(controller, status, headers);
           handler.onResponseData?.(controller, Buffer.from(body));
           handler.onResponseEnd?.(controller, {});
@@ -321,11 +301,11 @@ export class Service {
         connection.isClosed = true;
         handler.onResponseError?.(controller, reset());
       };
-      if (this.#trouble === "silent") {
+      if (this.trouble === "silent") {
         request.isLost = true;
         return;
       }
-      const turn = isMoney ? (this.#orders.get(name)?.rest.shift() ?? "pay") : "pay";
+      const turn = (money && this.#orders.get(name)?.rest.shift()) ?? "pay";
       if (turn === "resetBefore") {
         later(this.#latencyMs(), breakOff);
         return;
@@ -336,16 +316,10 @@ export class Service {
       }
       const lateMs = turn === "payLate" ? this.#options.timeoutMs + this.#between(50, 12_000) : 0;
       const arrive = () => {
-        const answer = isMoney
+        const answer = money
           ? this.#takePost({
-              path,
-              asked,
-              name,
-              turn,
-              call,
-              sentMs,
-              account,
-              replica: process.name,
+              ...{ money, asked, name, turn },
+              ...{ call, sentMs, account, replica },
             })
           : this.#takeQuestion(account, path, String(body ?? ""));
         if (answer === "silence") {
@@ -368,7 +342,7 @@ export class Service {
         };
         later(afterMs + this.#latencyMs(), () => this.#deliver(connection, pool, message));
         // Not an Error object: it does not name its payment, so a gateway could not recognize it.
-        if (this.#options.answersTwice && isMoney && status === 200 && this.#chance(0.5)) {
+        if (this.#options.answersTwice && money && status === 200 && this.#chance(0.5)) {
           const twiceMs = afterMs + this.#between(4, 60);
           later(twiceMs, () => this.#deliver(connection, pool, message));
         }
@@ -376,7 +350,7 @@ export class Service {
       // It may arrive only after the history has ended.
       if (lateMs > 0 || turn === "payOnceDenied") request.isLost = true;
       if (turn === "payOnceDenied") {
-        const what = `${operationOf[path]} ${nameIn(account, externalIdOf(asked))}`;
+        const what = `${money?.operation} ${nameIn(account, externalIdOf(asked))}`;
         this.#arriveOnceDenied(what, sentMs, () => asNobody(arrive));
       } else here(this.#latencyMs() + lateMs, arrive);
     });
@@ -411,10 +385,6 @@ export class Service {
     }
   }
 
-  #connectionOf(pool: Pool): Connection {
-    return this.#idle.get(pool)?.pop() ?? { asking: undefined, isClosed: false };
-  }
-
   /** An answer arrives on a connection. */
   #deliver(connection: Connection, pool: Pool, message: Message): void {
     const { asking } = connection;
@@ -423,25 +393,19 @@ export class Service {
     if (!asking) {
       // No request is open on the connection: the gateway closes it.
       connection.isClosed = true;
-      const idle = this.#idle.get(pool) ?? [];
-      this.#idle.set(
-        pool,
-        idle.filter((other) => other !== connection),
-      );
+      pool.idle = pool.idle.filter((other) => other !== connection);
       return;
     }
     if (asking === to) message.onHeard();
     // Not delivered: the gateway could not recognize it as the answer to another request.
     else if ([undefined, to.externalId].includes(asking.externalId)) return;
     connection.asking = undefined;
-    if (!this.#apart.has(pool)) {
-      this.#idle.set(pool, [...(this.#idle.get(pool) ?? []), connection]);
-    }
+    if (!pool.isApart) pool.idle.push(connection);
     asking.hear(message);
   }
 
-  #takePost(asked: {
-    path: string;
+  #takePost(request: {
+    money: MoneyCall;
     asked: Asked;
     name: string;
     turn: Turn;
@@ -451,12 +415,12 @@ export class Service {
     replica: string;
   }): Answer | "silence" | "reset" {
     const { scheduler, recorder } = this.#options;
-    const { turn, call, name, sentMs, account, replica } = asked;
-    const externalId = nameIn(account, externalIdOf(asked.asked));
-    const operation = operationOf[asked.path] as Attempt["operation"];
+    const { turn, call, name, sentMs, account, replica } = request;
+    const { operation, method } = request.money;
+    const externalId = nameIn(account, externalIdOf(request.asked));
     const tooMany = turn === "tooMany" || !this.#admit(account);
     const post: PostRecord = {
-      ...{ n: ++this.#posts, call, request: name, method: methodOf[operation] as string },
+      ...{ n: ++this.#posts, call, request: name, method },
       ...{ externalId, replica, sentMs, arrivedMs: scheduler.nowMs, tooMany, charged: false },
     };
     recorder.posts.push(post);
@@ -706,9 +670,6 @@ export class Service {
   }
 }
 
-/** The connections of one gateway process for one account. */
-type Pool = object;
-
 const takingBack: ReadonlySet<string> = new Set(["refund", "cancel"]);
 
 /** After these, the request has no answer that a gateway could understand. */
@@ -716,6 +677,14 @@ const unclearTurns: ReadonlySet<Turn> = new Set<Turn>([
   ...(["payThenReset", "payThenSilence", "payLate", "payOnceDenied", "payThenHtml"] as const),
   ...(["payThenHalf", "payThenOwnError", "payThenForeign"] as const),
 ]);
+
+/** Those that were to move money, and were not cancelled. */
+function notCancelled(all: readonly Attempt[]): Attempt[] {
+  const cancelled = all.flatMap((a) => (a.operation === "cancel" ? [a.paymentId] : []));
+  return all.filter(
+    ({ operation, paymentId }) => !takingBack.has(operation) && !cancelled.includes(paymentId),
+  );
+}
 
 function sumOf(attempts: readonly Attempt[]): number {
   return attempts.reduce((sum, { amount }) => sum + amount, 0);
@@ -739,13 +708,18 @@ function aboutOf(path: string, body: unknown): string {
   return externalIdIn(path) ?? "";
 }
 
-const operationOf: Readonly<Record<string, Attempt["operation"]>> = {
-  "/api/payments/v1/new": "payment",
-  "/api/payments/v1/recurrent": "recurrent",
-  "/api/payments/v1/confirm": "confirm",
-  "/api/payouts/v1/request-payout": "payout",
+interface MoneyCall {
+  readonly operation: Attempt["operation"];
+  readonly method: Method;
+}
+
+/** The calls that move money, by their path. */
+const moneyCalls: Readonly<Record<string, MoneyCall>> = {
+  "/api/payments/v1/new": { operation: "payment", method: "CreatePayment" },
+  "/api/payments/v1/recurrent": { operation: "recurrent", method: "CreateRecurrentPayment" },
+  "/api/payments/v1/confirm": { operation: "confirm", method: "ConfirmPayment" },
+  "/api/payouts/v1/request-payout": { operation: "payout", method: "RequestPayout" },
 };
-const moneyPaths = new Set(Object.keys(operationOf));
 
 /** The body of a request that moves money. */
 interface Asked {
@@ -762,22 +736,12 @@ function externalIdIn(path: string): string | undefined {
   return new URL(path, "http://service").searchParams.get("external_id") ?? undefined;
 }
 
-const methodOf: Readonly<Record<string, string>> = {
-  payment: "CreatePayment",
-  recurrent: "CreateRecurrentPayment",
-  confirm: "ConfirmPayment",
-  payout: "RequestPayout",
-};
-
 function refusalOf(
   operation: Attempt["operation"],
   all: readonly Attempt[],
   takesAnother: boolean,
 ): string | undefined {
-  const cancelled = all.flatMap((a) => (a.operation === "cancel" ? [a.paymentId] : []));
-  const before = all.filter(
-    ({ operation, paymentId }) => !takingBack.has(operation) && !cancelled.includes(paymentId),
-  );
+  const before = notCancelled(all);
   const paid = before.filter(({ status }) => status === "success");
   if (operation === "payment" && paid.length > 0 && !takesAnother) {
     return errorBody("transaction_already_paid", paid[0]?.paymentId);

@@ -28,6 +28,7 @@ import {
   WatchPayoutRequestSchema,
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import {
+  type CallOutcome,
   type CallRecord,
   type EndRecord,
   type History,
@@ -82,7 +83,7 @@ class World {
 
   constructor(plan: Plan, openStores: OpenStores) {
     this.#plan = plan;
-    const { perSecond, replication, disk, answersTwice = false } = plan;
+    const { perSecond, replication, flushesAfterMs, answersTwice = false } = plan;
     const { maxWaitMs, timeoutMs, afterMs: firstLookMs, giveUpMs } = times;
     const scheduler = new Scheduler(plan.seed);
     const recorder = new Recorder(() => scheduler.nowMs);
@@ -95,8 +96,8 @@ class World {
     this.#recorder = recorder;
     this.stores = scheduler.prepare(() =>
       openStores({
-        ...{ scheduler, network: this.#network, recorder, perSecond, replication, disk },
-        ...{ maxWaitMs, firstLookMs, giveUpMs },
+        ...{ scheduler, network: this.#network, recorder, perSecond, replication },
+        ...{ maxWaitMs, firstLookMs, giveUpMs, flushesAfterMs },
       }),
     );
   }
@@ -389,40 +390,35 @@ class World {
 
   /** Watches, and resumes behind its cursor each time that its connection is cut. */
   async #watch(step: WatchStep): Promise<void> {
-    const { id: name, replica: first, cutsAfterMs, pushes, untilFinal = false } = step;
-    const { account = accounts[0], fromStart = false } = step;
+    const { id: name, replica: first, cutsAfterMs, pushes = 0, untilFinal = false } = step;
+    const { account = accounts[0] } = step;
+    const externalId = step.externalId && nameIn(account, step.externalId);
+    const fromStart = step.fromStart === true && externalId !== undefined;
     const scheduler = this.#scheduler;
     let id = name;
-    const externalId =
-      step.externalId === undefined
-        ? undefined
-        : nameOfStep({ ...step, externalId: step.externalId });
-    const begin = (): WatcherRecord => ({
-      ...{ id, account, externalId, untilFinal, connected: [] },
-      ...(fromStart && externalId !== undefined && { from: "" }),
-    });
+    const begin = (): WatcherRecord => {
+      const watcher = { id, account, externalId, untilFinal, connected: [] };
+      const begun = fromStart ? { ...watcher, from: "" } : watcher;
+      this.#recorder.watchers.set(id, begun);
+      return begun;
+    };
     let watcher = begin();
-    this.#recorder.watchers.set(id, watcher);
     let cursor: string | undefined;
     let failures = 0;
     this.#outside.add(name);
     for (let connection = 0; !this.#isOver; connection++) {
       const replica = this.#replica(first + connection);
+      const { process } = replica;
       const leaving = new AbortController();
       this.#leaving.add(leaving);
-      const cutMs = cutsAfterMs[connection];
       const isDone = Promise.withResolvers<void>();
-      const { process } = replica;
-      const stopCut =
-        cutMs === undefined ? undefined : scheduler.after(cutMs, () => isDone.resolve());
+      const cutMs = cutsAfterMs[connection] ?? Infinity;
+      const stopCut = scheduler.after(cutMs, () => isDone.resolve());
       const stopDeath = process.onDeath(() => isDone.resolve());
       if (process.isDead) isDone.resolve();
       let connected = true;
-      let hasBegun = false;
-      let from: string | undefined;
       let place = 0;
-      let isEnded = false;
-      const period: { fromMs: number; toMs: number } = { fromMs: Infinity, toMs: Infinity };
+      const period = { fromMs: Infinity, toMs: Infinity };
       const resumed = cursor === undefined ? undefined : { watcher: id, cursor, refused: false };
       if (resumed) this.#recorder.resumed.push(resumed);
       /** Delivers to the watcher over one connection, so in order. */
@@ -430,52 +426,47 @@ class World {
         place = Math.max(place, scheduler.nowMs + this.#latencyMs());
         scheduler.after(place - scheduler.nowMs, () => connected && work());
       };
+      /** The watch of a payment begins with its current state, unless it has a place in the log. */
+      let isState = externalId !== undefined && resumed === undefined && !fromStart;
+      const show = (event: Event, isFirst: boolean) => {
+        isState = false;
+        const shown = eventOf(event, epochMs, account);
+        tell(() => {
+          cursor = shown.cursor;
+          watcher.from ??= shown.cursor;
+          this.#recorder.shown.push({ ...shown, watcher: id, atMs: scheduler.nowMs, isFirst });
+          this.#recorder.line(replica.name, id, `${shown.externalId} ${shown.state}`);
+        });
+      };
+      const call: Call = {
+        ...callOf(account, leaving.signal, id),
+        ...(pushes > 0 && {
+          push(event) {
+            const isWritten = scheduler.random.chance(pushes);
+            if (isWritten) show(event, false);
+            return isWritten;
+          },
+        }),
+        onOpen: (from) => {
+          period.fromMs = scheduler.nowMs;
+          watcher.connected?.push(period);
+          this.#outside.delete(name);
+          if (from !== undefined) isState = false;
+          tell(() => {
+            if (from === undefined) return;
+            cursor ??= from;
+            watcher.from ??= from;
+          });
+        },
+      };
       process.run(async () => {
         try {
           const core = await replica.core;
-          const call: Call = {
-            ...callOf(account, leaving.signal, id),
-            ...(pushes && {
-              push: (event: Event) => {
-                if (!this.#scheduler.random.chance(pushes)) return false;
-                show(event, false);
-                return true;
-              },
-            }),
-            onOpen: (place) => {
-              hasBegun = true;
-              period.fromMs = scheduler.nowMs;
-              watcher.connected?.push(period);
-              this.#outside.delete(name);
-              from = place;
-              tell(() => {
-                if (place === undefined) return;
-                cursor ??= place;
-                watcher.from ??= place;
-              });
-            },
-          };
-          const isFresh = resumed === undefined && !(fromStart && externalId !== undefined);
-          let isFirst = isFresh;
-          const show = (event: Event, isState: boolean) => {
-            isFirst = false;
-            const shown = eventOf(event, epochMs, account);
-            tell(() => {
-              cursor = shown.cursor;
-              watcher.from ??= shown.cursor;
-              const atMs = scheduler.nowMs;
-              this.#recorder.shown.push({ ...shown, watcher: id, atMs, isFirst: isState });
-              this.#recorder.line(replica.name, id, `${shown.externalId} ${shown.state}`);
-            });
-          };
           const where = { after: resumed?.cursor, fromStart, untilFinal };
-          for await (const event of streamOf(core, externalId, where, call)) {
-            show(event, isFirst && from === undefined && externalId !== undefined);
-          }
+          for await (const event of streamOf(core, externalId, where, call)) show(event, isState);
           const endedMs = scheduler.nowMs;
           tell(() => {
-            isEnded = untilFinal && !leaving.signal.aborted;
-            if (isEnded) watcher.endedMs = endedMs;
+            if (untilFinal && !leaving.signal.aborted) watcher.endedMs = endedMs;
             isDone.resolve();
           });
         } catch (error) {
@@ -487,7 +478,6 @@ class World {
               this.#recorder.watchers.delete(id);
               id = `${id}'`;
               watcher = begin();
-              this.#recorder.watchers.set(id, watcher);
               cursor = undefined;
             }
             isDone.resolve();
@@ -497,16 +487,16 @@ class World {
       await isDone.promise;
       connected = false;
       period.toMs = scheduler.nowMs;
-      stopCut?.();
+      stopCut();
       stopDeath();
-      if (isEnded) {
+      if (watcher.endedMs !== undefined) {
         this.#outside.delete(name);
         return;
       }
       this.#outside.add(name);
       process.run(() => leaving.abort());
       // A watcher that cannot connect waits longer each time.
-      failures = hasBegun ? 0 : failures + 1;
+      failures = Number.isFinite(period.fromMs) ? 0 : failures + 1;
       await scheduler.wait(100 * 2 ** Math.min(Math.max(failures - 1, 0), 4));
     }
   }
@@ -640,23 +630,12 @@ async function callMoney(
     });
     const { payout, state } = await core.requestPayout(request, call);
     const told = nameOf(PayoutStateSchema, state);
-    const outcome = waits && told !== "UNKNOWN" ? statusOfState(told) : (payout.status ?? "");
-    return answerOf(outcome, payout.transactionId, told);
+    return answerOf(payout.status ?? "", payout.transactionId, told, waits);
   }
   const request = { externalId, payload: id, waitUntil };
   const { payment, state } = await payments[method](core, request, held ?? false, call);
   const status = nameOf(PaymentStatusSchema, payment.details?.status).toLowerCase();
-  const told = nameOf(PaymentStateSchema, state);
-  // While another call is open, only the attempt in the answer says anything.
-  const outcome = waits && told !== "UNKNOWN" ? statusOfState(told) : status;
-  return answerOf(outcome, payment.details?.paymentId, told);
-}
-
-/** Who waits asks for the payment as a whole, which another attempt may have paid. */
-function statusOfState(state: string): string {
-  // What was cancelled had been paid.
-  if (state === "FAILED") return "failure";
-  return ["UNSPECIFIED", "PENDING", "UNKNOWN"].includes(state) ? "pending" : "success";
+  return answerOf(status, payment.details?.paymentId, nameOf(PaymentStateSchema, state), waits);
 }
 
 /** What the requests for all methods have in common. */
@@ -690,23 +669,32 @@ const payments = {
     core.confirmPayment(create(ConfirmPaymentRequestSchema, about), call),
 } as const;
 
-function answerOf(status: string, paymentId = "", state = ""): Partial<CallRecord> {
+function answerOf(
+  status: string,
+  paymentId = "",
+  state = "",
+  waits?: PayStep["waits"],
+): Partial<CallRecord> {
+  // Who waits asks for the payment as a whole, which another attempt may have paid. While another
+  // call is open, only the attempt in the answer says anything.
+  if (waits && state !== "UNKNOWN") return { outcome: outcomeOfState(state), paymentId, state };
   const outcome = status === "success" ? "paid" : status === "failure" ? "failed" : "pending";
   return { outcome, paymentId, state };
 }
 
+function outcomeOfState(state: string): CallOutcome {
+  if (state === "FAILED") return "failed";
+  // What was cancelled had been paid.
+  return state === "UNSPECIFIED" || state === "PENDING" ? "pending" : "paid";
+}
+
 function outcomeOf(error: unknown): Partial<CallRecord> {
-  if (!(error instanceof GatewayError)) {
-    return {
-      outcome: "refused",
-      error: `INTERNAL ${error instanceof Error ? error.stack : error}`,
-    };
+  if (error instanceof GatewayError) {
+    const { code, message, details } = error;
+    return { outcome: details.outcomeUnknown ? "unknown" : "refused", error: `${code} ${message}` };
   }
-  const { code, message, details } = error;
-  return {
-    outcome: details.outcomeUnknown ? "unknown" : "refused",
-    error: `${code} ${message}`,
-  };
+  const told = error instanceof Error ? error.stack : error;
+  return { outcome: "refused", error: `INTERNAL ${told}` };
 }
 
 async function lookUp(core: RunningCore, name: string, call: Call): Promise<Partial<EndRecord>> {
@@ -730,17 +718,16 @@ async function listAll(core: RunningCore): Promise<ListedRecord[]> {
   for (const account of accounts) {
     const call = callOf(account, new AbortController().signal, "list");
     for (const of of [undefined, ...statesListed]) {
-      const about = { pageSize: 2, newestFirst: account === accounts[0] };
       for (const list of lists) {
         let pageToken = "";
         do {
-          const page = await list(core, { ...about, pageToken }, of, call);
-          for (const row of page.rows) {
-            const { state, outcomeUnknown: unknown, needsOperator } = row;
+          const about = { pageSize: 2, newestFirst: account === accounts[0], pageToken };
+          const { rows, nextPageToken } = await list(core, about, of && [of], call);
+          for (const { state, outcomeUnknown: unknown, needsOperator, ...row } of rows) {
             const externalId = nameIn(account, row.externalId);
             listed.push({ ...(of && { of }), externalId, state, unknown, needsOperator });
           }
-          pageToken = page.next;
+          pageToken = nextPageToken;
         } while (pageToken !== "");
       }
     }
@@ -752,22 +739,22 @@ type Page = { pageSize: number; newestFirst: boolean; pageToken: string };
 type StateListed = (typeof statesListed)[number];
 
 const lists = [
-  async (core: RunningCore, about: Page, of: StateListed | undefined, call: Call) => {
-    const states = of === undefined ? [] : [PaymentState[of]];
-    const asked = create(ListPaymentsRequestSchema, { ...about, states });
-    const { payments, nextPageToken: next } = await core.listPayments(asked, call);
+  async (core: RunningCore, page: Page, of: StateListed[] = [], call: Call) => {
+    const asked = { ...page, states: of.map((state) => PaymentState[state]) };
+    const listed = await core.listPayments(create(ListPaymentsRequestSchema, asked), call);
+    const stateOf = (number: number) => nameOf(PaymentStateSchema, number);
     return {
-      next,
-      rows: payments.map((row) => ({ ...row, state: nameOf(PaymentStateSchema, row.state) })),
+      ...listed,
+      rows: listed.payments.map((row) => ({ ...row, state: stateOf(row.state) })),
     };
   },
-  async (core: RunningCore, about: Page, of: StateListed | undefined, call: Call) => {
-    const states = of === undefined ? [] : [PayoutState[of]];
-    const asked = create(ListPayoutsRequestSchema, { ...about, states });
-    const { payouts, nextPageToken: next } = await core.listPayouts(asked, call);
+  async (core: RunningCore, page: Page, of: StateListed[] = [], call: Call) => {
+    const asked = { ...page, states: of.map((state) => PayoutState[state]) };
+    const listed = await core.listPayouts(create(ListPayoutsRequestSchema, asked), call);
+    const stateOf = (number: number) => nameOf(PayoutStateSchema, number);
     return {
-      next,
-      rows: payouts.map((row) => ({ ...row, state: nameOf(PayoutStateSchema, row.state) })),
+      ...listed,
+      rows: listed.payouts.map((row) => ({ ...row, state: stateOf(row.state) })),
     };
   },
 ] as const;

@@ -55,7 +55,7 @@ test("a power failure loses what a disk that lies has not written, and nothing e
     if (!plan.steps.some((step) => step.do === "powerOff")) continue;
     tries++;
     assert.deepEqual((await runPlan(plan, "sqlite")).violations, []);
-    const lying = { ...plan, disk: { flushesAfterMs: 5_000 } };
+    const lying = { ...plan, flushesAfterMs: 5_000 };
     for (const { check } of (await runPlan(lying, "sqlite")).violations) lost.add(check);
     const steps = plan.steps.map((step) =>
       step.do === "powerOff" ? { ...step, do: "kill" as const } : step,

@@ -21,11 +21,6 @@ const defect = [...defects, ...sqliteDefects, ...redisDefects].find(
 if (orders.defect !== undefined && !defect) throw new Error(`no such defect: ${orders.defect}`);
 const { runSeed, shrink } = defect ? await planting(defect) : whole;
 let isOver = false;
-const tell = (told: Told) => {
-  // Ignore errors: the parent process may have ended.
-  process.send?.(told, undefined, undefined, () => {});
-};
-
 const make = async ({ first, last }: Range): Promise<void> => {
   const figures = noFigures();
   const broken: Broken[] = [];
@@ -41,7 +36,8 @@ const make = async ({ first, last }: Range): Promise<void> => {
       broken.push({ seed, violations: [{ check: "the simulation fails", found }] });
     }
   }
-  tell({ figures, broken });
+  // Ignore errors: the parent process may have ended.
+  process.send?.({ figures, broken } satisfies Told, undefined, undefined, () => {});
 };
 /** Makes the same history again, now with stack traces in its errors. */
 const lookedAt = async (seed: number): Promise<Broken> => {
@@ -68,15 +64,13 @@ process.once("disconnect", async () => {
   await working;
   await whole.forms[store]?.after?.();
 });
-tell("ready");
 
-function figuresOf({ plan, history, tried }: Omit<whole.Run, "violations">): Figures {
+function figuresOf({ history, tried }: Omit<whole.Run, "violations">): Figures {
   return {
     ...{ histories: 1, calls: history.calls.length, posts: history.posts.length },
     charged: history.posts.filter((post) => post.charged).length,
     ...{ callbacks: history.callbacks.length, shown: history.shown.length },
     ...{ absences: history.absences.length, virtualMs: history.endedMs },
-    failovers: plan.steps.filter((step) => step.do === "failOver").length,
     tried,
   };
 }

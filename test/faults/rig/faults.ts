@@ -1,13 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { until } from "../../until.ts";
-import type { LinkMode, Party } from "./link.ts";
+import { clients, type LinkMode, others, type Party } from "./link.ts";
 import { type Node, replicasOf, type Topology } from "./topologies.ts";
 
 /** Makes something go wrong with Redis; `topology.mend()` ends the fault. */
 export type Fault = (topology: Topology, random: () => number) => Promise<void>;
-
-const clients: readonly Party[] = ["gateway-0", "gateway-1", "gateway-2"];
-const others: readonly Party[] = ["peer", "sentinel", "other"];
 
 /** Sets the primary's link to `mode` for these parties, for `ms`. */
 const link =

@@ -1,74 +1,43 @@
-import type { CallRecord, EndRecord, History, LoggedEvent } from "../../simulation/history.ts";
+import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
+import type { EndRecord, History } from "../../simulation/history.ts";
+import { Recorder } from "../../simulation/recorder.ts";
 
 /**
  * What clients, the payments service and the log recorded in one run, in which each payment has an
  * external_id of its own.
  */
-export interface Told {
-  /** Answers are status codes. */
-  readonly callbacks: readonly SentCallback[];
-  readonly calls: readonly CallRecord[];
+export interface Told
+  extends Pick<History, "callbacks" | "calls" | "shown" | "resumed" | "log" | "gateways"> {
   /** Requests that reached the service, in order. */
-  readonly requests: readonly ServedRequest[];
-  /** All events that watchers received. */
-  readonly shown: readonly ShownEvent[];
-  readonly resumed: History["resumed"];
-  /** The log at the end, read from its beginning. */
-  readonly log: readonly LoggedEvent[];
+  readonly requests: MoneyUpstream["requests"];
   /** Payments whose outcome was unknown to a caller, and what the gateways reported in the end. */
   readonly inDoubt: readonly Omit<EndRecord, "expected">[];
-  /** Whether each gateway served everything again once the fault was over. */
-  readonly gateways: History["gateways"];
-}
-
-export interface SentCallback {
-  readonly id: string;
-  readonly answers: { readonly atMs: number; readonly status: number }[];
-}
-
-export interface ShownEvent extends LoggedEvent {
-  readonly watcher: string;
-  readonly atMs: number;
-}
-
-/** One request for a payment, as it reached the service. */
-export interface ServedRequest {
-  readonly externalId: string;
-  readonly atMs: number;
-  readonly charged: boolean;
 }
 
 /**
  * Builds the history that the checks read. A run in real time does not record blocked processes,
  * budgets or deadlines: the checks that need them have nothing to judge.
  */
-export function historyOf(told: Told, endedMs = performance.now()): History {
-  const { calls, requests, shown, log, inDoubt } = told;
+export function historyOf({ requests, inDoubt, ...told }: Told): History {
   const charged = new Set(requests.flatMap((one) => (one.charged ? [one.externalId] : [])));
-  const firstOf = new Map<string, string>();
-  for (const { watcher, cursor } of shown) {
-    const first = firstOf.get(watcher);
-    if (first === undefined || cursor < first) firstOf.set(watcher, cursor);
-  }
+  const shownTo = Map.groupBy(told.shown, ({ watcher }) => watcher);
+  const ends = inDoubt.map((end) => ({
+    ...end,
+    expected: charged.has(end.externalId) ? "PAID" : "FAILED",
+  }));
   return {
-    ...{ endedMs, calls, log },
+    ...new Recorder(() => performance.now()).history({ ...told, ends }),
     posts: requests.map(({ externalId, atMs, charged }, at) => ({
       ...{ n: at + 1, request: externalId, externalId, method: "CreatePayment", charged },
       ...{ replica: "", sentMs: atMs, arrivedMs: atMs, tooMany: false },
       ...(charged && { paymentId: paymentIdOf(externalId) }),
     })),
-    callbacks: told.callbacks,
-    shown: shown.map((event) => ({ ...event, isFirst: false })),
-    watchers: [...firstOf].map(([id, from]) => ({ id, from })),
-    resumed: told.resumed,
-    ends: inDoubt.map((end) => ({
-      ...end,
-      expected: charged.has(end.externalId) ? "PAID" : "FAILED",
-    })),
-    gateways: told.gateways,
+    watchers: [...shownTo].map(([id, shown]) => {
+      const [from = ""] = shown.map(({ cursor }) => cursor).toSorted();
+      return { id, from };
+    }),
     // Nothing is expected to succeed at once while faults are injected.
-    ...{ troubles: [{ fromMs: 0, toMs: Infinity }], elsewhere: [], misread: [] },
-    ...{ requests: [], looks: [], absences: [], limits: [], apart: [], lines: [] },
+    troubles: [{ fromMs: 0, toMs: Infinity }],
   };
 }
 

@@ -1,7 +1,10 @@
-import net, { type AddressInfo } from "node:net";
+import net from "node:net";
+import { listen } from "../../listen.ts";
 
-/** Whose connection a link carries, recognized by the first bytes sent. */
-export type Party = "gateway-0" | "gateway-1" | "gateway-2" | "peer" | "sentinel" | "other";
+/** Those whose connections a link carries, recognized by the first bytes sent. */
+export const clients = ["gateway-0", "gateway-1", "gateway-2"] as const;
+export const others = ["peer", "sentinel", "other"] as const;
+export type Party = (typeof clients)[number] | (typeof others)[number];
 
 export type LinkMode =
   | "open"
@@ -82,28 +85,18 @@ export async function startLink(target: () => number): Promise<Link> {
       });
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    port: (server.address() as AddressInfo).port,
-    set(mode, parties = allParties) {
+    port: await listen(server),
+    set(mode, parties = [...clients, ...others]) {
       for (const party of parties) modes.set(party, mode);
       for (const pair of pairs) if (pair.party && parties.includes(pair.party)) apply(pair);
     },
     async close() {
       server.close();
       for (const { sockets } of pairs) for (const socket of sockets) socket.destroy();
-      await new Promise<void>((resolve) => {
-        if (server.listening) server.once("close", resolve);
-        else resolve();
-      });
     },
   };
 }
-
-const allParties: readonly Party[] = [
-  ...(["gateway-0", "gateway-1", "gateway-2"] as const),
-  ...(["peer", "sentinel", "other"] as const),
-];
 
 /** Gateways send their user name, replicas begin with PING, Sentinels send their client name. */
 function partyOf(first: Buffer): Party {

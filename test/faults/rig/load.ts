@@ -3,19 +3,21 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { OutcomeUnknownSchema } from "../../../src/gen/payments/v1/error_pb.ts";
 import type { Event } from "../../../src/gen/payments/v1/event_pb.ts";
 import { PaymentStateSchema } from "../../../src/gen/payments/v1/payment_pb.ts";
-import { paymentRequest, postCallback } from "../../gateway/callers.ts";
+import { paymentRequest, paymentTold, postCallback } from "../../gateway/callers.ts";
 import type { MoneyUpstream } from "../../gateway/money-upstream.ts";
 import { password } from "../../gateway/serving.ts";
-import type { CallRecord, History, LoggedEvent, ResumeRecord } from "../../simulation/history.ts";
+import type {
+  CallbackRecord,
+  CallRecord,
+  History,
+  LoggedEvent,
+  ResumeRecord,
+  ShownRecord,
+} from "../../simulation/history.ts";
 import { eventOf, nameOf } from "../../simulation/words.ts";
+import { until } from "../../until.ts";
 import type { Gateway } from "./gateways.ts";
-import {
-  historyOf,
-  paymentIdOf,
-  type SentCallback,
-  type ShownEvent,
-  type Told,
-} from "./history.ts";
+import { historyOf, paymentIdOf, type Told } from "./history.ts";
 
 /** How long each thing may take that must succeed in the end, in milliseconds. */
 const timeoutMs = 60_000;
@@ -40,9 +42,9 @@ export function startLoad(
   random: () => number,
   everyMs = 25,
 ): Load {
-  const callbacks: SentCallback[] = [];
+  const callbacks: CallbackRecord[] = [];
   const calls: CallRecord[] = [];
-  const shown: ShownEvent[] = [];
+  const shown: ShownRecord[] = [];
   const resumed: ResumeRecord[] = [];
   const pending = new Set<Promise<unknown>>();
   const over = new AbortController();
@@ -76,11 +78,11 @@ export function startLoad(
   }
   /** Sends a callback until it is acknowledged. */
   async function callBack(externalId: string, order: readonly Gateway[]): Promise<void> {
-    const sent: SentCallback = { id: callbackOf(externalId), answers: [] };
+    const sent: CallbackRecord = { id: callbackOf(externalId), answers: [] };
     callbacks.push(sent);
-    const until = performance.now() + timeoutMs;
-    for (let at = 0; performance.now() < until && !over.signal.aborted; at++) {
-      const status = await post(order[at % order.length] as Gateway, bodyOf(externalId));
+    const endsMs = performance.now() + timeoutMs;
+    for (let at = 0; performance.now() < endsMs && !over.signal.aborted; at++) {
+      const status = await post(order[at % order.length] as Gateway, externalId);
       sent.answers.push({ atMs: performance.now(), status });
       if (status === 200) return;
       await delay(150);
@@ -137,8 +139,8 @@ export function startLoad(
   async function isBack(gateway: Gateway): Promise<boolean> {
     const marker = `back-${gateway.name}`;
     await callBack(marker, [gateway]);
-    const until = performance.now() + timeoutMs;
-    for (let tries = 0; performance.now() < until; tries++, await delay(200)) {
+    const endsMs = performance.now() + timeoutMs;
+    for (let tries = 0; performance.now() < endsMs; tries++, await delay(200)) {
       const externalId = `none-back-${gateway.name}-${tries}`;
       const { outcome } = await pay(externalId, gateway, externalId);
       if (outcome !== "paid") continue;
@@ -150,9 +152,9 @@ export function startLoad(
 
   /** What a gateway finally reports about a payment whose outcome was unknown to its caller. */
   async function endOf(externalId: string): Promise<Told["inDoubt"][number]> {
-    const until = performance.now() + timeoutMs;
+    const endsMs = performance.now() + timeoutMs;
     const unsettled = { externalId, state: "UNKNOWN", unknown: true, needsOperator: false };
-    for (; performance.now() < until; await delay(200)) {
+    for (; performance.now() < endsMs; await delay(200)) {
       const known = await any()
         .payments.getPayment({ externalId }, { timeoutMs: callTimeoutMs })
         .catch(() => undefined);
@@ -165,19 +167,6 @@ export function startLoad(
       }
     }
     return unsettled;
-  }
-
-  /** The log up to a callback. A machine that is busy may cut a reader off, as any client. */
-  async function readLog(last: string, untilMs: number): Promise<LoggedEvent[]> {
-    for (;;) {
-      try {
-        return await logOf(any(), last);
-      } catch (error) {
-        const isAway = ConnectError.from(error).code === Code.Unavailable;
-        if (!isAway || performance.now() > untilMs) throw error;
-        await delay(200);
-      }
-    }
   }
 
   async function stop(): Promise<void> {
@@ -201,11 +190,11 @@ export function startLoad(
       // still follow it.
       await callBack("the-end", gateways);
       const last = callbackOf("the-end");
-      const until = performance.now() + timeoutMs;
-      const log = await readLog(last, until);
+      // A machine that is busy may cut a reader off, as any client.
+      const log = await until(() => logOf(any(), last));
       const isEnd = ({ callback }: LoggedEvent) => callback === last;
-      const sawEnd = () => shown.filter(isEnd).length >= watchers.length;
-      while (!sawEnd() && performance.now() < until) await delay(50);
+      // A watcher that does not see it lacks events: the checks say so.
+      await until(() => shown.filter(isEnd).length >= watchers.length).catch(() => {});
       await stop();
       const end = log.at(-1)?.cursor ?? "";
       return historyOf({
@@ -240,20 +229,12 @@ async function answerOf(
 }
 
 /** The status of the answer to a callback; 0 if there is none. */
-function post(gateway: Gateway, body: string): Promise<number> {
+function post(gateway: Gateway, externalId: string): Promise<number> {
   const signal = AbortSignal.timeout(callTimeoutMs);
-  return postCallback(gateway, body, { password, signal }).then(
+  return postCallback(gateway, paymentTold(externalId), { password, signal }).then(
     ({ status }) => status,
     () => 0,
   );
-}
-
-function bodyOf(externalId: string): string {
-  return JSON.stringify({
-    external_id: externalId,
-    operation: "payment",
-    details: { payment_id: paymentIdOf(externalId), status: "success", status_code: "ok" },
-  });
 }
 
 /** The name of a payment's success callback, as `eventOf` derives it from an event. */

@@ -7,7 +7,7 @@ import type { Process, Scheduler } from "../scheduler.ts";
 import type { Answer, Command } from "./real-redis.ts";
 import { type SimulatedServer, type Subscriber, sentinelCount } from "./redis-server.ts";
 
-export interface ClientOptions {
+interface ClientOptions {
   readonly server: SimulatedServer;
   readonly network: StoreNetwork;
   readonly scheduler: Scheduler;
@@ -73,34 +73,48 @@ class SimulatedClient extends EventEmitter implements Subscriber {
     // Ends the dead process's waits for `ready`: they may hold turns of pages, which all processes
     // share.
     process.onDeath(() => {
-      this.#leave();
+      this.disconnect();
       this.emit("ready");
     });
     this.#connectIn(0);
   }
 
+  /** The client, with a method for each command. */
   asClient(): RedisClient {
-    const send = (name: string, args: unknown[], bytes = false): Promise<unknown> =>
-      this.#send([commandOf(name, args, bytes)]).then(([answer]) => {
-        const [error, result] = answer as Answer;
-        if (error) throw error;
-        return result;
-      });
-    const client = new Proxy(this, {
-      get: (target, name: string) => {
-        if (name === "pipeline") return () => this.#pipeline();
-        if (name === "callBuffer") {
-          return (command: string, ...args: unknown[]) => send(command, args, true);
-        }
-        if (name === "disconnect") return () => this.#leave();
-        const own: unknown = Reflect.get(target, name, target);
-        if (typeof own === "function") return own.bind(target);
-        if (own !== undefined || !commands.has(name)) return own;
-        return (...args: unknown[]) => send(name, args);
-      },
-    }) as unknown as RedisClient;
+    const methods = methodsOf((name, args) => this.#ask(name, args));
+    const client = Object.assign(this, methods) as unknown as RedisClient;
     linkOf(client);
     return client;
+  }
+
+  callBuffer(name: string, ...args: unknown[]): Promise<unknown> {
+    return this.#ask(name, args, true);
+  }
+
+  pipeline(): unknown {
+    const all: Command[] = [];
+    const exec = () => this.#send(all);
+    const pipeline: object = {
+      exec,
+      ...methodsOf((name, args) => {
+        all.push(commandOf(name, args));
+        return pipeline;
+      }),
+    };
+    return pipeline;
+  }
+
+  disconnect(): void {
+    this.status = "end";
+    this.#options.server.unsubscribe(this);
+    for (const stop of this.#stop) stop();
+    this.#failPending();
+  }
+
+  async #ask(name: string, args: readonly unknown[], bytes = false): Promise<unknown> {
+    const [[error, result]] = (await this.#send([commandOf(name, args, bytes)])) as [Answer];
+    if (error) throw error;
+    return result;
   }
 
   /** Receives a published hint; it may be lost, and is not sent again. */
@@ -116,24 +130,6 @@ class SimulatedClient extends EventEmitter implements Subscriber {
       },
       process,
     );
-  }
-
-  #pipeline(): unknown {
-    const all: Command[] = [];
-    const pipeline: unknown = new Proxy(
-      {},
-      {
-        get: (_, name: string) => {
-          if (name === "exec") return () => this.#send(all);
-          if (!commands.has(name)) return undefined;
-          return (...args: unknown[]) => {
-            all.push(commandOf(name, args));
-            return pipeline;
-          };
-        },
-      },
-    );
-    return pipeline;
   }
 
   #send(all: readonly Command[]): Promise<Answer[]> {
@@ -213,13 +209,6 @@ class SimulatedClient extends EventEmitter implements Subscriber {
     );
   }
 
-  #leave(): void {
-    this.status = "end";
-    this.#options.server.unsubscribe(this);
-    for (const stop of this.#stop) stop();
-    this.#failPending();
-  }
-
   #failPending(): void {
     const pending = [...this.#pending];
     this.#pending.clear();
@@ -227,12 +216,17 @@ class SimulatedClient extends EventEmitter implements Subscriber {
   }
 }
 
-/** Commands that the stores use. */
-const commands: ReadonlySet<string> = new Set([
-  ...["eval", "evalsha", "wait", "role", "exists", "subscribe", "unsubscribe"],
-  ...["hgetall", "hget", "hmget", "zrange", "zrem", "zcard", "zscore"],
-  ...["zrangebyscore", "zrevrangebyscore"],
-]);
+/** A method for each command that the stores use. */
+function methodsOf(make: (name: string, args: readonly unknown[]) => unknown): object {
+  const commands = [
+    ...["eval", "evalsha", "wait", "role", "exists", "subscribe", "unsubscribe"],
+    ...["hgetall", "hget", "hmget", "zrange", "zrem", "zcard", "zscore"],
+    ...["zrangebyscore", "zrevrangebyscore"],
+  ];
+  return Object.fromEntries(
+    commands.map((name) => [name, (...args: unknown[]) => make(name, args)]),
+  );
+}
 
 function commandOf(name: string, args: readonly unknown[], bytes = false): Command {
   return { name, args: args as Command["args"], bytes };

@@ -76,31 +76,30 @@ export class SimulatedServer {
 
   /** Runs the commands that one connection sends in one piece. */
   async obey(commands: readonly Command[], from?: Subscriber): Promise<Answer[]> {
+    const known = commands.map((command) => this.#own(command, from) ?? this.#byText(command));
+    const asked = known.filter((one) => "name" in one);
+    const answered = asked.length === 0 ? [] : await this.#run(asked);
     const answers: Answer[] = [];
-    const asked: Command[] = [];
-    for (const command of commands) {
-      const known = this.#own(command, from) ?? this.#byText(command);
-      if ("name" in known) asked.push(known);
-      answers.push("name" in known ? [null, undefined] : known);
-    }
-    if (asked.length > 0) {
-      const atUs = this.#nowUs;
-      if (this.#replication) {
-        const reachesMs = this.#replicas.map((_, slot) => this.#reachesMs(slot));
-        this.#journal.push({ atUs, commands: asked, reachesMs });
-      }
-      const done = await this.#scheduler.outside(run(atUs, asked));
-      let at = 0;
-      for (const [place, [, result]] of answers.entries()) {
-        if (result === undefined) answers[place] = done.answers[at++] as Answer;
-      }
-      for (const [channel, message] of done.published) {
-        for (const each of this.#subscribers.get(channel) ?? []) each.hear(channel, message);
-      }
-    }
     for (const [at, { name, args }] of commands.entries()) {
-      if (name === "role") answers[at] = [null, this.#role()];
-      if (name === "wait") answers[at] = [null, await this.#wait(Number(args[0]), Number(args[1]))];
+      const one = known[at]!;
+      if (name === "role") answers.push([null, this.#role()]);
+      else if (name === "wait")
+        answers.push([null, await this.#wait(Number(args[0]), Number(args[1]))]);
+      else answers.push("name" in one ? answered.shift()! : one);
+    }
+    return answers;
+  }
+
+  /** Runs commands on the real server, and delivers what they publish. */
+  async #run(commands: Command[]): Promise<Answer[]> {
+    const atUs = this.#nowUs;
+    if (this.#replication) {
+      const reachesMs = this.#replicas.map((_, slot) => this.#reachesMs(slot));
+      this.#journal.push({ atUs, commands, reachesMs });
+    }
+    const { answers, published } = await this.#scheduler.outside(run(atUs, commands));
+    for (const [channel, message] of published) {
+      for (const each of this.#subscribers.get(channel) ?? []) each.hear(channel, message);
     }
     return answers;
   }

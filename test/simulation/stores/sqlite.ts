@@ -31,7 +31,7 @@ const cachedMs = 5_000;
 export function createSqliteStores(options: StoreOptions): Stores {
   const { firstLookMs, giveUpMs, scheduler } = options;
   const disk = idle.pop() ?? new Disk();
-  disk.lies = options.disk?.flushesAfterMs;
+  disk.lies = options.flushesAfterMs;
   const running = new Set<string>();
   let thread: SimulatedThread | undefined;
   // A real restart takes longer than the budget's second, a simulated one may not: the budget stays.

@@ -4,7 +4,7 @@ import type { EventLog } from "../../../src/ledger/log.ts";
 import type { TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { Account } from "../merchant.ts";
 import type { StoreNetwork } from "../network.ts";
-import type { LyingDisk, Replication } from "../plan.ts";
+import type { Replication } from "../plan.ts";
 import type { Recorder } from "../recorder.ts";
 import type { Process, Scheduler } from "../scheduler.ts";
 
@@ -17,7 +17,7 @@ export interface StoreOptions {
   readonly firstLookMs: number;
   readonly giveUpMs: number;
   readonly replication: Replication | undefined;
-  readonly disk: LyingDisk | undefined;
+  readonly flushesAfterMs: number | undefined;
 }
 
 /** The stores of one gateway replica; each process opens them anew. */
