@@ -52,7 +52,9 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
     return { keys, replicas };
   }
 
-  testTokenBucket("the Redis bucket", create);
+  testTokenBucket("the Redis bucket", (clock, options) =>
+    create({ ...options, client: redisOn(clock, redis.client, 1), clock }),
+  );
 
   describe("replicas of one account", { concurrency: true }, () => {
     it("learn the limit from each other's answers, in a cluster too", async (t) => {
