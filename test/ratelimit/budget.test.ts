@@ -37,25 +37,6 @@ describe("the budget", () => {
     );
   });
 
-  it("serves reads at the full rate whatever the reserve", () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 100 }),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        (limit, reserve) => {
-          const budget = new Budget({ initialLimit: limit, reserve }, 0);
-          let now = 0;
-          let taken = 0;
-          for (; now < 20_000; taken++) {
-            budget.take(now);
-            now = Math.max(now, budget.nextTokenAt("read", 0, now));
-          }
-          assert.ok(taken >= 0.9 * 20 * limit, `${taken} of ${20 * limit}`);
-        },
-      ),
-    );
-  });
-
   it("never gains tokens from an answer", () => {
     const header = fc.option(fc.oneof(fc.integer({ min: -5, max: 200 }).map(String), fc.string()), {
       nil: undefined,
@@ -97,10 +78,13 @@ describe("the budget", () => {
     assert.equal(budget.nextTokenAt("read", 0, 0), 4_200);
   });
 
-  it("can begin empty, and fills within the first second or so", () => {
+  it("can begin empty, and fills after the first second and its margin", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0, startEmpty: true }, 0);
     assert.equal(budget.status(0).remaining, 0);
     assert.ok(budget.nextTokenAt("money", 0, 0) >= 1_000);
-    assert.equal(budget.status(1_100).remaining, 10);
+    assert.deepEqual(
+      [1_049, 1_050].map((at) => budget.status(at).remaining),
+      [0, 10],
+    );
   });
 });
