@@ -17,7 +17,7 @@ const account = "shop";
 
 /**
  * What the ledger decides about each step. Stores know nothing of it, so memory stands for all. What
- * is a repeat, a conflict or late, random histories show: test/contracts/event-log-model.ts.
+ * is a repeat, a conflict or late, random histories show: random-histories.test.ts.
  */
 describe("decisions of the ledger", () => {
   let log: Ledger;
