@@ -252,6 +252,18 @@ describe("event log with Redis away", { skip: withoutRedis, timeout: 240_000 }, 
     }
   });
 
+  it("drops events that are past the retention while others come", async () => {
+    const server = await start();
+    const { log, close } = await replica(server.url, { retentionMs: 500 });
+    open.push({ close });
+    await storeMany(log, 0, 300);
+    let next = 300;
+    await until(async () => {
+      await storeMany(log, next, ++next);
+      return ((await server.command("XLEN", "test:{shop}:events")) as number) < 200;
+    });
+  });
+
   /** How long the ledger keeps what, and that kernels do so: memory/log.test.ts, contracts/kernel.ts. */
   it("leaves nothing but the log's place once events and states have expired", async () => {
     const server = await start();
