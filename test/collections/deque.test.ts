@@ -4,15 +4,21 @@ import fc from "fast-check";
 import { Deque } from "../../src/collections/deque.ts";
 
 describe("deque", () => {
-  it("behaves like a list that grows at its end and shrinks at its front", () => {
+  it("behaves like a list that grows at its end and shrinks at its front, or loses an item", () => {
+    // An item is added, its last like is removed, or the first of all is.
+    const step = fc.oneof(fc.nat(5), fc.constantFrom(-1, -3, "shift"));
     fc.assert(
-      fc.property(fc.array(fc.option(fc.nat())), (steps) => {
+      fc.property(fc.array(step, { maxLength: 100, size: "max" }), (steps) => {
         const deque = new Deque<number>();
         let list: number[] = [];
         for (const value of steps) {
-          if (value === null) {
+          if (typeof value === "string") {
             assert.equal(deque.shift(), list[0]);
             list = list.slice(1);
+          } else if (value < 0) {
+            deque.removeLast(-value);
+            const at = list.lastIndexOf(-value);
+            if (at >= 0) list.splice(at, 1);
           } else {
             deque.push(value);
             list.push(value);

@@ -313,19 +313,6 @@ export function testKernel(name: string, open: () => Promise<KernelHarness>): vo
       assert.deepEqual(found.map(({ member }) => member).map(wellFormed), texts.map(wellFormed));
     });
 
-    it("drops the lowest scores of a full index, whichever came first", async () => {
-      const { one } = fresh();
-      const most = { max: 2 };
-      await done(one.commit(add("high", 9, most)));
-      await done(one.commit(add("low", 1, most)));
-      await done(one.commit(add("middle", 5, most)));
-      const found = await one.range(["i"], { limit: 9 });
-      assert.deepEqual(
-        found.map(({ member }) => member),
-        ["middle", "high"],
-      );
-    });
-
     it("keeps the highest scores of a large index that is full", async () => {
       const { one } = fresh();
       // A store that keeps a hundredth more drops two at a time: so the last one drops two.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
-import { after, before, describe, it, type TestContext } from "node:test";
+import { describe, it, type TestContext } from "node:test";
 import { type ErrorCode, GatewayError } from "../../src/errors.ts";
 import type {
   Permit,
@@ -9,86 +9,102 @@ import type {
   TokenBucket,
   TokenBucketOptions,
 } from "../../src/ratelimit/bucket.ts";
+import { settled, VirtualClock } from "../ratelimit/virtual-clock.ts";
 
-/** Makes a bucket that shares no state with those made before. */
-export type TokenBucketFactory = (
-  options: TokenBucketOptions,
-) => TokenBucket | Promise<TokenBucket>;
+/** Makes a bucket on this clock that shares no state with those made before. */
+export type TokenBucketFactory = (clock: VirtualClock, options: TokenBucketOptions) => TokenBucket;
 
-/**
- * Tests what every `TokenBucket` must do, on real clocks. Upper limits on time are left to the test
- * runner; where tokens may have been refilled meanwhile, the bound is computed from the time that
- * really passed.
- */
+/** How late an answer of a store, and the cells in which it counts, may make what is due. */
+const lateMs = 15;
+
+/** Tests what every `TokenBucket` must do, on virtual time. */
 export function testTokenBucket(name: string, create: TokenBucketFactory): void {
-  describe(`${name} as a token bucket`, { concurrency: true, timeout: 60_000 }, () => {
-    // A bucket's own timers do not keep the process alive.
-    let alive: NodeJS.Timeout;
-    before(() => {
-      alive = setInterval(() => {}, 1_000);
-    });
-    after(() => clearInterval(alive));
+  function begin(t: TestContext, options: Partial<TokenBucketOptions> = {}) {
+    const clock = new VirtualClock();
+    const bucket = create(clock, { initialLimit: 10, reserve: 0, maxWaitMs: 10_000, ...options });
+    t.after(() => clock.runUntil(bucket.close()));
+    /** Asks for a token, and lets no time pass. */
+    const ask = (asked: Partial<TakeOptions> = {}): Promise<Permit> =>
+      bucket.take({ priority: "read", signal: new AbortController().signal, ...asked });
+    return {
+      ...{ clock, bucket, ask },
+      take: (asked?: Partial<TakeOptions>) => clock.runUntil(ask(asked)),
+      /** Asks for many tokens at once; returns the permits of those granted, in order. */
+      async grantsOf(count: number, priority: Priority = "read") {
+        const calls = Array.from({ length: count }, () => ask({ priority }));
+        const ended = await clock.runUntil(Promise.allSettled(calls));
+        return ended.flatMap((call) => (call.status === "fulfilled" ? [call.value] : []));
+      },
+      /** When a call gets its token. */
+      timeOf: (call: Promise<unknown>) => call.then(() => clock.now()),
+      async refusal(call: Promise<unknown>, code: ErrorCode): Promise<GatewayError["details"]> {
+        const error = await clock.runUntil(
+          call.then(
+            () => assert.fail("expected a refusal"),
+            (reason: unknown) => reason,
+          ),
+        );
+        assert.ok(error instanceof GatewayError, String(error));
+        assert.equal(error.code, code);
+        return error.details;
+      },
+    };
+  }
 
-    async function bucketFor(t: TestContext, options: Partial<TokenBucketOptions>) {
-      const bucket = await create({ initialLimit: 10, reserve: 0, maxWaitMs: 10_000, ...options });
-      t.after(() => bucket.close());
-      return bucket;
-    }
+  function assertAt(at: number, dueMs: number): void {
+    assert.ok(at >= dueMs && at <= dueMs + lateMs, `at ${at} ms, and due at ${dueMs} ms`);
+  }
 
-    describe("tokens", { concurrency: true }, () => {
-      it("grants a full bucket of tokens at once, and no more than that and the refill", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 5, maxWaitMs: 0 });
-        const since = performance.now();
-        const granted = await grantsOf(bucket, 20);
-        assert.ok(granted.length >= 5, `${granted.length} granted`);
-        assert.ok(granted.length <= 5 + refill(5, since), `${granted.length} granted`);
+  describe(`${name} as a token bucket`, { timeout: 60_000 }, () => {
+    describe("tokens", () => {
+      it("are granted at once up to the limit, and come back a second and a margin later", async (t) => {
+        const { clock, grantsOf } = begin(t, { initialLimit: 5, maxWaitMs: 0 });
+        assert.equal((await grantsOf(20)).length, 5);
+        await clock.run(1_000);
+        assert.equal((await grantsOf(20)).length, 0);
+        await clock.run(50 + lateMs);
+        assert.equal((await grantsOf(20)).length, 5);
       });
 
-      it("serves waiting calls when tokens are refilled", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 5 });
-        await Promise.all(Array.from({ length: 8 }, () => take(bucket)));
+      it("go to waiting calls evenly after a burst", async (t) => {
+        const { clock, ask, timeOf } = begin(t, { maxWaitMs: 5_000 });
+        const calls = Array.from({ length: 25 }, () => timeOf(ask()));
+        const times = await clock.runUntil(Promise.all(calls));
+        assert.equal(times.filter((time) => time <= lateMs).length, 10);
+        const gaps = times.slice(11).map((time, at) => time - times[10 + at]!);
+        assert.ok(Math.min(...gaps) >= 50, `gaps of ${gaps.join(", ")} ms`);
       });
 
-      it("takes back the token of a call that was never sent", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 1, maxWaitMs: 0 });
-        for (let calls = 0; calls < 5; calls++) (await take(bucket)).release();
+      it("of calls that were never sent come back", async (t) => {
+        const { take } = begin(t, { initialLimit: 1, maxWaitMs: 0 });
+        for (let calls = 0; calls < 5; calls++) (await take()).release();
       });
 
-      it("gives a released token to a waiting call", async (t) => {
-        const since = performance.now();
-        for (let rounds = 0; rounds < 20; rounds++) {
-          const bucket = await bucketFor(t, { initialLimit: 1 });
-          const permit = await take(bucket);
-          const waiting = take(bucket);
-          permit.release();
-          await waiting;
-        }
-        // By refill alone this would take 20 s.
-        assert.ok(performance.now() - since < 18_000);
+      it("go to a waiting call when they are released", async (t) => {
+        const { clock, ask, take, timeOf } = begin(t, { initialLimit: 1 });
+        const permit = await take();
+        const waiting = timeOf(ask());
+        permit.release();
+        assertAt(await clock.runUntil(waiting), 0);
       });
 
-      it("counts only the first report to a permit", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 2, maxWaitMs: 0 });
-        const since = performance.now();
-        const [twice, answered] = [await take(bucket), await take(bucket)];
+      it("count only the first report to their permit", async (t) => {
+        const { take, grantsOf } = begin(t, { initialLimit: 2, maxWaitMs: 0 });
+        const [twice, answered] = [await take(), await take()];
         answered.observe({ limit: "2" });
         answered.release();
         answered.rejected({ reset: "3600" });
         twice.release();
         twice.release();
-        const granted = await grantsOf(bucket, 4);
-        assert.ok(granted.length >= 1, "the released token is back");
-        assert.ok(granted.length <= 1 + refill(2, since), `${granted.length} granted`);
+        assert.equal((await grantsOf(4)).length, 1);
       });
     });
 
-    describe("the reserve", { concurrency: true }, () => {
+    describe("the reserve", () => {
       it("is available to calls that move money, but not to reads", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 4, reserve: 0.5, maxWaitMs: 0 });
-        const since = performance.now();
-        const reads = await grantsOf(bucket, 4, "read");
-        assert.ok(reads.length >= 2 && reads.length <= 2 + refill(4, since));
-        assert.ok((await grantsOf(bucket, 2, "money")).length === 2);
+        const { grantsOf } = begin(t, { initialLimit: 4, reserve: 0.5, maxWaitMs: 0 });
+        assert.equal((await grantsOf(4, "read")).length, 2);
+        assert.equal((await grantsOf(2, "money")).length, 2);
       });
 
       for (const [limit, reserve] of [
@@ -98,56 +114,99 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         [10, 1],
       ] as const) {
         it(`of ${reserve} lets reads through with a limit of ${limit}`, async (t) => {
-          const bucket = await bucketFor(t, { initialLimit: limit, reserve });
-          await take(bucket, { priority: "read" });
-          await take(bucket, { priority: "read" });
+          const { take } = begin(t, { initialLimit: limit, reserve });
+          await take();
+          await take();
         });
       }
     });
 
-    describe("a waiting call", { concurrency: true }, () => {
+    describe("a waiting call", () => {
       it("is served in order, money before reads", async (t) => {
-        const bucket = await bucketFor(t, {});
-        (await take(bucket)).rejected({ reset: "1" });
+        const { clock, ask, take } = begin(t);
+        (await take()).rejected({ reset: "1" });
         const served: string[] = [];
         const calls = ["read 1", "read 2", "money 1", "read 3", "money 2"].map(async (call) => {
-          await take(bucket, { priority: call.split(" ")[0] as Priority });
+          await ask({ priority: call.split(" ")[0] as Priority });
           served.push(call);
         });
-        await Promise.all(calls);
+        await clock.runUntil(Promise.all(calls));
         assert.deepEqual(served, ["money 1", "money 2", "read 1", "read 2", "read 3"]);
       });
 
       it("is refused at once if it would have to wait longer than maxWaitMs", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 5, maxWaitMs: 5_000 });
-        (await take(bucket)).rejected({ reset: "3600" });
-        const { retryAfterMs } = await refusal(take(bucket), "RESOURCE_EXHAUSTED");
-        assert.ok(retryAfterMs! > 3_000_000 && retryAfterMs! <= 3_700_000, `${retryAfterMs} ms`);
+        const { clock, ask, take, refusal } = begin(t, { maxWaitMs: 5_000 });
+        (await take()).rejected({ reset: "3600" });
+        const { retryAfterMs } = await refusal(ask(), "RESOURCE_EXHAUSTED");
+        assert.ok(retryAfterMs! > 3_590_000 && retryAfterMs! <= 3_601_000, `${retryAfterMs} ms`);
+        assertAt(clock.now(), 0);
       });
 
       it("is refused at once if the caller's deadline would come first", async (t) => {
-        const bucket = await bucketFor(t, {});
-        (await take(bucket)).rejected({ reset: "8" });
-        const waiting = take(bucket, { deadlineMs: Date.now() + 4_000 });
+        const { clock, ask, take, refusal } = begin(t);
+        (await take()).rejected({ reset: "8" });
+        const waiting = ask({ deadlineMs: clock.epoch() + 4_000 });
         const { retryAfterMs } = await refusal(waiting, "RESOURCE_EXHAUSTED");
-        assert.ok(retryAfterMs! > 4_000, `${retryAfterMs} ms`);
+        assert.ok(retryAfterMs! > 7_900, `${retryAfterMs} ms`);
+        assertAt(clock.now(), 0);
       });
 
       it("is refused with DEADLINE_EXCEEDED if its deadline is in the past", async (t) => {
-        const bucket = await bucketFor(t, {});
-        await refusal(take(bucket, { deadlineMs: Date.now() - 1 }), "DEADLINE_EXCEEDED");
+        const { clock, ask, refusal } = begin(t);
+        await refusal(ask({ deadlineMs: clock.epoch() - 1 }), "DEADLINE_EXCEEDED");
+      });
+
+      it("gets nothing once its deadline has passed", async (t) => {
+        const { clock, ask, take } = begin(t, { initialLimit: 1 });
+        await take();
+        const late = assert.rejects(ask({ deadlineMs: clock.epoch() + 1_100 }));
+        const overtaking = ask({ priority: "money" });
+        await clock.runUntil(Promise.all([late, overtaking]));
+        assert.ok(clock.now() <= 1_100 + lateMs, `refused at ${clock.now()} ms`);
       });
 
       it("is refused when the queue already takes maxWaitMs", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 10, maxWaitMs: 2_000 });
-        const calls = await Promise.allSettled(Array.from({ length: 500 }, () => take(bucket)));
-        const served = calls.filter(({ status }) => status === "fulfilled").length;
-        assert.ok(served >= 10 && served <= 100, `${served} served`);
+        const { grantsOf } = begin(t, { maxWaitMs: 2_000 });
+        const served = (await grantsOf(500)).length;
+        assert.ok(served >= 19 && served <= 21, `${served} served`);
+      });
+
+      it("is refused early when money overtakes it for too long", async (t) => {
+        const { clock, ask, grantsOf, refusal } = begin(t, { maxWaitMs: 2_000 });
+        await grantsOf(10);
+        const read = ask();
+        const money = grantsOf(30, "money");
+        await refusal(read, "RESOURCE_EXHAUSTED");
+        assert.ok(clock.now() <= 100, `refused at ${clock.now()} ms`);
+        const served = (await money).length;
+        assert.ok(served >= 9, `${served} served`);
+      });
+
+      it("is served sooner when the limit is raised", async (t) => {
+        const { clock, ask, take } = begin(t, { initialLimit: 1, maxWaitMs: 60_000 });
+        const permit = await take();
+        const waiting = Array.from({ length: 20 }, () => ask());
+        permit.observe({ limit: "20", remaining: "19" });
+        await clock.runUntil(Promise.all(waiting));
+        assert.ok(clock.now() <= 2_200 + lateMs, `all are served at ${clock.now()} ms`);
+      });
+
+      it("is soon refused when a lower limit makes it too late", async (t) => {
+        const { clock, ask, grantsOf } = begin(t, { initialLimit: 20, maxWaitMs: 2_000 });
+        const permits = await grantsOf(20);
+        const refusedAt: number[] = [];
+        for (let call = 0; call < 15; call++) ask().catch(() => refusedAt.push(clock.now()));
+        permits[18]!.observe({ limit: "19" });
+        await clock.run(5);
+        permits[19]!.observe({ limit: "1" });
+        await clock.run(4_000);
+        assert.ok(refusedAt.length >= 14, `${refusedAt.length} refused`);
+        assert.ok(Math.max(...refusedAt) <= 50 + lateMs, `refused at ${refusedAt} ms`);
       });
 
       it("ends when its signal aborts, with the reason as error", async (t) => {
-        const bucket = await bucketFor(t, {});
-        (await take(bucket)).rejected({ reset: "8" });
+        const { ask, take, refusal } = begin(t);
+        (await take()).rejected({ reset: "8" });
         const reasons: [unknown, ErrorCode][] = [
           [undefined, "CANCELLED"],
           [new DOMException("too late", "TimeoutError"), "DEADLINE_EXCEEDED"],
@@ -155,230 +214,212 @@ export function testTokenBucket(name: string, create: TokenBucketFactory): void 
         ];
         for (const [reason, code] of reasons) {
           const caller = new AbortController();
-          const waiting = take(bucket, { signal: caller.signal });
+          const waiting = ask({ signal: caller.signal });
           await Promise.resolve();
           caller.abort(reason);
           await refusal(waiting, code);
-          await refusal(take(bucket, { signal: caller.signal }), code);
+          await refusal(ask({ signal: caller.signal }), code);
           assert.equal(getEventListeners(caller.signal, "abort").length, 0);
         }
       });
 
       it("does not hold up later calls once it was aborted", async (t) => {
-        const since = performance.now();
-        for (let rounds = 0; rounds < 20; rounds++) {
-          const bucket = await bucketFor(t, { initialLimit: 1 });
-          const permit = await take(bucket);
-          const caller = new AbortController();
-          const first = take(bucket, { signal: caller.signal });
-          const second = take(bucket);
-          caller.abort();
-          await refusal(first, "CANCELLED");
-          permit.release();
-          await second;
-        }
-        // If the token went to the aborted call, the refill alone would take 20 s.
-        assert.ok(performance.now() - since < 18_000);
+        const { clock, ask, take, timeOf, refusal } = begin(t, { initialLimit: 1 });
+        const permit = await take();
+        const caller = new AbortController();
+        const first = ask({ signal: caller.signal });
+        const second = timeOf(ask());
+        caller.abort();
+        await refusal(first, "CANCELLED");
+        permit.release();
+        assertAt(await clock.runUntil(second), 0);
       });
 
       it("leaves no listener on the signal once served", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 2 });
+        const { clock, ask } = begin(t, { initialLimit: 2 });
         const { signal } = new AbortController();
-        await Promise.all(Array.from({ length: 4 }, () => take(bucket, { signal })));
+        await clock.runUntil(Promise.all(Array.from({ length: 4 }, () => ask({ signal }))));
         assert.equal(getEventListeners(signal, "abort").length, 0);
       });
 
       it("fails with UNAVAILABLE when the bucket closes, and so do later calls", async (t) => {
-        const bucket = await bucketFor(t, {});
-        (await take(bucket)).rejected({ reset: "8" });
+        const { clock, bucket, ask, take, refusal } = begin(t);
+        (await take()).rejected({ reset: "8" });
         const { signal } = new AbortController();
-        const waiting = [take(bucket, { signal }), take(bucket, { signal, priority: "money" })];
-        const refused = waiting.map((call) => refusal(call, "UNAVAILABLE"));
-        await bucket.close();
+        const waiting = [ask({ signal }), ask({ signal, priority: "money" })];
+        const refused = waiting.map((call) => assert.rejects(call, { code: "UNAVAILABLE" }));
+        await settled();
+        await clock.runUntil(bucket.close());
         await Promise.all(refused);
-        await refusal(take(bucket), "UNAVAILABLE");
+        await refusal(ask(), "UNAVAILABLE");
         assert.equal(getEventListeners(signal, "abort").length, 0);
       });
     });
 
-    describe("an answer", { concurrency: true }, () => {
+    describe("an answer", () => {
       it("sets the limit, up and down", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 10 });
+        const { bucket, take } = begin(t);
         assert.equal(bucket.status().limit, 10);
         for (const limit of [50, 20]) {
-          (await take(bucket)).observe({ limit: String(limit) });
-          await take(bucket);
+          (await take()).observe({ limit: String(limit) });
+          await take();
           assert.equal(bucket.status().limit, limit);
         }
       });
 
       it("with a higher limit adds no tokens by itself", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 2, maxWaitMs: 0 });
-        const since = performance.now();
-        const [permit] = [await take(bucket), await take(bucket)];
+        const { take, grantsOf } = begin(t, { initialLimit: 2, maxWaitMs: 0 });
+        const [permit] = [await take(), await take()];
         permit.observe({ limit: "5", remaining: "4" });
-        const granted = await grantsOf(bucket, 10);
-        assert.ok(granted.length <= refill(5, since), `${granted.length} granted`);
+        assert.equal((await grantsOf(10)).length, 0);
       });
 
-      it("with less remaining than expected takes tokens off", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 10, maxWaitMs: 0 });
-        const since = performance.now();
-        (await take(bucket)).observe({ limit: "10", remaining: "2" });
-        const granted = await grantsOf(bucket, 10);
-        assert.ok(granted.length <= 2 + refill(10, since), `${granted.length} granted`);
-      });
-
-      it("with more remaining than expected adds no tokens", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 5, maxWaitMs: 0 });
-        const since = performance.now();
-        for (const permit of await grantsOf(bucket, 5)) permit.observe({ remaining: "1000" });
-        const granted = await grantsOf(bucket, 10);
-        assert.ok(granted.length <= refill(5, since), `${granted.length} granted`);
-      });
-
-      it("with a remaining that only counts our own calls takes no tokens off", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 10, maxWaitMs: 0 });
-        const permits = await grantsOf(bucket, 5);
-        for (const [at, permit] of permits.entries()) {
-          permit.observe({ limit: "10", remaining: String(9 - at) });
+      it("with a lower limit counts earlier calls against it", async (t) => {
+        const { clock, ask, take, timeOf } = begin(t, { initialLimit: 50 });
+        for (let calls = 0; calls < 40; calls++) {
+          await clock.run(20 * calls - clock.now());
+          await take();
         }
-        assert.equal((await grantsOf(bucket, 5)).length, 5);
+        await clock.run(800 - clock.now());
+        (await take()).observe({ limit: "20" });
+        // The 20th latest of them was sent at 420 ms: a window later fewer than 20 are out.
+        assertAt(await clock.runUntil(timeOf(ask())), 420 + 1_050);
       });
 
-      it("that is older than one already seen changes nothing", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 10, maxWaitMs: 0 });
-        const [older, newer] = [await take(bucket), await take(bucket)];
-        newer.observe({ limit: "20", remaining: "8" });
-        older.observe({ limit: "3", remaining: "0" });
-        await take(bucket);
-        assert.equal(bucket.status().limit, 20);
-        assert.ok((await grantsOf(bucket, 5)).length === 5);
-      });
-
-      const nonsense = [
-        undefined,
-        "",
-        " ",
-        "-1",
-        "+5",
-        "2.5",
-        "1e3",
-        "0x10",
-        "NaN",
-        "Infinity",
-        "5, 5",
-        "five",
-        "1000001",
-        "99999999999999999999",
-      ];
-      it("with a limit or remaining that makes no sense changes nothing", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 100, maxWaitMs: 0 });
-        for (const text of nonsense) {
-          (await take(bucket)).observe({ limit: text, remaining: text, reset: text });
-        }
-        (await take(bucket)).observe({ limit: "0" });
-        await take(bucket);
-        assert.equal(bucket.status().limit, 100);
-        assert.ok((await grantsOf(bucket, 80)).length === 80);
-      });
-    });
-
-    describe("a rejection", { concurrency: true }, () => {
-      for (const reset of ["1", undefined, "", "-5", "soon", "1700000000"]) {
-        it(`with Reset ${JSON.stringify(reset)} holds all calls back for a second`, async (t) => {
-          const bucket = await bucketFor(t, {});
-          const permit = await take(bucket);
-          const since = performance.now();
-          permit.rejected({ reset });
-          await take(bucket, { priority: "money" });
-          const waited = performance.now() - since;
-          assert.ok(waited >= 990, `waited ${waited} ms`);
+      for (const [what, remaining, left] of [
+        ["less remaining than expected takes tokens off", ["2", "1"], 1],
+        ["more remaining than expected adds no tokens", ["1000", "1000"], 8],
+        ["a remaining that only counts the calls before it takes no tokens off", ["9", "8"], 8],
+        ["less remaining takes off what was sent since, too", ["5", undefined], 4],
+        ["the shortage of an earlier one takes it off only once", ["5", "4"], 4],
+      ] as const) {
+        it(`with ${what}`, async (t) => {
+          const { clock, take, grantsOf } = begin(t, { maxWaitMs: 0 });
+          for (const [at, permit] of [await take(), await take()].entries()) {
+            permit.observe({ remaining: remaining[at] });
+            // Long enough for a report to a store.
+            await clock.run(100);
+          }
+          assert.equal((await grantsOf(20)).length, left);
         });
       }
 
-      it("holds all calls back for as long as Reset says", async (t) => {
-        const bucket = await bucketFor(t, {});
-        const permit = await take(bucket);
-        const since = performance.now();
-        permit.rejected({ limit: "10", remaining: "0", reset: "3" });
-        await take(bucket);
-        const waited = performance.now() - since;
-        assert.ok(waited >= 2_990, `waited ${waited} ms`);
+      it("that is older than one already seen changes nothing", async (t) => {
+        const { bucket, take, grantsOf } = begin(t, { maxWaitMs: 0 });
+        const [older, newer] = [await take(), await take()];
+        newer.observe({ limit: "20", remaining: "18" });
+        older.observe({ limit: "3", remaining: "0" });
+        assert.equal((await grantsOf(5)).length, 5);
+        assert.equal(bucket.status().limit, 20);
       });
 
-      it("refuses at once waiting calls whose deadline comes before its Reset", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 1, maxWaitMs: 30_000 });
-        const permit = await take(bucket);
-        const waiting = take(bucket, { deadlineMs: Date.now() + 20_000 });
-        const since = performance.now();
-        permit.rejected({ reset: "60" });
-        const { retryAfterMs } = await refusal(waiting, "RESOURCE_EXHAUSTED");
-        assert.ok(retryAfterMs! > 50_000, `${retryAfterMs} ms`);
-        assert.ok(performance.now() - since < 10_000);
+      const nonsense = [
+        ...[undefined, "", " ", "-1", "+5", "2.5", "1e3", "0x10", "NaN", "Infinity", "5, 5"],
+        ...["five", "1000001", "99999999999999999999"],
+      ];
+      it("with a limit or remaining that makes no sense changes nothing", async (t) => {
+        const { bucket, take, grantsOf } = begin(t, { initialLimit: 100, maxWaitMs: 0 });
+        for (const text of nonsense) {
+          (await take()).observe({ limit: text, remaining: text, reset: text });
+        }
+        (await take()).observe({ limit: "0" });
+        await take();
+        assert.equal(bucket.status().limit, 100);
+        assert.equal((await grantsOf(90)).length, 100 - nonsense.length - 2);
       });
     });
 
-    describe("the status", { concurrency: true }, () => {
-      it("has the limit, the whole tokens left and the whole seconds until full", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 10 });
-        for (let taken = 0; taken < 4; taken++) await take(bucket);
-        const { limit, remaining, resetSeconds } = bucket.status();
-        assert.equal(limit, 10);
-        assert.ok(Number.isInteger(remaining) && remaining >= 6 && remaining <= 10);
-        assert.ok(Number.isInteger(resetSeconds) && resetSeconds >= 0 && resetSeconds <= 2);
+    describe("a rejection", () => {
+      for (const [reset, heldMs] of [
+        ["1", 1_000],
+        [undefined, 1_000],
+        ["", 1_000],
+        ["-5", 1_000],
+        ["soon", 1_000],
+        ["1700000000", 1_000],
+        ["3", 3_000],
+      ] as const) {
+        it(`with Reset ${JSON.stringify(reset)} holds all calls back for ${heldMs} ms`, async (t) => {
+          const { clock, ask, take, timeOf } = begin(t);
+          const permit = await take();
+          const rejectedAt = clock.now();
+          permit.rejected({ limit: "10", reset });
+          const money = timeOf(ask({ priority: "money" }));
+          assertAt(await clock.runUntil(money), rejectedAt + heldMs);
+        });
+      }
+
+      it("refuses at once waiting calls that it makes too late", async (t) => {
+        const { clock, ask, take, refusal } = begin(t, { maxWaitMs: 30_000 });
+        const [first, second] = [await take(), await take()];
+        first.rejected({ reset: "2" });
+        const waiting = ask({ deadlineMs: clock.epoch() + 20_000 });
+        await clock.run(5);
+        second.rejected({ reset: "25" });
+        const { retryAfterMs } = await refusal(waiting, "RESOURCE_EXHAUSTED");
+        assert.ok(retryAfterMs! > 24_900, `${retryAfterMs} ms`);
+        assertAt(clock.now(), 5);
       });
 
-      it("does not count the reserve among the tokens that are left for reads", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 10, reserve: 0.3, maxWaitMs: 0 });
-        const leftForReads = () => {
-          const { remaining, remainingForReads } = bucket.status();
-          assert.equal(remainingForReads, Math.max(0, remaining - 3));
-          return remainingForReads;
-        };
-        assert.equal(leftForReads(), 7);
-        const [permit] = await grantsOf(bucket, 10);
-        leftForReads();
-        permit?.rejected({ reset: "60" });
-        const { remaining, remainingForReads } = bucket.status();
-        assert.deepEqual([remaining, remainingForReads], [0, 0]);
+      /** How long a token stays out now; the bucket has one, and is full. */
+      async function windowMs({ clock, ask, take, timeOf }: ReturnType<typeof begin>) {
+        await take();
+        const takenAt = clock.now();
+        return (await clock.runUntil(timeOf(ask({ priority: "money" })))) - takenAt;
+      }
+
+      it("keeps tokens out longer, each further one more so, and no longer after some time", async (t) => {
+        const begun = begin(t, { initialLimit: 1 });
+        const { clock, take } = begun;
+        assertAt(await windowMs(begun), 1_050);
+        for (const longerMs of [50, 100, 200]) {
+          await clock.run(2_000);
+          (await take()).rejected({ reset: "1" });
+          await clock.run(2_000);
+          const learnedMs = (await windowMs(begun)) - 1_050;
+          // What was learned halves in 30 s.
+          assert.ok(learnedMs > 0.7 * longerMs && learnedMs < longerMs + lateMs, `${learnedMs} ms`);
+        }
+        await clock.run(600_000);
+        assertAt(await windowMs(begun), 1_050);
+      });
+
+      it("of calls that were in flight together is one, and one that names a lower limit none", async (t) => {
+        for (const [limit, windowMs] of [
+          [undefined, 1_095],
+          ["3", 1_050],
+        ] as const) {
+          const { clock, ask, take, timeOf } = begin(t, { initialLimit: 4 });
+          const all = [await take(), await take(), await take(), await take()];
+          for (const permit of all) permit.rejected({ limit, reset: "1" });
+          assertAt(await clock.runUntil(timeOf(ask())), windowMs);
+        }
+      });
+    });
+
+    describe("the status", () => {
+      it("has the limit, the whole tokens left and the whole seconds until full", async (t) => {
+        const { clock, bucket, take } = begin(t, { reserve: 0.2 });
+        for (let taken = 0; taken < 4; taken++) await take();
+        const status = (remaining: number, remainingForReads: number, resetSeconds: number) => ({
+          ...{ limit: 10, remaining, remainingForReads, resetSeconds },
+        });
+        assert.deepEqual(bucket.status(), status(6, 4, 2));
+        (await take()).rejected({ reset: "7" });
+        assert.deepEqual(bucket.status(), status(0, 0, 7));
+        await clock.run(8_000);
+        assert.deepEqual(bucket.status(), status(10, 8, 0));
       });
 
       it("never has a negative number of tokens", async (t) => {
-        const bucket = await bucketFor(t, { initialLimit: 10 });
-        const permits = await grantsOf(bucket, 10);
+        const { bucket, take, grantsOf } = begin(t, { reserve: 0.3 });
+        const permits = await grantsOf(10, "money");
         permits.at(-1)!.observe({ limit: "1", remaining: "0" });
-        (await take(bucket)).release();
-        const { remaining } = bucket.status();
+        (await take({ priority: "money" })).release();
+        const { remaining, remainingForReads } = bucket.status();
         assert.ok(remaining >= 0 && remaining <= 1, `${remaining}`);
+        assert.ok(remainingForReads >= 0, `${remainingForReads}`);
       });
     });
   });
-}
-
-function take(bucket: TokenBucket, options: Partial<TakeOptions> = {}): Promise<Permit> {
-  return bucket.take({ priority: "read", signal: new AbortController().signal, ...options });
-}
-
-/** Requests `count` tokens in parallel; returns the granted permits in order of request. */
-async function grantsOf(bucket: TokenBucket, count: number, priority: Priority = "read") {
-  const calls = await Promise.allSettled(
-    Array.from({ length: count }, () => take(bucket, { priority })),
-  );
-  return calls.flatMap((call) => (call.status === "fulfilled" ? [call.value] : []));
-}
-
-/** The most tokens that can have been refilled since then. */
-function refill(limit: number, since: number): number {
-  return Math.ceil(((performance.now() - since) / 1_000) * limit);
-}
-
-async function refusal(call: Promise<unknown>, code: ErrorCode): Promise<GatewayError["details"]> {
-  const error = await call.then(
-    () => assert.fail("expected a refusal"),
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof GatewayError, String(error));
-  assert.equal(error.code, code);
-  return error.details;
 }

@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Event, EventKind, EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
   FiscalizationStatus,
+  PaymentMethodSchema,
   PaymentOperation,
   PaymentSchema,
   PaymentStateSchema,
@@ -78,6 +79,19 @@ function enumValue<Value extends number>(values: Record<string, string | Value>,
 
 function unrecognizedOf(values: object, field: string, value: string) {
   return value.toUpperCase() in values ? [] : [{ field, value }];
+}
+
+export const cardToken = "card-token-7f31";
+
+/** A payment whose event has the token of its card. */
+export function paidByCard(told: Told = {}): Entry {
+  const entry = payment({ status: "success", ...told });
+  const { resource } = entry.event;
+  assert.ok(resource.case === "payment");
+  resource.value.paymentMethod = create(PaymentMethodSchema, {
+    ccToken: { token: cardToken, mask: "41**11" },
+  });
+  return entry;
 }
 
 /** A callback of a payment of its own. */

@@ -1,11 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { create } from "@bufbuild/protobuf";
-import { EventSchema } from "../../src/gen/payments/v1/event_pb.ts";
-import { readOn, type StoredLog } from "../../src/ledger/tail.ts";
 import { createTurns } from "../../src/ledger/turns.ts";
-import { encodeCursor, newEpoch } from "../../src/stores/cursor.ts";
 
 test("concurrent readers take turns and get at most `eventsPerTurn` events a turn together", async () => {
   const turns = createTurns({ eventsPerTurn: 4, pagesAtOnce: 1 });
@@ -55,50 +51,4 @@ test("at most `pagesAtOnce` pages are read at a time, and a failed page frees it
   const results = await Promise.allSettled(pages);
   assert.equal(results.filter(({ status }) => status === "fulfilled").length, 6);
   assert.equal(most, 2);
-});
-
-test("readers of stored events yield to the event loop after some events", async () => {
-  const epoch = newEpoch();
-  const stored = Array.from({ length: 300 }, (_, n) =>
-    create(EventSchema, { cursor: encodeCursor({ ms: 1, seq: n + 1 }, epoch) }),
-  );
-  const tail = stored.at(-1)?.cursor ?? "";
-  const bounds = { epoch, floor: encodeCursor({ ms: 0, seq: 0 }, epoch), tail };
-  const log: StoredLog = {
-    turns: createTurns(),
-    follow: async () => () => {},
-    bounds: async () => bounds,
-    async page(_, after = "", limit) {
-      const events = stored.filter(({ cursor }) => cursor > after).slice(0, limit);
-      return { events, upTo: events.at(-1)?.cursor ?? tail, bounds };
-    },
-  };
-  let read = 0;
-  let over = false;
-  const reader = async () => {
-    const { signal } = new AbortController();
-    const events = await readOn(log, { kinds: [] }, "earliest", { signal });
-    const cursors: string[] = [];
-    for await (const { cursor } of events) {
-      cursors.push(cursor);
-      read += 1;
-      if (cursor === tail) break;
-    }
-    return cursors;
-  };
-  const readers = Promise.all(Array.from({ length: 40 }, reader)).finally(() => {
-    over = true;
-  });
-  readers.catch(() => {});
-  let most = 0;
-  while (!over) {
-    const before = read;
-    await nextTurn();
-    most = Math.max(most, read - before);
-  }
-  const told = await readers;
-  // Two turns of the readers may overlap the time between two measurements.
-  assert.ok(most <= 2 * 32, `${most} events within one turn`);
-  const all = stored.map(({ cursor }) => cursor);
-  for (const cursors of told) assert.deepEqual(cursors, all);
 });

@@ -37,25 +37,6 @@ describe("the budget", () => {
     );
   });
 
-  it("serves reads at the full rate whatever the reserve", () => {
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 100 }),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        (limit, reserve) => {
-          const budget = new Budget({ initialLimit: limit, reserve }, 0);
-          let now = 0;
-          let taken = 0;
-          for (; now < 20_000; taken++) {
-            budget.take(now);
-            now = Math.max(now, budget.nextTokenAt("read", 0, now));
-          }
-          assert.ok(taken >= 0.9 * 20 * limit, `${taken} of ${20 * limit}`);
-        },
-      ),
-    );
-  });
-
   it("never gains tokens from an answer", () => {
     const header = fc.option(fc.oneof(fc.integer({ min: -5, max: 200 }).map(String), fc.string()), {
       nil: undefined,
@@ -97,70 +78,13 @@ describe("the budget", () => {
     assert.equal(budget.nextTokenAt("read", 0, 0), 4_200);
   });
 
-  it("can begin empty, and fills within the first second or so", () => {
+  it("can begin empty, and fills after the first second and its margin", () => {
     const budget = new Budget({ initialLimit: 10, reserve: 0, startEmpty: true }, 0);
     assert.equal(budget.status(0).remaining, 0);
     assert.ok(budget.nextTokenAt("money", 0, 0) >= 1_000);
-    assert.equal(budget.status(1_100).remaining, 10);
-  });
-
-  it("widens its window after an unexplained rejection, and narrows it slowly", () => {
-    const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
-    const windows = [budget.windowMs(0)];
-    for (let rejections = 0; rejections < 3; rejections++) {
-      budget.reject(budget.take(0), { resetSeconds: 1 }, 0);
-      windows.push(budget.windowMs(0));
-    }
-    assert.deepEqual(windows, [1_050, 1_100, 1_150, 1_250]);
-    assert.equal(budget.windowMs(30_000), 1_150);
-    assert.ok(budget.windowMs(600_000) < 1_051);
-  });
-
-  it("widens its window once for rejected calls that were in flight together", () => {
-    const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
-    const together = [budget.take(0), budget.take(0), budget.take(0)];
-    for (const taken of together) budget.reject(taken, { resetSeconds: 1 }, 0);
-    assert.equal(budget.windowMs(0), 1_100);
-  });
-
-  it("keeps its window after a rejection that names a lower limit", () => {
-    const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
-    budget.reject(budget.take(0), { limit: 5, remaining: 0, resetSeconds: 1 }, 0);
-    assert.equal(budget.windowMs(0), 1_050);
-    assert.equal(budget.capacity, 5);
-  });
-
-  it("counts earlier calls against a limit that drops", () => {
-    const budget = new Budget({ initialLimit: 50, reserve: 0 }, 0);
-    for (let calls = 0; calls < 40; calls++) budget.take(calls * 20);
-    budget.observe(budget.take(800), { limit: 20 }, 800);
-    // The 20th latest take was at 420 ms: one window later fewer than 20 are out.
-    assert.equal(budget.nextTokenAt("money", 0, 800), 420 + 1_050);
-  });
-
-  it("compares Remaining with what was left right after the call's take", () => {
-    const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
-    const first = budget.take(0);
-    for (let calls = 0; calls < 5; calls++) budget.take(10);
-    budget.observe(first, { limit: 10, remaining: 9 }, 20);
-    assert.equal(budget.status(20).remaining, 4);
-    budget.observe(budget.take(30), { limit: 10, remaining: 1 }, 40);
-    assert.equal(budget.status(40).remaining, 1);
-  });
-
-  it("subtracts later takes from the Remaining of an earlier call", () => {
-    const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
-    const first = budget.take(0);
-    for (let calls = 0; calls < 3; calls++) budget.take(10);
-    budget.observe(first, { limit: 10, remaining: 5 }, 20);
-    assert.equal(budget.status(20).remaining, 2);
-  });
-
-  it("subtracts a shortage only once when two answers show it", () => {
-    const budget = new Budget({ initialLimit: 10, reserve: 0 }, 0);
-    const [first, second] = [budget.take(0), budget.take(0)];
-    budget.observe(first, { remaining: 5 }, 10);
-    budget.observe(second, { remaining: 4 }, 10);
-    assert.equal(budget.status(10).remaining, 4);
+    assert.deepEqual(
+      [1_049, 1_050].map((at) => budget.status(at).remaining),
+      [0, 10],
+    );
   });
 });

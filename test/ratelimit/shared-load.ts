@@ -194,15 +194,9 @@ export async function runLoad(options: LoadOptions): Promise<LoadResult> {
   }
   const endedAt = now();
   ending = true;
-  const closed = Promise.all(replicas.map(({ bucket }) => bucket.close()));
-  const settled = closed.then(() => Promise.allSettled(open));
-  let over = false;
-  const stop = () => {
-    over = true;
-  };
-  settled.then(stop, stop);
-  while (!over) await clock.run(2);
-  const failed = (await settled).find(({ status }) => status === "rejected");
+  await clock.runUntil(Promise.all(replicas.map(({ bucket }) => bucket.close())));
+  const settled = await clock.runUntil(Promise.allSettled(open));
+  const failed = settled.find(({ status }) => status === "rejected");
   await Promise.all(replicas.map(({ redis }) => redis?.close()));
   if (failed?.status === "rejected") throw failed.reason;
   const scriptFailure = await scripted;
@@ -267,13 +261,4 @@ export function figuresOf(result: LoadResult) {
     longestMoneyWaitMs: longestMoneyWaitMs(result, 2_000),
     refusedMoney: result.refusedMoney,
   };
-}
-
-/** Asserts what replicas that share a budget promise under a steady load. */
-export function assertGoals(figures: ReturnType<typeof figuresOf>, leastUsed: number): void {
-  const { rejected, sent, used, longestMoneyWaitMs, refusedMoney } = figures;
-  assert.ok(rejected <= sent / 1_000, `${rejected} of ${sent} rejected`);
-  assert.ok(used >= leastUsed, `${used} of the budget used`);
-  assert.ok(longestMoneyWaitMs < 1_000, `money waited ${longestMoneyWaitMs} ms`);
-  assert.equal(refusedMoney, 0);
 }

@@ -104,9 +104,7 @@ export async function runTurns(load: TurnsLoad): Promise<TurnsFigures> {
     return { name, ...counted, p99WaitMs };
   });
   ending = true;
-  const closed = Promise.all(buckets.map((bucket) => bucket.close()));
-  await clock.run(1_000);
-  await closed;
+  await clock.runUntil(Promise.all(buckets.map((bucket) => bucket.close())));
   return {
     callers,
     jain: jainOf(callers),

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import type { Clock } from "../../src/ratelimit/clock.ts";
 
 interface Timer {
@@ -68,6 +69,22 @@ export class VirtualClock implements Clock {
     this.#now = until;
   }
 
+  /** Runs until the result is there; it may be later than it by what was due at the same time. */
+  async runUntil<T>(result: Promise<T>): Promise<T> {
+    let isThere = false;
+    const there = () => {
+      isThere = true;
+    };
+    result.then(there, there);
+    await this.run(0);
+    for (const endsAt = this.#now + longestMs; !isThere; ) {
+      const [next] = this.#timers;
+      assert.ok(next && next.at < endsAt, "nothing is due that could settle it");
+      await this.run(next.at - this.#now);
+    }
+    return await result;
+  }
+
   async #settled(): Promise<void> {
     await settled();
     while (this.#work.size > 0) {
@@ -76,6 +93,9 @@ export class VirtualClock implements Clock {
     }
   }
 }
+
+/** Longest virtual time that is waited for one result. */
+const longestMs = 600_000;
 
 /** Resolves when every promise that can settle without a timer has done so. */
 export function settled(): Promise<void> {

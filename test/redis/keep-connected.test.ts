@@ -5,7 +5,7 @@ import { connectRedis, type RedisClient, type RedisConnector } from "../../src/r
 import { keepConnected } from "../../src/redis/keep-connected.ts";
 import { reportTo } from "../../src/report.ts";
 import { Secret } from "../../src/secrets/secret.ts";
-import { closing } from "../of-suite.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { until } from "../until.ts";
 import { startCluster } from "./cluster.ts";
 import { startSentinelSet } from "./sentinel.ts";
@@ -35,12 +35,12 @@ const answers = (client: RedisClient) => until(async () => (await client.ping())
 
 describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
   it("all find the new primary when the old one is killed and a Sentinel is frozen", async (t) => {
-    const set = closing(t, await startSentinelSet());
-    const all = Array.from({ length: 30 }, () => connecting(t, set.url));
+    const doomed = closing(t, await startSentinelSet());
+    const all = Array.from({ length: 30 }, () => connecting(t, doomed.url));
     await Promise.all(all.map(({ client }) => answers(client)));
-    const before = await set.masterPort();
-    set.sentinels[0]?.pause();
-    await set.servers.find(({ port }) => port === before)?.kill();
+    const before = await doomed.masterPort();
+    doomed.sentinels[0]?.pause();
+    await doomed.servers.find(({ port }) => port === before)?.kill();
     await Promise.all(
       all.map(({ client }) =>
         until(async () => (await client.set("key", "value")) === "OK" && client.status === "ready"),
@@ -48,8 +48,9 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
     );
   });
 
+  const set = ofSuite(startSentinelSet);
+
   it("move to the primary that Sentinel names, even from one that still serves", async (t) => {
-    const set = closing(t, await startSentinelSet());
     let failovers = 0;
     const redis = connectRedis(new Secret(set.url), () => {}, {
       report: reportTo({ redisFailover: () => void failovers++ }),
@@ -69,7 +70,6 @@ describe("connections to Redis", { skip: withoutRedis, timeout }, () => {
   });
 
   it("report no error while one Sentinel answers, and the cause when none does", async (t) => {
-    const set = closing(t, await startSentinelSet());
     const errors: string[] = [];
     const dead = await freePort();
     const url = set.url.replace("redis+sentinel://", `redis+sentinel://127.0.0.1:${dead},`);

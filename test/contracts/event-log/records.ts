@@ -1,17 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { toBinary } from "@bufbuild/protobuf";
-import {
-  type Event,
-  EventKind,
-  EventSchema,
-  EventSource,
-} from "../../../src/gen/payments/v1/event_pb.ts";
-import type { Ledger } from "../../../src/ledger/ledger.ts";
+import { type Event, EventKind, EventSource } from "../../../src/gen/payments/v1/event_pb.ts";
 import type { Entry } from "../../../src/ledger/log.ts";
-import { traceOf } from "../../../src/ledger/stored-event.ts";
 import { cursors, payment, stateOn, step, take } from "../../ledger/entries.ts";
-import { newCall, started } from "../../ledger/new-call.ts";
 import { account, everything, type LogRig } from "./rig.ts";
 
 /** What is stored of an entry, and is the same for whoever reads it. */
@@ -84,18 +75,6 @@ export function testRecords(rig: LogRig): void {
       const refunded = ["PARTIALLY_REFUNDED", "REFUNDED"];
       assert.deepEqual(states, ["PENDING", "FAILED", "PENDING", "PAID", "PAID", ...refunded]);
     });
-
-    it("is AUTHORIZED from the first callback on when a hold was noted before", async () => {
-      const call = newCall({ externalId: "order-1", hold: true });
-      started(await (rig.peer as Ledger).begin(account, call));
-      assert.equal(await snapshotOf(), undefined, "a note is no event");
-      const states = await statesOf([
-        payment({ status: "success" }),
-        payment({ operation: "confirm", status: "failure", source: "response" }),
-        payment({ operation: "confirm", operationId: "c-2", status: "success" }),
-      ]);
-      assert.deepEqual(states, ["AUTHORIZED", "AUTHORIZED", "PAID"]);
-    });
   });
 
   it("keeps the words of an event whole", async () => {
@@ -110,26 +89,6 @@ export function testRecords(rig: LogRig): void {
         ["details.status", "expired"],
       ],
     );
-  });
-
-  it("keeps the trace of an entry for all readers of its event, but not in the message", async () => {
-    const trace = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
-    const live = await read(everything, "latest", { by: rig.peer });
-    await rig.log.append(account, { ...payment(), trace });
-    await rig.log.append(account, payment({ status: "success" }));
-    const [first, second] = await take(live, 2);
-    const history = await rig.peer.history(account, EventKind.PAYMENT, "order-1", 10);
-    for (const events of [[first, second], history]) {
-      assert.deepEqual(
-        events.map((event) => event && traceOf(event)),
-        [trace, undefined],
-      );
-    }
-    for (const event of history) {
-      assert.equal(event.$unknown, undefined);
-      const written = Buffer.from(toBinary(EventSchema, event)).toString("latin1");
-      assert(!written.includes("a".repeat(32)));
-    }
   });
 
   it("gives the history of one payment, and what came before a cursor of its own", async () => {

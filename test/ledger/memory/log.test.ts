@@ -4,7 +4,6 @@ import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts"
 import type { EventLog, Topic } from "../../../src/ledger/log.ts";
 import { lettersBound } from "../../contracts/event-log/rig.ts";
 import { eventLogContract } from "../../contracts/event-log.ts";
-import { eventLogModel } from "../../contracts/event-log-model.ts";
 import { createMemoryLedger } from "../create.ts";
 import { currentStep, cursors, payment, steps, take } from "../entries.ts";
 import { letter } from "../letters.ts";
@@ -12,7 +11,7 @@ import { isExpired, isFull } from "../refusals.ts";
 
 const day = 86_400_000;
 
-async function harness() {
+eventLogContract("memory", async () => {
   let ahead = 0;
   const log = createMemoryLedger({
     ...{ retentionMs: 7 * day, lettersBound, now: () => Date.now() + ahead },
@@ -25,10 +24,7 @@ async function harness() {
     },
     async stop() {},
   };
-}
-
-eventLogContract("memory", harness);
-eventLogModel("memory", harness, 300);
+});
 
 describe("memory log", () => {
   const everything: Topic = { kinds: [] };

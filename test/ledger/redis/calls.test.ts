@@ -229,74 +229,61 @@ describe("on Redis", { skip: withoutRedis }, () => {
 });
 
 describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
-  for (const away of ["kill", "cut"] as const) {
-    it(`begins calls without a key, and writes them when Redis is back (${away})`, async (t) => {
-      const server = closing(t, await startRedis([["appendonly", "yes"]]));
-      const proxy = closing(t, await startCuttingProxy(server.url));
-      const redis = closing(t, await connected(proxy.url.replace("http:", "redis:")));
-      const states: string[] = [];
-      const make = (): IntentStore =>
-        createRedisCalls({
-          ...options,
-          redis,
-          prefix: "p",
-          answerMs: 200,
-          onStateChange: (_, state) => void states.push(state),
-        });
-      const [store, other] = [make(), make()];
-      t.after(() => Promise.all([store.close(), other.close()]));
-
-      const before = started(await store.begin("default", newCall({ externalId: "before" })));
-      if (away === "kill") await server.kill();
-      else proxy.cut();
-
-      const key = { digest: "d", fingerprints: ["f"] };
-      await assert.rejects(store.begin("default", newCall({ key })), { code: "UNAVAILABLE" });
-      const lost = started(await beginsAlone(store));
-      assert.equal((await beginsAlone(store)).kind, "inFlight");
-      const answered = started(await beginsAlone(store, { externalId: "answered" }));
-      await store.end("default", lost, { state: "unknown" });
-      await store.end("default", answered, { state: "closed", key: "free" });
-      await store.end("default", before, { state: "closed", key: "free" });
-      // Its own calls alone are no answer: other gateways may have open ones.
-      const open = openCalls(store, "default", EventKind.PAYMENT, "order");
-      await assert.rejects(open, { code: "UNAVAILABLE" });
-
-      if (away === "kill") await server.start();
-      else proxy.mend();
-      await until(async () => states.at(-1) === "shared");
-      assert.deepEqual(
-        (await openCalls(other, "default", EventKind.PAYMENT, "order")).map(({ id, state }) => [
-          id,
-          state,
-        ]),
-        [[lost.id, "unknown"]],
-      );
-      assert.equal((await other.begin("default", newCall())).kind, "inFlight");
-      for (const externalId of ["answered", "before"]) {
-        assert.equal((await other.begin("default", newCall({ externalId }))).kind, "started");
-      }
-      const begun = await other.begin("default", newCall({ key, externalId: "free" }));
-      assert.equal(begun.kind, "started", "a key that could not be promised is free");
-    });
+  /** The stores of two replicas. */
+  function pairOn(
+    t: TestContext,
+    about: Pick<RedisCallsOptions, "redis"> & Partial<RedisCallsOptions>,
+  ) {
+    const make = () => createRedisCalls({ ...options, prefix: "p", answerMs: 200, ...about });
+    const pair = [make(), make()] as const;
+    t.after(() => Promise.all(pair.map((store) => store.close())));
+    return pair;
   }
+
+  it("begins calls without a key, and writes them when Redis is back", async (t) => {
+    const server = closing(t, await startRedis([["appendonly", "yes"]]));
+    const redis = closing(t, await connected(server.url));
+    const states: string[] = [];
+    const onStateChange = (_: unknown, state: string) => void states.push(state);
+    const [store, other] = pairOn(t, { redis, onStateChange });
+    const before = started(await store.begin("default", newCall({ externalId: "before" })));
+    await server.kill();
+
+    const key = { digest: "d", fingerprints: ["f"] };
+    await assert.rejects(store.begin("default", newCall({ key })), { code: "UNAVAILABLE" });
+    const lost = started(await beginsAlone(store));
+    assert.equal((await beginsAlone(store)).kind, "inFlight");
+    const answered = started(await beginsAlone(store, { externalId: "answered" }));
+    await store.end("default", lost, { state: "unknown" });
+    await store.end("default", answered, { state: "closed", key: "free" });
+    await store.end("default", before, { state: "closed", key: "free" });
+    // Its own calls alone are no answer: other gateways may have open ones.
+    const open = openCalls(store, "default", EventKind.PAYMENT, "order");
+    await assert.rejects(open, { code: "UNAVAILABLE" });
+
+    await server.start();
+    await until(async () => states.at(-1) === "shared");
+    assert.deepEqual(
+      (await openCalls(other, "default", EventKind.PAYMENT, "order")).map(({ id, state }) => [
+        id,
+        state,
+      ]),
+      [[lost.id, "unknown"]],
+    );
+    assert.equal((await other.begin("default", newCall())).kind, "inFlight");
+    for (const externalId of ["answered", "before"]) {
+      assert.equal((await other.begin("default", newCall({ externalId }))).kind, "started");
+    }
+    const begun = await other.begin("default", newCall({ key, externalId: "free" }));
+    assert.equal(begun.kind, "started", "a key that could not be promised is free");
+  });
 
   /** A store, and an open call that another replica's store has begun. */
   async function rig(t: TestContext, about: Partial<RedisCallsOptions> = {}) {
     const server = closing(t, await startRedis());
     const redis = closing(t, await connected(server.url));
-    const make = (): IntentStore =>
-      createRedisCalls({
-        ...options,
-        redis,
-        prefix: "p",
-        answerMs: 200,
-        ...about,
-      });
-    const [store, other] = [make(), make()];
-    t.after(() => Promise.all([store.close(), other.close()]));
-    const held = await other.begin("default", newCall());
-    assert.equal(held.kind, "started");
+    const [store, other] = pairOn(t, { redis, ...about });
+    started(await other.begin("default", newCall()));
     return {
       server,
       redis,
@@ -343,8 +330,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
       for (const socket of sockets) socket.destroy();
       server.close();
     });
-    const store = createRedisCalls({ ...options, redis, prefix: "p" });
-    t.after(() => store.close());
+    const [store] = pairOn(t, { redis });
     while (sockets.size < 2) {
       await assert.rejects(store.begin("default", newCall()), { code: "UNAVAILABLE" });
     }
@@ -353,9 +339,7 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
   it("begins the calls of an account whose node serves while that of another account is away", async (t) => {
     const cluster = closing(t, await startCluster(3, [["cluster-require-full-coverage", "no"]]));
     const redis = closing(t, await connected(cluster.url));
-    const make = () => createRedisCalls({ ...options, redis, prefix: "p" });
-    const [store, other] = [make(), make()];
-    t.after(() => Promise.all([store.close(), other.close()]));
+    const [store, other] = pairOn(t, { redis, answerMs: 500 });
     const [one, two] = [
       await ownerOf(cluster, accountKeys("p", "one").log),
       await ownerOf(cluster, accountKeys("p", "two").log),
@@ -384,17 +368,19 @@ describe("with Redis away", { skip: withoutRedis, timeout: 120_000 }, () => {
     });
   }
 
-  it("begins no call while Redis is away and required", async (t) => {
-    const { server, redis, begins } = await rig(t, { required: true });
-    await server.kill();
-    await until(async () => linkOf(redis.client).isAway());
-    assert.deepEqual(await begins(), stopped);
-  });
-
-  it("control: begins calls without a key while Redis is away and not required", async (t) => {
-    const { server, redis, begins } = await rig(t);
-    await server.kill();
-    await until(async () => linkOf(redis.client).isAway());
-    assert.deepEqual(await begins(), ["started", "started", "UNAVAILABLE"]);
-  });
+  for (const [what, required, expected] of [
+    ["begins no call while Redis is away and required", true, stopped],
+    [
+      "control: begins calls without a key while Redis is away and not required",
+      false,
+      ["started", "started", "UNAVAILABLE"],
+    ],
+  ] as const) {
+    it(what, async (t) => {
+      const { server, redis, begins } = await rig(t, { required });
+      await server.kill();
+      await until(async () => linkOf(redis.client).isAway());
+      assert.deepEqual(await begins(), expected);
+    });
+  }
 });

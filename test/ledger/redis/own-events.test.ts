@@ -7,10 +7,10 @@ import { RecentEvents } from "../../../src/ledger/recent-events.ts";
 import { traceOf } from "../../../src/ledger/stored-event.ts";
 import { deriveKeyring } from "../../../src/secrets/keyring.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
-import { paidByCard } from "../../contracts/sealed.ts";
 import { ofSuite } from "../../of-suite.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
 import type { RedisLedgerOptions } from "../create.ts";
+import { paidByCard } from "../entries.ts";
 import { reader, replica } from "./rig.ts";
 
 const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -7,6 +7,7 @@ import { startSentinelSet } from "../../redis/sentinel.ts";
 import { startReplicated, withoutRedis } from "../../redis/server.ts";
 import { until } from "../../until.ts";
 import { cursors, numbered } from "../entries.ts";
+import { letter, lettersOf } from "../letters.ts";
 import { isAway, isExpired } from "../refusals.ts";
 import { reader, replica } from "./rig.ts";
 
@@ -22,24 +23,53 @@ describe("an event in a log that waits for replicas", {
 
   async function open(t: TestContext, minReplicas: number | "all" = 1) {
     const opened = closing(t, await replica(set.primary.url, { minReplicas }));
+    if (minReplicas === 0) return opened;
+    // Its connection for writes is open once one was answered.
+    await until(() => opened.log.append("first", numbered(0)).then(Boolean, () => false));
     return opened;
   }
   const historyOf = async (log: Awaited<ReturnType<typeof open>>["log"], i: number) =>
     await log.history("shop", EventKind.PAYMENT, `order-${i}`, 10);
 
-  it("is hidden after a refusal until a replica holds it, and then shown once, at one cursor", async (t) => {
+  it("is acknowledged among many of several accounts, all of which a replica holds", async (t) => {
+    const { log } = await open(t);
+    const live = await reader(log);
+    const appended = await Promise.all(
+      Array.from({ length: 500 }, (_, i) => log.append(i % 5 ? "shop" : "other", numbered(i))),
+    );
+    assert(appended.every(({ outcome }) => outcome === "stored"));
+    await live.sees(400);
+    assert.deepEqual(cursors(live.seen).toSorted(), cursors(live.seen));
+    await live.stop();
+    for (let times = 0; times < 2; times++) await log.letters.addDeadLetter("shop", letter("l"));
+    assert.equal((await lettersOf(log, "shop")).length, 1);
+  });
+
+  it("is neither acknowledged nor shown until a replica holds it, and then shown once", async (t) => {
     const [one, peer] = [await open(t), await open(t)];
     await one.log.append("shop", numbered(0));
     const live = await reader(peer.log, "earliest");
     await live.sees(1);
     set.replica.pause();
     try {
-      await assert.rejects(one.log.append("shop", numbered(1)), isAway);
+      let waits = true;
+      const refused = assert.rejects(one.log.append("shop", numbered(1)), isAway).finally(() => {
+        waits = false;
+      });
+      assert(await one.log.snapshot("shop", EventKind.PAYMENT, "order-0"), "others are shown");
       const late = await reader(peer.log, "earliest");
       await late.sees(1);
+      assert(waits, "reads do not wait behind it");
+      await refused;
+      // A repeat is no acknowledgement while only the primary holds the first. A new connection has
+      // made no write that the replica lacks, and must refuse it too.
+      const fresh = closing(t, await replica(set.primary.url, { minReplicas: 1 }));
+      for (const { log } of [one, fresh]) {
+        await assert.rejects(log.append("shop", numbered(1)), isAway);
+        await assert.rejects(log.letters.addDeadLetter("shop", letter("new")), isAway);
+      }
       assert.deepEqual(await historyOf(peer.log, 1), []);
       await assert.rejects(peer.log.snapshot("shop", EventKind.PAYMENT, "order-1"), isAway);
-      assert(await peer.log.snapshot("shop", EventKind.PAYMENT, "order-0"), "others are shown");
       const before = await peer.log.cursorBefore("shop", 1);
       assert(before < (live.seen[0]?.cursor ?? ""), "nor counted");
       const stored = await set.primary.command("XLEN", "test:{shop}:events");
@@ -52,6 +82,7 @@ describe("an event in a log that waits for replicas", {
     // The replica holds it now: a reader's feed shows it, even if it is not sent again.
     await live.sees(2);
     assert.equal((await one.log.append("shop", numbered(1))).outcome, "duplicate");
+    await one.log.letters.addDeadLetter("shop", letter("new"));
     const all = await reader(one.log, "earliest");
     await all.sees(2);
     assert.deepEqual(cursors(all.seen), cursors(live.seen));

@@ -5,7 +5,7 @@ import { it } from "node:test";
 import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
 import { maxUnfinished } from "../../../src/ledger/entries.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
-import { payment, take } from "../entries.ts";
+import { payment } from "../entries.ts";
 import { letter, lettersOf } from "../letters.ts";
 import { day, openLog } from "./rig.ts";
 
@@ -69,23 +69,4 @@ it("keeps the newest unfinished operations, up to its bound", { timeout }, async
   assert.equal(await oldest(), "oldest");
   await log.append("shop", payment({ externalId: "newest", paymentId: "newest" }));
   assert.equal(await oldest(), "order-2");
-});
-
-it("a write that fails does not fail the concurrent writes of its batch", {
-  timeout,
-}, async (t) => {
-  const { log, thread, close } = await openLog(directory(t));
-  t.after(close);
-  await log.append("shop", payment({ paymentId: "first" }));
-  const broken = thread.run("commit", [{}]);
-  const appends = Array.from({ length: 50 }, (_, i) =>
-    log.append("shop", payment({ paymentId: `p-${i}` })),
-  );
-  await assert.rejects(broken, { code: "UNAVAILABLE" });
-  assert.equal(
-    (await Promise.all(appends)).filter(({ outcome }) => outcome === "stored").length,
-    50,
-  );
-  const rest = await log.read("shop", everything, "earliest", { signal });
-  assert.equal((await take(rest, 51)).length, 51);
 });

@@ -1,16 +1,140 @@
+import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { testSealed } from "../../contracts/sealed.ts";
+import { describe, it } from "node:test";
+import { type Event, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import { reportTo } from "../../../src/report.ts";
+import { deriveKeyring } from "../../../src/secrets/keyring.ts";
+import type { Seal } from "../../../src/secrets/seal.ts";
+import { Secret } from "../../../src/secrets/secret.ts";
 import { directory } from "../../stores/sqlite/directories.ts";
+import { cardToken, paidByCard, take } from "../entries.ts";
+import { letter, lettersOf } from "../letters.ts";
 import { openLog } from "./rig.ts";
 
-testSealed("SQLite", async (t) => {
-  const path = directory(t);
-  return {
-    open: (keys) => openLog(path, keys),
-    held: async () =>
-      readdirSync(path)
-        .map((name) => readFileSync(join(path, name), "latin1"))
-        .join("\n"),
+const number = "4716108999716531";
+
+function tokenOf(event: Event | undefined): string | undefined {
+  assert.ok(event?.resource.case === "payment");
+  assert.equal(event.resource.value.paymentMethod?.ccToken?.mask, "41**11");
+  return event.resource.value.paymentMethod.ccToken.token;
+}
+
+const unread = (id: string) =>
+  letter(id, Buffer.from(`{"card": {"number": "${number}"}, ${id}`).toString("base64"));
+
+/** Each secret, in plain and in base64 wherever it begins. */
+const forms = [cardToken, number].flatMap((secret) => [
+  secret,
+  ...["", "x", "xy"].map((before) =>
+    Buffer.from(before + secret)
+      .toString("base64")
+      .slice(4, 20),
+  ),
+]);
+
+/** Encrypts nothing. */
+const openSeal: Seal = { close: (text) => Buffer.from(text), open: (text) => Buffer.from(text) };
+
+/** All that the store of this directory holds, as text. */
+const heldIn = (path: string) =>
+  readdirSync(path)
+    .map((name) => readFileSync(join(path, name), "latin1"))
+    .join("\n");
+
+/** Opens the store with these passwords, or with sealing off; `locked` is what it reported. */
+async function open(path: string, ...passwords: string[]) {
+  const locked: string[] = [];
+  const secrets = passwords.map((password) => new Secret(password));
+  const keyring =
+    secrets.length === 0
+      ? { events: openSeal, deadLetters: openSeal }
+      : await deriveKeyring("shop", secrets);
+  const { log, close } = await openLog(path, {
+    keyringOf: () => keyring,
+    report: reportTo({ locked: ({ account, what }) => void locked.push(`${account} ${what}`) }),
+  });
+  const { signal } = new AbortController();
+  const tokens = async (count: number) => {
+    const events = await log.read("shop", { kinds: [] }, "earliest", { signal });
+    return (await take(events, count)).map(tokenOf);
   };
+  return { log, close, locked, tokens };
+}
+
+/**
+ * Who can read what is kept encrypted. Stores get it encrypted; of Redis, gateway/canary.test.ts shows
+ * that no secret gets there.
+ */
+describe("secrets that are encrypted", { timeout: 60_000 }, () => {
+  for (const [what, isOff] of [
+    ["neither card tokens nor what could not be read is stored in plain", false],
+    ["the search for them finds them with sealing off", true],
+  ] as const) {
+    it(what, async (t) => {
+      const path = directory(t);
+      const { log, close } = await open(path, ...(isOff ? [] : ["password"]));
+      await log.append("shop", paidByCard({ status: "pending" }));
+      await log.append("shop", paidByCard());
+      await log.append("shop", paidByCard({ operation: "refund" }));
+      await log.letters.addDeadLetter("shop", unread("l-1"));
+      await close();
+      const text = heldIn(path);
+      assert.match(text, /41\*\*11/, "the rest stays readable");
+      const shown = forms.filter((form) => text.includes(form));
+      assert.equal(shown.length > 0, isOff, `${shown}`);
+    });
+  }
+
+  it("are in stored and live events, the current state and dead letters for every reader", async (t) => {
+    const { log, close, locked, tokens } = await open(directory(t), "password");
+    const { signal } = new AbortController();
+    const live = await log.read("shop", { kinds: [] }, "latest", { signal });
+    await log.append("shop", paidByCard());
+    const snapshot = await log.snapshot("shop", EventKind.PAYMENT, "order-1");
+    const [stored] = await log.history("shop", EventKind.PAYMENT, "order-1", 1);
+    for (const event of [...(await take(live, 1)), snapshot?.operations[0]?.event, stored]) {
+      assert.equal(tokenOf(event), cardToken);
+    }
+    assert.deepEqual(await tokens(1), [cardToken]);
+    await log.letters.addDeadLetter("shop", unread("l-1"));
+    assert.deepEqual(await lettersOf(log, "shop"), [unread("l-1")]);
+    assert.deepEqual(locked, []);
+    await close();
+  });
+
+  it("stay readable after a password change; dropping the old password loses only the secrets", async (t) => {
+    const path = directory(t);
+    const before = await open(path, "old");
+    await before.log.append("shop", paidByCard());
+    await before.log.letters.addDeadLetter("shop", unread("l-1"));
+    await before.close();
+
+    const during = await open(path, "new", "old");
+    await during.log.append("shop", paidByCard({ externalId: "order-2", paymentId: "p-2" }));
+    await during.log.letters.addDeadLetter("shop", unread("l-2"));
+    assert.deepEqual(await during.tokens(2), [cardToken, cardToken]);
+    assert.deepEqual(await lettersOf(during.log, "shop"), [unread("l-1"), unread("l-2")]);
+    assert.deepEqual(during.locked, []);
+    await during.close();
+
+    const dropped = await open(path, "new");
+    assert.deepEqual(await dropped.tokens(2), [undefined, cardToken]);
+    assert.deepEqual(dropped.locked, ["shop event"]);
+    const state = await dropped.log.snapshot("shop", EventKind.PAYMENT, "order-1");
+    assert.equal(state?.operations[0]?.status, "success");
+    assert.equal(tokenOf(state?.operations[0]?.event), undefined);
+    const { body: _, ...locked } = unread("l-1");
+    assert.deepEqual(await lettersOf(dropped.log, "shop"), [locked, unread("l-2")]);
+    assert.deepEqual(dropped.locked, ["shop event", "shop event", "shop dead_letter"]);
+    await dropped.close();
+
+    const old = await open(path, "old");
+    assert.deepEqual(
+      await old.tokens(2),
+      [cardToken, undefined],
+      "what was written since is locked",
+    );
+    await old.close();
+  });
 });

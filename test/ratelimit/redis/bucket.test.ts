@@ -1,25 +1,23 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, it, type TestContext } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Priority, TokenBucket } from "../../../src/ratelimit/bucket.ts";
 import type { BudgetSource } from "../../../src/ratelimit/queued-bucket.ts";
 import {
   createRedisBucket,
   type RedisBucketOptions,
 } from "../../../src/ratelimit/queued-bucket.ts";
-import { connectRedis, type RedisClient } from "../../../src/redis/connect.ts";
+import { connectRedis } from "../../../src/redis/connect.ts";
 import { accountKeys } from "../../../src/redis/keys.ts";
 import { Secret } from "../../../src/secrets/secret.ts";
 import { testTokenBucket } from "../../contracts/token-bucket.ts";
 import { closing, ofSuite } from "../../of-suite.ts";
-import { overridden } from "../../overridden.ts";
 import { startCluster } from "../../redis/cluster.ts";
-import { freePort, startRedis, withoutRedis } from "../../redis/server.ts";
+import { startRedis, withoutRedis } from "../../redis/server.ts";
 import { connected } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
 import { VirtualClock } from "../virtual-clock.ts";
-import { redisOn } from "./virtual-redis.ts";
+import { Link, redisOn } from "./virtual-redis.ts";
 
 describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 }, () => {
   const server = ofSuite(startRedis);
@@ -52,7 +50,9 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
     return { keys, replicas };
   }
 
-  testTokenBucket("the Redis bucket", create);
+  testTokenBucket("the Redis bucket", (clock, options) =>
+    create({ ...options, client: redisOn(clock, redis.client, 1), clock }),
+  );
 
   describe("replicas of one account", { concurrency: true }, () => {
     it("learn the limit from each other's answers, in a cluster too", async (t) => {
@@ -128,15 +128,14 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
   it("holds a token that Redis granted before the replica heard of a rejection", async (t) => {
     const clock = new VirtualClock();
     const bucket = create({ client: redisOn(clock, redis.client, 20), clock });
-    t.after(() => Promise.all([bucket.close(), clock.run(100)]));
-    const rejected = take(bucket);
-    await clock.run(100);
+    t.after(() => clock.runUntil(bucket.close()));
+    const rejected = await clock.runUntil(take(bucket));
     let granted = 0;
     const next = take(bucket).then(() => granted++);
     // Redis has granted the token, and its reply is under way.
     await clock.run(10);
     assert.equal(granted, 0);
-    (await rejected).rejected({ reset: "2" });
+    rejected.rejected({ reset: "2" });
     await clock.run(1_900);
     assert.equal(granted, 0);
     await clock.run(1_000);
@@ -144,48 +143,43 @@ describe("on Redis", { skip: withoutRedis, concurrency: true, timeout: 60_000 },
   });
 
   describe("a replica that does not reach Redis", { concurrency: true }, () => {
-    it("goes on alone, without tokens at first and then with its share", async (t) => {
-      let since = Number.POSITIVE_INFINITY;
-      const nowhere = connectRedis(new Secret(`redis://127.0.0.1:${await freePort()}`), () => {});
-      const changes: string[] = [];
+    /** A bucket on virtual time, and from where it has its tokens. */
+    function begin(t: TestContext, roundTripMs: number, link = new Link()) {
+      const clock = new VirtualClock();
+      const changes: { at: number; source: BudgetSource }[] = [];
       const bucket = create({
-        client: nowhere.client,
-        initialLimit: 10,
-        maxWaitMs: 5_000,
-        onStateChange(source) {
-          since = performance.now();
-          changes.push(source);
-        },
+        ...{ client: redisOn(clock, redis.client, roundTripMs, link), clock, maxWaitMs: 5_000 },
+        onStateChange: (source) => changes.push({ at: clock.now(), source }),
       });
-      t.after(async () => {
-        await bucket.close();
-        await nowhere.close();
-      });
-      await Promise.all(Array.from({ length: 8 }, () => take(bucket, "money")));
-      assert.ok(performance.now() - since >= 1_000, "the others may just have spent them");
-      assert.deepEqual(changes, ["local"]);
+      t.after(() => clock.runUntil(bucket.close()));
+      return { clock, bucket, changes };
+    }
+
+    it("goes on alone, without tokens at first and then with its share", async (t) => {
+      const link = new Link();
+      link.cut();
+      const { clock, bucket, changes } = begin(t, 1, link);
+      await clock.runUntil(Promise.all(Array.from({ length: 8 }, () => take(bucket, "money"))));
+      const [alone, ...others] = changes;
+      assert.deepEqual([alone?.source, others], ["local", []]);
+      assert.ok(clock.now() - alone!.at >= 1_000, "the others may just have spent them");
       assert.equal(bucket.status().limit, 8);
-      (await take(bucket)).observe({ limit: "20", remaining: "19", reset: "1" });
+      const next = () => clock.runUntil(take(bucket));
+      (await next()).observe({ limit: "20", remaining: "19", reset: "1" });
       assert.equal(bucket.status().limit, 16);
-      (await take(bucket)).rejected({ reset: "3600" });
-      await assert.rejects(take(bucket), { code: "RESOURCE_EXHAUSTED" });
+      (await next()).rejected({ reset: "3600" });
+      await assert.rejects(next(), { code: "RESOURCE_EXHAUSTED" });
     });
 
     it("goes on alone when Redis is too slow, and not when it is fast enough", async (t) => {
-      for (const [delayMs, source] of [
-        [150, "local"],
-        [15, "redis"],
+      for (const [roundTripMs, expected] of [
+        [150, ["local"]],
+        [15, []],
       ] as const) {
-        let now: BudgetSource = "redis";
-        const bucket = create({
-          client: delayed(redis.client, delayMs),
-          onStateChange: (changed) => {
-            now = changed;
-          },
-        });
-        t.after(() => bucket.close());
-        await Promise.all(Array.from({ length: 5 }, () => take(bucket)));
-        assert.equal(now, source);
+        const { clock, bucket, changes } = begin(t, roundTripMs);
+        await clock.runUntil(Promise.all(Array.from({ length: 5 }, () => take(bucket))));
+        const sources = changes.map(({ source }) => source);
+        assert.deepEqual(sources, expected, `${roundTripMs} ms`);
       }
     });
 
@@ -254,17 +248,6 @@ local state = cmsgpack.unpack(redis.call('GET', KEYS[1]))
 state.last = state.last + ARGV[1]
 for i = 1, #state.times do state.times[i] = state.times[i] + ARGV[1] end
 redis.call('SET', KEYS[1], cmsgpack.pack(state))`;
-
-/** Delays the answers of scripts by `ms`. */
-function delayed(client: RedisClient, ms: number): RedisClient {
-  const late = (name: "eval" | "evalsha") =>
-    (async (...args: Parameters<RedisClient["eval"]>) => {
-      const answer = await client[name](...args);
-      await delay(ms);
-      return answer;
-    }) as RedisClient["eval"];
-  return overridden(client, { eval: late("eval"), evalsha: late("evalsha") });
-}
 
 function take(
   bucket: TokenBucket,

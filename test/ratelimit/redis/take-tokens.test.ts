@@ -107,24 +107,6 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     assert.equal((await hear(4, 30, 0)).limit, 30, "a newer one is believed");
   });
 
-  it("keeps tokens out for longer after a rejection, and longer still after another", async () => {
-    const account = accountOf(1);
-    for (const [rejections, outMs] of [50, 100, 200].entries()) {
-      const { order, money } = await account.ask("one", { money: one });
-      assert.deepEqual(money.granted, one);
-      await account.ask("one", { rejected: { order: order + 1, ms: 0 } });
-      account.pass(windowMs);
-      const early = await account.ask("one", { money: one });
-      assert.deepEqual(early.money.granted, {}, `rejection ${rejections}`);
-      account.pass(outMs);
-    }
-    // Control: without a rejection the token is back.
-    const untroubled = accountOf(1);
-    await untroubled.ask("one", { money: one });
-    untroubled.pass(windowMs);
-    assert.deepEqual((await untroubled.ask("one", { money: one })).money.granted, one);
-  });
-
   it("gives nothing to any replica for as long as a rejection says", async () => {
     const account = accountOf(2);
     const { order } = await account.ask("one", { money: one });
@@ -136,16 +118,6 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
     assert.ok(money.nextMs > 0 && money.nextMs <= 2_000, `${money.nextMs} ms`);
     account.pass(2_000);
     assert.deepEqual((await account.ask("other", { money: one })).money.granted, one);
-  });
-
-  it("widens its window once for rejected calls that were in flight together", async () => {
-    const account = accountOf(2);
-    const { order } = await account.ask("one", { money: { "s:": 2 } });
-    for (const nth of [1, 2]) {
-      await account.ask("one", { rejected: { order: order + nth, ms: 0 } });
-    }
-    account.pass(windowMs + 50);
-    assert.ok((await account.ask("one", { money: { "s:": 2 } })).money.unmet < 2);
   });
 
   it("sets a silent replica's share aside once, however many others return", async () => {

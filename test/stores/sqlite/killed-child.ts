@@ -5,23 +5,15 @@
  */
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
-import { openStoreThread } from "../../../src/stores/sqlite/store-thread.ts";
 import { payment } from "../../ledger/entries.ts";
-import { createSqliteCalls } from "../../ledger/sqlite/rig.ts";
+import { newCall, started } from "../../ledger/new-call.ts";
+import { openLog } from "../../ledger/sqlite/rig.ts";
 import { seeded } from "../../random.ts";
-import { openSeal } from "./open-seal.ts";
 
 const [directory = "", round = "", seed = "", synchronous = "FULL"] = process.argv.slice(2);
 const random = seeded(Number(seed));
-const thread = await openStoreThread({
-  directory,
-  synchronous: synchronous as "FULL" | "OFF",
-});
-const { store: ledger } = createSqliteCalls(thread, {
-  retentionMs: 86_400_000,
-  keyringOf: () => ({ events: openSeal, deadLetters: openSeal }),
-});
+const { store: ledger } = await openLog(directory, { synchronous: synchronous as "FULL" | "OFF" });
+
 /**
  * Prints a promise, after the number of bytes of the write-ahead log that are on the disk by now.
  */
@@ -46,17 +38,14 @@ async function callbacks(writer: number): Promise<never> {
 async function calls(writer: number): Promise<never> {
   for (let i = 0; ; i++) {
     const id = `call-${round}-${writer}-${i}`;
-    const begun = await ledger.begin("shop", {
-      ...{ id, method: "CreatePayment", kind: EventKind.PAYMENT, externalId: id, leaseMs: 60_000 },
-      key: { digest: id, fingerprints: ["f"] },
-    });
-    if (begun.kind !== "started") throw new Error(`${id}: ${begun.kind}`);
+    const key = { digest: id, fingerprints: ["f"] };
+    const intent = started(await ledger.begin("shop", newCall({ id, externalId: id, key })));
     say("sent", id);
     if (random() < 0.3) {
-      await ledger.end("shop", begun.intent, { state: "unknown" });
+      await ledger.end("shop", intent, { state: "unknown" });
       say("unknown", id);
     } else {
-      await ledger.end("shop", begun.intent, { state: "closed", key: Buffer.from(id) });
+      await ledger.end("shop", intent, { state: "closed", key: Buffer.from(id) });
       say("answered", id);
     }
   }
