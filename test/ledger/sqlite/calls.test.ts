@@ -4,13 +4,32 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, it, type TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { CallOutcome, EventKind } from "../../../src/gen/payments/v1/event_pb.ts";
+import type { IntentStore } from "../../../src/ledger/intents.ts";
 import { databaseFile } from "../../../src/stores/sqlite/directory.ts";
 import type { StoreThread } from "../../../src/stores/sqlite/store-thread.ts";
+import { testIntentStore } from "../../contracts/intent-store.ts";
 import { closing } from "../../of-suite.ts";
 import { openCalls } from "../../open-calls.ts";
-import { directory } from "../../stores/sqlite/directories.ts";
+import { overridden } from "../../overridden.ts";
+import { directory, freshDirectory } from "../../stores/sqlite/directories.ts";
 import { newCall, started } from "../new-call.ts";
 import { createSqliteCalls, openIntents } from "./rig.ts";
+
+testIntentStore("sqlite", async (options) => {
+  const directory = freshDirectory();
+  const { store, thread } = await openIntents(directory.path, options);
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= store
+      .close()
+      .then(() => thread.close())
+      .then(directory.remove);
+    return closing;
+  };
+  // Only one process may use the directory, so both replicas are the same store.
+  const handle = overridden<IntentStore>(store, { close });
+  return [handle, handle];
+});
 
 describe("intents in SQLite", { timeout: 60_000 }, () => {
   const account = "default";
@@ -124,12 +143,17 @@ describe("intents in SQLite", { timeout: 60_000 }, () => {
     const left = started(await store.begin(account, newCall()));
     await store.end(account, left, { state: "unknown" });
     await close();
-    const { disk, intents } = await onFullDisk(t, path);
+    const { disk, intents, ledger } = await onFullDisk(t, path);
     disk.full = true;
     assert.equal((await intents.begin(account, newCall())).kind, "inFlight");
     started(await intents.begin(account, newCall({ externalId: "another" })));
     const hold = newCall({ externalId: "hold", hold: true });
     await assert.rejects(intents.begin(account, hold), { code: "UNAVAILABLE" });
+    // Only the store says whether it is still open.
+    disk.full = false;
+    await ledger.end(account, left, { state: "closed", key: "free" });
+    disk.full = true;
+    started(await intents.begin(account, newCall()));
   });
 
   it("publishes the late ending of a call that was stored as unknown, with the ending", async (t) => {
