@@ -10,8 +10,7 @@ import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
 import { serve } from "../listen.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
-import { clientOf, cursorsOf } from "./callers.ts";
-import { sendEvent } from "./live-rig.ts";
+import { clientOf, cursorsOf, paymentTold, sendCallback, sendRefund } from "./callers.ts";
 
 const files = scratch();
 const key = newKey();
@@ -60,7 +59,7 @@ async function addressOf(
 async function broken({ gateway, proxy }: Started, seen: () => number): Promise<number> {
   let n = 0;
   const send = async (count: number) => {
-    for (let i = 0; i < count; i++) await sendEvent(gateway, "order", n++);
+    for (let i = 0; i < count; i++) await sendRefund(gateway, "order", n++);
   };
   for (let round = 1; round <= 2; round++) {
     await send(5);
@@ -72,8 +71,8 @@ async function broken({ gateway, proxy }: Started, seen: () => number): Promise<
     await until(() => proxy.connections >= 2 * (round + 1), "they connect again");
   }
   await send(5);
-  await sendEvent(gateway, "order", n++, "payment");
-  return n;
+  await sendCallback(gateway, paymentTold("order"));
+  return n + 1;
 }
 
 test("EventSources of a browser, by GraphQL and plain, see every event once over broken connections", {
@@ -106,7 +105,7 @@ test("EventSources of a browser, by GraphQL and plain, see every event once over
 test("a plain watch serves only its token's payment, and its cursors are those of the log", async (t) => {
   const { gateway } = await start(t);
   const address = await addressOf(gateway, { url: gateway.publicUrl }, "order", true);
-  await sendEvent(gateway, "order", 0, "payment");
+  await sendCallback(gateway, paymentTold("order"));
   const [cursor = ""] = await cursorsOf(gateway, 1, headers);
   const ask = async (url: string, headers: Record<string, string> = {}) => {
     const response = await fetch(url, { headers });
