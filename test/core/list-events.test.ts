@@ -2,19 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Context } from "../../src/core/context.ts";
-import type { Call } from "../../src/core/core.ts";
 import { eventCases } from "../../src/core/list-events.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { ListEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { payment } from "../ledger/entries.ts";
-
-const account = "default";
-const call: Call = {
-  caller: { name: "test", account, scopes: new Set() },
-  signal: new AbortController().signal,
-  requestId: "r",
-};
+import { account, callOf } from "./rig.ts";
 
 /** A log with `count` events of the payment `order-1`, and a function that lists pages of it. */
 async function start(count: number) {
@@ -28,7 +21,7 @@ async function start(count: number) {
   const { listEvents } = eventCases({ log } as unknown as Context);
   const page = async (init: MessageInitShape<typeof ListEventsRequestSchema> = {}) => {
     const of = { kind: EventKind.PAYMENT, externalId: "order-1", ...init };
-    const answer = await listEvents(create(ListEventsRequestSchema, of), call);
+    const answer = await listEvents(create(ListEventsRequestSchema, of), callOf());
     return {
       cursors: answer.events.map(({ cursor }) => cursor),
       pageToken: answer.nextPageToken,

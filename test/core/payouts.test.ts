@@ -1,10 +1,7 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import type { Call } from "../../src/core/core.ts";
-import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { type Payout, PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
@@ -14,13 +11,11 @@ import {
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { payoutEntry } from "../../src/ledger/entry.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
-import { reportTo } from "../../src/report.ts";
-import type { Upstream } from "../../src/upstream/upstream.ts";
 import { payoutRequest } from "../gateway/callers.ts";
-import { createMemoryLedger } from "../ledger/create.ts";
+import { newCall, started } from "../ledger/new-call.ts";
 import { start } from "../rpc/start.ts";
+import { account, callOf, coreBefore } from "./rig.ts";
 
-const account = "default";
 const externalId = "payout-1";
 const payout = (transactionId: string, status: string) =>
   create(PayoutSchema, { externalId, transactionId, status });
@@ -28,37 +23,18 @@ const notFound = new GatewayError("NOT_FOUND", "transaction_not_found");
 
 /** A core whose payments service answers each look-up with `found`. */
 function rig(found: Payout | GatewayError) {
-  const log = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
-  const intents = log;
   const getPayout = async () => {
     if (found instanceof GatewayError) throw found;
     return found;
   };
-  const upstream = { getPayout, requestPayout: getPayout };
-  const core = createCore({
-    accounts: new Map([[account, { upstream: upstream as unknown as Upstream } as never]]),
-    ...{ log, intents, keyrings: new Map(), watchTokens: undefined },
-    timeouts: { maxWaitMs: 1_000, timeoutMs: 1_000 },
-    callbackUrl: () => "http://127.0.0.1/",
-    report: reportTo({
-      unrecorded: ({ error }) => assert.fail(error as Error),
-      conflict: () => assert.fail(),
-    }),
-  });
-  const call: Call = {
-    caller: { name: "test", account, scopes: new Set(["payouts:read", "payouts:write"]) },
-    ...{ signal: new AbortController().signal, requestId: "r" },
-  };
+  const { core, log } = coreBefore({ getPayout, requestPayout: getPayout });
+  const call = callOf(["payouts:read", "payouts:write"]);
   return {
-    ...{ log, intents, core, call },
+    ...{ log, intents: log, core, call },
     look: () => core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
     async begin(): Promise<Intent> {
-      const begun = await intents.begin(account, {
-        ...{ id: randomUUID(), method: "RequestPayout", kind: EventKind.PAYOUT, externalId },
-        ...{ leaseMs: 60_000 },
-      });
-      assert.ok(begun.kind === "started");
-      return begun.intent;
+      const about = { method: "RequestPayout", kind: EventKind.PAYOUT, externalId } as const;
+      return started(await log.begin(account, newCall(about)));
     },
     async tell(told: Payout) {
       const entry = payoutEntry(told, { source: EventSource.CALLBACK });
