@@ -1,12 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import type grpc from "@grpc/grpc-js";
 import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { grpcJsClient } from "../rpc/start.ts";
+import { askByGrpcJs, grpcJsClient } from "../rpc/start.ts";
 import {
   clientOf,
   graphql,
@@ -33,16 +32,7 @@ export function callOn(proxy: Haproxy, password: string): Calls {
   let going = true;
   let n = 0;
 
-  const viaGrpc = grpcJsClient(PaymentService, Number(new URL(proxy.grpcUrl).port)) as never as {
-    [Method in "getPayment" | "createPayment"]: (
-      request: unknown,
-      done: (error: grpc.ServiceError | null) => void,
-    ) => void;
-  } & grpc.Client;
-  const unary = (method: "getPayment" | "createPayment", request: unknown) =>
-    new Promise<void>((resolve, reject) => {
-      viaGrpc[method](request, (error) => (error ? reject(error) : resolve()));
-    });
+  const viaGrpc = grpcJsClient(PaymentService, Number(new URL(proxy.grpcUrl).port));
   const connect = clientOf(PaymentService, proxy, "Connect");
   const query = async (text: string) => {
     const answer = JSON.stringify(await graphql(proxy, text));
@@ -52,9 +42,17 @@ export function callOn(proxy: Haproxy, password: string): Calls {
 
   const calls: Record<string, () => Promise<unknown>> = {
     "grpc-js read": () =>
-      unary("getPayment", create(GetPaymentRequestSchema, { externalId: "none-first" })),
+      askByGrpcJs(
+        viaGrpc,
+        "getPayment",
+        create(GetPaymentRequestSchema, { externalId: "none-first" }),
+      ),
     "grpc-js payment": () =>
-      unary("createPayment", create(CreatePaymentRequestSchema, paymentRequest(fresh()))),
+      askByGrpcJs(
+        viaGrpc,
+        "createPayment",
+        create(CreatePaymentRequestSchema, paymentRequest(fresh())),
+      ),
     "Connect read": () => connect.getPayment({ externalId: "none-first" }),
     "Connect payment": () => connect.createPayment(paymentRequest(fresh())),
     "GraphQL read": () => query('{ payment(externalId: "none-first") { externalId } }'),

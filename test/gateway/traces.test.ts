@@ -16,7 +16,7 @@ import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { listen } from "../listen.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
-import { grpcJsClient } from "../rpc/start.ts";
+import { askByGrpcJs, grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
 import {
@@ -147,12 +147,7 @@ const callers: Record<string, Caller> = {
     const metadata = new grpc.Metadata();
     for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
     const request = create(CreatePaymentRequestSchema, hostedPayment(externalId));
-    await new Promise((resolve, reject) => {
-      // biome-ignore lint/suspicious/noExplicitAny: grpc-js makes its methods at run time
-      (client as any).createPayment(request, metadata, (error: unknown, answer: unknown) =>
-        error ? reject(error) : resolve(answer),
-      );
-    });
+    await askByGrpcJs(client, "createPayment", request, metadata);
     client.close();
   },
   "GraphQL by POST": async (externalId, headers) => {
