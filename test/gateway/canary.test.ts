@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { request as httpRequest } from "node:http";
-import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { create, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
@@ -24,6 +22,7 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { createTracing } from "../../src/telemetry/load-sdk.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
+import { ask } from "../ask.ts";
 import { accessEnv, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
 import { createRedisLedger } from "../ledger/create.ts";
 import { dumpRedis } from "../redis/dump.ts";
@@ -309,14 +308,14 @@ test("requests that cannot be parsed are answered", async () => {
   const types = ["application/json", "application/proto", "application/grpc", "text/plain"];
   for (const body of bodies) {
     for (const type of types) {
-      await raw(`${gateway.rpcUrl}/payments.v1.PaymentService/CreatePayment`, "POST", body, {
-        "content-type": type,
-        authorization: `Bearer ${secrets.apiKey}`,
-      });
-      await raw(`${gateway.publicUrl}/graphql`, "POST", body, {
-        "content-type": type,
-        authorization: `Bearer ${secrets.apiKey}`,
-      });
+      const headers = { "content-type": type, authorization: `Bearer ${secrets.apiKey}` };
+      await raw(
+        `${gateway.rpcUrl}/payments.v1.PaymentService/CreatePayment`,
+        "POST",
+        body,
+        headers,
+      );
+      await raw(`${gateway.publicUrl}/graphql`, "POST", body, headers);
     }
   }
   const urls = [
@@ -344,24 +343,12 @@ async function raw(
   body: string | undefined,
   headers: Record<string, string>,
 ): Promise<number> {
-  const request = httpRequest(url, { method, headers });
-  request.end(body);
-  const { promise, resolve, reject } = Promise.withResolvers<Place & { status: number }>();
-  request.on("error", reject);
-  request.on("response", (response) => {
-    text(response).then(
-      (answered) =>
-        resolve({
-          where: `answer of ${method} ${new URL(url).pathname}`,
-          text: `${JSON.stringify(response.rawHeaders)}\n${answered}`,
-          status: response.statusCode ?? 0,
-        }),
-      reject,
-    );
+  const answer = await ask(url, { method, headers, ...(body !== undefined && { body }) });
+  errors.push({
+    where: `answer of ${method} ${new URL(url).pathname}`,
+    text: `${JSON.stringify(answer.headers)}\n${answer.text}`,
   });
-  const { status, ...place } = await promise;
-  errors.push(place);
-  return status;
+  return answer.status;
 }
 
 const results = "... on Error { message } ... on PaymentServiceError { code param errorId }";

@@ -5,6 +5,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { accessEnv, keysText, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
+import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 import { clientOf, paymentRequest, paymentTold, sendCallback } from "./callers.ts";
@@ -17,11 +18,8 @@ const staying = { name: "staying", key: newKey(), scopes: ["payments:read"] };
 const scopes = ["payments:read", "payments:write", "events:read", "watch:create"];
 
 async function start(t: TestContext, env: Record<string, string> = {}) {
-  const gateway = await startTestGateway({
-    ...accessEnv(files, [staying, { name: "shop", key, scopes }], signing),
-    ...env,
-  });
-  t.after(() => gateway.stop());
+  const access = accessEnv(files, [staying, { name: "shop", key, scopes }], signing);
+  const gateway = closing(t, await startTestGateway({ ...access, ...env }));
   await clientOf(PaymentService, gateway).createPayment(paymentRequest("order"), as(key));
   return gateway;
 }
