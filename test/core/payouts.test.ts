@@ -44,10 +44,6 @@ function rig(found: Payout | GatewayError) {
   };
 }
 
-test("a payout that neither the service nor the log has is NOT_FOUND", async () => {
-  await assert.rejects(rig(notFound).look(), { code: "NOT_FOUND" });
-});
-
 test("a payout that the service does not find has an unknown outcome while a call is open", async () => {
   const { begin, intents, look } = rig(notFound);
   const intent = await begin();

@@ -8,7 +8,6 @@ import { clientOf } from "./callers.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { password, type Serving, serveBefore } from "./serving.ts";
 import { killSpawned } from "./spawn.ts";
-import { edges, watch } from "./watches.ts";
 
 /**
  * Figures of a budget under load need an idle machine: the long form, `npm run faults`, checks what
@@ -41,25 +40,6 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
   });
 
   const start = () => serveBefore(upstream.url, { REDIS_URL: redis.url });
-
-  test("a callback to one gateway reaches watchers at the others by gRPC, SSE and WebSocket", async () => {
-    const [a, b, c] = replicas as [Serving, Serving, Serving];
-    const externalId = "order-spread";
-    assert.equal(await a.callback(externalId, "pending"), 200);
-    const watchers = edges.map((edge, n) => watch(edge, n % 2 === 0 ? b : c, externalId));
-    for (const watcher of watchers) assert.equal((await watcher.next())?.status, "PENDING");
-
-    const latencies: number[] = [];
-    const next = watchers.map((watcher) => watcher.next());
-    const sentAt = performance.now();
-    assert.equal(await a.callback(externalId), 200);
-    for (const seen of next) {
-      assert.equal((await seen)?.status, "SUCCESS");
-      latencies.push(Math.round(performance.now() - sentAt));
-    }
-    console.log(`callback at A to watchers at B and C: ${latencies.join(", ")} ms`);
-    await Promise.all(watchers.map((watcher) => watcher.leave()));
-  });
 
   test("with five times the load, the budget is used, not exceeded, and payments do not wait", async () => {
     const run = await load(loadSeconds);
