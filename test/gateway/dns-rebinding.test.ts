@@ -7,10 +7,10 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { GetPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
 import { ask } from "../ask.ts";
 import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
+import { logRecords } from "../log-records.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { envelope, http2Call } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
@@ -138,8 +138,7 @@ test("with the sandbox a page of this machine on another port may call, and read
 });
 
 test("a refused page is told what allows it, and its origin is logged once", async (t) => {
-  const records: Record<string, unknown>[] = [];
-  const log = createLogger("warn", { write: (line) => void records.push(JSON.parse(line)) });
+  const { log, records } = logRecords("warn");
   const env = { CORS_ORIGINS: "https://shop.example" };
   const gateway = closing(t, await startTestGateway(env, {}, log));
   const query = `${gateway.publicUrl}/graphql?query=%7B__typename%7D`;

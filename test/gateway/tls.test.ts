@@ -10,13 +10,13 @@ import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import grpc from "@grpc/grpc-js";
-import { pino } from "pino";
 import {
   Health,
   HealthCheckRequestSchema,
   type HealthCheckResponse,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { scratch } from "../auth/issuer.ts";
+import { logRecords } from "../log-records.ts";
 import { closing, ofSuite } from "../of-suite.ts";
 import { askByGrpcJs, grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
@@ -41,15 +41,6 @@ const mutual = (authority: string) => ({
   ...env(),
   TLS_CLIENT_CA_FILE: files.write("ca", cert(authority)),
 });
-
-/** A log from this level on, and its records. */
-function recordsOf(level: string) {
-  const records: Record<string, unknown>[] = [];
-  return {
-    records,
-    log: pino({ level }, { write: (line) => void records.push(JSON.parse(line)) }),
-  };
-}
 
 type Client = { cert: string; key: string } | undefined;
 
@@ -117,7 +108,7 @@ async function handshake(url: string, options: tls.ConnectionOptions): Promise<t
 }
 
 test("new connections get a renewed certificate, open ones continue, and an invalid key is logged", async (t) => {
-  const told = recordsOf("error");
+  const told = logRecords("error");
   const gateway = closing(t, await startTestGateway(env(), {}, told.log));
   const transport = createGrpcTransport({
     baseUrl: gateway.rpcUrl,
@@ -150,7 +141,7 @@ test("new connections get a renewed certificate, open ones continue, and an inva
 test("the log says why a client's handshake failed, and nothing of one that just leaves", {
   timeout: 2 * timeoutMs,
 }, async (t) => {
-  const { log, records } = recordsOf("warn");
+  const { log, records } = logRecords("warn");
   const gateway = closing(t, await startTestGateway(mutual("ca-one"), {}, log));
   records.length = 0;
   const { hostname: host, port } = new URL(gateway.rpcUrl);

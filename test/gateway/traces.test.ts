@@ -13,8 +13,8 @@ import {
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
 import { listen } from "../listen.ts";
+import { logRecords } from "../log-records.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { askByGrpcJs, grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
@@ -42,7 +42,7 @@ let collector: Collector;
 let upstream: Awaited<ReturnType<typeof startUpstream>>;
 /** Two replicas if Redis is available, else the same gateway twice. */
 let gateways: [Gateway, Gateway];
-const logged: Record<string, unknown>[] = [];
+const { log, records } = logRecords();
 
 before(async () => {
   if (!withoutRedis) redis = await startRedis();
@@ -59,7 +59,6 @@ after(async () => {
 });
 
 function start(env: Record<string, string>): Promise<Gateway> {
-  const write = (line: string) => logged.push(JSON.parse(line));
   return startTestGateway(
     {
       ...env,
@@ -72,7 +71,7 @@ function start(env: Record<string, string>): Promise<Gateway> {
       RECONCILE_AFTER: "50ms",
     },
     {},
-    createLogger("info", { write }),
+    log,
   );
 }
 
@@ -186,7 +185,7 @@ for (const [name, call] of Object.entries(callers)) {
     assert.equal(client.name, "POST /api/payments/v1/new");
     assert.equal(client.attributes["http.response.status_code"], 200);
     assert.equal(client.attributes["server.port"], Number(new URL(upstream.url).port));
-    const record = logged.find((one) => one.span_id === server.spanId);
+    const record = records.find((one) => one.span_id === server.spanId);
     assert.deepEqual([record?.trace_id, record?.code], [traceId, "OK"]);
     if (name.startsWith("GraphQL")) {
       assert.equal(server.name, "mutation");
@@ -290,7 +289,7 @@ test("the log record of a watch whose client disconnected has the ids of its tra
   });
   gone.abort();
   const span = await spanOf(traceId, "server");
-  const record = logged.find(({ requestId }) => requestId === "till-8");
+  const record = records.find(({ requestId }) => requestId === "till-8");
   assert.deepEqual(
     [record?.trace_id, record?.span_id, record?.code],
     [traceId, span.spanId, "CANCELLED"],

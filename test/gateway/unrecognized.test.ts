@@ -3,7 +3,6 @@ import { createServer } from "node:http";
 import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import { ConnectError } from "@connectrpc/connect";
-import { pino } from "pino";
 import { eventLine } from "../../devtools/event-line.ts";
 import type { History } from "../../src/admin/console-api.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
@@ -18,6 +17,7 @@ import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts"
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import type { UnrecognizedValue } from "../../src/gen/payments/v1/unrecognized_value_pb.ts";
+import { logRecords } from "../log-records.ts";
 import { ofSuite } from "../of-suite.ts";
 import { startBefore } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
@@ -43,14 +43,13 @@ const upstream = createServer(async (request, response) => {
   const body = { external_id, id: "id-1", is_success: true, operation, details };
   response.end(JSON.stringify(refused ? details : body));
 });
-const log: Record<string, unknown>[] = [];
-const logger = pino({ level: "warn" }, { write: (line) => void log.push(JSON.parse(line)) });
+const { log, records } = logRecords("warn");
 const env = {
   AUTH_MODE: "none",
   WATCH_TOKEN_SECRET: "0123456789abcdef0123456789abcdef",
   RECONCILE_AFTER: "0",
 };
-const gateway = ofSuite(() => startBefore(upstream, env, "", logger));
+const gateway = ofSuite(() => startBefore(upstream, env, "", log));
 
 const rpc = () => clientOf(PaymentService, gateway);
 const callback = (told: object) => sendCallback(gateway, told, { password: "password" });
@@ -223,7 +222,7 @@ test("what was pending stays PENDING, with the word of the status beside it", as
 });
 
 test("a word is logged once, without the digits of a card", async () => {
-  const logged = () => log.filter(({ value }) => value !== undefined);
+  const logged = () => records.filter(({ value }) => value !== undefined);
   const before = logged().length;
   const word = "tell 4111111111111111";
   for (const [at, operation] of [word, word, word.toUpperCase()].entries()) {
