@@ -17,16 +17,9 @@ import {
 import type { Haproxy } from "./haproxy.ts";
 import { type Edge, WatchEnd, type Watching, watch } from "./watches.ts";
 
-/** Calls that run continuously: how many of each kind were made, and which failed. */
-export interface Calls {
-  readonly made: Map<string, number>;
-  readonly failures: string[];
-  /** Makes no further calls, and resolves when those in flight have ended. */
-  stop(): Promise<void>;
-}
-
 /** Makes reads, payments and callbacks continuously by every kind of client, without retries. */
-export function callOn(proxy: Haproxy, password: string): Calls {
+export function callOn(proxy: Haproxy, password: string) {
+  /** How many calls of each kind were made, and which failed. */
   const made = new Map<string, number>();
   const failures: string[] = [];
   let going = true;
@@ -75,6 +68,7 @@ export function callOn(proxy: Haproxy, password: string): Calls {
   return {
     made,
     failures,
+    /** Makes no further calls, and resolves when those in flight have ended. */
     async stop() {
       going = false;
       await Promise.all(workers);
@@ -83,27 +77,13 @@ export function callOn(proxy: Haproxy, password: string): Calls {
   };
 }
 
-/** Reads all events, and resumes its stream whenever it ends. */
-export interface Follower {
-  /** Cursors in the order of arrival. */
-  readonly seen: string[];
-  /** How each of its streams ended, other than by `stop`. */
-  readonly ends: StreamEnd[];
-  stop(): Promise<void>;
-}
-
-export interface StreamEnd {
-  readonly code: string;
-  readonly resumeCursor?: string | undefined;
-  /** Number of events that the stream delivered. */
-  readonly events: number;
-}
-
-/** One follower for each kind of stream, from the oldest event on. */
-export function followOn({ grpcUrl, publicUrl }: Haproxy): Record<Edge, Follower> {
-  const follow = (edge: Edge): Follower => {
+/** Reads all events by each kind of stream, from the oldest on, and resumes it whenever it ends. */
+export function followOn({ grpcUrl, publicUrl }: Haproxy) {
+  const follow = (edge: Edge) => {
+    /** Cursors in the order of arrival. */
     const seen: string[] = [];
-    const ends: StreamEnd[] = [];
+    /** How each stream ended, other than by `stop`, and how many events it delivered. */
+    const ends: { code: string; resumeCursor?: string | undefined; events: number }[] = [];
     let isOver = false;
     let watching: Watching | undefined;
     const run = async () => {
