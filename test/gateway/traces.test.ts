@@ -77,7 +77,8 @@ function start(env: Record<string, string>): Promise<Gateway> {
 
 /**
  * Answers that a payment is pending and a payout succeeded. The start of an external_id changes
- * that: `lost` cuts a payout's first request, `outage` answers a payment with 503.
+ * that: `lost` cuts a payout's first request, `outage` answers a payment with 503, and `early` sends
+ * its callback before the answer.
  */
 async function startUpstream() {
   const requests: Received[] = [];
@@ -88,6 +89,7 @@ async function startUpstream() {
     const isFirst = !requests.some((earlier) => earlier.externalId === externalId);
     requests.push({ headers: request.headers, externalId });
     if (externalId.startsWith("lost") && isFirst) return void response.destroy();
+    if (externalId.startsWith("early")) await callback(externalId);
     const isPayout = url.includes("/payouts/");
     const payout = {
       ...{ external_id: externalId, transaction_id: `t-${externalId}`, status: "success" },
@@ -106,6 +108,9 @@ async function startUpstream() {
     },
   };
 }
+
+const callback = (externalId: string, to = gateways[0]) =>
+  sendCallback(to, paymentTold(externalId), { password });
 
 /** A new trace, and the headers of a caller that has it. */
 function newTrace() {
@@ -212,7 +217,7 @@ test("a callback links to its call, and deliveries link to the callback, across 
   const { traceId, headers } = newTrace();
   await clientOf(PaymentService, a).createPayment(hostedPayment(externalId), { headers });
   await Promise.all(firsts);
-  await sendCallback(b, paymentTold(externalId), { password });
+  await callback(externalId, b);
   for (const watching of watches) {
     await watching.next();
     await watching.leave();
@@ -239,6 +244,14 @@ test("a callback links to its call, and deliveries link to the callback, across 
       assert.match(parent.name, /^subscription$|\/WatchPayment$/);
     }
   }
+});
+
+test("a callback that arrives before its call's answer also links to the call", async () => {
+  const { traceId, headers } = newTrace();
+  await pay("Connect", "early-1", headers);
+  await collector.span(
+    ({ name, links }) => name.startsWith("POST /callbacks/") && links[0]?.traceId === traceId,
+  );
 });
 
 test("the look-up of an unknown outcome has its own trace, which links to the call", async () => {
