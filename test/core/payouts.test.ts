@@ -11,6 +11,7 @@ import {
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { payoutEntry } from "../../src/ledger/entry.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
+import type { SendOptions } from "../../src/upstream/upstream.ts";
 import { payoutRequest } from "../gateway/callers.ts";
 import { newCall, started } from "../ledger/new-call.ts";
 import { start } from "../rpc/start.ts";
@@ -43,6 +44,23 @@ function rig(found: Payout | GatewayError) {
     },
   };
 }
+
+test("a look-up has the signal and the deadline of its call", async () => {
+  const given = Promise.withResolvers<SendOptions>();
+  const { core } = coreBefore({
+    async getPayout(_, options) {
+      given.resolve(options);
+      throw notFound;
+    },
+  });
+  const { signal } = new AbortController();
+  const call = callOf(["payouts:read"], { signal, deadlineMs: Date.now() + 60_000 });
+  const looked = core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
+  await assert.rejects(looked, { code: "NOT_FOUND" });
+  const options = await given.promise;
+  assert.equal(options.signal, signal);
+  assert.equal(options.deadlineMs, call.deadlineMs);
+});
 
 test("a payout that the service does not find has an unknown outcome while a call is open", async () => {
   const { begin, intents, look } = rig(notFound);
