@@ -12,7 +12,7 @@ export async function ask(
   const request = http.request(url, { agent: false, ...options });
   request.end(body);
   const [response] = (await once(request, "response")) as [http.IncomingMessage];
-  const { statusCode: status, headers, socket } = response;
+  const { statusCode: status = 0, headers, socket } = response;
   return { status, headers, socket, text: await text(response) };
 }
 

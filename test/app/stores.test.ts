@@ -2,28 +2,21 @@ import assert from "node:assert/strict";
 import { connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { Redis } from "ioredis";
-import { pino } from "pino";
 import { openStores } from "../../src/app/open-stores.ts";
 import { readConfig } from "../../src/config/config.ts";
-import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { deriveKeyring } from "../../src/secrets/keyring.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { redisLayout } from "../../src/stores/redis/layout.ts";
 import { createTelemetry } from "../../src/telemetry/telemetry.ts";
+import { newCall } from "../ledger/new-call.ts";
 import { listen } from "../listen.ts";
+import { logRecords } from "../log-records.ts";
 import { startRedis, withoutRedis } from "../redis/server.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
 
-/** A logger and its records. */
-function logger() {
-  const records: Record<string, unknown>[] = [];
-  const write = (line: string) => void records.push(JSON.parse(line));
-  return { records, log: pino({ level: "debug" }, { write }) };
-}
-
 async function open(t: TestContext, env: Record<string, string>) {
-  const { records, log } = logger();
+  const { records, log } = logRecords("debug");
   const keyrings = new Map([["default", await deriveKeyring("default", [new Secret("password")])]]);
   const stores = await openStores(readConfig(env), keyrings, createTelemetry(log, []).report, log);
   t.after(() => stores.close());
@@ -81,11 +74,7 @@ test("logs why the store is out of reach", { skip: withoutRedis }, async (t) => 
   const redis = await startRedis();
   t.after(() => redis.close());
   const { records, stores } = await open(t, { REDIS_URL: redis.url });
-  const begin = (id: string) =>
-    stores.intents.begin("default", {
-      ...{ id, method: "CreatePayment", kind: EventKind.PAYMENT, externalId: id },
-      ...{ leaseMs: 60_000 },
-    });
+  const begin = (externalId: string) => stores.intents.begin("default", newCall({ externalId }));
   await until(async () => (await begin("probe")) && records.length > 0);
   await redis.command("CONFIG", "SET", "maxmemory", "1");
   await assert.rejects(begin("order"), { code: "UNAVAILABLE" });

@@ -82,7 +82,8 @@ test("keys and tokens share one header, and each mode accepts only its own kind"
   assert.equal((await who({ bearer: "all-accounts" })).name, "key:all");
   assert.equal((await who({ bearer: "key.with.dots" })).name, "key:dots");
   assert.equal((await who({ authorization: "bearer all-accounts" })).name, "key:all");
-  assert.equal((await who({ bearer: jwt })).name, "jwt:backend");
+  const { name, expiresAtMs } = await who({ bearer: jwt });
+  assert.deepEqual([name, (expiresAtMs ?? 0) > Date.now()], ["jwt:backend", true]);
   const invalid = "UNAUTHENTICATED CREDENTIALS_INVALID";
   assert.equal(await refusal({ bearer: jwt }, { readJwt: undefined }), invalid);
   assert.equal(await refusal({ bearer: "all-accounts" }, { apiKeys: undefined }), invalid);
@@ -130,6 +131,7 @@ test("a watch token limits its caller to one payment, both in the header and in 
       assert.deepEqual([...caller.scopes], []);
       assert.deepEqual(caller.watch, { kind: EventKind.PAYMENT, externalId: "order" });
       assert.equal(caller.account, "shop");
+      assert.ok((caller.expiresAtMs ?? 0) > Date.now(), "its streams end by then");
     }
   }
   const denied = "PERMISSION_DENIED MERCHANT_ACCOUNT_REFUSED";

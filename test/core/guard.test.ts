@@ -112,15 +112,6 @@ const invalid: readonly GuardedCase[] = [
   ...(["listEvents", "createWatchToken"] as const),
 ];
 
-test("a watch token for a payout does not allow watching a payment with the same id", () => {
-  const watch = { kind: EventKind.PAYOUT, externalId: "order" };
-  const call = callOf({ name: "watch:1", account: "default", scopes: new Set(), watch });
-  assert.throws(
-    () => authorize(call, PaymentService.method.watchPayment, { externalId: "order" }),
-    isDenied("SCOPE_MISSING"),
-  );
-});
-
 test("a call's record hears its external_id in a form that a log may hold, unless that is off", async () => {
   const cases = Object.fromEntries(
     Object.keys(methodOf).map((name) => [name, () => []]),

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Call } from "../../src/core/core.ts";
-import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import {
@@ -23,50 +21,29 @@ import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { reportTo } from "../../src/report.ts";
-import { deriveKeyring } from "../../src/secrets/keyring.ts";
-import { Secret } from "../../src/secrets/secret.ts";
-import type { SendOptions, Upstream } from "../../src/upstream/upstream.ts";
-import { createMemoryLedger } from "../ledger/create.ts";
+import type { SendOptions } from "../../src/upstream/upstream.ts";
 import { payment, stateOn } from "../ledger/entries.ts";
+import { account, callOf, coreBefore } from "./rig.ts";
 
-const account = "default";
 const externalId = "order-1";
-const keyring = await deriveKeyring(account, [new Secret("password")]);
 
 /** What the service does with a call, and what it answers. */
 type Behaviour = () => Promise<MessageInitShape<typeof PaymentSchema>>;
 
 function rig() {
-  const log = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
-  const intents = log;
   let behaviour: Behaviour = () => assert.fail("nothing is sent");
   const send = async (_: unknown, options: SendOptions) => {
     options.onSent?.();
     return create(PaymentSchema, await behaviour());
   };
-  const upstream = { createPayment: send, confirmPayment: send } as unknown as Upstream;
-  const core = createCore({
-    accounts: new Map([[account, { upstream } as never]]),
-    ...{ log, intents, keyrings: new Map([[account, keyring]]), watchTokens: undefined },
-    timeouts: { maxWaitMs: 1_000, timeoutMs: 5_000 },
-    callbackUrl: () => "http://127.0.0.1/",
-    report: reportTo({
-      unrecorded: ({ error }) => assert.fail(error as Error),
-      conflict: () => assert.fail(),
-    }),
-  });
-  const call: Call = {
-    caller: { name: "test", account, scopes: new Set(["payments:read", "payments:write"]) },
-    ...{ signal: new AbortController().signal, requestId: "r" },
-  };
+  const { core, log } = coreBefore({ createPayment: send, confirmPayment: send });
+  const call = callOf(["payments:read", "payments:write"]);
   const request = (confirm: boolean) =>
     create(CreatePaymentRequestSchema, {
       ...{ amount: "10.00", currency: "UAH", mode: PaymentMode.HOSTED, externalId, confirm },
       paymentMethod: create(PaymentMethodInputSchema, { type: PaymentMethodType.CARD }),
     });
   return {
-    ...{ log, intents },
     async pay(confirm: boolean, does: Behaviour) {
       behaviour = does;
       return core.createPayment(request(confirm), call);

@@ -4,10 +4,9 @@ import { create } from "@bufbuild/protobuf";
 import { openOutcome, sealOutcome } from "../../src/core/idempotency.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { PaymentSchema } from "../../src/gen/payments/v1/payment_pb.ts";
-import { deriveKeyring } from "../../src/secrets/keyring.ts";
-import { Secret } from "../../src/secrets/secret.ts";
+import { keyring } from "./rig.ts";
 
-const { answers } = await deriveKeyring("default", [new Secret("password")]);
+const { answers } = keyring;
 const outcomes = {
   one: { answer: create(PaymentSchema, { id: "p1" }) },
   two: { error: new GatewayError("FAILED_PRECONDITION", "declined") },

@@ -1,20 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { createWatchTokens } from "../../src/auth/watch-token.ts";
 import type { Context } from "../../src/core/context.ts";
-import type { Call } from "../../src/core/core.ts";
 import { eventCases } from "../../src/core/list-events.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
-import { ListEventsRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
+import {
+  CreateWatchTokenRequestSchema,
+  ListEventsRequestSchema,
+} from "../../src/gen/payments/v1/event_service_pb.ts";
+import { Secret } from "../../src/secrets/secret.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { payment } from "../ledger/entries.ts";
-
-const account = "default";
-const call: Call = {
-  caller: { name: "test", account, scopes: new Set() },
-  signal: new AbortController().signal,
-  requestId: "r",
-};
+import { account, callOf } from "./rig.ts";
 
 /** A log with `count` events of the payment `order-1`, and a function that lists pages of it. */
 async function start(count: number) {
@@ -28,7 +27,7 @@ async function start(count: number) {
   const { listEvents } = eventCases({ log } as unknown as Context);
   const page = async (init: MessageInitShape<typeof ListEventsRequestSchema> = {}) => {
     const of = { kind: EventKind.PAYMENT, externalId: "order-1", ...init };
-    const answer = await listEvents(create(ListEventsRequestSchema, of), call);
+    const answer = await listEvents(create(ListEventsRequestSchema, of), callOf());
     return {
       cursors: answer.events.map(({ cursor }) => cursor),
       pageToken: answer.nextPageToken,
@@ -110,4 +109,26 @@ test("a page token of a lost log is refused with OUT_OF_RANGE", async () => {
   const newest = await (await start(3)).page({ pageSize: 1, newestFirst: true });
   const again = page({ pageSize: 1, newestFirst: true, pageToken: newest.pageToken });
   await assert.rejects(again, { code: "OUT_OF_RANGE" });
+});
+
+test("a watch token lives for its ttl, else its ttl_seconds, else the default", async (t) => {
+  t.mock.timers.enable({ apis: ["Date"], now: 1_700_000_000_000 });
+  const watchTokens = createWatchTokens(new Secret("s".repeat(32)));
+  const { createWatchToken } = eventCases({ watchTokens } as unknown as Context);
+  for (const [init, seconds] of [
+    [{ ttl: durationFromMs(3_600_999) }, 3_600],
+    [{ ttl: durationFromMs(60_000), ttlSeconds: 5 }, 60],
+    [{ ttlSeconds: 5 }, 5],
+    [{}, 900],
+  ] as const) {
+    const about = { kind: EventKind.PAYMENT, externalId: "order-1", ...init };
+    const request = create(CreateWatchTokenRequestSchema, about);
+    const { token, expiresAt } = await createWatchToken(request, callOf());
+    assert.equal(timestampMs(expiresAt ?? assert.fail()), Date.now() + seconds * 1_000);
+    const read = await watchTokens.verify(token);
+    assert.deepEqual(
+      [read.externalId, read.expiresAtMs],
+      ["order-1", Date.now() + seconds * 1_000],
+    );
+  }
 });

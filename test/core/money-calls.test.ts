@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { create, type DescMessage } from "@bufbuild/protobuf";
 import type { Call } from "../../src/core/core.ts";
 import { createMoneyCalls, type MoneyCall } from "../../src/core/money-calls.ts";
@@ -17,16 +16,15 @@ import { paymentEntry } from "../../src/ledger/entry.ts";
 import { type IntentStore, keyRetentionMs } from "../../src/ledger/intents.ts";
 import type { Entry } from "../../src/ledger/log.ts";
 import type { MoneyMethod } from "../../src/model/money-methods.ts";
-import { deriveKeyring } from "../../src/secrets/keyring.ts";
-import { Secret } from "../../src/secrets/secret.ts";
 import type { SendOptions } from "../../src/upstream/upstream.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
+import { newCall, started } from "../ledger/new-call.ts";
 import { openCalls } from "../open-calls.ts";
+import { callOf, keyring } from "./rig.ts";
 
 /** An answer with this id. */
 const payment = (id: string) => create(PaymentSchema, { id });
 
-const keyring = await deriveKeyring("default", [new Secret("password")]);
 const memory = (now = Date.now) =>
   createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 3_600_000, now });
 
@@ -74,8 +72,8 @@ function moneyCalls(intents: IntentStore = memory()) {
     const { method = "ConfirmPayment", entry = () => undefined, ...call } = more;
     const { answer } = await calls.run({
       call: {
+        ...callOf([], call),
         caller: { name: "test", account, scopes: new Set() },
-        ...{ signal: new AbortController().signal, requestId: "r", ...call },
         ...(key !== undefined && { idempotencyKey: key }),
       },
       ...{ method, kind: EventKind.PAYMENT, externalId: "order", entry },
@@ -386,26 +384,6 @@ test("a malformed key is refused", async () => {
   }
 });
 
-for (const [name, stores, expected] of [
-  ["a hundred callers with one key at each of three replicas share one call", 1, [0, 0, 1]],
-  ["control: replicas that share no store make the call once each", 3, [1, 1, 1]],
-] as const) {
-  test(name, async () => {
-    const all = Array.from({ length: stores }, () => memory());
-    const replicas = [0, 1, 2].map((n) => moneyCalls(all[n % stores]));
-    const does: Does = async (options, nth) => {
-      options.onSent?.();
-      await delay(20);
-      return payment(`answer ${nth}`);
-    };
-    const outcomes = replicas.flatMap(({ run }) =>
-      Array.from({ length: 100 }, () => run({ key: "key", does })),
-    );
-    for (const { id } of await Promise.all(outcomes)) assert.equal(id, "answer 1");
-    assert.deepEqual(replicas.map(({ sends }) => sends()).sort(), expected);
-  });
-}
-
 test("the payment that an answer or a refusal names is stored as the call's mark", async () => {
   const upstream = (paymentId?: string) => ({
     upstream: create(UpstreamErrorSchema, { code: "declined", ...(paymentId && { paymentId }) }),
@@ -435,10 +413,7 @@ test("the payment that an answer or a refusal names is stored as the call's mark
       open.map(({ subjectId }) => subjectId),
       pending,
     );
-    const next = await store.begin("default", {
-      ...{ id: "next", method, kind: EventKind.PAYMENT, externalId: "order", leaseMs: 60_000 },
-    });
-    assert.ok(next.kind === "started");
-    assert.deepEqual(next.intent.answered, marks);
+    const next = started(await store.begin("default", newCall()));
+    assert.deepEqual(next.answered, marks);
   }
 });

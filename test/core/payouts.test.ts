@@ -1,10 +1,7 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
-import type { Call } from "../../src/core/core.ts";
-import { createCore } from "../../src/core/create-core.ts";
 import { GatewayError } from "../../src/errors.ts";
 import { EventKind, EventSource, WaitUntil } from "../../src/gen/payments/v1/event_pb.ts";
 import { type Payout, PayoutSchema, PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
@@ -14,13 +11,12 @@ import {
 } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { payoutEntry } from "../../src/ledger/entry.ts";
 import type { Intent } from "../../src/ledger/intents.ts";
-import { reportTo } from "../../src/report.ts";
-import type { Upstream } from "../../src/upstream/upstream.ts";
+import type { SendOptions } from "../../src/upstream/upstream.ts";
 import { payoutRequest } from "../gateway/callers.ts";
-import { createMemoryLedger } from "../ledger/create.ts";
+import { newCall, started } from "../ledger/new-call.ts";
 import { start } from "../rpc/start.ts";
+import { account, callOf, coreBefore } from "./rig.ts";
 
-const account = "default";
 const externalId = "payout-1";
 const payout = (transactionId: string, status: string) =>
   create(PayoutSchema, { externalId, transactionId, status });
@@ -28,37 +24,18 @@ const notFound = new GatewayError("NOT_FOUND", "transaction_not_found");
 
 /** A core whose payments service answers each look-up with `found`. */
 function rig(found: Payout | GatewayError) {
-  const log = createMemoryLedger({ retentionMs: 60_000, firstLookMs: 60_000, giveUpMs: 60_000 });
-  const intents = log;
   const getPayout = async () => {
     if (found instanceof GatewayError) throw found;
     return found;
   };
-  const upstream = { getPayout, requestPayout: getPayout };
-  const core = createCore({
-    accounts: new Map([[account, { upstream: upstream as unknown as Upstream } as never]]),
-    ...{ log, intents, keyrings: new Map(), watchTokens: undefined },
-    timeouts: { maxWaitMs: 1_000, timeoutMs: 1_000 },
-    callbackUrl: () => "http://127.0.0.1/",
-    report: reportTo({
-      unrecorded: ({ error }) => assert.fail(error as Error),
-      conflict: () => assert.fail(),
-    }),
-  });
-  const call: Call = {
-    caller: { name: "test", account, scopes: new Set(["payouts:read", "payouts:write"]) },
-    ...{ signal: new AbortController().signal, requestId: "r" },
-  };
+  const { core, log } = coreBefore({ getPayout, requestPayout: getPayout });
+  const call = callOf(["payouts:read", "payouts:write"]);
   return {
-    ...{ log, intents, core, call },
+    ...{ log, intents: log, core, call },
     look: () => core.getPayout(create(GetPayoutRequestSchema, { externalId }), call),
     async begin(): Promise<Intent> {
-      const begun = await intents.begin(account, {
-        ...{ id: randomUUID(), method: "RequestPayout", kind: EventKind.PAYOUT, externalId },
-        ...{ leaseMs: 60_000 },
-      });
-      assert.ok(begun.kind === "started");
-      return begun.intent;
+      const about = { method: "RequestPayout", kind: EventKind.PAYOUT, externalId } as const;
+      return started(await log.begin(account, newCall(about)));
     },
     async tell(told: Payout) {
       const entry = payoutEntry(told, { source: EventSource.CALLBACK });
@@ -68,8 +45,21 @@ function rig(found: Payout | GatewayError) {
   };
 }
 
-test("a payout that neither the service nor the log has is NOT_FOUND", async () => {
-  await assert.rejects(rig(notFound).look(), { code: "NOT_FOUND" });
+test("a look-up has the signal and the deadline of its call", async () => {
+  const given = Promise.withResolvers<SendOptions>();
+  const { core } = coreBefore({
+    async getPayout(_, options) {
+      given.resolve(options);
+      throw notFound;
+    },
+  });
+  const { signal } = new AbortController();
+  const call = callOf(["payouts:read"], { signal, deadlineMs: Date.now() + 60_000 });
+  const looked = core.getPayout(create(GetPayoutRequestSchema, { externalId }), call);
+  await assert.rejects(looked, { code: "NOT_FOUND" });
+  const options = await given.promise;
+  assert.equal(options.signal, signal);
+  assert.equal(options.deadlineMs, call.deadlineMs);
 });
 
 test("a payout that the service does not find has an unknown outcome while a call is open", async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create, type DescMessage, getOption, hasOption, ScalarType } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import {
   field as fieldRules,
   message as messageRules,
@@ -8,6 +9,8 @@ import {
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { validate } from "../../src/core/validate.ts";
 import { type FieldViolation, GatewayError } from "../../src/errors.ts";
+import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
+import { CreateWatchTokenRequestSchema } from "../../src/gen/payments/v1/event_service_pb.ts";
 import {
   CardSchema,
   ProductSchema,
@@ -16,6 +19,7 @@ import {
 import {
   CreatePaymentRequestSchema,
   CreateRecurrentPaymentRequestSchema,
+  WatchPaymentRequestSchema,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { CardDataSchema } from "../../src/gen/payments/v1/payout_pb.ts";
 import { services } from "../../src/rpc/services/routes.ts";
@@ -144,4 +148,19 @@ test("a list of more than 1,000 items is refused before its items are checked", 
   };
   assert.deepEqual(refusal(1_001), [{ path: "products", message: "must have at most 1000 items" }]);
   assert.ok(refusal(1_000).some(({ path }) => path === "products[999].net_amount"));
+});
+
+test("a duration out of bounds is refused with the field's name", () => {
+  const about = { externalId: "order-1", kind: EventKind.PAYMENT };
+  for (const [schema, field, values] of [
+    [CreateWatchTokenRequestSchema, "ttl", [0, 999, 86_400_001].map(durationFromMs)],
+    [WatchPaymentRequestSchema, "heartbeat", [-1, 0, 500, 3_600_001].map(durationFromMs)],
+    [WatchPaymentRequestSchema, "heartbeatSeconds", [-1, 0, 3_601]],
+  ] as const) {
+    for (const value of values) {
+      const [violation, ...more] = refused(schema, { ...about, [field]: value });
+      const path = field.replace("S", "_s");
+      assert.deepEqual([violation?.path, more], [path, []]);
+    }
+  }
 });

@@ -16,9 +16,10 @@ import type { Ledger } from "../../src/ledger/ledger.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { payment } from "../ledger/entries.ts";
+import { newCall, started } from "../ledger/new-call.ts";
 import { overridden } from "../overridden.ts";
+import { account, callOf } from "./rig.ts";
 
-const account = "default";
 const about = { account, kind: EventKind.PAYMENT, externalId: "order-1" };
 const { externalId } = about;
 const theAnswer = { name: "the answer itself" };
@@ -26,11 +27,6 @@ const nothing = { state: PaymentState.UNSPECIFIED, payoutState: PayoutState.UNSP
 const lost = new GatewayError("UNKNOWN", "lost", { outcomeUnknown: { externalId } });
 /** The store's answer to the first try was lost. */
 const duplicate = { outcome: "duplicate", conflict: false } as const;
-
-const callOf = (given: Partial<Call>): Call => ({
-  caller: { name: "test", account, scopes: new Set() },
-  ...{ signal: new AbortController().signal, requestId: "r", ...given },
-});
 
 interface Of {
   readonly until: WaitUntil;
@@ -47,7 +43,7 @@ function answered(
     ...{ log, intents: { known }, waits: new Drain(), waitLimits: createStreamLimits(10) },
   } as unknown as Context;
   const making = made instanceof GatewayError ? Promise.reject(made) : Promise.resolve(made);
-  const answer = moneyAnswer(context, callOf(given), about, until, making);
+  const answer = moneyAnswer(context, callOf([], given), about, until, making);
   answer.catch(() => {});
   return answer;
 }
@@ -66,16 +62,13 @@ function rig(t: TestContext, { maxWaits = 10 } = {}) {
     /** Begins a call, which no earlier payment is evidence for. */
     async begin() {
       t.mock.timers.tick(1);
-      const call = { id: "c", method: "CreatePayment", ...about, leaseMs: 60_000 } as const;
-      const begun = await log.begin(account, call);
-      assert.ok(begun.kind === "started");
-      return begun.intent;
+      return started(await log.begin(account, newCall({ id: "c", externalId })));
     },
     notDone: () =>
       log.append(account, callOutcomeEntry({ id: "c", ...about }, CallOutcome.NOT_DONE)),
     /** Waits for the payment, as a call does whose caller asked for it. */
     waits(call: Partial<Call> = {}, of: Partial<typeof context> = {}) {
-      const waiting = wait({ ...context, ...of }, callOf(call), about, WaitUntil.SETTLED);
+      const waiting = wait({ ...context, ...of }, callOf([], call), about, WaitUntil.SETTLED);
       let isOver = false;
       waiting.then(
         () => {

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clone, create } from "@bufbuild/protobuf";
-import type { Scope } from "../../src/auth/caller.ts";
 import type { Call } from "../../src/core/core.ts";
 import { customerCases } from "../../src/core/customer.ts";
 import { CustomerIdentitySchema } from "../../src/gen/payments/v1/customer_pb.ts";
@@ -10,6 +9,7 @@ import {
   FindWalletItemsRequestSchema,
   GetConfirmationStatusRequestSchema,
 } from "../../src/gen/payments/v1/wallet_service_pb.ts";
+import { callOf } from "./rig.ts";
 
 const fullNumber = "4111111111111111";
 
@@ -25,10 +25,6 @@ const { findWalletItems, getConfirmationStatus } = customerCases({
   upstreamOf: () => upstream,
 } as never);
 
-const callOf = (...scopes: Scope[]): Call => ({
-  caller: { name: "test", account: "default", scopes: new Set(scopes) },
-  ...{ signal: new AbortController().signal, requestId: "r" },
-});
 const customer = create(CustomerIdentitySchema, { externalId: "customer-1" });
 
 test("only the caller with wallet:pan gets the card number of an answer that two callers share", async () => {
@@ -43,8 +39,8 @@ test("only the caller with wallet:pan gets the card number of an answer that two
     (call: Call) => getConfirmationStatus(confirm, call),
   ]) {
     const [without, having] = await Promise.all([
-      look(callOf("wallet:read")),
-      look(callOf("wallet:read", "wallet:pan")),
+      look(callOf(["wallet:read"])),
+      look(callOf(["wallet:read", "wallet:pan"])),
     ]);
     assert.equal(without?.card?.fullNumber, undefined);
     assert.equal(without?.card?.mask, "411111******1111");

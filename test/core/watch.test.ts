@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { getEventListeners } from "node:events";
 import { describe, it, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,6 +13,7 @@ import type { Entry, EventLog } from "../../src/ledger/log.ts";
 import { Drain } from "../../src/live/drain.ts";
 import { createMemoryLedger } from "../ledger/create.ts";
 import { cursors, payment, stateOn, step, steps, type Told, take } from "../ledger/entries.ts";
+import { newCall, started } from "../ledger/new-call.ts";
 import { overridden } from "../overridden.ts";
 
 const account = "default";
@@ -36,12 +36,7 @@ async function append(log: EventLog, ...entries: readonly Entry[]): Promise<stri
 
 /** Begins a call; `end` closes it as refused, without an event. */
 async function beginCall(intents: IntentStore) {
-  const begun = await intents.begin(account, {
-    ...{ id: randomUUID(), method: "CreatePayment", kind: EventKind.PAYMENT, externalId },
-    leaseMs: 60_000,
-  });
-  assert.ok(begun.kind === "started");
-  const { intent } = begun;
+  const intent = started(await intents.begin(account, newCall({ externalId })));
   return { end: () => intents.end(account, intent, { state: "closed", key: "free" }) };
 }
 
@@ -497,7 +492,7 @@ test("the cursor to resume from is that of the last event, also if that was push
   await assert.rejects(ends, { details: { resumeCursor: last.cursor } });
 });
 
-test("a watch ends when its caller's token expires", async () => {
+test("a watch ends when its caller's token expires", { timeout: 20_000 }, async () => {
   const { events } = start(newLog(), { caller: { expiresAtMs: Date.now() + 50 } });
   // The expiry timer does not keep the process alive.
   const alive = setInterval(() => {}, 1_000);

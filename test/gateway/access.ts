@@ -2,6 +2,7 @@ import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import type { Gateway } from "../../src/app/gateway.ts";
+import { oncePer } from "../../src/collections/once-per.ts";
 import { UpstreamErrorSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { timeoutMs } from "../until.ts";
 
@@ -30,11 +31,10 @@ export async function callRpc(
     else await (answer as AsyncIterable<unknown>)[Symbol.asyncIterator]().next();
     return "allowed";
   } catch (error) {
-    const { code, ...rest } = ConnectError.from(error);
+    const refusal = ConnectError.from(error);
+    const { code } = refusal;
     // A refusal by the payments service shows that authorization allowed the call.
-    if (rest.details.length > 0 && ConnectError.from(error).findDetails(UpstreamErrorSchema)[0]) {
-      return "allowed";
-    }
+    if (refusal.findDetails(UpstreamErrorSchema)[0]) return "allowed";
     if (code === Code.Unauthenticated) return "UNAUTHENTICATED";
     if (code === Code.PermissionDenied) return "PERMISSION_DENIED";
     if (answers.has(code)) return "allowed";
@@ -47,15 +47,9 @@ export async function callRpc(
 /** Codes that an operation itself may return. Any other code fails the test. */
 const answers = new Set([Code.NotFound, Code.AlreadyExists, Code.FailedPrecondition, Code.Aborted]);
 
-const transports = new WeakMap<Gateway, ReturnType<typeof createGrpcTransport>>();
-
-function transportOf(gateway: Gateway) {
-  const transport =
-    transports.get(gateway) ??
-    createGrpcTransport({ baseUrl: gateway.rpcUrl, idleConnectionTimeoutMs: 100 });
-  transports.set(gateway, transport);
-  return transport;
-}
+const transportOf = oncePer(({ rpcUrl }: Gateway) =>
+  createGrpcTransport({ baseUrl: rpcUrl, idleConnectionTimeoutMs: 100 }),
+);
 
 /** Runs a GraphQL operation as a frontend does; of a subscription, reads only the first event. */
 export async function callGraphql(

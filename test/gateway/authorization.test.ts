@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import type { GraphQLObjectType } from "graphql";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { scopes } from "../../src/auth/caller.ts";
@@ -11,6 +11,7 @@ import { schema } from "../../src/graphql/schema/schema.ts";
 import { services } from "../../src/rpc/services/routes.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { accessEnv, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
+import { ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { callRpc, type Outcome, type Shown } from "./access.ts";
 import { graphql, paymentInput, paymentRequest, payoutRequest } from "./callers.ts";
@@ -107,24 +108,19 @@ const callers: readonly TestCaller[] = [
   await watcher("payout", own.payment),
 ];
 
-let guarded: Gateway;
-let open: Gateway;
-before(async () => {
-  const sandbox = { rateLimit: 100_000 };
-  [guarded, open] = await Promise.all([
-    startTestGateway(env, sandbox),
-    startTestGateway({ ...env, AUTH_MODE: "none" }, sandbox),
-  ]);
-  for (const gateway of [guarded, open]) {
-    for (const { payment, payout } of [own, foreign]) {
-      const { createPayment } = PaymentService.method;
-      const { requestPayout } = PayoutService.method;
-      await callRpc(gateway, createPayment, paymentRequest(payment), bearer(all));
-      await callRpc(gateway, requestPayout, payoutRequest(payout), bearer(all));
-    }
+/** A gateway that has the own and the foreign objects. */
+async function start(env: Record<string, string>): Promise<Gateway> {
+  const gateway = await startTestGateway(env, { rateLimit: 100_000 });
+  for (const { payment, payout } of [own, foreign]) {
+    const { createPayment } = PaymentService.method;
+    const { requestPayout } = PayoutService.method;
+    await callRpc(gateway, createPayment, paymentRequest(payment), bearer(all));
+    await callRpc(gateway, requestPayout, payoutRequest(payout), bearer(all));
   }
-});
-after(() => Promise.all([guarded.stop(), open.stop()]));
+  return gateway;
+}
+const guarded = ofSuite(() => start(env));
+const open = ofSuite(() => start({ ...env, AUTH_MODE: "none" }));
 
 /** Runs every operation × own and foreign objects as one caller; returns unexpected outcomes. */
 async function mistakes(gateway: Gateway, caller: TestCaller): Promise<string[]> {

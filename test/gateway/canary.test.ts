@@ -1,6 +1,4 @@
 import assert from "node:assert/strict";
-import { request as httpRequest } from "node:http";
-import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { create, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
@@ -24,16 +22,17 @@ import { Secret } from "../../src/secrets/secret.ts";
 import { createTracing } from "../../src/telemetry/load-sdk.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
+import { ask } from "../ask.ts";
 import { accessEnv, newKey, scratch, signingKey, signToken } from "../auth/issuer.ts";
 import { createRedisLedger } from "../ledger/create.ts";
 import { dumpRedis } from "../redis/dump.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
-import { startTestGateway } from "../start.ts";
+import { startBefore } from "../start.ts";
 import { type Collector, startCollector, tracedBy } from "../telemetry/tracing/collector.ts";
 import { timeoutMs } from "../until.ts";
 import { socketClient } from "./callers.ts";
 import { findCanaries, type Place } from "./canaries.ts";
-import { behaviours, type EchoingUpstream, startEchoingUpstream } from "./echoing-upstream.ts";
+import { behaviours, echoingUpstream } from "./echoing-upstream.ts";
 
 const files = scratch();
 const signing = await signingKey("es");
@@ -63,7 +62,16 @@ const secrets = {
   wrongWatchToken: "wrong-watch-token-canary-5d",
 };
 
-let upstream: EchoingUpstream;
+const upstream = echoingUpstream({
+  token: secrets.answeredToken,
+  number: secrets.fullNumber,
+  iban: secrets.recipientIban,
+});
+/** Requests that the payments service received. */
+let requests = 0;
+upstream.on("request", () => {
+  requests += 1;
+});
 /** Undefined without a redis-server; otherwise all of its content is searched too. */
 let redis: RedisServer | undefined;
 let collector: Collector;
@@ -74,18 +82,10 @@ const transports: Record<string, Transport> = {};
 let nth = 0;
 
 before(async () => {
-  upstream = await startEchoingUpstream({
-    token: secrets.answeredToken,
-    number: secrets.fullNumber,
-    iban: secrets.recipientIban,
-  });
   if (!withoutRedis) redis = await startRedis();
   collector = await startCollector();
-  gateway = await startTestGateway(
-    environment(),
-    {},
-    createLogger("trace", { write: (line) => logged.push(line) }),
-  );
+  const log = createLogger("trace", { write: (line) => logged.push(line) });
+  gateway = await startBefore(upstream, environment(), "", log);
   const baseUrl = gateway.rpcUrl;
   const idle = { idleConnectionTimeoutMs: 100 };
   transports.json = createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false });
@@ -94,7 +94,6 @@ before(async () => {
 });
 after(async () => {
   await gateway.stop();
-  upstream.close();
   collector.close();
   await redis?.close();
 });
@@ -107,9 +106,7 @@ const scopes = [
 
 function environment(): Record<string, string> {
   return {
-    UPSTREAM_URL: upstream.url,
     ...(redis ? { REDIS_URL: redis.url } : {}),
-    UPSTREAM_LOGIN: "shop",
     UPSTREAM_PASSWORD: secrets.password,
     UPSTREAM_TIMEOUT: "150ms",
     WATCH_TOKEN_SECRET: secrets.watchSecret,
@@ -179,7 +176,7 @@ for (const name of ["json", "binary", "grpc"]) {
     const payouts = createClient(PayoutService, transport);
     const wallet = createClient(WalletService, transport);
     const subscriptions = createClient(SubscriptionService, transport);
-    const before = upstream.requests();
+    const before = requests;
     const codes = new Set<Code | undefined>();
 
     for (const behaviour of behaviours) {
@@ -245,7 +242,7 @@ for (const name of ["json", "binary", "grpc"]) {
       ]);
       for (const error of told) codes.add(error?.code);
     }
-    assert.ok(upstream.requests() - before > 80, `${upstream.requests() - before} requests`);
+    assert.ok(requests - before > 80, `${requests - before} requests`);
     for (const code of [undefined, Code.InvalidArgument, Code.Unknown, Code.Unavailable]) {
       assert.ok(codes.has(code), `one call at least ends with ${code && Code[code]}`);
     }
@@ -309,14 +306,14 @@ test("requests that cannot be parsed are answered", async () => {
   const types = ["application/json", "application/proto", "application/grpc", "text/plain"];
   for (const body of bodies) {
     for (const type of types) {
-      await raw(`${gateway.rpcUrl}/payments.v1.PaymentService/CreatePayment`, "POST", body, {
-        "content-type": type,
-        authorization: `Bearer ${secrets.apiKey}`,
-      });
-      await raw(`${gateway.publicUrl}/graphql`, "POST", body, {
-        "content-type": type,
-        authorization: `Bearer ${secrets.apiKey}`,
-      });
+      const headers = { "content-type": type, authorization: `Bearer ${secrets.apiKey}` };
+      await raw(
+        `${gateway.rpcUrl}/payments.v1.PaymentService/CreatePayment`,
+        "POST",
+        body,
+        headers,
+      );
+      await raw(`${gateway.publicUrl}/graphql`, "POST", body, headers);
     }
   }
   const urls = [
@@ -344,24 +341,12 @@ async function raw(
   body: string | undefined,
   headers: Record<string, string>,
 ): Promise<number> {
-  const request = httpRequest(url, { method, headers });
-  request.end(body);
-  const { promise, resolve, reject } = Promise.withResolvers<Place & { status: number }>();
-  request.on("error", reject);
-  request.on("response", (response) => {
-    text(response).then(
-      (answered) =>
-        resolve({
-          where: `answer of ${method} ${new URL(url).pathname}`,
-          text: `${JSON.stringify(response.rawHeaders)}\n${answered}`,
-          status: response.statusCode ?? 0,
-        }),
-      reject,
-    );
+  const answer = await ask(url, { method, headers, ...(body !== undefined && { body }) });
+  errors.push({
+    where: `answer of ${method} ${new URL(url).pathname}`,
+    text: `${JSON.stringify(answer.headers)}\n${answer.text}`,
   });
-  const { status, ...place } = await promise;
-  errors.push(place);
-  return status;
+  return answer.status;
 }
 
 const results = "... on Error { message } ... on PaymentServiceError { code param errorId }";
@@ -402,7 +387,7 @@ async function post(
   variables: Record<string, unknown> | undefined,
   headers: Record<string, string>,
 ): Promise<string> {
-  const response = await fetch(`${gateway.publicUrl}/graphql`, {
+  const answer = await ask(`${gateway.publicUrl}/graphql`, {
     method: "POST",
     headers: {
       "content-type": "application/json",
@@ -412,13 +397,13 @@ async function post(
     body: JSON.stringify({ query, variables }),
     signal: AbortSignal.timeout(timeoutMs),
   });
-  return `${JSON.stringify([...response.headers])}\n${await response.text()}`;
+  return `${JSON.stringify(answer.headers)}\n${answer.text}`;
 }
 
 for (const [name, connect] of Object.entries(edges)) {
   test(`operations by ${name} succeed or fail by the service's behaviour, or are refused`, async (t) => {
     const send = connect((fn) => t.after(fn));
-    const before = upstream.requests();
+    const before = requests;
     const told: string[] = [];
     for (const behaviour of behaviours) {
       if (behaviour === "limited") continue;
@@ -428,7 +413,7 @@ for (const [name, connect] of Object.entries(edges)) {
         )),
       );
     }
-    assert.ok(upstream.requests() - before > 40, `${upstream.requests() - before} requests`);
+    assert.ok(requests - before > 40, `${requests - before} requests`);
     const all = told.join("\n");
     for (const type of ["Payment", "PaymentServiceError", "OutcomeUnknownError"]) {
       assert.match(all, new RegExp(`"__typename":"${type}"`));

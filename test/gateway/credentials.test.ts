@@ -7,6 +7,7 @@ import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { Secret } from "../../src/secrets/secret.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
+import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { dataOf, graphql, paymentTold, postCallback } from "./callers.ts";
 
@@ -16,9 +17,7 @@ const keysOf = (entry: object = {}) =>
   keysText([{ name: "shop", key, scopes: ["payments:read"], ...entry }]);
 
 async function start(t: TestContext, env: Record<string, string>, log?: Logger) {
-  const gateway = await startTestGateway(env, {}, log);
-  t.after(() => gateway.stop());
-  return gateway;
+  return closing(t, await startTestGateway(env, {}, log));
 }
 
 const keys = (text: string) => ({

@@ -176,14 +176,3 @@ test("a customer token with characters that no header allows is refused and not 
   assert.match(JSON.stringify(value), /InvalidInputError/);
   assert.equal(received.length, 0);
 });
-
-test("only the scope wallet:pan gets the full card number, and a customer never does", async () => {
-  const numberOf = async (token: string) => {
-    const of = token === customer ? {} : { customer: { externalId: "somebody" } };
-    const { items } = await wallet().findWalletItems(of, as(token));
-    return items[0]?.card?.fullNumber;
-  };
-  assert.equal(await numberOf(customer), undefined);
-  assert.equal(await numberOf(key), undefined);
-  assert.equal(await numberOf(panKey), number);
-});

@@ -4,9 +4,8 @@ import { after, before, describe, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { freshDirectory } from "../stores/sqlite/directories.ts";
 import { until } from "../until.ts";
-import { hostedPayment, paymentTold, postCallback } from "./callers.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
-import { password, serveBefore } from "./serving.ts";
+import { password, type Serving, serveBefore } from "./serving.ts";
 import { killSpawned } from "./spawn.ts";
 
 /** Times that the gateway is killed: 100 in the long form, `npm run faults`. */
@@ -34,28 +33,12 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     });
     // Each start has new ports: resent callbacks must go to the gateway that runs now.
     upstream.callbackTo = serving.publicUrl;
-    return {
-      ...serving,
-      async stop() {
-        serving.spawned.child.kill("SIGTERM");
-        assert.deepEqual(await serving.spawned.exit, [0, null]);
-      },
-    };
+    return serving;
   }
-  type Running = Awaited<ReturnType<typeof start>>;
-
-  const pay = ({ payments }: Running, externalId: string, key?: string) =>
-    payments.createPayment(
-      hostedPayment(externalId),
-      key === undefined ? {} : { headers: { "idempotency-key": key } },
-    );
-
-  const callback = async (to: Running, externalId: string): Promise<number> =>
-    (await postCallback(to, paymentTold(externalId), { password })).status;
 
   /** Sends a callback for `mark` and reads the events behind the cursor up to that callback's. */
-  async function eventsBehind(running: Running, cursor: string, mark: string) {
-    assert.equal(await callback(running, mark), 200);
+  async function eventsBehind(running: Serving, cursor: string, mark: string) {
+    assert.equal(await running.callback(mark), 200);
     const found: { externalId: string; cursor: string }[] = [];
     for await (const { event } of running.events.streamEvents({ afterCursor: cursor })) {
       if (event) found.push(event);
@@ -69,17 +52,17 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     const acknowledged: string[] = [];
     for (let round = 0; round < kills; round++) {
       const running = await start();
-      const { payment } = await pay(running, `none-${round}`, `key-${round}`);
+      const { payment } = await running.pay(`none-${round}`, `key-${round}`);
       assert.equal(payment?.details?.paymentId, `p-none-${round}`);
       // The answer is lost, and the look-ups that follow fail while the service is down.
       upstream.down = true;
-      await assert.rejects(pay(running, `resetAfter-${round}`, `lost-${round}`), {
+      await assert.rejects(running.pay(`resetAfter-${round}`, `lost-${round}`), {
         code: Code.Unknown,
       });
       const storm = Promise.allSettled(
         Array.from({ length: 20 }, async (_, i) => {
           const externalId = `storm-${round}-${i}`;
-          if ((await callback(running, externalId)) === 200) acknowledged.push(externalId);
+          if ((await running.callback(externalId)) === 200) acknowledged.push(externalId);
         }),
       );
       await until(() => acknowledged.length > 0);
@@ -88,7 +71,7 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
 
       const again = await start();
       const repeated = acknowledged.at(-1) ?? "";
-      assert.equal(await callback(again, repeated), 200);
+      assert.equal(await again.callback(repeated), 200);
       const events = await eventsBehind(again, cursor, `mark-${round}`);
       for (const externalId of acknowledged.splice(0)) {
         const found = events.filter((event) => event.externalId === externalId);
@@ -96,9 +79,9 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
       }
       cursor = events.at(-1)?.cursor ?? cursor;
 
-      const answered = await pay(again, `none-${round}`, `key-${round}`);
+      const answered = await again.pay(`none-${round}`, `key-${round}`);
       assert.equal(answered.payment?.details?.paymentId, `p-none-${round}`);
-      await assert.rejects(pay(again, `resetAfter-${round}`, `lost-${round}`), {
+      await assert.rejects(again.pay(`resetAfter-${round}`, `lost-${round}`), {
         code: Code.Unknown,
       });
       const about = { externalId: `resetAfter-${round}` };
@@ -127,18 +110,18 @@ describe("a gateway on DATA_DIR", { timeout: 120_000 + kills * 30_000 }, () => {
     };
     assert.equal((await ready()).status, 200);
     limit("4096");
-    assert.equal(await callback(running, "full-1"), 503);
-    await assert.rejects(pay(running, "none-full", "key-full"), { code: Code.Unavailable });
+    assert.equal(await running.callback("full-1"), 503);
+    await assert.rejects(running.pay("none-full", "key-full"), { code: Code.Unavailable });
     assert.equal(upstream.arrivals.get("none-full"), undefined);
     const { status, text } = await ready();
     assert.equal(status, 503);
     assert.match(text, /cannot write to DATA_DIR: /);
-    const keyless = await pay(running, "none-keyless");
+    const keyless = await running.pay("none-keyless");
     assert.equal(keyless.payment?.details?.paymentId, "p-none-keyless");
     limit("unlimited");
     await until(async () => (await ready()).status === 200);
-    assert.equal(await callback(running, "full-1"), 200);
-    const { payment } = await pay(running, "none-full", "key-full");
+    assert.equal(await running.callback("full-1"), 200);
+    const { payment } = await running.pay("none-full", "key-full");
     assert.equal(payment?.details?.paymentId, "p-none-full");
     await running.stop();
   });

@@ -1,17 +1,20 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { request as httpRequest } from "node:http";
 import { connect } from "node:http2";
 import { text } from "node:stream/consumers";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import WebSocket from "ws";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { GetPaymentRequestSchema } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
 import { sign } from "../../src/wire/signature.ts";
+import { ask } from "../ask.ts";
 import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
+import { logRecords } from "../log-records.ts";
+import { closing, ofSuite } from "../of-suite.ts";
+import { envelope, http2Call } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
+import { graphql, paymentTold } from "./callers.ts";
 
 /** Headers of a browser for a page of evil.example, whose name now resolves to 127.0.0.1. */
 const rebound = { host: "evil.example:4000" };
@@ -20,36 +23,18 @@ const key = newKey();
 const authorization = `Bearer ${key}`;
 
 /** `open` needs no credentials and has the guard; `closed`, the control, needs a key instead. */
-let open: Gateway;
-let closed: Gateway;
-before(async () => {
-  const entry = { name: "shop", key, scopes: ["payments:read"] };
-  [open, closed] = await Promise.all([
-    startTestGateway({ PUBLIC_URL: "http://gateway.shop.example" }),
-    startTestGateway(accessEnv(files, [entry])),
-  ]);
-});
-after(() => Promise.all([open.stop(), closed.stop()]));
+const open = ofSuite(() => startTestGateway({ PUBLIC_URL: "http://gateway.shop.example" }));
+const closed = ofSuite(() =>
+  startTestGateway(accessEnv(files, [{ name: "shop", key, scopes: ["payments:read"] }])),
+);
 
-interface Answer {
-  readonly status: number;
-  readonly body: string;
-}
-
-async function send(
-  url: string,
-  headers: Record<string, string>,
-  body?: string | Buffer,
-): Promise<Answer> {
-  const request = httpRequest(url, {
+/** With the key, which `open` does not need. */
+const send = (url: string, headers: Record<string, string>, body?: string) =>
+  ask(url, {
     method: body === undefined ? "GET" : "POST",
     headers: { "content-type": "application/json", authorization, ...headers },
-    agent: false,
+    ...(body !== undefined && { body }),
   });
-  request.end(body);
-  const [response] = await once(request, "response");
-  return { status: response.statusCode, body: await text(response) };
-}
 
 const getPayment = "/payments.v1.PaymentService/GetPayment";
 const calls: Record<
@@ -77,7 +62,7 @@ for (const [what, [url, body, good, unguarded = good]] of Object.entries(calls))
   test(`${what} from a foreign page in a browser is refused`, async () => {
     const misdirected = await send(url(open), rebound, body);
     assert.equal(misdirected.status, 421);
-    assert.match(misdirected.body, /AUTH_MODE=none.*PUBLIC_URL.*Host/);
+    assert.match(misdirected.text, /AUTH_MODE=none.*PUBLIC_URL.*Host/);
     const origin = await send(url(open), { origin: "http://evil.example" }, body);
     assert.equal(origin.status, 403);
     for (const headers of [{}, { host: "localhost" }, { host: "gateway.shop.example" }]) {
@@ -107,20 +92,12 @@ test("a WebSocket that a foreign page opens is refused", async () => {
 });
 
 test("over HTTP/2 the guard checks :authority, and gRPC calls get a gRPC status", async () => {
-  const message = toBinary(
-    GetPaymentRequestSchema,
-    create(GetPaymentRequestSchema, { externalId: "e" }),
-  );
-  const framed = Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]);
+  const message = create(GetPaymentRequestSchema, { externalId: "e" });
+  const framed = envelope(toBinary(GetPaymentRequestSchema, message));
   const call = async ({ rpcUrl }: Gateway, headers: Record<string, string>, body: Buffer) => {
     const session = connect(rpcUrl);
-    const stream = session.request({
-      ":method": "POST",
-      ":path": getPayment,
-      authorization,
-      te: "trailers",
-      ...headers,
-    });
+    const more = { authorization, te: "trailers", ...headers };
+    const stream = session.request(http2Call("GetPayment", more));
     stream.end(body);
     const trailers: Record<string, unknown> = {};
     stream.on("trailers", (told) => Object.assign(trailers, told));
@@ -135,8 +112,7 @@ test("over HTTP/2 the guard checks :authority, and gRPC calls get a gRPC status"
   assert.equal(refused.headers[":status"], 200);
   assert.equal(refused.headers["grpc-status"], "7");
   assert.match(decodeURIComponent(`${refused.headers["grpc-message"]}`), /AUTH_MODE=none.*Host/);
-  const json = { "content-type": "application/json" };
-  const connectRefused = await call(open, { ...json, ...authority }, Buffer.from("{}"));
+  const connectRefused = await call(open, authority, Buffer.from("{}"));
   assert.equal(connectRefused.headers[":status"], 421);
   assert.equal(JSON.parse(connectRefused.answered).code, "permission_denied");
   assert.equal((await call(open, grpc, framed)).headers["grpc-status"], "5", "not found");
@@ -145,39 +121,31 @@ test("over HTTP/2 the guard checks :authority, and gRPC calls get a gRPC status"
 });
 
 test("callbacks are accepted with any Host", async () => {
-  const body = Buffer.from(
-    '{"external_id":"e","operation":"payment","details":{"payment_id":"p","status":"success"}}',
-  );
+  const body = JSON.stringify(paymentTold("e"));
+  const signature = { "x-service-signature": sign(Buffer.from(body), "sandbox-password") };
   for (const host of ["payments.shop.example", "evil.example", "127.0.0.1"]) {
-    const signature = sign(body, "sandbox-password");
-    const headers = { host, "x-service-signature": signature };
     const url = `${open.publicUrl}/callbacks/default/payments`;
-    assert.equal((await send(url, headers, body)).status, 200, host);
+    assert.equal((await send(url, { host, ...signature }, body)).status, 200, host);
   }
 });
 
 const shownBy = { origin: "http://localhost:5173", "sec-fetch-site": "same-site" };
 
 test("with the sandbox a page of this machine on another port may call, and reads the answer", async () => {
-  const response = await fetch(`${open.publicUrl}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...shownBy },
-    body: '{"query":"{ rateLimit { limit } }"}',
-  });
+  const { response } = await graphql(open, "{ rateLimit { limit } }", { headers: shownBy });
   assert.equal(response.status, 200);
   assert.equal(response.headers.get("access-control-allow-origin"), shownBy.origin);
 });
 
 test("a refused page is told what allows it, and its origin is logged once", async (t) => {
-  const records: Record<string, unknown>[] = [];
-  const log = createLogger("warn", { write: (line) => void records.push(JSON.parse(line)) });
-  const gateway = await startTestGateway({ CORS_ORIGINS: "https://shop.example" }, {}, log);
-  t.after(() => gateway.stop());
+  const { log, records } = logRecords("warn");
+  const env = { CORS_ORIGINS: "https://shop.example" };
+  const gateway = closing(t, await startTestGateway(env, {}, log));
   const query = `${gateway.publicUrl}/graphql?query=%7B__typename%7D`;
   for (let n = 0; n < 2; n++) {
-    const { status, body } = await send(query, shownBy);
+    const { status, text } = await send(query, shownBy);
     assert.equal(status, 403);
-    assert.match(body, /pages of this origin may not call: list it in CORS_ORIGINS/);
+    assert.match(text, /pages of this origin may not call: list it in CORS_ORIGINS/);
     await send(query, { origin: "http://evil.example" });
     await send(query, { origin: "not an origin" });
     await send(query, { origin: "https://shop.example" });

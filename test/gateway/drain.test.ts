@@ -15,6 +15,7 @@ import {
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { OutcomeUnknownSchema } from "../../src/gen/payments/v1/error_pb.ts";
 import { PaymentService } from "../../src/gen/payments/v1/payment_service_pb.ts";
+import { closing } from "../of-suite.ts";
 import { grpcJsClient } from "../rpc/start.ts";
 import { startBefore, startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
@@ -90,12 +91,9 @@ test("a shutdown ends streams over SHUTDOWN_SPREAD, with a retryable code and a 
 
 test("a shutdown answers calls that wait for the service, on every kind of connection", async (t) => {
   const upstream = createServer();
-  const gateway = await startBefore(upstream, {
-    AUTH_MODE: "none",
-    // Its last fifth is for the answers: long enough on a busy machine.
-    SHUTDOWN_TIMEOUT: "6s",
-  });
-  t.after(() => gateway.stop());
+  // The last fifth of the time-out is for the answers: long enough on a busy machine.
+  const env = { AUTH_MODE: "none", SHUTDOWN_TIMEOUT: "6s" };
+  const gateway = closing(t, await startBefore(upstream, env));
   const bySocket = async (query: string) => {
     const { value } = await socketClient(gateway).iterate({ query }).next();
     return value;

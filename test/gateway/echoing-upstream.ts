@@ -1,6 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { listen } from "../listen.ts";
 
 /** What the service does to a call whose external_id or URL contains the name; else `success`. */
 export const behaviours = [
@@ -18,13 +17,6 @@ export const behaviours = [
   "unauthorized",
 ] as const;
 
-export interface EchoingUpstream {
-  readonly url: string;
-  /** Number of requests received. */
-  readonly requests: () => number;
-  close(): void;
-}
-
 /** Secrets in the answers that only callers may receive. */
 export interface AnsweredSecrets {
   readonly token: string;
@@ -36,23 +28,13 @@ export interface AnsweredSecrets {
  * A payments service whose failures quote the whole request, headers included. Its answers contain
  * `token` as the card's token, `number` as its full number and `iban` as the recipient's IBAN.
  */
-export async function startEchoingUpstream(secrets: AnsweredSecrets): Promise<EchoingUpstream> {
-  let requests = 0;
-  const server = createServer((request, response) => {
-    requests += 1;
+export function echoingUpstream(secrets: AnsweredSecrets): Server {
+  return createServer((request, response) => {
     text(request).then(
       (body) => answer(request, body, response, secrets),
       () => response.destroy(),
     );
   });
-  return {
-    url: `http://127.0.0.1:${await listen(server)}`,
-    requests: () => requests,
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
 }
 
 function answer(

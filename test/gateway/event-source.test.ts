@@ -4,14 +4,15 @@ import { type TestContext, test } from "node:test";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { EventKind } from "../../src/gen/payments/v1/event_pb.ts";
 import { EventService } from "../../src/gen/payments/v1/event_service_pb.ts";
+import { ask } from "../ask.ts";
 import { accessEnv, newKey, scratch } from "../auth/issuer.ts";
 import { newPage, withoutChromium } from "../chromium.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
 import { serve } from "../listen.ts";
+import { closing } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { until } from "../until.ts";
-import { clientOf, cursorsOf } from "./callers.ts";
-import { sendEvent } from "./live-rig.ts";
+import { clientOf, cursorsOf, paymentTold, sendCallback, sendRefund } from "./callers.ts";
 
 const files = scratch();
 const key = newKey();
@@ -23,13 +24,8 @@ interface Started {
 }
 
 async function start(t: TestContext, env: Record<string, string> = {}): Promise<Started> {
-  const gateway = await startTestGateway({ ...access, ...env });
-  const proxy = await startCuttingProxy(gateway.publicUrl);
-  t.after(async () => {
-    await proxy.close();
-    await gateway.stop();
-  });
-  return { gateway, proxy };
+  const gateway = closing(t, await startTestGateway({ ...access, ...env }));
+  return { gateway, proxy: closing(t, await startCuttingProxy(gateway.publicUrl)) };
 }
 
 const headers = { authorization: `Bearer ${key}` };
@@ -60,7 +56,7 @@ async function addressOf(
 async function broken({ gateway, proxy }: Started, seen: () => number): Promise<number> {
   let n = 0;
   const send = async (count: number) => {
-    for (let i = 0; i < count; i++) await sendEvent(gateway, "order", n++);
+    for (let i = 0; i < count; i++) await sendRefund(gateway, "order", n++);
   };
   for (let round = 1; round <= 2; round++) {
     await send(5);
@@ -72,8 +68,8 @@ async function broken({ gateway, proxy }: Started, seen: () => number): Promise<
     await until(() => proxy.connections >= 2 * (round + 1), "they connect again");
   }
   await send(5);
-  await sendEvent(gateway, "order", n++, "payment");
-  return n;
+  await sendCallback(gateway, paymentTold("order"));
+  return n + 1;
 }
 
 test("EventSources of a browser, by GraphQL and plain, see every event once over broken connections", {
@@ -106,12 +102,8 @@ test("EventSources of a browser, by GraphQL and plain, see every event once over
 test("a plain watch serves only its token's payment, and its cursors are those of the log", async (t) => {
   const { gateway } = await start(t);
   const address = await addressOf(gateway, { url: gateway.publicUrl }, "order", true);
-  await sendEvent(gateway, "order", 0, "payment");
+  await sendCallback(gateway, paymentTold("order"));
   const [cursor = ""] = await cursorsOf(gateway, 1, headers);
-  const ask = async (url: string, headers: Record<string, string> = {}) => {
-    const response = await fetch(url, { headers });
-    return { status: response.status, text: await response.text() };
-  };
   const whole = await ask(address);
   assert.equal(whole.status, 200);
   const { externalId, state } = JSON.parse(/^data: (.*)$/m.exec(whole.text)?.[1] ?? "");
@@ -119,9 +111,9 @@ test("a plain watch serves only its token's payment, and its cursors are those o
   assert.ok(whole.text.includes(`\nid: ${cursor}\n`));
   assert.equal((await ask(`${address}&after=${cursor}`)).status, 204);
   assert.equal((await ask(`${address}&after=nonsense`)).status, 400);
-  assert.equal((await ask(address, { "last-event-id": "nonsense" })).status, 400);
+  assert.equal((await ask(address, { headers: { "last-event-id": "nonsense" } })).status, 400);
   // Last-Event-ID takes precedence over `after`.
-  const both = { "last-event-id": cursor };
+  const both = { headers: { "last-event-id": cursor } };
   assert.equal((await ask(`${address}&after=nonsense`, both)).status, 204);
   assert.equal((await ask(address.replace("/order?", "/another?"))).status, 403);
   assert.equal((await ask(address.replace("/payments/", "/payouts/"))).status, 403);

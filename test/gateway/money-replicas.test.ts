@@ -5,7 +5,6 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { PaymentState, PaymentStatus } from "../../src/gen/payments/v1/payment_pb.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { until } from "../until.ts";
-import { hostedPayment } from "./callers.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { password, type Serving, serveBefore } from "./serving.ts";
 import { killSpawned } from "./spawn.ts";
@@ -43,12 +42,6 @@ describe("calls that move money, at three gateways on one Redis", {
       REDIS_URL: redis.url,
     });
 
-  const pay = (replica: Serving, externalId: string, key?: string, amount?: string) =>
-    replica.payments.createPayment(
-      hostedPayment(externalId, amount),
-      key === undefined ? {} : { headers: { "idempotency-key": key } },
-    );
-
   test("callers with the same key send one payment, and all get its answer", async (t) => {
     upstream.answerMs = 50;
     const keys = Array.from({ length: size }, (_, n) => `key-${n}`);
@@ -57,7 +50,7 @@ describe("calls that move money, at three gateways on one Redis", {
     const payWithKey = async (replica: Serving, key: string) => {
       for (;;) {
         try {
-          return await pay(replica, `none-${key}`, key);
+          return await replica.pay(`none-${key}`, key);
         } catch (error) {
           if (!wasNotSent(error)) throw error;
           again++;
@@ -79,10 +72,10 @@ describe("calls that move money, at three gateways on one Redis", {
     );
 
     for (const [n, key] of keys.entries()) {
-      await assert.rejects(pay(replicas[n % 3]!, `none-${key}`, key, "10.11"), {
+      await assert.rejects(replicas[n % 3]!.pay(`none-${key}`, key, "10.11"), {
         code: Code.AlreadyExists,
       });
-      const { payment } = await pay(replicas[(n + 1) % 3]!, `none-${key}`, key);
+      const { payment } = await replicas[(n + 1) % 3]!.pay(`none-${key}`, key);
       assert.equal(payment?.details?.paymentId, `p-none-${key}`);
     }
     assert.deepEqual(
@@ -99,7 +92,7 @@ describe("calls that move money, at three gateways on one Redis", {
       all.unshift(toldBack);
       upstream.answerMs = 60_000;
       const ended = new Set<string>();
-      const calls = all.map((id) => pay(victim, id, id).finally(() => ended.add(id)));
+      const calls = all.map((id) => victim.pay(id, id).finally(() => ended.add(id)));
       const over = Promise.allSettled(calls);
       // A gateway that has just started may refuse some calls, which it never sends.
       await until(async () => all.every((id) => upstream.charges.has(id) || ended.has(id)));
@@ -113,19 +106,19 @@ describe("calls that move money, at three gateways on one Redis", {
       const isOpen = async (id: string) => {
         const { outcomeUnknown } = await one.payments.getPayment({ externalId: id });
         assert.equal(outcomeUnknown, true);
-        await assert.rejects(pay(one, id), { code: Code.Aborted });
+        await assert.rejects(one.pay(id), { code: Code.Aborted });
       };
       await isOpen(toldBack);
       await upstream.callBack(toldBack);
       const { state, outcomeUnknown } = await one.payments.getPayment({ externalId: toldBack });
       assert.deepEqual([state, outcomeUnknown], [PaymentState.PAID, false]);
-      await assert.rejects(pay(one, toldBack), { code: Code.AlreadyExists }, "the service's word");
+      await assert.rejects(one.pay(toldBack), { code: Code.AlreadyExists }, "the service's word");
       for (const id of ids.filter((id) => id !== toldBack)) await isOpen(id);
       const since = performance.now();
       await Promise.all(ids.map((id) => settled(one, id)));
       t.diagnostic(`${ids.length} settled ${Math.round(performance.now() - since)} ms later`);
       for (const id of ids) {
-        await assert.rejects(pay(one, id, id), { code: Code.Unknown }, "remembered as unknown");
+        await assert.rejects(one.pay(id, id), { code: Code.Unknown }, "remembered as unknown");
         assert.equal(upstream.charges.get(id), 1);
       }
       if (round + 1 < kills) replicas.push(await start());
@@ -134,9 +127,9 @@ describe("calls that move money, at three gateways on one Redis", {
 
   test("without Redis a call with a key is refused, and other payments continue", async () => {
     await redis.kill();
-    await assert.rejects(pay(replicas[0]!, "none-keyed", "k"), { code: Code.Unavailable });
+    await assert.rejects(replicas[0]!.pay("none-keyed", "k"), { code: Code.Unavailable });
     // Its share of the budget starts empty, since other gateways may have just spent theirs.
-    const paying = async () => await pay(replicas[0]!, "none-alone").catch(() => undefined);
+    const paying = async () => await replicas[0]!.pay("none-alone").catch(() => undefined);
     let paid: Awaited<ReturnType<typeof paying>>;
     await until(async () => {
       paid = await paying();

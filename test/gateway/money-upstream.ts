@@ -10,41 +10,21 @@ import { listen } from "../listen.ts";
  */
 type MoneyFault = "none" | "once" | "resetAfter";
 
-export interface MoneyUpstream {
-  readonly url: string;
-  /** Number of payment requests that were read, and of those that charged, by external_id. */
-  readonly arrivals: Map<string, number>;
-  readonly charges: Map<string, number>;
-  /** The same requests in order. `atMs` is when each was read, by `performance.now()`. */
-  readonly requests: { readonly externalId: string; readonly atMs: number; charged: boolean }[];
-  /** Requests within the limit and beyond it, until somebody sets them to 0. */
-  readonly counts: { accepted: number; rejected: number };
-  /** While true, every request is cut except payments, which get the answer of their fault. */
-  down: boolean;
-  /** Origin that callbacks go to instead of their own, as with a proxy before the gateways. */
-  callbackTo: string | undefined;
-  /** Delay of an answer to a charge, in milliseconds. */
-  answerMs: number;
-  /** Holds back answers to charges until the returned function is called. */
-  hold(): () => void;
-  /** Sends the callback of a charge without being asked. */
-  callBack(externalId: string): Promise<void>;
-  close(): Promise<void>;
-}
+export type MoneyUpstream = Awaited<ReturnType<typeof startMoneyUpstream>>;
 
 /**
  * A payments service that charges as soon as it has read a whole request, whatever happens to the
  * answer. It sends a callback only when asked to resend it, or by `callBack`. Requests beyond a token
  * bucket of one second's requests are answered 429.
  */
-export async function startMoneyUpstream(
-  password: string,
-  perSecond = 2_000,
-): Promise<MoneyUpstream> {
+export async function startMoneyUpstream(password: string, perSecond = 2_000) {
+  /** Number of payment requests that were read, and of those that charged, by external_id. */
   const arrivals = new Map<string, number>();
   const charges = new Map<string, number>();
-  const requests: MoneyUpstream["requests"] = [];
+  /** The same requests in order. `atMs` is when each was read, by `performance.now()`. */
+  const requests: { readonly externalId: string; readonly atMs: number; charged: boolean }[] = [];
   const callbackUrls = new Map<string, string>();
+  /** Requests within the limit and beyond it, until somebody sets them to 0. */
   const counts = { accepted: 0, rejected: 0 };
   let held: Promise<void> | undefined;
   let tokens = perSecond;
@@ -101,6 +81,7 @@ export async function startMoneyUpstream(
     await callBack(id).catch(() => {});
   }
 
+  /** Sends the callback of a charge, also without being asked. */
   async function callBack(id: string): Promise<void> {
     const body = new TextEncoder().encode(paymentOf(id));
     const headers = { "x-service-signature": sign(body, password) };
@@ -114,15 +95,19 @@ export async function startMoneyUpstream(
     if (!answer.ok) throw new Error(`the callback was answered ${answer.status}`);
   }
 
-  const upstream: MoneyUpstream = {
+  const upstream = {
     url: `http://127.0.0.1:${await listen(server)}`,
     arrivals,
     charges,
     requests,
     counts,
+    /** While true, every request is cut except payments, which get the answer of their fault. */
     down: false,
-    callbackTo: undefined,
+    /** Origin that callbacks go to instead of their own, as with a proxy before the gateways. */
+    callbackTo: undefined as string | undefined,
+    /** Delay of an answer to a charge, in milliseconds. */
     answerMs: 0,
+    /** Holds back answers to charges until the returned function is called. */
     hold() {
       const { promise, resolve } = Promise.withResolvers<void>();
       held = promise;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DescEnum } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { EventSource } from "../../src/gen/payments/v1/event_pb.ts";
 import {
@@ -126,8 +127,13 @@ for (const edge of edges) {
   });
 }
 
-test("a watch from the start and from a cursor is refused, and `earliest` is no cursor of RPC", async () => {
-  for (const wrong of [{ fromStart: true, afterCursor: "1" }, { afterCursor: "earliest" }]) {
+test("a watch that is from the start and from a cursor, from `earliest` or without a pause between heartbeats is refused", async () => {
+  // The first result is the refusal: no heartbeat is sent before the request is validated.
+  const wrongs = [
+    ...[{ fromStart: true, afterCursor: "1" }, { afterCursor: "earliest" }],
+    ...[{ heartbeatSeconds: 0 }, { heartbeat: durationFromMs(-1) }],
+  ];
+  for (const wrong of wrongs) {
     const next = rpc().watchPayment({ externalId: "from-start", ...wrong }, inTime());
     await assert.rejects(next[Symbol.asyncIterator]().next(), { code: Code.InvalidArgument });
   }

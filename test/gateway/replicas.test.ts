@@ -4,11 +4,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
 import { type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { timeoutMs } from "../until.ts";
-import { clientOf, hostedPayment, paymentTold, postCallback } from "./callers.ts";
+import { clientOf } from "./callers.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { password, type Serving, serveBefore } from "./serving.ts";
 import { killSpawned } from "./spawn.ts";
-import { edges, watch } from "./watches.ts";
 
 /**
  * Figures of a budget under load need an idle machine: the long form, `npm run faults`, checks what
@@ -42,25 +41,6 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
 
   const start = () => serveBefore(upstream.url, { REDIS_URL: redis.url });
 
-  test("a callback to one gateway reaches watchers at the others by gRPC, SSE and WebSocket", async () => {
-    const [a, b, c] = replicas as [Serving, Serving, Serving];
-    const externalId = "order-spread";
-    assert.equal(await callback(a, externalId, "pending"), 200);
-    const watchers = edges.map((edge, n) => watch(edge, n % 2 === 0 ? b : c, externalId));
-    for (const watcher of watchers) assert.equal((await watcher.next())?.status, "PENDING");
-
-    const latencies: number[] = [];
-    const next = watchers.map((watcher) => watcher.next());
-    const sentAt = performance.now();
-    assert.equal(await callback(a, externalId, "success"), 200);
-    for (const seen of next) {
-      assert.equal((await seen)?.status, "SUCCESS");
-      latencies.push(Math.round(performance.now() - sentAt));
-    }
-    console.log(`callback at A to watchers at B and C: ${latencies.join(", ")} ms`);
-    await Promise.all(watchers.map((watcher) => watcher.leave()));
-  });
-
   test("with five times the load, the budget is used, not exceeded, and payments do not wait", async () => {
     const run = await load(loadSeconds);
     console.log(report("5x load", run));
@@ -78,7 +58,7 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
       while (!killed || performance.now() < endAt) {
         const externalId = `flow-${n++}`;
         const replica = replicas[n % replicas.length];
-        const sent = replica && callback(replica, externalId, "success");
+        const sent = replica?.callback(externalId);
         sent?.then(
           (status) => status === 200 && acknowledged.add(externalId),
           () => {},
@@ -141,8 +121,8 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
         const money = n % 50 === 0;
         const askedAt = performance.now();
         const call = money
-          ? replica.payments
-              .createPayment(hostedPayment(`load-${startAt}-${n}`))
+          ? replica
+              .pay(`load-${startAt}-${n}`)
               .then(
                 () => payments++,
                 () => refusedPayments++,
@@ -184,11 +164,3 @@ describe("three gateways on one Redis", { skip: withoutRedis, timeout: 300_000 }
 /** Makes a look-up that goes to the upstream. */
 const read = ({ rpcUrl }: Serving, externalId: string) =>
   clientOf(PayoutService, { rpcUrl }, "Connect").getPayout({ externalId });
-
-const callbackAnswer = (to: Serving, externalId: string, status: string) =>
-  postCallback(to, paymentTold(externalId, status), {
-    ...{ password, signal: AbortSignal.timeout(timeoutMs) },
-  });
-
-const callback = async (...sent: Parameters<typeof callbackAnswer>): Promise<number> =>
-  (await callbackAnswer(...sent)).status;

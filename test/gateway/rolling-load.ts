@@ -1,12 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import type grpc from "@grpc/grpc-js";
 import {
   CreatePaymentRequestSchema,
   GetPaymentRequestSchema,
   PaymentService,
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
-import { grpcJsClient } from "../rpc/start.ts";
+import { askByGrpcJs, grpcJsClient } from "../rpc/start.ts";
 import {
   clientOf,
   graphql,
@@ -18,31 +17,15 @@ import {
 import type { Haproxy } from "./haproxy.ts";
 import { type Edge, WatchEnd, type Watching, watch } from "./watches.ts";
 
-/** Calls that run continuously: how many of each kind were made, and which failed. */
-export interface Calls {
-  readonly made: Map<string, number>;
-  readonly failures: string[];
-  /** Makes no further calls, and resolves when those in flight have ended. */
-  stop(): Promise<void>;
-}
-
 /** Makes reads, payments and callbacks continuously by every kind of client, without retries. */
-export function callOn(proxy: Haproxy, password: string): Calls {
+export function callOn(proxy: Haproxy, password: string) {
+  /** How many calls of each kind were made, and which failed. */
   const made = new Map<string, number>();
   const failures: string[] = [];
   let going = true;
   let n = 0;
 
-  const viaGrpc = grpcJsClient(PaymentService, Number(new URL(proxy.grpcUrl).port)) as never as {
-    [Method in "getPayment" | "createPayment"]: (
-      request: unknown,
-      done: (error: grpc.ServiceError | null) => void,
-    ) => void;
-  } & grpc.Client;
-  const unary = (method: "getPayment" | "createPayment", request: unknown) =>
-    new Promise<void>((resolve, reject) => {
-      viaGrpc[method](request, (error) => (error ? reject(error) : resolve()));
-    });
+  const viaGrpc = grpcJsClient(PaymentService, Number(new URL(proxy.grpcUrl).port));
   const connect = clientOf(PaymentService, proxy, "Connect");
   const query = async (text: string) => {
     const answer = JSON.stringify(await graphql(proxy, text));
@@ -52,9 +35,17 @@ export function callOn(proxy: Haproxy, password: string): Calls {
 
   const calls: Record<string, () => Promise<unknown>> = {
     "grpc-js read": () =>
-      unary("getPayment", create(GetPaymentRequestSchema, { externalId: "none-first" })),
+      askByGrpcJs(
+        viaGrpc,
+        "getPayment",
+        create(GetPaymentRequestSchema, { externalId: "none-first" }),
+      ),
     "grpc-js payment": () =>
-      unary("createPayment", create(CreatePaymentRequestSchema, paymentRequest(fresh()))),
+      askByGrpcJs(
+        viaGrpc,
+        "createPayment",
+        create(CreatePaymentRequestSchema, paymentRequest(fresh())),
+      ),
     "Connect read": () => connect.getPayment({ externalId: "none-first" }),
     "Connect payment": () => connect.createPayment(paymentRequest(fresh())),
     "GraphQL read": () => query('{ payment(externalId: "none-first") { externalId } }'),
@@ -77,6 +68,7 @@ export function callOn(proxy: Haproxy, password: string): Calls {
   return {
     made,
     failures,
+    /** Makes no further calls, and resolves when those in flight have ended. */
     async stop() {
       going = false;
       await Promise.all(workers);
@@ -85,27 +77,13 @@ export function callOn(proxy: Haproxy, password: string): Calls {
   };
 }
 
-/** Reads all events, and resumes its stream whenever it ends. */
-export interface Follower {
-  /** Cursors in the order of arrival. */
-  readonly seen: string[];
-  /** How each of its streams ended, other than by `stop`. */
-  readonly ends: StreamEnd[];
-  stop(): Promise<void>;
-}
-
-export interface StreamEnd {
-  readonly code: string;
-  readonly resumeCursor?: string | undefined;
-  /** Number of events that the stream delivered. */
-  readonly events: number;
-}
-
-/** One follower for each kind of stream, from the oldest event on. */
-export function followOn({ grpcUrl, publicUrl }: Haproxy): Record<Edge, Follower> {
-  const follow = (edge: Edge): Follower => {
+/** Reads all events by each kind of stream, from the oldest on, and resumes it whenever it ends. */
+export function followOn({ grpcUrl, publicUrl }: Haproxy) {
+  const follow = (edge: Edge) => {
+    /** Cursors in the order of arrival. */
     const seen: string[] = [];
-    const ends: StreamEnd[] = [];
+    /** How each stream ended, other than by `stop`, and how many events it delivered. */
+    const ends: { code: string; resumeCursor?: string | undefined; events: number }[] = [];
     let isOver = false;
     let watching: Watching | undefined;
     const run = async () => {

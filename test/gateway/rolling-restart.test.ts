@@ -3,7 +3,7 @@ import { after, before, describe, test } from "node:test";
 import { freePort, type RedisServer, startRedis, withoutRedis } from "../redis/server.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { until } from "../until.ts";
-import { cursorsOf, hostedPayment } from "./callers.ts";
+import { cursorsOf } from "./callers.ts";
 import { type Haproxy, startHaproxy, withoutHaproxy } from "./haproxy.ts";
 import { type MoneyUpstream, startMoneyUpstream } from "./money-upstream.ts";
 import { callOn, followOn } from "./rolling-load.ts";
@@ -25,7 +25,7 @@ describe("two gateways behind HAProxy", { skip, timeout: 240_000 }, () => {
     upstream.answerMs = 50;
     replicas = await Promise.all([start(), start()]);
     proxy = await startHaproxy(replicas);
-    await replicas[0]?.payments.createPayment(hostedPayment("none-first"));
+    await replicas[0]?.pay("none-first");
   });
   after(async () => {
     killSpawned();

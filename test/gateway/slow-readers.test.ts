@@ -7,7 +7,6 @@ import { text } from "node:stream/consumers";
 import { describe, it, type TestContext } from "node:test";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { pino } from "pino";
-import WebSocket from "ws";
 import type { Call, Core } from "../../src/core/core.ts";
 import { observedStream } from "../../src/core/observed-streams.ts";
 import { GatewayError } from "../../src/errors.ts";
@@ -18,7 +17,8 @@ import { edges } from "../../src/telemetry/edges.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { noTracing } from "../../src/telemetry/tracing/tracing.ts";
 import { serve } from "../graphql/serve.ts";
-import { start } from "../rpc/start.ts";
+import { rawSocket } from "../graphql/socket.ts";
+import { envelope, start } from "../rpc/start.ts";
 import { readScrape } from "../telemetry/scrape.ts";
 import { until } from "../until.ts";
 
@@ -64,40 +64,27 @@ const transports: Record<string, (t: TestContext, core: Partial<Core>) => Promis
   async websocket(t, core) {
     // A socket that answers no pings is cut for that too, but much later.
     const report = reportTo({ cut: ({ limit }) => assert.fail(limit) });
-    const { wsUrl } = await serve(t, core, { report });
-    const socket = new WebSocket(wsUrl, "graphql-transport-ws");
-    t.after(() => socket.terminate());
-    let told = "";
-    const over = new Promise<string>((resolve) => {
-      socket.on("error", () => {}).on("close", () => resolve(told));
-      socket.on("message", (data) => {
-        told += data;
-        if (/"type":"(error|complete)"/.test(String(data))) resolve(told);
-      });
-    });
-    const opened = once(socket, "open");
-    const [upgraded] = (await once(socket, "upgrade")) as [http.IncomingMessage];
-    await opened;
-    socket.send('{"type":"connection_init"}');
-    await once(socket, "message");
-    socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query } }));
-    await once(socket, "message");
+    const served = await serve(t, core, { report });
+    const { socket, messages, subscribe, message } = await rawSocket(t, served);
+    const { localPort } = (socket as unknown as { _socket: net.Socket })._socket;
+    subscribe(query);
+    await message("next");
     socket.pause();
-    const rest = () => {
+    const rest = async () => {
       socket.resume();
-      return over;
+      const isEnd = ({ type }: { type: string }) => type === "error" || type === "complete";
+      await until(() => socket.readyState === socket.CLOSED || messages.some(isEnd));
+      return JSON.stringify(messages);
     };
-    return { localPort: upgraded.socket.localPort, rest };
+    return { localPort, rest };
   },
   async connect(t, core) {
     const started = await start(core);
     t.after(() => started[Symbol.asyncDispose]());
     const message = toBinary(StreamEventsRequestSchema, create(StreamEventsRequestSchema));
-    const head = Buffer.alloc(5);
-    head.writeUInt32BE(message.length, 1);
     const url = `${started.url}/payments.v1.EventService/StreamEvents`;
     const headers = { "content-type": "application/connect+proto" };
-    return byHttp(t, url, headers, Buffer.concat([head, message]));
+    return byHttp(t, url, headers, envelope(message));
   },
 };
 

@@ -53,7 +53,10 @@ export function spawnCli(
       const pairs = messageOf(line).split(" ").slice(1);
       resolve(Object.fromEntries(pairs.map((pair) => pair.split("="))));
     });
-    exit.then(() => reject(new Error(`ended before it was ready: ${errors.join("\n")}`)));
+    exit.then(([code, signal]) => {
+      const told = [...lines, ...errors].join("\n");
+      reject(new Error(`ended with ${signal ?? code} before it was ready: ${told}`));
+    });
   });
   ready.catch(() => {});
   createInterface(child.stderr).on("line", (line) => errors.push(line));

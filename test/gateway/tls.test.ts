@@ -4,27 +4,25 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import net, { type Socket } from "node:net";
 import { text } from "node:stream/consumers";
-import { after, before, describe, it, type TestContext, test } from "node:test";
+import { describe, it, test } from "node:test";
 import tls from "node:tls";
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import grpc from "@grpc/grpc-js";
-import { pino } from "pino";
-import type { Gateway } from "../../src/app/gateway.ts";
 import {
   Health,
   HealthCheckRequestSchema,
   type HealthCheckResponse,
-  HealthCheckResponseSchema,
 } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { scratch } from "../auth/issuer.ts";
+import { logRecords } from "../log-records.ts";
+import { closing, ofSuite } from "../of-suite.ts";
+import { askByGrpcJs, grpcJsClient } from "../rpc/start.ts";
 import { startTestGateway } from "../start.ts";
 import { scrapeOf } from "../telemetry/scrape.ts";
 import { timeoutMs, until } from "../until.ts";
-import { freePorts, killSpawned, spawnCli } from "./spawn.ts";
 
-after(killSpawned);
 const files = scratch();
 const fixture = (name: string) =>
   readFileSync(new URL(`../fixtures/tls/${name}`, import.meta.url), "utf8");
@@ -44,37 +42,17 @@ const mutual = (authority: string) => ({
   TLS_CLIENT_CA_FILE: files.write("ca", cert(authority)),
 });
 
-async function start(t: TestContext, variables: Record<string, string>): Promise<Gateway> {
-  const gateway = await startTestGateway(variables);
-  t.after(() => gateway.stop());
-  return gateway;
-}
-
 type Client = { cert: string; key: string } | undefined;
 
 /** By client: calls the gateway's health check and resolves with the status. */
 const clients: Record<string, (url: string, client: Client) => Promise<unknown>> = {
   "grpc-js": async (url, client) => {
-    const ca = Buffer.from(cert("localhost"));
-    const credentials = client
-      ? grpc.credentials.createSsl(ca, Buffer.from(client.key), Buffer.from(client.cert))
-      : grpc.credentials.createSsl(ca);
-    const channel = new grpc.Client(new URL(url).host, credentials);
-    try {
-      return await new Promise((resolve, reject) => {
-        channel.makeUnaryRequest(
-          "/grpc.health.v1.Health/Check",
-          (message: never) => Buffer.from(toBinary(HealthCheckRequestSchema, message)),
-          (bytes) => fromBinary(HealthCheckResponseSchema, bytes),
-          create(HealthCheckRequestSchema) as never,
-          { deadline: Date.now() + timeoutMs },
-          (error, answer?: HealthCheckResponse) =>
-            error ? reject(error) : resolve(answer?.status),
-        );
-      });
-    } finally {
-      channel.close();
-    }
+    const own = client ? [Buffer.from(client.key), Buffer.from(client.cert)] : [];
+    const credentials = grpc.credentials.createSsl(Buffer.from(cert("localhost")), ...own);
+    const channel = grpcJsClient(Health, Number(new URL(url).port), {}, credentials);
+    const request = create(HealthCheckRequestSchema);
+    const answer = askByGrpcJs(channel, "check", request).finally(() => channel.close());
+    return ((await answer) as HealthCheckResponse).status;
   },
   ...Object.fromEntries(
     (["1.1", "2"] as const).map((httpVersion) => [
@@ -89,13 +67,8 @@ const clients: Record<string, (url: string, client: Client) => Promise<unknown>>
 };
 
 describe("a client", () => {
-  let open: Gateway;
-  let strict: Gateway;
-  before(async () => {
-    open = await startTestGateway(env());
-    strict = await startTestGateway(mutual("ca-one"));
-  });
-  after(() => Promise.all([open.stop(), strict.stop()]));
+  const open = ofSuite(() => startTestGateway(env()));
+  const strict = ofSuite(() => startTestGateway(mutual("ca-one")));
 
   for (const [name, check] of Object.entries(clients)) {
     it(`${name} needs no certificate with TLS, and one of the authority's with mTLS`, async () => {
@@ -134,8 +107,9 @@ async function handshake(url: string, options: tls.ConnectionOptions): Promise<t
   return socket;
 }
 
-test("new connections get a renewed certificate, and open ones continue", async (t) => {
-  const gateway = await start(t, env());
+test("new connections get a renewed certificate, open ones continue, and an invalid key is logged", async (t) => {
+  const told = logRecords("error");
+  const gateway = closing(t, await startTestGateway(env(), {}, told.log));
   const transport = createGrpcTransport({
     baseUrl: gateway.rpcUrl,
     nodeOptions: { ca: cert("localhost") },
@@ -145,42 +119,31 @@ test("new connections get a renewed certificate, and open ones continue", async 
   assert.equal((await watch.next()).value?.status, 1);
   assert.deepEqual(await expiryOf(gateway.adminUrl), endOf("localhost"));
   assert.notDeepEqual(endOf("renewed"), endOf("localhost"));
+
+  files.write("cert", cert("renewed"));
+  files.write("key", "broken");
+  await until(() => told.records.length > 0);
+  const [{ msg, variable, problem } = {}] = told.records;
+  assert.equal(variable, "TLS_KEY_FILE");
+  assert.match(`${msg}`, /cannot use the changed TLS files/);
+  assert.match(`${problem}`, /has no PEM private key/);
+  await shown(gateway.rpcUrl, "localhost");
+  assert.deepEqual(await expiryOf(gateway.adminUrl), endOf("localhost"));
+
   env("renewed");
   await shown(gateway.rpcUrl, "renewed");
   assert.deepEqual(await expiryOf(gateway.adminUrl), endOf("renewed"));
+  assert.doesNotMatch(JSON.stringify(told.records), /PRIVATE KEY/);
   assert.equal((await old.check({})).status, 1);
   await watch.return?.();
-});
-
-test("an invalid key file is logged, and the old certificate stays in use", async () => {
-  const gateway = spawnCli(["serve"], { ...freePorts, ...env() });
-  const { rpc = "", admin = "" } = await gateway.ready;
-  assert.match(rpc, /^https:/);
-  files.write("cert", cert("renewed"));
-  files.write("key", "broken");
-  const problem = () =>
-    gateway.lines.find((line) => line.includes("cannot use the changed TLS files"));
-  await until(async () => problem() !== undefined);
-  const { level, variable, problem: what } = JSON.parse(problem() ?? "");
-  assert.deepEqual([level, variable], ["error", "TLS_KEY_FILE"]);
-  assert.match(what, /has no PEM private key/);
-  await shown(rpc, "localhost");
-  assert.deepEqual(await expiryOf(admin), endOf("localhost"));
-  env("renewed");
-  await shown(rpc, "renewed");
-  assert.doesNotMatch(gateway.lines.join("\n"), /PRIVATE KEY/);
-  gateway.child.kill("SIGTERM");
-  assert.deepEqual(await gateway.exit, [0, null]);
 });
 
 test("the log says why a client's handshake failed, and nothing of one that just leaves", {
   timeout: 2 * timeoutMs,
 }, async (t) => {
-  const told: Array<{ msg: string; fault?: string; address?: string }> = [];
-  const log = pino({ level: "warn" }, { write: (line) => void told.push(JSON.parse(line)) });
-  const gateway = await startTestGateway(mutual("ca-one"), {}, log);
-  t.after(() => gateway.stop());
-  told.length = 0;
+  const { log, records } = logRecords("warn");
+  const gateway = closing(t, await startTestGateway(mutual("ca-one"), {}, log));
+  records.length = 0;
   const { hostname: host, port } = new URL(gateway.rpcUrl);
   const connect = (options: tls.ConnectionOptions) =>
     tls.connect({ host, port: Number(port), ca: cert("localhost"), ...options });
@@ -198,17 +161,17 @@ test("the log says why a client's handshake failed, and nothing of one that just
     socket.resume();
     await new Promise((resolve) => socket.once("close", resolve));
     if (fault === undefined) continue;
-    await until(async () => told.length > 0);
-    const [record, ...more] = told.splice(0);
-    assert.equal(record?.msg, "a client could not connect: its TLS handshake failed");
-    assert.match(record.fault ?? "", fault);
+    await until(() => records.length > 0);
+    const [record = {}, ...more] = records.splice(0);
+    assert.equal(record.msg, "a client could not connect: its TLS handshake failed");
+    assert.match(`${record.fault}`, fault);
     assert.equal(record.address ?? host, host);
     assert.deepEqual(more, []);
   }
 });
 
 test("a removed client authority is no longer trusted, not even in a resumed session", async (t) => {
-  const gateway = await start(t, mutual("ca-one"));
+  const gateway = closing(t, await startTestGateway(mutual("ca-one")));
   const one = identityOf("client-one");
   const request =
     "POST /grpc.health.v1.Health/Check HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n" +
@@ -240,6 +203,6 @@ test("a removed client authority is no longer trusted, not even in a resumed ses
 });
 
 test("without TLS the metrics report no certificate expiry", async (t) => {
-  const gateway = await start(t, {});
+  const gateway = closing(t, await startTestGateway());
   assert.equal(await expiryOf(gateway.adminUrl), undefined);
 });

@@ -11,10 +11,11 @@ import {
 } from "../../src/gen/payments/v1/payment_service_pb.ts";
 import { PayoutState } from "../../src/gen/payments/v1/payout_pb.ts";
 import { PayoutService } from "../../src/gen/payments/v1/payout_service_pb.ts";
-import { ofSuite } from "../of-suite.ts";
+import { closing, ofSuite } from "../of-suite.ts";
 import { startTestGateway } from "../start.ts";
 import { inTime, until } from "../until.ts";
 import {
+  approve,
   clientOf,
   countSent,
   dataOf,
@@ -100,8 +101,7 @@ test("repeats with one key share the wait, send nothing, and get the current sta
   await delay(50);
   leaves.abort();
   await assert.rejects(left, { code: Code.Canceled });
-  const body = new URLSearchParams({ decision: "approve" });
-  await fetch(first.payment?.action?.value ?? "", { method: "POST", body });
+  await approve(first.payment?.action?.value);
   for (const { state, payment } of await Promise.all(repeats)) {
     assert.deepEqual([state, payment?.details?.status], [PaymentState.PAID, PaymentStatus.SUCCESS]);
   }
@@ -161,8 +161,7 @@ const ways: Readonly<
 };
 
 test("calls that wait do not count as calls in flight, on any path", async (t) => {
-  const own = await startTestGateway({ MAX_CONCURRENT_CALLS: "2" });
-  t.after(() => own.stop());
+  const own = closing(t, await startTestGateway({ MAX_CONCURRENT_CALLS: "2" }));
   for (const [name, begin] of Object.entries(ways)) {
     const leave = new AbortController();
     const waits: Promise<unknown>[] = [];

@@ -44,7 +44,16 @@ type Watch = (
   signal: AbortSignal,
 ) => AsyncGenerator<Seen>;
 
-const watches = { gRPC: byGrpc, SSE: bySse, WebSocket: bySocket } satisfies Record<string, Watch>;
+const watches = {
+  gRPC: byGrpc,
+  SSE: byGraphql(({ publicUrl }, headers) =>
+    createSseClient({ url: `${publicUrl}/graphql`, retryAttempts: 0, headers }),
+  ),
+  WebSocket: byGraphql((urls, connectionParams) => socketClient(urls, { connectionParams })),
+} satisfies Record<string, Watch>;
+
+const headersOf = (token: string | undefined): Record<string, string> =>
+  token ? { authorization: `Bearer ${token}` } : {};
 
 export type Edge = keyof typeof watches;
 export const edges = Object.keys(watches) as Edge[];
@@ -109,8 +118,7 @@ async function* byGrpc(
 ): AsyncGenerator<Seen> {
   const start =
     after === "earliest" ? { fromStart: true } : { ...(after && { afterCursor: after }) };
-  const headers: Record<string, string> = token ? { authorization: `Bearer ${token}` } : {};
-  const options = { headers, signal };
+  const options = { headers: headersOf(token), signal };
   try {
     const events =
       externalId === undefined
@@ -142,30 +150,6 @@ const query = `subscription ($externalId: ID!, $after: String, $untilFinal: Bool
 }`;
 const allQuery = `subscription ($after: String) { seen: events(after: $after) { ${seen} } }`;
 
-async function* bySse(
-  { publicUrl }: Urls,
-  externalId: string | undefined,
-  { token, ...options }: WatchOptions,
-  signal: AbortSignal,
-): AsyncGenerator<Seen> {
-  const client = createSseClient({
-    url: `${publicUrl}/graphql`,
-    retryAttempts: 0,
-    headers: token ? { authorization: `Bearer ${token}` } : {},
-  });
-  yield* seenIn(client, { externalId, ...options }, signal);
-}
-
-async function* bySocket(
-  urls: Urls,
-  externalId: string | undefined,
-  { token, ...options }: WatchOptions,
-  signal: AbortSignal,
-): AsyncGenerator<Seen> {
-  const connectionParams = token ? { authorization: `Bearer ${token}` } : {};
-  yield* seenIn(socketClient(urls, { connectionParams }), { externalId, ...options }, signal);
-}
-
 interface GraphqlClient {
   iterate(asked: { query: string; variables: Record<string, unknown> }): AsyncIterable<unknown>;
   dispose(): void | Promise<void>;
@@ -182,28 +166,28 @@ interface Result {
   }[];
 }
 
-async function* seenIn(
-  client: GraphqlClient,
-  variables: Record<string, unknown>,
-  signal: AbortSignal,
-): AsyncGenerator<Seen> {
-  const leave = () => void client.dispose();
-  signal.addEventListener("abort", leave, { once: true });
-  try {
-    const asked = { query: variables.externalId === undefined ? allQuery : query, variables };
-    for await (const { data, errors } of client.iterate(asked) as AsyncIterable<Result>) {
-      if (errors?.[0]) {
-        const { code, resumeCursor } = errors[0].extensions;
-        const name = code.replace("UPSTREAM_", "").replace("RATE_LIMITED", "RESOURCE_EXHAUSTED");
-        throw new WatchEnd(name, resumeCursor);
+function byGraphql(connect: (urls: Urls, headers: Record<string, string>) => GraphqlClient): Watch {
+  return async function* (urls, externalId, { token, ...options }, signal) {
+    const client = connect(urls, headersOf(token));
+    const leave = () => void client.dispose();
+    signal.addEventListener("abort", leave, { once: true });
+    try {
+      const variables = { externalId, ...options };
+      const asked = { query: externalId === undefined ? allQuery : query, variables };
+      for await (const { data, errors } of client.iterate(asked) as AsyncIterable<Result>) {
+        if (errors?.[0]) {
+          const { code, resumeCursor } = errors[0].extensions;
+          const name = code.replace("UPSTREAM_", "").replace("RATE_LIMITED", "RESOURCE_EXHAUSTED");
+          throw new WatchEnd(name, resumeCursor);
+        }
+        if (!data) continue;
+        const { cursor, state, payment } = data.seen;
+        yield { cursor, state, status: payment?.details?.status };
       }
-      if (!data) continue;
-      const { cursor, state, payment } = data.seen;
-      yield { cursor, state, status: payment?.details?.status };
+      signal.throwIfAborted();
+    } finally {
+      signal.removeEventListener("abort", leave);
+      await client.dispose();
     }
-    signal.throwIfAborted();
-  } finally {
-    signal.removeEventListener("abort", leave);
-    await client.dispose();
-  }
+  };
 }

@@ -12,7 +12,7 @@ import { createYoga } from "graphql-yoga";
 import type { Gateway } from "../../src/app/gateway.ts";
 import { keysText, newKey, scratch } from "../auth/issuer.ts";
 import { type CuttingProxy, startCuttingProxy } from "../cutting-proxy.ts";
-import { sendEvent } from "../gateway/live-rig.ts";
+import { paymentTold, sendCallback, sendRefund } from "../gateway/callers.ts";
 import { startTestGateway } from "../start.ts";
 import { timeoutMs, until } from "../until.ts";
 import type { Answer } from "./serve.ts";
@@ -228,20 +228,20 @@ describe("behind a router", { skip }, () => {
       } }`;
       return client.iterate({ query, variables: { after } }) as AsyncIterableIterator<Answer>;
     };
-    await sendEvent(gateway, "live", 0, "payment");
+    await sendCallback(gateway, paymentTold("live"));
     let cursor: string | undefined;
     let n = 1;
     for (const cutAt of [front, link]) {
       const events = watch(t, cursor);
-      if (cursor) await sendEvent(gateway, "live", n++);
+      if (cursor) await sendRefund(gateway, "live", n++);
       const { value } = await events.next();
       cursor = value.data.paymentUpdated.cursor as string;
       cutAt.cut();
       // The client hears of the cut: by an error of its connection or of the router.
       const last = await events.next().catch((error) => ({ value: { errors: [error] } }));
       assert.ok(last.value.errors?.length > 0, JSON.stringify(last));
-      await sendEvent(gateway, "live", n++);
-      await sendEvent(gateway, "live", n++);
+      await sendRefund(gateway, "live", n++);
+      await sendRefund(gateway, "live", n++);
       cutAt.mend();
       const resumed = watch(t, cursor);
       const seen = [await resumed.next(), await resumed.next()];

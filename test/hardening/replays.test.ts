@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http from "node:http";
 import { after, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { sendEvent } from "../gateway/live-rig.ts";
+import { sendRefund } from "../gateway/callers.ts";
 import { killSpawned, spawnGateway } from "../gateway/spawn.ts";
 import { payment } from "../ledger/entries.ts";
 import { replica } from "../ledger/redis/rig.ts";
@@ -148,7 +148,7 @@ test("/healthz answers while 200 streams of GraphQL read all events in memory", 
 }, async (t) => {
   const gateway = await spawnGateway();
   t.after(gateway.kill);
-  await store(storedEvents.memory, (externalId, n) => sendEvent(gateway, externalId, n));
+  await store(storedEvents.memory, (externalId, n) => sendRefund(gateway, externalId, n));
   await keepsAnswering(gateway.adminUrl, graphqlStream(gateway.publicUrl));
 });
 

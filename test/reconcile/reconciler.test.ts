@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
@@ -15,17 +14,21 @@ import type { ResendCallbackRequest } from "../../src/gen/payments/v1/payment_se
 import { firstEvent } from "../../src/ledger/current.ts";
 import { paymentEntry } from "../../src/ledger/entry.ts";
 import type { Intent, NewIntent } from "../../src/ledger/intents.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { UnreadableRecord } from "../../src/ledger/record.ts";
 import { createReconciler, type ReconcilerOptions } from "../../src/reconcile/reconciler.ts";
 import { type Handlers, reportTo } from "../../src/report.ts";
 import type { Upstream } from "../../src/upstream/upstream.ts";
 import { createMemoryLedger, type MemoryLedgerOptions } from "../ledger/create.ts";
+import { newCall, started } from "../ledger/new-call.ts";
 import { openCalls } from "../open-calls.ts";
 import { until } from "../until.ts";
 
 const account = "default";
 const externalId = "order";
 const { PAYMENT } = EventKind;
+
+type Looked = Ledger["looked"];
 
 function rig(options: Partial<MemoryLedgerOptions> = {}) {
   const settled: string[] = [];
@@ -36,23 +39,16 @@ function rig(options: Partial<MemoryLedgerOptions> = {}) {
     giveUpMs: 60_000,
     ...options,
   });
-  const intents = log;
   return {
     log,
-    intents,
     /** What settled each call. */
     settled,
     async begin(about: Partial<NewIntent> = {}): Promise<Intent> {
-      const begun = await intents.begin(account, {
-        ...{ id: randomUUID(), method: "CreatePayment", kind: PAYMENT, externalId },
-        ...{ leaseMs: 60_000, ...about },
-      });
-      assert.ok(begun.kind === "started");
-      return begun.intent;
+      return started(await log.begin(account, newCall({ externalId, ...about })));
     },
     async lose(about?: Partial<NewIntent>): Promise<Intent> {
       const intent = await this.begin(about);
-      await intents.end(account, intent, { state: "unknown" });
+      await log.end(account, intent, { state: "unknown" });
       return { ...intent, state: "unknown" };
     },
     async tell(paymentId: string, status: PaymentStatus, of = externalId, operationId?: string) {
@@ -65,16 +61,21 @@ function rig(options: Partial<MemoryLedgerOptions> = {}) {
     async dueNow() {
       for (const intent of await this.open()) {
         const { checks, notFound } = intent;
-        await intents.looked(account, intent, { checks, notFound, inMs: 0 });
+        await log.looked(account, intent, { checks, notFound, inMs: 0 });
       }
     },
     snapshot: () => log.snapshot(account, PAYMENT, externalId),
     /** The calls of a payment that are open. */
-    open: (of = externalId) => openCalls(intents, account, PAYMENT, of),
+    open: (of = externalId) => openCalls(log, account, PAYMENT, of),
     /** A call that the service has answered as pending. */
     async pending() {
       const ending = { state: "pending", subjectId: "p1", key: "keep" } as const;
-      await intents.end(account, await this.begin(), ending);
+      await log.end(account, await this.begin(), ending);
+    },
+    /** Does this instead of storing the result of a look. */
+    onLooked(look: (store: Looked, ...given: Parameters<Looked>) => ReturnType<Looked>) {
+      const looked = log.looked.bind(log);
+      log.looked = (...given) => look(looked, ...given);
     },
   };
 }
@@ -96,7 +97,7 @@ interface Circumstances {
 /** Starts a reconciler whose service answers each request for a callback with `resend`. */
 function reconcile(
   t: TestContext,
-  { log, intents, settled }: ReturnType<typeof rig>,
+  { log, settled }: ReturnType<typeof rig>,
   resend: (request: ResendCallbackRequest) => Promise<void>,
   {
     giveUpMs = 60_000,
@@ -126,8 +127,7 @@ function reconcile(
         },
       ],
     ]),
-    log,
-    intents,
+    ...{ log, intents: log },
     afterMs,
     giveUpMs,
     timeoutMs: 5,
@@ -176,7 +176,7 @@ for (const paymentId of ["p9", undefined]) {
 
 test("a record that cannot be read holds up the look-up of no other payment", async (t) => {
   const books = rig();
-  const { intents } = books;
+  const { log: intents } = books;
   // Both ways in: a call whose outcome was lost, and an operation that no call made.
   for (const id of ["broken", "sound"]) await books.lose({ externalId: id });
   for (const id of ["told-broken", "told"]) await books.tell("p1", PaymentStatus.PENDING, id);
@@ -252,11 +252,10 @@ test("each further pause between two looks is twice as long", async (t) => {
   const books = rig();
   await books.lose();
   const pausesMs: number[] = [];
-  const looked = books.intents.looked.bind(books.intents);
-  books.intents.looked = async (of, intent, next) => {
+  books.onLooked((looked, of, intent, next) => {
     pausesMs.push(next.inMs);
-    return await looked(of, intent, { ...next, inMs: 0 });
-  };
+    return looked(of, intent, { ...next, inMs: 0 });
+  });
   const given = reconcile(t, books, async () => {}, { afterMs: 1_000, giveUpMs: 600_000 });
   await until(() => given.probes >= 6);
   for (const [n, pauseMs] of pausesMs.slice(0, 6).entries()) {
@@ -269,12 +268,11 @@ test("each further pause between two looks is twice as long", async (t) => {
 test("looks less and less often while the store does not take what the service said", async (t) => {
   const books = rig();
   await books.lose();
-  const looked = books.intents.looked.bind(books.intents);
   let takes = false;
-  books.intents.looked = async (of, intent, next) => {
+  books.onLooked(async (looked, of, intent, next) => {
     if (!takes) throw new GatewayError("UNAVAILABLE", "the disk is full");
-    return await looked(of, intent, { ...next, inMs: 0 });
-  };
+    return looked(of, intent, { ...next, inMs: 0 });
+  });
   const pausesMs: number[] = [];
   const given = reconcile(t, books, async () => {}, {
     afterMs: 4_000,
@@ -292,16 +290,14 @@ test("looks less and less often while the store does not take what the service s
 test("a long pause does not delay giving a call up to an operator", async (t) => {
   const books = rig();
   const lost = await books.lose();
-  const pauses: { endsAtMs: number }[] = [];
-  const looked = books.intents.looked.bind(books.intents);
-  books.intents.looked = async (of, intent, next) => {
-    pauses.push({ endsAtMs: books.intents.nowMs(account) + next.inMs });
-    return await looked(of, intent, next);
-  };
+  const looked = Promise.withResolvers<number>();
+  books.onLooked((store, of, intent, next) => {
+    looked.resolve(books.log.nowMs(account) + next.inMs);
+    return store(of, intent, next);
+  });
   // Without that limit, the first pause would be about half an hour.
   reconcile(t, books, async () => {}, { afterMs: 1_000_000, giveUpMs: 600_000 });
-  await until(() => pauses.length > 0);
-  const lateMs = (pauses[0]?.endsAtMs ?? Infinity) - lost.startedAtMs - 600_000;
+  const lateMs = (await looked.promise) - lost.startedAtMs - 600_000;
   // Just after the give-up time, so that the next look is the last; not half an hour later.
   assert.ok(lateMs > 0 && lateMs < 300_000, `${lateMs}`);
 });
@@ -360,30 +356,25 @@ test("a payment for which the service fails does not hold up others", async (t) 
   assert.equal((await books.open("poison")).length, 1);
 });
 
-test("a recurrent payment that the service knows as another operation is not taken as not done", async (t) => {
-  const books = rig();
-  await books.lose({ method: "CreateRecurrentPayment" });
-  let asked = 0;
-  reconcile(t, books, async ({ operation }) => {
-    if (operation === PaymentOperation.RECURRENT) throw told("transaction_not_found");
-    asked++;
+for (const [as, isKnownAs] of [
+  ["what it is", (operation: unknown) => operation === PaymentOperation.RECURRENT],
+  ["another operation", (operation: unknown) => operation !== PaymentOperation.RECURRENT],
+] as const) {
+  test(`a recurrent payment that the service knows as ${as} is not taken as not done`, async (t) => {
+    const books = rig();
+    await books.lose({ method: "CreateRecurrentPayment" });
+    const asked = new Set<PaymentOperation | undefined>();
+    const given = reconcile(t, books, async ({ operation }) => {
+      asked.add(operation);
+      if (!isKnownAs(operation)) throw told("transaction_not_found");
+    });
+    await until(() => given.probes >= 5);
+    assert.equal((await books.open()).length, 1);
+    const [first, ...others] = asked;
+    assert.equal(first, PaymentOperation.RECURRENT);
+    assert.equal(others.length > 0, as === "another operation", "it is asked for no further");
   });
-  await until(() => asked >= 5);
-  assert.equal((await books.open()).length, 1);
-});
-
-test("a recurrent payment that the service knows is asked for under no other operation", async (t) => {
-  const books = rig();
-  await books.lose({ method: "CreateRecurrentPayment" });
-  const asked = new Set<PaymentOperation | undefined>();
-  const given = reconcile(t, books, async ({ operation }) => {
-    asked.add(operation);
-    if (operation !== PaymentOperation.RECURRENT) throw told("transaction_not_found");
-  });
-  await until(() => given.probes >= 4);
-  assert.deepEqual([...asked], [PaymentOperation.RECURRENT]);
-  assert.equal((await books.open()).length, 1);
-});
+}
 
 test("an event that arrives before the third NOT_FOUND outweighs it", async (t) => {
   const books = rig();
@@ -413,7 +404,7 @@ test("a call that another process has ended meanwhile is not published as NOT_DO
   const given = reconcile(t, books, async () => {
     if (++asked === 3) {
       await delay(40);
-      await books.intents.end(account, lost, { state: "closed", key: "keep" });
+      await books.log.end(account, lost, { state: "closed", key: "keep" });
     }
     throw told("transaction_not_found");
   });
@@ -451,28 +442,22 @@ test("a pending payment of an open call is looked up by that call alone", async 
   assert.deepEqual(await books.log.unfinished(account, 0, 10), []);
 });
 
-test("an event settles a call, without a look-up, while the budget is in use", async (t) => {
-  const books = rig();
-  await books.lose();
-  const given = reconcile(t, books, async () => assert.fail("asked"), { remaining: 5 });
-  // Events that nobody requested still settle the call.
-  await books.tell("p1", PaymentStatus.SUCCESS);
-  await until(() => given.settled.length > 0);
-  assert.deepEqual([given.settled, given.probes], [["event"], 0]);
-});
-
-test("no look asks the service while half of the tokens are left", async (t) => {
+test("while half of the tokens are left no look asks the service, but an event settles a call", async (t) => {
   const books = rig();
   await books.lose();
   let looks = 0;
   const onLook = () => void looks++;
-  reconcile(t, books, async () => assert.fail("asked"), { remaining: 5, onLook });
+  const asks = async () => assert.fail("asked");
+  const given = reconcile(t, books, asks, { remaining: 5, onLook });
   await until(async () => {
     // An event that makes a call due ends the rest between two rounds.
     await books.tell("elsewhere", PaymentStatus.PENDING, "another");
     return looks >= 3;
   });
   assert.equal((await books.open()).length, 1);
+  await books.tell("p1", PaymentStatus.SUCCESS);
+  await until(() => given.settled.length > 0);
+  assert.deepEqual([given.settled, given.probes], [["event"], 0]);
 });
 
 test("a call that is not settled in time goes to an operator and no longer blocks others", async (t) => {

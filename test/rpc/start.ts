@@ -185,6 +185,7 @@ export function grpcJsClient(
   service: DescService,
   port: number,
   options: grpc.ClientOptions = {},
+  credentials = grpc.credentials.createInsecure(),
 ): grpc.Client & Record<"getPayment" | "createPayment", UnaryCall> {
   const definition: Record<string, grpc.MethodDefinition<Message, Message>> = {};
   for (const method of service.methods) {
@@ -199,8 +200,22 @@ export function grpcJsClient(
     };
   }
   const Client = grpc.makeGenericClientConstructor(definition, service.typeName);
-  const client = new Client(`127.0.0.1:${port}`, grpc.credentials.createInsecure(), options);
-  return client as never;
+  return new Client(`127.0.0.1:${port}`, credentials, options) as never;
+}
+
+/** The answer to a unary call of such a client. */
+export function askByGrpcJs(
+  client: grpc.Client,
+  method: string,
+  request: Message,
+  metadata = new grpc.Metadata(),
+): Promise<Message> {
+  return new Promise((resolve, reject) => {
+    // biome-ignore lint/suspicious/noExplicitAny: grpc-js makes its methods at run time
+    (client as any)[method](request, metadata, (error: unknown, answer: Message) =>
+      error ? reject(error) : resolve(answer),
+    );
+  });
 }
 
 const transportsOf = {
