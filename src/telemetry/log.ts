@@ -8,7 +8,7 @@ import { activeIds } from "./tracing/tracing.ts";
  * of plain strings and numbers skip it, since it would not change them. Records of traced calls
  * have `trace_id` and `span_id`.
  *
- * @param destination default: standard output, written within 10 ms, and at once
+ * @param destination default: standard output, written once per turn of the event loop, and at once
  * after an error record
  * @param format `text`: lines for a person at a terminal instead
  */
@@ -81,12 +81,12 @@ export function logFormatOf(asked: LogFormat | undefined): LogFormat {
 
 const errorLevel = 50;
 
-let stdoutWriter: ReturnType<typeof createJoinedWriter> | undefined;
+let stdoutWriter: ReturnType<typeof createTurnWriter> | undefined;
 
 /** One for all loggers, so that their lines stay in order. */
-function stdoutOf(): ReturnType<typeof createJoinedWriter> {
+function stdoutOf(): ReturnType<typeof createTurnWriter> {
   if (!stdoutWriter) {
-    stdoutWriter = createJoinedWriter(pino.destination({ sync: true }));
+    stdoutWriter = createTurnWriter(pino.destination({ sync: true }));
     process.on("exit", stdoutWriter.flush);
   }
   return stdoutWriter;
@@ -159,22 +159,17 @@ function isPlain(record: unknown): record is object {
   return true;
 }
 
-/** Characters beyond which lines are written at once. */
+/** Characters beyond which lines are written before the turn ends. */
 const maxWaiting = 64 * 1024;
-/** How long a line waits for others, in milliseconds: a process that is killed loses so much. */
-const waitMs = 10;
 
 /**
- * Writes the lines of a moment together: a system call per line, or per turn of the event loop, would
- * cost more than the lines themselves. `flush` writes what waits: call it before `process.exit`. A
+ * Writes the lines of one turn of the event loop together at its end: a system call per line would
+ * cost more than the line itself. `flush` writes what waits: call it before `process.exit`. A
  * process that ends by itself needs no flush.
  */
-export function createJoinedWriter(out: DestinationStream): DestinationStream & { flush(): void } {
+export function createTurnWriter(out: DestinationStream): DestinationStream & { flush(): void } {
   let lines = "";
-  let timer: NodeJS.Timeout | undefined;
   const flush = () => {
-    clearTimeout(timer);
-    timer = undefined;
     if (lines === "") return;
     const text = lines;
     lines = "";
@@ -182,7 +177,7 @@ export function createJoinedWriter(out: DestinationStream): DestinationStream & 
   };
   return {
     write(line) {
-      timer ??= setTimeout(flush, waitMs);
+      if (lines === "") setImmediate(flush);
       lines += line;
       if (lines.length > maxWaiting) flush();
     },
