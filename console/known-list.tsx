@@ -27,13 +27,12 @@ export function KnownListPage(props: {
     async (signal: AbortSignal | undefined, after?: string): Promise<KnownList> => {
       const asked = Object.entries({ state, search, after }).filter(([, text]) => text);
       const query = { account, ...Object.fromEntries(asked) };
-      const found = client.get<KnownList>(`/api/${resource}`, query, signal);
       // A search by external_id finds it at once, however old it is.
-      const exact =
-        after === undefined && search !== "" && state === ""
-          ? await exactly(client, { account, kind, external_id: search }, signal)
-          : [];
-      const { items, ...rest } = await found;
+      const asksExactly = after === undefined && search !== "" && state === "";
+      const [{ items, ...rest }, exact] = await Promise.all([
+        client.get<KnownList>(`/api/${resource}`, query, signal),
+        asksExactly ? exactly(client, { account, kind, external_id: search }, signal) : [],
+      ]);
       return { ...rest, items: distinct([...exact, ...items]) };
     },
     [client, account, kind, resource, state, search],

@@ -78,6 +78,20 @@ describe("the console's stream of events", { skip: withoutChromium, timeout }, (
     assert.equal(await rowsOf(page, "of-a-log-that-is-lost").count(), 0);
   });
 
+  it("leaves a search that is under way without an error of the page", async () => {
+    await using opened = await browser.open(`${gateway.adminUrl}/#/default/payments`);
+    const { page } = opened;
+    const asked = new Set<string>();
+    await page.route(/\/api\/(payments\?.*search=|history\?)/, (route) => {
+      asked.add(new URL(route.request().url()).pathname);
+    });
+    await page.getByLabel("External id or payment id").fill("left");
+    await page.keyboard.press("Enter");
+    await until(async () => asked.size === 2);
+    await page.getByRole("link", { name: "Paid", exact: true }).click();
+    await page.waitForURL(/state=paid/);
+  });
+
   it("lists payments by state, and finds them by either id", async () => {
     await send("filter-one");
     await send("filter-two", "failure");
