@@ -67,19 +67,19 @@ export class Outbox {
     for (;;) {
       const writes = this.#firstWithout(unreadable);
       if (writes.length === 0) break;
-      const results = await Promise.allSettled(
+      const failures: unknown[] = [];
+      await Promise.all(
         writes.map(async (write) => {
-          await write().catch((error: unknown) => {
+          try {
+            await write();
+            this.#writes.delete(write);
+          } catch (error) {
             if (error instanceof UnreadableRecord) unreadable.add(write);
-            throw error;
-          });
-          this.#writes.delete(write);
+            else failures.push(error);
+          }
         }),
       );
-      const failed = results.find(
-        (result) => result.status === "rejected" && !(result.reason instanceof UnreadableRecord),
-      );
-      if (failed?.status === "rejected") throw failed.reason;
+      if (failures.length > 0) throw failures[0];
     }
     if (this.isEmpty) this.#onStateChange("shared");
     else this.#tryLater();

@@ -179,10 +179,9 @@ export function createAttempts(options: AttemptOptions) {
     const verdict = failed ? "failed" : "answered";
     settleBreaker(verdict, true);
     settle(permit, mixedUp ? undefined : answer, response.kind === "error" && response.rateLimited);
-    // Of a mix-up `mixUp` tells already.
-    const fault = mixedUp ? undefined : faultOfAnswer(answer.status);
     const lastedMs = failed
-      ? reportCall(answer.status, "answer", fault)
+      ? // Of a mix-up `mixUp` tells already.
+        reportCall(answer.status, "answer", mixedUp ? undefined : faultOfAnswer(answer.status))
       : reportCall(answer.status);
     if (response.kind === "result") {
       reportCredentials(true);
