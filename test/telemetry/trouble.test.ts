@@ -76,6 +76,20 @@ test("an outage of Redis is logged with the last error of a connection, not with
   );
 });
 
+test("a record that cannot be read is counted each time, and its name is logged once a minute", async () => {
+  const told: { record?: string }[] = [];
+  const { metrics, report } = telemetryTo(told);
+  for (const record of ["payment:a", "payment:b", "payment:a"]) {
+    report("unreadable", { account, record, error: new SyntaxError() });
+  }
+  assert.deepEqual(
+    told.map(({ record }) => record),
+    ["payment:a", "payment:b"],
+  );
+  const { value } = readScrape(await metrics.registry.metrics());
+  assert.equal(value("records_unreadable_total", { account }), 3);
+});
+
 test("failed reads, waits for tokens and calls that are given up are counted, as reported", async () => {
   const { metrics, report } = telemetryTo([]);
   const read = async () => readScrape(await metrics.registry.metrics());

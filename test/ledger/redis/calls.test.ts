@@ -22,6 +22,7 @@ import { ownerOf, startCluster } from "../../redis/cluster.ts";
 import { startRedis, withoutRedis } from "../../redis/server.ts";
 import { connected } from "../../redis/suite.ts";
 import { until } from "../../until.ts";
+import { payment } from "../entries.ts";
 import { newCall, started } from "../new-call.ts";
 import { createRedisCalls, type RedisCallsOptions } from "./calls-rig.ts";
 
@@ -84,7 +85,11 @@ describe("on Redis", { skip: withoutRedis }, () => {
     await client.hset(record("payment:strange"), { t: '{"calls":{}}', v: "1" });
 
     for (const call of calls.values()) await store.end("default", call, { state: "unknown" });
-    for (const id of ["damaged", "strange"]) await assert.rejects(begin(id), UnreadableRecord, id);
+    for (const externalId of ["damaged", "strange"]) {
+      await assert.rejects(begin(externalId), UnreadableRecord, externalId);
+      const callback = store.append("default", payment({ externalId }));
+      await assert.rejects(callback, UnreadableRecord, "its callback is to come again");
+    }
     await begin("next");
     const { intents } = await store.unsettled("default", 10);
     assert.deepEqual(
