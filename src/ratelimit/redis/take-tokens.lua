@@ -353,7 +353,14 @@ local function before(line, caller, calls)
 end
 
 local money, read = lineOf('money'), lineOf('read')
-local lined = inLine(own) or money.elsewhere + read.elsewhere > 0
+
+-- Waiting calls are served no faster than the limit, so that one burst does not become another.
+-- Reads that wait hold up no money, which may take the reserve at once.
+local function waitsFor(name, line)
+  return line.elsewhere > 0 or inLine(own) and next(own.callers[name]) ~= nil
+end
+money.paced = waitsFor('money', money)
+read.paced = money.paced or waitsFor('read', read)
 
 -- A request that is late by up to `catchUpMs` is made up for.
 local pacedFrom = now - state.paced > rules.catchUpMs and now or state.paced
@@ -364,8 +371,7 @@ local function free(line)
   if line == read then
     tokens = math.min(tokens, forReads - countSince(now - forReads * interval))
   end
-  if lined then
-    -- Waiting calls are served no faster than the limit, so that one burst does not become another.
+  if line.paced then
     tokens = math.min(tokens, now < pacedFrom and 0 or math.floor((now - pacedFrom) / interval) + 1)
   end
   return math.max(0, tokens)
@@ -395,7 +401,7 @@ local function grant(line, first)
   end
   insert(now, line.got)
   state.takes = state.takes + line.got
-  if lined and line.got > 0 then
+  if line.paced and line.got > 0 then
     pacedFrom = pacedFrom + line.got * interval
     state.paced = pacedFrom
   end

@@ -18,6 +18,7 @@ const rules = JSON.stringify(budgetRules);
 interface Asked extends Partial<Record<Priority, CallerTokens>> {
   readonly answer?: Record<string, number>;
   readonly returning?: boolean;
+  readonly reserve?: number;
   readonly rejected?: Record<string, number>;
   readonly unused?: readonly (readonly [at: number, tokens: number])[];
 }
@@ -52,6 +53,18 @@ describe("the script that takes tokens", { skip: withoutRedis, timeout: 30_000 }
       if (moneyWaits) {
         assert.deepEqual((await account.ask("other", { money: one })).money.granted, one);
       }
+    }
+  });
+
+  it("gives money the whole reserve at once while reads wait", async () => {
+    const account = accountOf(10);
+    const reserve = 0.2;
+    const { read } = await account.ask("one", { read: { "s:": 9 }, reserve });
+    assert.deepEqual([read.granted, read.unmet], [{ "s:": 8 }, 1]);
+    for (const replica of ["one", "other"]) {
+      const waiting = replica === "one" ? { read: one } : {};
+      const { money } = await account.ask(replica, { money: one, ...waiting, reserve });
+      assert.deepEqual(money.granted, one, replica);
     }
   });
 
