@@ -5,7 +5,7 @@ import { errorResponse, type HttpResponse, readBody, send } from "./api/http.ts"
 import type { SandboxClock } from "./clock.ts";
 import type { Emulator } from "./emulator.ts";
 import type { LedgerView } from "./ledger/ledger-view.ts";
-import { openSavedState } from "./ledger/saved-state.ts";
+import { openSavedState, SavedStateError } from "./ledger/saved-state.ts";
 import { type SandboxOptions, settingsOf } from "./options.ts";
 import { createRuns } from "./runs.ts";
 
@@ -47,7 +47,20 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   });
   const { port } = server.address() as AddressInfo;
   const url = `http://${authority(options.host, port)}`;
-  const runs = createRuns(settings, options.publicUrl ?? url, saved);
+  const runs = resumed();
+
+  /** The runs with what is saved, which may hold a record that nobody can read. */
+  function resumed() {
+    try {
+      return createRuns(settings, options.publicUrl ?? url, saved);
+    } catch (error) {
+      server.close();
+      saved?.close();
+      if (options.stateFile === undefined) throw error;
+      // The error itself may quote the record.
+      throw new SavedStateError(options.stateFile, "it has a damaged record");
+    }
+  }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();

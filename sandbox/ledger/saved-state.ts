@@ -45,6 +45,10 @@ export const nothingSaved: SavedState = {
 /** A file that cannot be used. The message says what to do. */
 export class SavedStateError extends Error {
   override readonly name = "SavedStateError";
+
+  constructor(path: string, why: string) {
+    super(`the sandbox's ${path} cannot be used (${why}): delete it, and the sandbox begins anew`);
+  }
 }
 
 /** Number of the layout below: a file with another one is refused. */
@@ -56,11 +60,7 @@ const layout = 1;
  * @throws SavedStateError
  */
 export function openSavedState(path: string, onError: (error: unknown) => void): SavedState {
-  const { database, isNew } = opened(path);
-  const select = database.prepare("SELECT value FROM saved WHERE kind = ? ORDER BY number");
-  const upsert = database.prepare(`INSERT INTO saved (kind, key, value) VALUES (?, ?, ?)
-    ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value`);
-  const remove = database.prepare("DELETE FROM saved WHERE kind = ? AND key = ?");
+  const { database, isNew, select, upsert, remove } = opened(path);
   const changes = new Map<
     string,
     readonly [kind: string, key: string, value: object | undefined]
@@ -107,22 +107,29 @@ export function openSavedState(path: string, onError: (error: unknown) => void):
   };
 }
 
-function opened(path: string): { database: DatabaseSync; isNew: boolean } {
+function opened(path: string) {
   try {
     // SQLite gives the files beside it the same permissions.
     closeSync(openSync(path, "a", 0o600));
     const database = new DatabaseSync(path);
     try {
-      return { database, isNew: prepared(database) };
+      return { database, isNew: prepared(database), ...statements(database) };
     } catch (error) {
       database.close();
       throw error;
     }
   } catch (error) {
-    throw new SavedStateError(
-      `the sandbox's ${path} cannot be used (${(error as Error).message}): delete it, and the sandbox begins anew`,
-    );
+    throw new SavedStateError(path, (error as Error).message);
   }
+}
+
+function statements(database: DatabaseSync) {
+  return {
+    select: database.prepare("SELECT value FROM saved WHERE kind = ? ORDER BY number"),
+    upsert: database.prepare(`INSERT INTO saved (kind, key, value) VALUES (?, ?, ?)
+      ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value`),
+    remove: database.prepare("DELETE FROM saved WHERE kind = ? AND key = ?"),
+  };
 }
 
 /** @returns whether it is empty */

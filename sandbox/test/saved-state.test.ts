@@ -1,12 +1,22 @@
 import assert from "node:assert/strict";
-import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type TestContext, test } from "node:test";
+import { Secret } from "../../src/secrets/secret.ts";
 import { directory } from "../../test/stores/sqlite/directories.ts";
 import { until } from "../../test/until.ts";
 import { demoOptions, demoSubscriptions } from "../ledger/demo-data.ts";
 import type { SandboxOptions } from "../options.ts";
+import { startSandbox } from "../server.ts";
 import { cardPayment, newPayment, paths, type Rig, startReceiver, startRig } from "./start.ts";
 
 /** Passes the check of card numbers, and has no magic value. */
@@ -244,6 +254,35 @@ test("a file that is no database, or of another layout, is refused and left as i
   await assert.rejects(startRig(t, { stateFile: file }), {
     message: /its layout is 99, not 1\): delete it/,
   });
+});
+
+test("a file with another table or a damaged record is refused, and nothing stays open", async (t) => {
+  const file = stateFile(t);
+  const options = {
+    ...{ host: "127.0.0.1", port: 0, login: "shop", password: new Secret("password") },
+    stateFile: file,
+  };
+  await (await startSandbox(options)).close();
+  const servers = () =>
+    process.getActiveResourcesInfo().filter((name) => name === "TCPServerWrap").length;
+  const open = servers();
+  const record = (value: string) => `DELETE FROM saved;
+    INSERT INTO saved (kind, key, value) VALUES ('payment', 'order-1', '${value}')`;
+  for (const [damage, why] of [
+    [record('{"order-1'), "it has a damaged record"],
+    [record('{"order":1}'), "it has a damaged record"],
+    ["DROP TABLE saved; CREATE TABLE saved (other TEXT)", "no such column: value"],
+  ] as const) {
+    const database = new DatabaseSync(file);
+    database.exec(damage);
+    database.close();
+    await assert.rejects(startSandbox(options), {
+      name: "SavedStateError",
+      message: `the sandbox's ${file} cannot be used (${why}): delete it, and the sandbox begins anew`,
+    });
+    await until(() => servers() <= open, "no listener stays open");
+    assert.ok(!existsSync(`${file}-wal`), "the file is closed");
+  }
 });
 
 function payout(external_id: string, callback_url?: string, number?: string) {
