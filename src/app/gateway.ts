@@ -60,22 +60,38 @@ export interface Gateway {
  * @param sandbox settings of the emulator's own, in sandbox mode
  * @throws ConfigError for a configured file, directory or address that cannot be used
  */
-export function startGateway(config: Config, log: Logger, sandbox: object = {}): Promise<Gateway> {
-  return start(config, log, sandbox).catch((error: unknown) => {
+export async function startGateway(
+  config: Config,
+  log: Logger,
+  sandbox: object = {},
+): Promise<Gateway> {
+  const opened = new AsyncDisposableStack();
+  try {
+    return await start(config, log, sandbox, opened);
+  } catch (error) {
+    await opened.disposeAsync();
     throw asConfigError(error);
-  });
+  }
 }
 
-async function start(config: Config, log: Logger, sandbox: object): Promise<Gateway> {
+/** @param opened closes what is open so far, the newest first, if the start fails */
+async function start(
+  config: Config,
+  log: Logger,
+  sandbox: object,
+  opened: AsyncDisposableStack,
+): Promise<Gateway> {
   const names = [...config.accounts.keys()];
   const telemetry = createTelemetry(log, names, await loadDurations(config.metrics));
   const { durations, report } = telemetry;
+  opened.defer(() => durations?.shutdown(0));
 
   // Authentication and TLS come first: a wrong file ends the start before stores or listeners open.
   const watchTokens = watchTokensOf(config);
   const authentication = createAuthentication({
     ...{ ...config.auth, accounts: new Set(names), watchTokens, report },
   });
+  opened.defer(authentication.close);
   const { identify } = authentication;
   const tlsFiles =
     config.tls &&
@@ -86,10 +102,12 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
       },
       onProblem: (problem) => report("tlsUnusable", problem),
     });
+  opened.defer(() => tlsFiles?.close());
   const tracing = await createTracing(config.tracing, report);
+  opened.defer(() => tracing.shutdown(0));
   const budget = createMemoryBudget(config.maxBufferedBytes);
   const common = { config, log, telemetry, tracing, budget };
-  const back = await openBack(common, sandbox);
+  const back = await openBack(common, sandbox, opened);
   const { stores, eventLog, intents, causes, emulator, activities, accounts } = back;
 
   // Without PUBLIC_URL, `publicUrl` is set once the port is known, before any call.
@@ -121,6 +139,12 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
     ...{ notReady, publicUrl: () => listeningUrl },
   });
 
+  opened.defer(() => {
+    publicServer.close();
+    rpc.close();
+    admin.close();
+  });
+
   // Open the listeners, the operators' last.
   const listeningUrl = await listen(publicServer, "PUBLIC_ADDR", config.publicAddress);
   publicUrl ||= listeningUrl;
@@ -136,6 +160,7 @@ async function start(config: Config, log: Logger, sandbox: object): Promise<Gate
           ...(emulator && { sleep: emulator.clock.sleep }),
           ...{ report, tracing, causeOf: causes.of },
         });
+  opened.defer(() => reconciler?.close());
   const shutdown = createShutdown({
     times: config.shutdown,
     accounts,
@@ -172,13 +197,18 @@ interface Common {
 type Back = Awaited<ReturnType<typeof openBack>>;
 
 /** What the use cases work with: the stores, and the payments service or the sandbox in its place. */
-async function openBack({ config, log, telemetry, tracing, budget }: Common, sandbox: object) {
+async function openBack(
+  { config, log, telemetry, tracing, budget }: Common,
+  sandbox: object,
+  opened: AsyncDisposableStack,
+) {
   const { metrics, report } = telemetry;
   const keyrings = await deriveKeyrings([...config.accounts.values()]);
   // Tests advance the sandbox's clock; stores in memory follow it.
   let clock: EmulatorClock | undefined;
   const now = () => clock?.now() ?? Date.now();
   const stores = await openStores(config, keyrings, report, log, now);
+  opened.defer(() => stores.close());
   const of = { log: stores.eventLog, calls: stores.intents };
   const { log: eventLog, calls: intents } = observed(of, tracing, report);
   const causes = createCauses(eventLog);
@@ -186,6 +216,7 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
   const { sandboxAddress } = config;
   const emulator =
     sandboxAddress && (await startInnerEmulator(sandboxAddress, config, log, sandbox));
+  opened.defer(() => emulator?.close());
   clock = emulator?.clock;
   const activities = new Map<string, Activity>();
   /** Accounts whose credentials the service refuses. */
@@ -207,6 +238,9 @@ async function openBack({ config, log, telemetry, tracing, budget }: Common, san
       ...{ payoutEnds: config.payoutEnds, budget },
       // So that the callback's span can link to the call.
       onMoneyCall: ({ kind, externalId, trace }) => causes.sent(name, kind, externalId, trace),
+    });
+    opened.defer(async () => {
+      await Promise.all([upstream.close(), bucket.close()]);
     });
     accounts.set(name, { bucket, upstream });
   }
